@@ -1,0 +1,9 @@
+# Warnings and sanitizers that every target of the project gets.
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Wthread-safety)
+endif()
+if(RINGMASTER_SANITIZE)
+  add_compile_options(-fsanitize=${RINGMASTER_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${RINGMASTER_SANITIZE})
+endif()

@@ -1,0 +1,32 @@
+# Everything comes from Debian 12 packages; hack/lib/packages lists them with the reason for each.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(fmt REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(CLI11 REQUIRED)
+
+find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+add_library(asio INTERFACE)
+target_include_directories(asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
+target_compile_definitions(asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(asio INTERFACE Threads::Threads)
+add_library(asio::asio ALIAS asio)
+
+if(RINGMASTER_CLUSTER)
+  find_package(Protobuf REQUIRED)  # module mode, before gRPC asks for its config
+  find_package(gRPC CONFIG REQUIRED)
+  find_package(OpenSSL REQUIRED)
+  find_package(yaml-cpp REQUIRED)
+  find_package(spdlog REQUIRED)
+  find_package(prometheus-cpp CONFIG REQUIRED)
+  pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+endif()
+if(RINGMASTER_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(RINGMASTER_BENCH)
+  find_package(benchmark REQUIRED)
+  find_package(MPI COMPONENTS CXX)  # optional: comparison only
+endif()

@@ -1,0 +1,349 @@
+#include "collectives/algorithms/shm_group.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/algorithms/reduce.h"
+#include "collectives/transport/fault_point.h"
+
+namespace ringmaster::algorithms {
+
+using transport::ArenaMap;
+using transport::ControlBlock;
+using transport::FaultPoint;
+using transport::kSmallSlotBytes;
+using transport::kStageSlotBytes;
+using transport::kStageSlots;
+
+namespace {
+
+constexpr size_t kLine = 64;
+// A reduced block is copied to the others while it is in the first-level cache.
+constexpr size_t kCopyBlock = 16 << 10;
+
+// In one shot every rank reads every other's data: the more ranks, the sooner slices pay.
+size_t SmallBytes(size_t ranks) {
+  return std::max<size_t>(2048, kSmallSlotBytes / std::max<size_t>(1, ranks / 2));
+}
+
+size_t ChunkBytes(size_t ranks) { return ranks <= 2 ? kStageSlotBytes : kStageSlotBytes / 2; }
+
+struct Slice {
+  size_t begin, count;  // elements
+};
+
+// The part of `count` elements that rank `k` of `n` reduces; borders lie on cache lines.
+Slice SliceOf(size_t count, size_t element_bytes, int k, size_t n) {
+  size_t align = kLine / element_bytes;
+  size_t each = ((count + n - 1) / n + align - 1) / align * align;
+  size_t begin = std::min(count, each * static_cast<size_t>(k));
+  return {begin, std::min(each, count - begin)};
+}
+
+}  // namespace
+
+struct ShmGroup::Staged {
+  const std::byte* in;
+  std::byte* out;
+  size_t count;
+  size_t element_bytes;
+  size_t chunk_count;  // elements of a full chunk
+  Reduction how;
+  uint64_t first;  // counter of chunk 0
+  bool copy_out;   // this rank needs the others' slices
+
+  size_t chunks() const { return (count + chunk_count - 1) / chunk_count; }
+  size_t ElementsOf(size_t index) const {
+    return std::min(chunk_count, count - index * chunk_count);
+  }
+  size_t OffsetOf(size_t index) const { return index * chunk_count * element_bytes; }
+};
+
+ShmGroup::ShmGroup(transport::Watch* watch, uint64_t epoch,
+                   std::vector<std::shared_ptr<ArenaMap>> maps, int self)
+    : watch_(watch),
+      tag_(transport::EpochTag(epoch)),
+      maps_(std::move(maps)),
+      self_(self),
+      small_bytes_(SmallBytes(maps_.size())),
+      chunk_bytes_(ChunkBytes(maps_.size())),
+      sources_(maps_.size()) {}
+
+Status ShmGroup::WaitFor(int member, FlagMember flag, uint64_t count) {
+  if (count == 0)
+    return Status();  // before the first; the flag may still carry an older view's tag
+  return watch_->WaitFlag(&(maps_[static_cast<size_t>(member)]->control()->*flag), tag_, count,
+                          op_number_);
+}
+
+Status ShmGroup::WaitForAll(FlagMember flag, uint64_t count) {
+  // Each begins with its neighbour, so that not all look at the same line.
+  for (int i = 1; i < size(); ++i) {
+    Status status = WaitFor((self_ + i) % size(), flag, count);
+    if (!status.ok()) return status;
+  }
+  return Status();
+}
+
+Status ShmGroup::WaitForStageSlot(uint64_t chunk) {
+  if (chunk < kStageSlots) return Status();
+  return WaitForAll(&ControlBlock::consumed, chunk - kStageSlots + 1);
+}
+
+Status ShmGroup::Allreduce(const void* in, void* out, size_t count, const Reduction& how,
+                           uint64_t op_number, bool only_first) {
+  op_number_ = op_number;
+  size_t bytes = count * ElementBytes(how.dtype);
+  if (bytes <= small_bytes_) return OneShot(in, out, count, how);
+  bool in_place = false;
+  if (!only_first) {
+    Status status = Offer(in, out, bytes, &in_place);
+    if (!status.ok()) return status;
+  }
+  return in_place ? ReduceInPlace(count, how) : StagedAllreduce(in, out, count, how, only_first);
+}
+
+// Two slots by parity need no second hand-shake: who has published k+1 has read all of k.
+Status ShmGroup::OneShot(const void* in, void* out, size_t count, const Reduction& how) {
+  uint64_t k = ++small_;
+  Status status = WaitForAll(&ControlBlock::small, k - 1);
+  if (!status.ok()) return status;
+  std::memcpy(maps_[static_cast<size_t>(self_)]->small_slot(k), in,
+              count * ElementBytes(how.dtype));
+  FaultPoint("shm_before_publish");
+  RaiseOwn(&ControlBlock::small, k);
+  FaultPoint("shm_after_publish");
+  status = WaitForAll(&ControlBlock::small, k);
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < maps_.size(); ++i) sources_[i] = maps_[i]->small_slot(k);
+  Reduce(out, sources_, count, how.dtype, how.op, how.divisor);
+  FaultPoint("shm_before_return");
+  return Status();
+}
+
+// ---- large: staged in chunks ----
+
+Status ShmGroup::StagedAllreduce(const void* in, void* out, size_t count, const Reduction& how,
+                                 bool only_first) {
+  size_t element_bytes = ElementBytes(how.dtype);
+  Staged job{static_cast<const std::byte*>(in),
+             static_cast<std::byte*>(out),
+             count,
+             element_bytes,
+             chunk_bytes_ / element_bytes,
+             how,
+             chunk_,
+             !only_first || self_ == 0};
+  // The next chunk is staged before this one is waited for: with three slots that costs no further
+  // wait.
+  Status status = Stage(job, 0);
+  for (size_t i = 0; status.ok() && i < job.chunks(); ++i) {
+    if (i + 1 < job.chunks()) status = Stage(job, i + 1);
+    if (status.ok()) status = ReduceSlice(job, i);
+    if (status.ok()) status = CopySlices(job, i);
+  }
+  chunk_ += job.chunks();
+  if (status.ok()) FaultPoint("shm_before_return");
+  return status;
+}
+
+Status ShmGroup::Stage(const Staged& job, size_t index) {
+  uint64_t chunk = job.first + index;
+  Status status = WaitForStageSlot(chunk);
+  if (!status.ok()) return status;
+  // The own slice is read from the input.
+  size_t elements = job.ElementsOf(index);
+  Slice own = SliceOf(elements, job.element_bytes, self_, maps_.size());
+  std::byte* slot = maps_[static_cast<size_t>(self_)]->stage_slot(chunk);
+  const std::byte* input = job.in + job.OffsetOf(index);
+  size_t begin = own.begin * job.element_bytes;
+  size_t end = begin + own.count * job.element_bytes;
+  std::memcpy(slot, input, begin);
+  std::memcpy(slot + end, input + end, elements * job.element_bytes - end);
+  FaultPoint("shm_before_stage");
+  RaiseOwn(&ControlBlock::staged, chunk + 1);
+  FaultPoint("shm_after_stage");
+  return Status();
+}
+
+Status ShmGroup::ReduceSlice(const Staged& job, size_t index) {
+  uint64_t chunk = job.first + index;
+  Status status = WaitForAll(&ControlBlock::staged, chunk + 1);
+  if (!status.ok()) return status;
+  Slice own = SliceOf(job.ElementsOf(index), job.element_bytes, self_, maps_.size());
+  size_t begin = own.begin * job.element_bytes;
+  for (size_t k = 0; k < maps_.size(); ++k) sources_[k] = maps_[k]->stage_slot(chunk) + begin;
+  sources_[static_cast<size_t>(self_)] = job.in + job.OffsetOf(index) + begin;
+  std::byte* out = job.out + job.OffsetOf(index) + begin;
+  Reduce(out, sources_, own.count, job.how.dtype, job.how.op, job.how.divisor);
+  std::memcpy(maps_[static_cast<size_t>(self_)]->stage_slot(chunk) + begin, out,
+              own.count * job.element_bytes);
+  FaultPoint("shm_before_reduced");
+  RaiseOwn(&ControlBlock::reduced, chunk + 1);
+  FaultPoint("shm_after_reduced");
+  return Status();
+}
+
+Status ShmGroup::CopySlices(const Staged& job, size_t index) {
+  uint64_t chunk = job.first + index;
+  std::byte* out = job.out + job.OffsetOf(index);
+  for (int i = 1; job.copy_out && i < size(); ++i) {
+    int k = (self_ + i) % size();
+    Status status = WaitFor(k, &ControlBlock::reduced, chunk + 1);
+    if (!status.ok()) return status;
+    Slice slice = SliceOf(job.ElementsOf(index), job.element_bytes, k, maps_.size());
+    size_t begin = slice.begin * job.element_bytes;
+    std::memcpy(out + begin, maps_[static_cast<size_t>(k)]->stage_slot(chunk) + begin,
+                slice.count * job.element_bytes);
+  }
+  RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  return Status();
+}
+
+// ---- large: where the buffers are ----
+
+Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
+  uint64_t k = ++offers_;
+  const ArenaMap& map = *maps_[static_cast<size_t>(self_)];
+  // Two places by parity: who has offered k+2 has completed k+1 with us, so nobody still reads what
+  // was offered for k.
+  transport::Offered& offer = own()->offers[k % 2];
+  offer.in = map.OffsetOf(in, bytes);
+  offer.out = map.OffsetOf(out, bytes);
+  *all = offer.in != 0 && offer.out != 0;
+  RaiseOwn(&ControlBlock::offered, k);
+  // Who has nothing to offer knows the answer and need not wait.
+  for (int i = 1; *all && i < size(); ++i) {
+    int member = (self_ + i) % size();
+    Status status = WaitFor(member, &ControlBlock::offered, k);
+    if (!status.ok()) return status;
+    const ArenaMap& peer = *maps_[static_cast<size_t>(member)];
+    const transport::Offered& theirs = peer.control()->offers[k % 2];
+    auto fits = [&](uint64_t offset) {
+      return offset >= transport::kBufferOffset && offset <= peer.bytes() &&
+             bytes <= peer.bytes() - offset;
+    };
+    *all = fits(theirs.in) && fits(theirs.out);
+  }
+  return Status();
+}
+
+Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
+  size_t element_bytes = ElementBytes(how.dtype);
+  Slice own_slice = SliceOf(count, element_bytes, self_, maps_.size());
+  size_t block = kCopyBlock / element_bytes;
+  FaultPoint("arena_before_reduce");
+  for (size_t at = 0; at < own_slice.count; at += block) {
+    size_t elements = std::min(block, own_slice.count - at);
+    size_t offset = (own_slice.begin + at) * element_bytes;
+    for (size_t k = 0; k < maps_.size(); ++k) {
+      sources_[k] = maps_[k]->base() + maps_[k]->control()->offers[offers_ % 2].in + offset;
+    }
+    std::byte* result =
+        maps_[static_cast<size_t>(self_)]->base() + own()->offers[offers_ % 2].out + offset;
+    Reduce(result, sources_, elements, how.dtype, how.op, how.divisor);
+    for (int i = 1; i < size(); ++i) {
+      const ArenaMap& peer = *maps_[static_cast<size_t>((self_ + i) % size())];
+      std::memcpy(peer.base() + peer.control()->offers[offers_ % 2].out + offset, result,
+                  elements * element_bytes);
+    }
+  }
+  // Takes one number of the chunks' counter, so that the flags go on as after a staged chunk.
+  uint64_t chunk = chunk_++;
+  FaultPoint("shm_before_reduced");
+  RaiseOwn(&ControlBlock::reduced, chunk + 1);
+  RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  FaultPoint("shm_after_reduced");
+  Status status = WaitForAll(&ControlBlock::reduced, chunk + 1);
+  if (status.ok()) FaultPoint("shm_before_return");
+  return status;
+}
+
+// ---- the others ----
+
+Status ShmGroup::Broadcast(void* data, size_t bytes, int root, uint64_t op_number) {
+  op_number_ = op_number;
+  ArenaMap& source = *maps_[static_cast<size_t>(root)];
+  if (bytes <= kSmallSlotBytes) {
+    uint64_t k = ++small_;
+    Status status = WaitForAll(&ControlBlock::small, k - 1);
+    if (!status.ok()) return status;
+    if (self_ == root) std::memcpy(source.small_slot(k), data, bytes);
+    FaultPoint("shm_before_publish");
+    RaiseOwn(&ControlBlock::small, k);
+    FaultPoint("shm_after_publish");
+    if (self_ != root) status = WaitFor(root, &ControlBlock::small, k);
+    if (status.ok() && self_ != root) std::memcpy(data, source.small_slot(k), bytes);
+    return status;
+  }
+  uint64_t first = chunk_;
+  size_t chunks = (bytes + chunk_bytes_ - 1) / chunk_bytes_;
+  chunk_ += chunks;
+  for (size_t i = 0; i < chunks; ++i) {
+    uint64_t chunk = first + i;
+    auto* at = static_cast<std::byte*>(data) + i * chunk_bytes_;
+    size_t part = std::min(chunk_bytes_, bytes - i * chunk_bytes_);
+    Status status =
+        self_ == root ? WaitForStageSlot(chunk) : WaitFor(root, &ControlBlock::staged, chunk + 1);
+    if (!status.ok()) return status;
+    if (self_ == root) {
+      std::memcpy(source.stage_slot(chunk), at, part);
+      FaultPoint("shm_before_stage");
+      RaiseOwn(&ControlBlock::staged, chunk + 1);
+      FaultPoint("shm_after_stage");
+    } else {
+      std::memcpy(at, source.stage_slot(chunk), part);
+    }
+    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  }
+  return Status();
+}
+
+Status ShmGroup::Allgatherv(const void* send, std::span<const std::span<std::byte>> blocks,
+                            uint64_t op_number) {
+  op_number_ = op_number;
+  size_t longest = 0;
+  for (const auto& block : blocks) longest = std::max(longest, block.size());
+  const std::span<std::byte>& mine = blocks[static_cast<size_t>(self_)];
+  auto* source = static_cast<const std::byte*>(send);
+  if (!mine.empty() && mine.data() != source) std::memmove(mine.data(), source, mine.size());
+  source = mine.data();
+  uint64_t first = chunk_;
+  size_t chunks = (longest + chunk_bytes_ - 1) / chunk_bytes_;
+  chunk_ += chunks;
+  auto part_of = [&](const std::span<std::byte>& block, size_t i) {
+    size_t begin = std::min(block.size(), i * chunk_bytes_);
+    return block.subspan(begin, std::min(chunk_bytes_, block.size() - begin));
+  };
+  for (size_t i = 0; i < chunks; ++i) {
+    uint64_t chunk = first + i;
+    Status status = WaitForStageSlot(chunk);
+    if (!status.ok()) return status;
+    std::span<std::byte> part = part_of(mine, i);
+    if (!part.empty())
+      std::memcpy(maps_[static_cast<size_t>(self_)]->stage_slot(chunk), part.data(), part.size());
+    FaultPoint("shm_before_stage");
+    RaiseOwn(&ControlBlock::staged, chunk + 1);
+    FaultPoint("shm_after_stage");
+    for (int step = 1; step < size(); ++step) {
+      int k = (self_ + step) % size();
+      part = part_of(blocks[static_cast<size_t>(k)], i);
+      status = WaitFor(k, &ControlBlock::staged, chunk + 1);
+      if (!status.ok()) return status;
+      if (!part.empty())
+        std::memcpy(part.data(), maps_[static_cast<size_t>(k)]->stage_slot(chunk), part.size());
+    }
+    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  }
+  return Status();
+}
+
+Status ShmGroup::Barrier(uint64_t op_number) {
+  op_number_ = op_number;
+  uint64_t k = ++small_;
+  RaiseOwn(&ControlBlock::small, k);
+  FaultPoint("shm_after_publish");
+  return WaitForAll(&ControlBlock::small, k);
+}
+
+}  // namespace ringmaster::algorithms

@@ -1,0 +1,88 @@
+// Collectives among ranks that have mapped each other's arenas.
+//
+// Small messages go through one slot for each rank and call ("one shot": everybody reads
+// everybody's, one hand-shake). Large ones go in chunks: each rank stages its chunk, reduces its
+// own slice of everybody's, and copies the others' slices. Buffers that lie in the arenas of all
+// are reduced where they are. What each flag counts stands in arena.h; the counters run on over
+// calls, so no barrier is needed between them.
+//
+// Each slice is reduced by one rank in rank order: all get the same bits.
+// Thread rule: the thread of the collective.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/transport/arena.h"
+#include "collectives/transport/watch.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::algorithms {
+
+// What to do with the elements, on both kinds of groups.
+struct Reduction {
+  rm_dtype dtype;
+  rm_op op;
+  int divisor = 1;
+};
+
+class ShmGroup {
+ public:
+  // `maps` in rank order, the own one at `self`.
+  ShmGroup(transport::Watch* watch, uint64_t epoch,
+           std::vector<std::shared_ptr<transport::ArenaMap>> maps, int self);
+
+  int size() const { return static_cast<int>(maps_.size()); }
+  int self() const { return self_; }
+
+  // `op_number` is the communicator's. With `only_first` the result is only complete at the group's
+  // first rank.
+  Status Allreduce(const void* in, void* out, size_t count, const Reduction& how,
+                   uint64_t op_number, bool only_first = false);
+  Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
+  // blocks[k] is where rank k's block belongs; the own one is read from `send` and put there too.
+  Status Allgatherv(const void* send, std::span<const std::span<std::byte>> blocks,
+                    uint64_t op_number);
+  Status Barrier(uint64_t op_number);
+
+ private:
+  using FlagMember = transport::Flag transport::ControlBlock::*;
+
+  // One large allreduce on its way.
+  struct Staged;
+
+  transport::ControlBlock* own() const { return maps_[static_cast<size_t>(self_)]->control(); }
+  void RaiseOwn(FlagMember flag, uint64_t count) { transport::Raise(&(own()->*flag), tag_, count); }
+  Status WaitFor(int member, FlagMember flag, uint64_t count);
+  Status WaitForAll(FlagMember flag, uint64_t count);
+  // Waits until the slot of chunk `chunk` is free again.
+  Status WaitForStageSlot(uint64_t chunk);
+
+  Status OneShot(const void* in, void* out, size_t count, const Reduction& how);
+  Status StagedAllreduce(const void* in, void* out, size_t count, const Reduction& how,
+                         bool only_first);
+  Status Stage(const Staged& job, size_t index);
+  Status ReduceSlice(const Staged& job, size_t index);
+  Status CopySlices(const Staged& job, size_t index);
+  // Publishes where the buffers lie; *all: everybody's lie in the arenas.
+  Status Offer(const void* in, void* out, size_t bytes, bool* all);
+  Status ReduceInPlace(size_t count, const Reduction& how);
+
+  transport::Watch* const watch_;
+  const uint64_t tag_;
+  const std::vector<std::shared_ptr<transport::ArenaMap>> maps_;
+  const int self_;
+  const size_t small_bytes_;  // messages up to this go in one shot
+  const size_t chunk_bytes_;
+
+  uint64_t op_number_ = 0;
+  uint64_t small_ = 0;   // one-shot operations begun
+  uint64_t chunk_ = 0;   // chunks of complete operations
+  uint64_t offers_ = 0;  // large allreduces begun
+  std::vector<const void*> sources_;
+};
+
+}  // namespace ringmaster::algorithms

@@ -1,0 +1,83 @@
+// Collectives among ranks that are connected by streams (TCP, or a unix socket where memory can't
+// be shared).
+//
+// Everything is made of one motion: send a list of pieces to one peer while receiving another list
+// from a second one, neither blocking the other; what arrives is reduced at once, while it is in
+// cache, and may be sent on before its piece is complete. Small messages: recursive doubling (an
+// exchange at 2 ranks); large ones: a ring.
+//
+// All ranks get the same bits: the operands' order depends only on the ranks.
+// Thread rule: the thread of the collective.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/algorithms/shm_group.h"
+#include "collectives/transport/link.h"
+#include "collectives/transport/watch.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::algorithms {
+
+class StreamGroup {
+ public:
+  // `ranks`: the members' ranks in the view, ascending; `self`: index of the own one.
+  StreamGroup(transport::Watch* watch, uint64_t epoch, std::vector<int> ranks, int self);
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  int self() const { return self_; }
+
+  Status Allreduce(const void* in, void* out, size_t count, const Reduction& how,
+                   uint64_t op_number);
+  Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
+  // blocks[k]: the pieces that member k has and all get.
+  Status Allgatherv(std::span<const std::vector<std::span<std::byte>>> blocks, uint64_t op_number);
+
+ private:
+  // A stretch of memory that is sent or received as one frame.
+  struct Piece {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    const std::byte* other = nullptr;  // receiving: data = other op arrived (null: data = arrived)
+    bool last = false;                 // the last reduction of these elements: divide
+  };
+  // Sends `out_pieces` to one member and receives `in_pieces` from another. The first `ready`
+  // outgoing pieces can go at once, the i-th after them is what the i-th incoming one brings.
+  struct Motion {
+    int to = -1;
+    int from = -1;
+    std::span<const Piece> out_pieces;
+    std::span<const Piece> in_pieces;
+    size_t ready = 0;
+    const Reduction* how = nullptr;
+  };
+  class Run;
+
+  Status Move(const Motion& motion);
+  Status Exchange(int peer, const void* send, void* recv, size_t bytes);
+  Status SendTo(int peer, const void* data, size_t bytes);
+  Status ReceiveFrom(int peer, void* data, size_t bytes);
+
+  Status RecursiveDoubling(const void* in, void* out, size_t count, const Reduction& how);
+  Status RingAllreduce(const void* in, void* out, size_t count, const Reduction& how);
+  Status TreeBroadcast(void* data, size_t bytes, int root);
+  Status ChainBroadcast(void* data, size_t bytes, int root);
+
+  transport::Link* LinkTo(int member) const {
+    return watch_->link(ranks_[static_cast<size_t>(member)]);
+  }
+
+  transport::Watch* const watch_;
+  const uint64_t epoch_;
+  const std::vector<int> ranks_;
+  const int self_;
+
+  uint64_t op_number_ = 0;
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> arrived_;  // whole messages of recursive doubling
+};
+
+}  // namespace ringmaster::algorithms

@@ -1,0 +1,354 @@
+#include "collectives/communicator/bootstrap.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/transport/fault_point.h"
+
+namespace ringmaster::communicator {
+
+using transport::Clock;
+using transport::DialResult;
+using transport::FaultPoint;
+using transport::FrameKind;
+using transport::FrameReceiver;
+using transport::FrameSender;
+using transport::Hello;
+using transport::HelloReply;
+using transport::IoResult;
+using transport::Link;
+using transport::ReplyKind;
+using transport::UniqueFd;
+
+namespace {
+
+constexpr auto kRetryPause = std::chrono::milliseconds(5);
+constexpr auto kProbeEvery = std::chrono::milliseconds(20);
+constexpr auto kProbeLimit = std::chrono::milliseconds(500);
+constexpr int kTickMillis = 20;
+
+}  // namespace
+
+Bootstrap::Bootstrap(transport::EndpointImpl* endpoint, const CommunicatorOptions& options,
+                     transport::Watch* watch)
+    : endpoint_(endpoint),
+      options_(options),
+      watch_(watch),
+      shm_(options.allow_shm && endpoint->arena() != nullptr),
+      size_(static_cast<int>(options.peers.size())),
+      deadline_(Clock::now() + options.connect_timeout),
+      peers_(options.peers.size()),
+      next_probe_(Clock::now() + kProbeEvery),
+      maps_(options.peers.size()) {
+  for (int rank = 0; rank < size_; ++rank) {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    peer.dial = rank < options.rank;
+    peer.use_unix = shm_ && !options.peers[static_cast<size_t>(rank)].shm.empty();
+  }
+  maps_[static_cast<size_t>(options.rank)] = endpoint->arena();
+}
+
+Status Bootstrap::Run() {
+  Status status = ConnectAll();
+  if (status.ok()) FaultPoint("create_connected");
+  if (status.ok()) status = AgreeOnGroups();
+  if (status.ok()) FaultPoint("create_before_return");
+  return status;
+}
+
+Status Bootstrap::ConnectAll() {
+  missing_ = size_ - 1;
+  while (missing_ > 0) {
+    if (watch_->aborted()) return watch_->status();
+    Status status = LookForNewerEpoch();
+    for (int rank = 0; status.ok() && rank < options_.rank; ++rank) {
+      const Peer& peer = peers_[static_cast<size_t>(rank)];
+      if (peer.state == State::kAbsent && Clock::now() >= peer.not_before) status = Dial(rank);
+    }
+    if (status.ok()) status = TakeArrivals();
+    if (status.ok() && missing_ > 0) status = WaitForEvents();
+    if (!status.ok()) return status;
+  }
+  return Status();
+}
+
+// ---- the side that dials ----
+
+Status Bootstrap::Dial(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  const PeerEndpoint& where = options_.peers[static_cast<size_t>(rank)];
+  std::string why;
+  DialResult result =
+      peer.use_unix ? DialUnix(where.shm, &peer.fd, &why) : DialTcp(where.tcp, &peer.fd, &why);
+  if (peer.use_unix && result == DialResult::kRefused) {
+    // Another machine or pod, or a dead process: the TCP port tells.
+    peer.use_unix = false;
+    result = DialTcp(where.tcp, &peer.fd, &why);
+  }
+  if (result == DialResult::kRefused) return Lost(rank, "connection refused");
+  if (result == DialResult::kFailed) {
+    TryAgain(rank, why);
+    return Status();
+  }
+  peer.state = State::kDialing;
+  return result == DialResult::kConnected ? SayHello(rank) : Status();
+}
+
+Status Bootstrap::SayHello(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  Hello hello;
+  hello.rank = static_cast<uint32_t>(options_.rank);
+  hello.epoch = options_.epoch;
+  int attached = -1;
+  if (peer.use_unix) {
+    hello.arena_id = endpoint_->arena()->id();
+    hello.arena_bytes = endpoint_->arena()->bytes();
+    attached = endpoint_->arena()->fd();
+  }
+  transport::CopyName(endpoint_->job(), hello.job);
+  if (!SendSmall(peer.fd.get(), &hello, sizeof(hello), attached)) {
+    TryAgain(rank, "Hello could not be sent");
+    return Status();
+  }
+  peer.state = State::kAsked;
+  peer.got = 0;
+  FaultPoint("create_hello_sent");
+  return Status();
+}
+
+Status Bootstrap::ReadReply(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  IoResult io = RecvSmall(peer.fd.get(), &peer.reply, sizeof(peer.reply), &peer.got, &peer.arena);
+  if (io == IoResult::kAgain) return Status();
+  if (io == IoResult::kDone) return HandleReply(rank);
+  // Closed without an answer: it dies, or its view ended while we were parked.
+  if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], endpoint_->job(),
+                             kProbeLimit)) {
+    return Lost(rank, "connection closed");
+  }
+  TryAgain(rank, "connection closed");
+  return Status();
+}
+
+Status Bootstrap::HandleReply(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  std::string who = "rank " + std::to_string(rank);
+  switch (peer.reply.magic == transport::kMagic ? peer.reply.kind : ReplyKind::kWrongVersion) {
+    case ReplyKind::kJoined: {
+      bool is_unix = peer.use_unix;
+      if (is_unix) {
+        maps_[static_cast<size_t>(rank)] =
+            endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, peer.arena,
+                              peer.reply.arena_id, peer.reply.arena_bytes, &peer.trouble);
+        if (maps_[static_cast<size_t>(rank)] == nullptr) {
+          transport::LogLine("no shared memory with " + who + ", using a stream: " + peer.trouble);
+        }
+      }
+      Ready(rank, is_unix);
+      return Status();
+    }
+    case ReplyKind::kUseTcp:
+      peer.use_unix = false;
+      peer.fd.Reset();
+      peer.state = State::kAbsent;
+      return Status();
+    case ReplyKind::kMovedOn:
+      return watch_->Fail(RM_ERR_EPOCH_MOVED,
+                          who + " is already in epoch " + std::to_string(peer.reply.epoch));
+    case ReplyKind::kWrongJob:
+      return watch_->Fail(RM_ERR_INVALID,
+                          who + " at " + options_.peers[static_cast<size_t>(rank)].tcp +
+                              " belongs to another job than '" + endpoint_->job() + "'");
+    default:
+      return watch_->Fail(RM_ERR_INVALID, who + " speaks another version of the protocol");
+  }
+}
+
+void Bootstrap::TryAgain(int rank, const std::string& why) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  peer.fd.Reset();
+  peer.arena.Reset();
+  peer.state = State::kAbsent;
+  peer.trouble = why;
+  peer.not_before = Clock::now() + kRetryPause;
+}
+
+// ---- the side that is dialed ----
+
+Status Bootstrap::TakeArrivals() {
+  for (auto& arrival : endpoint_->listener().Take(options_.epoch)) Welcome(std::move(arrival));
+  return Status();
+}
+
+void Bootstrap::Welcome(transport::Listener::Arrival arrival) {
+  int rank = static_cast<int>(arrival.hello.rank);
+  // Not of this view, or a second attempt of one that is already there: closing tells it to try
+  // again or give up.
+  if (rank <= options_.rank || rank >= size_) return;
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (peer.state == State::kReady) return;
+  HelloReply reply;
+  reply.epoch = options_.epoch;
+  bool share = arrival.is_unix && shm_;
+  if (arrival.is_unix && !share) {
+    reply.kind = ReplyKind::kUseTcp;
+    (void)SendSmall(arrival.fd.get(), &reply, sizeof(reply));
+    return;
+  }
+  int attached = -1;
+  if (share) {
+    maps_[static_cast<size_t>(rank)] =
+        endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, arrival.arena,
+                          arrival.hello.arena_id, arrival.hello.arena_bytes, &peer.trouble);
+    if (maps_[static_cast<size_t>(rank)] == nullptr) {
+      transport::LogLine("no shared memory with rank " + std::to_string(rank) +
+                         ", using a stream: " + peer.trouble);
+    }
+    reply.arena_id = endpoint_->arena()->id();
+    reply.arena_bytes = endpoint_->arena()->bytes();
+    attached = endpoint_->arena()->fd();
+  }
+  if (!SendSmall(arrival.fd.get(), &reply, sizeof(reply), attached)) return;
+  peer.fd = std::move(arrival.fd);
+  Ready(rank, share);
+}
+
+void Bootstrap::Ready(int rank, bool is_unix) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  peer.state = State::kReady;
+  peer.arena.Reset();
+  watch_->SetLink(rank, std::make_unique<Link>(std::move(peer.fd), rank, is_unix));
+  --missing_;
+}
+
+// ---- waiting ----
+
+Status Bootstrap::WaitForEvents() {
+  std::vector<pollfd> polls = {{endpoint_->listener().event(), POLLIN, 0},
+                               {watch_->abort_event(), POLLIN, 0}};
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (peer.state != State::kDialing && peer.state != State::kAsked) continue;
+    polls.push_back(
+        {peer.fd.get(), static_cast<short>(peer.state == State::kDialing ? POLLOUT : POLLIN), 0});
+    ranks.push_back(rank);
+  }
+  bool may_dial = ranks.size() < static_cast<size_t>(missing_);
+  int limit = may_dial ? 5 : kTickMillis;
+  poll(polls.data(), polls.size(), transport::PollMillis(deadline_, limit));
+  if (watch_->aborted()) return watch_->status();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (polls[i + 2].revents == 0) continue;
+    int rank = ranks[i];
+    Status status;
+    if (peers_[static_cast<size_t>(rank)].state == State::kAsked) {
+      status = ReadReply(rank);
+    } else {
+      std::string why;
+      DialResult result = transport::DialFinished(peers_[static_cast<size_t>(rank)].fd.get(), &why);
+      if (result == DialResult::kRefused) return Lost(rank, "connection refused");
+      if (result == DialResult::kConnected) status = SayHello(rank);
+      if (result == DialResult::kFailed) TryAgain(rank, why);
+    }
+    if (!status.ok()) return status;
+  }
+  if (Clock::now() >= deadline_) return TimeoutStatus();
+  return LookForTheDead();
+}
+
+// Members that are connected show their death by themselves; the others are asked in turn.
+Status Bootstrap::LookForTheDead() {
+  if (Clock::now() < next_probe_) return Status();
+  next_probe_ = Clock::now() + kProbeEvery;
+  Status status = watch_->CheckLinks(0);
+  if (!status.ok()) return status;
+  for (int i = 0; i < size_; ++i) {
+    int rank = (probe_turn_ + i) % size_;
+    const Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (rank <= options_.rank || peer.state == State::kReady) continue;
+    probe_turn_ = rank + 1;
+    if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], endpoint_->job(),
+                               kProbeLimit)) {
+      return Lost(rank, "no answer while the view was built");
+    }
+    break;
+  }
+  return Status();
+}
+
+Status Bootstrap::LookForNewerEpoch() {
+  uint64_t newest = endpoint_->listener().Newest();
+  if (newest <= options_.epoch) return Status();
+  return watch_->Fail(RM_ERR_EPOCH_MOVED, "a peer is already in epoch " + std::to_string(newest));
+}
+
+Status Bootstrap::Lost(int rank, const std::string& why) { return watch_->Suspect(rank, why); }
+
+Status Bootstrap::TimeoutStatus() const {
+  std::string who;
+  std::string trouble;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == options_.rank || peers_[static_cast<size_t>(rank)].state == State::kReady) continue;
+    who += (who.empty() ? "" : ", ") + std::to_string(rank);
+    if (trouble.empty()) trouble = peers_[static_cast<size_t>(rank)].trouble;
+  }
+  return watch_->Fail(RM_ERR_TIMEOUT, "epoch " + std::to_string(options_.epoch) +
+                                          ": no connection with rank " + who + " within " +
+                                          std::to_string(options_.connect_timeout.count()) + " ms" +
+                                          (trouble.empty() ? "" : " (" + trouble + ")"));
+}
+
+// ---- groups ----
+
+Status Bootstrap::AgreeOnGroups() {
+  size_t n = static_cast<size_t>(size_);
+  std::vector<uint8_t> mine(n);
+  for (size_t rank = 0; rank < n; ++rank) mine[rank] = maps_[rank] != nullptr;
+  groups_.assign(n, 0);
+  auto send = [&](int rank, const void* data, size_t bytes) {
+    FrameSender frame(watch_->link(rank), options_.epoch, 0, data, bytes, FrameKind::kGroups);
+    return watch_->Send(&frame, bytes, 0, deadline_);
+  };
+  auto receive = [&](int rank, void* data, size_t bytes) {
+    FrameReceiver frame(watch_->link(rank), options_.epoch, 0, bytes, FrameKind::kGroups);
+    return watch_->Receive(&frame, data, bytes, 0, deadline_);
+  };
+  Status status;
+  if (options_.rank != 0) {
+    status = send(0, mine.data(), n);
+    FaultPoint("create_groups_sent");
+    if (status.ok()) status = receive(0, groups_.data(), n * sizeof(uint32_t));
+    return status;
+  }
+  std::vector<std::vector<uint8_t>> can_map(n, mine);
+  for (int rank = 1; status.ok() && rank < size_; ++rank) {
+    status = receive(rank, can_map[static_cast<size_t>(rank)].data(), n);
+  }
+  if (status.ok()) Group(can_map);
+  for (int rank = 1; status.ok() && rank < size_; ++rank) {
+    status = send(rank, groups_.data(), n * sizeof(uint32_t));
+    FaultPoint("create_groups_sent");
+  }
+  return status;
+}
+
+// A rank goes to the first group in which it and every member have mapped each other.
+void Bootstrap::Group(const std::vector<std::vector<uint8_t>>& can_map) {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t rank = 0; rank < can_map.size(); ++rank) {
+    auto fits = [&](const std::vector<size_t>& members) {
+      return std::all_of(members.begin(), members.end(), [&](size_t member) {
+        return can_map[rank][member] != 0 && can_map[member][rank] != 0;
+      });
+    };
+    auto found = std::find_if(groups.begin(), groups.end(), fits);
+    if (found == groups.end()) found = groups.insert(groups.end(), std::vector<size_t>());
+    found->push_back(rank);
+    groups_[rank] = static_cast<uint32_t>(found - groups.begin());
+  }
+}
+
+}  // namespace ringmaster::communicator

@@ -1,0 +1,79 @@
+// Connects one rank with all others of a view, finds out who shares memory with whom, and returns
+// when all have done so.
+//
+// The higher rank of a pair dials the lower one: its abstract unix socket first, where both want
+// shared memory, its TCP port otherwise. Then rank 0 hears from all who can map whom and tells all
+// the groups: so whoever returns knows that every member has installed the view.
+//
+// Owner and thread: one call of Communicator::Create.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/transport/endpoint.h"
+#include "collectives/transport/watch.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::communicator {
+
+class Bootstrap {
+ public:
+  Bootstrap(transport::EndpointImpl* endpoint, const CommunicatorOptions& options,
+            transport::Watch* watch);
+
+  Status Run();
+
+  // After Run: the group of each rank; ranks of a group have mapped each other's arenas.
+  const std::vector<uint32_t>& groups() const { return groups_; }
+  // By rank; null for who shares nothing with this one.
+  const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return maps_; }
+
+ private:
+  enum class State { kAbsent, kDialing, kAsked, kReady };
+  struct Peer {
+    State state = State::kAbsent;
+    bool dial = false;  // we dial it, else it dials us
+    bool use_unix = false;
+    transport::UniqueFd fd;
+    transport::UniqueFd arena;
+    transport::HelloReply reply;
+    size_t got = 0;
+    transport::Clock::time_point not_before;  // of the next attempt
+    std::string trouble;
+  };
+
+  Status ConnectAll();
+  Status Dial(int rank);
+  Status SayHello(int rank);
+  Status ReadReply(int rank);
+  Status HandleReply(int rank);
+  Status TakeArrivals();
+  void Welcome(transport::Listener::Arrival arrival);
+  Status WaitForEvents();
+  Status LookForTheDead();
+  Status LookForNewerEpoch();
+  Status Lost(int rank, const std::string& why);
+  void TryAgain(int rank, const std::string& why);
+  void Ready(int rank, bool is_unix);
+  Status AgreeOnGroups();
+  void Group(const std::vector<std::vector<uint8_t>>& can_map);
+  Status TimeoutStatus() const;
+
+  transport::EndpointImpl* const endpoint_;
+  const CommunicatorOptions& options_;
+  transport::Watch* const watch_;
+  const bool shm_;
+  const int size_;
+  const transport::Clock::time_point deadline_;
+
+  std::vector<Peer> peers_;
+  int missing_ = 0;
+  transport::Clock::time_point next_probe_;
+  int probe_turn_ = 0;
+  std::vector<std::shared_ptr<transport::ArenaMap>> maps_;
+  std::vector<uint32_t> groups_;
+};
+
+}  // namespace ringmaster::communicator

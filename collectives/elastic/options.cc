@@ -1,0 +1,76 @@
+#include "collectives/elastic/options.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::elastic {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Status ReadNumber(const char* name, uint64_t most, uint64_t* out) {
+  const std::string text = Variable(name);
+  if (text.empty()) return {};
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value > most) {
+    return {RM_ERR_INVALID, std::string(name) + " is '" + text +
+                                "', allowed is a number from 0 to " + std::to_string(most)};
+  }
+  *out = value;
+  return {};
+}
+
+Status ReadFlag(const char* name, bool* out) {
+  uint64_t value = *out;
+  Status status = ReadNumber(name, 1, &value);
+  *out = value == 1;
+  return status;
+}
+
+Status ReadCollectives(WorkerOptions* options) {
+  const std::string text = Variable("RINGMASTER_COLLECTIVES");
+  if (text.empty()) return {};
+  const auto spec = nlohmann::json::parse(text, nullptr, false);
+  if (!spec.is_object())
+    return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES is not a JSON object: " + text};
+  const auto fusion = spec.find("fusionThresholdBytes");
+  if (fusion == spec.end()) return {};
+  if (!fusion->is_number_unsigned()) {
+    return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: fusionThresholdBytes is " + fusion->dump() +
+                                ", allowed is a number of bytes, 0 for no fusion"};
+  }
+  options->fusion_bytes = fusion->get<size_t>();
+  return {};
+}
+
+}  // namespace
+
+Status OptionsFromEnvironment(WorkerOptions* options) {
+  options->socket = Variable("RINGMASTER_SOCKET");
+  options->job = Variable("RINGMASTER_JOB_UID");
+  options->timeline = Variable("RINGMASTER_TIMELINE");
+  if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
+    options->bind = std::move(bind);
+  } else if (std::string ip = Variable("RINGMASTER_POD_IP"); !ip.empty()) {
+    options->bind = std::move(ip);
+  }
+  if (options->socket.size() > 107) {
+    return {RM_ERR_INVALID, "RINGMASTER_SOCKET has " + std::to_string(options->socket.size()) +
+                                " bytes, a unix socket allows 107: " + options->socket};
+  }
+  uint64_t slot = 0;
+  if (Status s = ReadNumber("RINGMASTER_SLOT", 1 << 20, &slot); !s.ok()) return s;
+  options->slot = static_cast<int>(slot);
+  if (Status s = ReadNumber("RINGMASTER_INCARNATION", INT64_MAX, &options->incarnation); !s.ok())
+    return s;
+  if (Status s = ReadFlag("RINGMASTER_STANDBY", &options->standby); !s.ok()) return s;
+  if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
+  return ReadCollectives(options);
+}
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,88 @@
+// One training process in its job: ties the engine to the sidecar's link and to the user's calls.
+//
+// Thread rule: user calls from any thread; On* of the listener on the engine's thread, of the link
+// on the link's.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include "collectives/elastic/options.h"
+#include "collectives/engine/engine.h"
+#include "collectives/link/worker_link.h"
+
+namespace ringmaster::elastic {
+
+class Worker : public engine::EngineListener, public link::LinkHandler {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // A founding worker: returns when it is in the first view. A joiner: when the sidecar has said
+  // so. A standby: when it is promoted.
+  static Status Start(const WorkerOptions& options, engine::StateRegistry* state,
+                      Clock::time_point deadline, std::unique_ptr<Worker>* out);
+  ~Worker() override;
+
+  // A joiner's way into a view; a no-op for those in one.
+  Status Enter(Clock::time_point deadline);
+  Status Submit(const std::shared_ptr<engine::Operation>& operation);
+  Status StepEnd(rm_step_info* info);
+  Status Shutdown(Clock::time_point deadline);
+
+  bool joining() const;
+  engine::Membership membership() const { return engine_->membership(); }
+  void Report(const std::string& name, double value);
+  std::string LastRebuild() const;
+
+ private:
+  enum class Role { kUnknown, kFounding, kJoining, kStandby, kMember };
+
+  Worker(const WorkerOptions& options, engine::StateRegistry* state);
+  Status StartAlone();
+  Status StartLinked(Clock::time_point deadline);
+  void SendEnter();
+
+  // engine::EngineListener
+  void OnStopped(uint64_t epoch) override;
+  void OnInstalled(uint64_t epoch, double connect_seconds) override;
+  void OnBoundary(uint64_t epoch, uint64_t step) override;
+  void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;
+  void OnRebuilt(const engine::RebuildTimes& times, uint64_t step) override;
+  void OnFinished(uint64_t epoch) override;
+  void OnReadyToEnter() override;
+
+  // link::LinkHandler
+  nlohmann::json Hello() override;
+  nlohmann::json PingFields() override;
+  void OnFrame(const nlohmann::json& frame) override;
+  void OnFenced(const std::string& why) override;
+  void OnWelcome(const nlohmann::json& frame);
+  void OnPromoted(const nlohmann::json& frame);
+  void OnView(const nlohmann::json& frame);
+
+  const WorkerOptions options_;
+  engine::StateRegistry* const state_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<engine::CommunicatorFactory> communicators_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  Role role_ = Role::kUnknown;            // guarded by mu_
+  int slot_ = 0;                          // guarded by mu_
+  uint64_t incarnation_ = 1;              // guarded by mu_
+  std::string failure_;                   // guarded by mu_: the sidecar gave up
+  bool wants_to_enter_ = false;           // guarded by mu_
+  uint64_t installed_ = 0;                // guarded by mu_: epoch
+  uint64_t boundary_epoch_ = 0;           // guarded by mu_: stands at the boundary of this view
+  uint64_t boundary_step_ = 0;            // guarded by mu_
+  std::map<std::string, double> values_;  // guarded by mu_
+  uint64_t last_epoch_ = 0;               // guarded by mu_: of the previous step_end
+  int last_size_ = 0;                     // guarded by mu_: of the previous step_end
+
+  std::unique_ptr<engine::Engine> engine_;  // constant after Start
+  std::unique_ptr<link::WorkerLink>
+      link_;  // constant after Start; null: alone. Ends before the engine.
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,225 @@
+// Workers, in threads and as processes, under a fake sidecar.
+#include "collectives/elastic/worker.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "collectives/link/fake_sidecar.h"
+
+namespace ringmaster::elastic {
+namespace {
+
+using engine::Kind;
+using engine::Operation;
+using Json = nlohmann::json;
+
+Worker::Clock::time_point Soon() { return Worker::Clock::now() + std::chrono::seconds(30); }
+
+class WorkerTest : public testing::Test {
+ protected:
+  WorkerTest() {
+    char name[] = "/tmp/rm-worker-XXXXXX";
+    directory_ = mkdtemp(name);
+    sidecar_ = std::make_unique<link::FakeSidecar>(directory_ + "/s");
+  }
+  ~WorkerTest() override {
+    for (auto& [slot, pid] : pids_) kill(pid, SIGKILL);
+    for (auto& [slot, pid] : pids_) waitpid(pid, nullptr, 0);
+    sidecar_.reset();
+    (void)!system(("rm -rf " + directory_).c_str());
+  }
+
+  WorkerOptions Options(int slot) {
+    WorkerOptions options;
+    options.socket = directory_ + "/s";
+    options.job = "test";
+    options.slot = slot;
+    return options;
+  }
+  std::unique_ptr<Worker> StartOne(engine::StateRegistry* state) {
+    std::unique_ptr<Worker> worker;
+    std::thread starts([&] {
+      const Status status = Worker::Start(Options(0), state, Soon(), &worker);
+      EXPECT_TRUE(status.ok()) << status.message();
+    });
+    EXPECT_FALSE(sidecar_->Await(0, "enter").is_null());
+    epoch_ = sidecar_->InstallView({0}, "Founding", {});
+    starts.join();
+    return worker;
+  }
+
+  void Spawn(int slot, int steps) {
+    const std::string out = directory_ + "/out" + std::to_string(slot);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      setenv("RINGMASTER_SOCKET", (directory_ + "/s").c_str(), 1);
+      setenv("RINGMASTER_SLOT", std::to_string(slot).c_str(), 1);
+      setenv("RINGMASTER_JOB_UID", "test", 1);
+      dup2(open(out.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600), 1);
+      execl(TEST_WORKER, TEST_WORKER, std::to_string(steps).c_str(), nullptr);
+      _exit(127);
+    }
+    pids_[slot] = pid;
+  }
+  int Reap(int slot) {
+    int status = 0;
+    waitpid(pids_[slot], &status, 0);
+    pids_.erase(slot);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  std::vector<std::string> Lines(int slot) {
+    std::ifstream in(directory_ + "/out" + std::to_string(slot));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+  void AwaitStep(int slot, uint64_t step) {
+    EXPECT_FALSE(
+        sidecar_->Await(slot, "ping", [&](const Json& f) { return f["step"] >= step; }).is_null());
+  }
+  // Every line is a step, one after the other, with the weights that so many steps make.
+  void CheckSteps(int slot, int first, int last) {
+    const auto lines = Lines(slot);
+    int expected = first;
+    for (const std::string& line : lines) {
+      std::istringstream words(line);
+      std::string word;
+      long long step = 0, epoch = 0, size = 0, sum = 0;
+      words >> word >> step >> epoch >> size >> sum;
+      if (word != "step") continue;
+      if (expected == 0) expected = static_cast<int>(step);
+      EXPECT_EQ(step, expected++) << "slot " << slot;
+      EXPECT_EQ(sum, 1000 * step) << "slot " << slot << ": " << line;
+    }
+    EXPECT_EQ(expected, last + 1) << "slot " << slot << ": "
+                                  << (lines.empty() ? "nothing" : lines.back());
+  }
+
+  std::string directory_;
+  std::unique_ptr<link::FakeSidecar> sidecar_;
+  std::map<int, pid_t> pids_;
+  uint64_t epoch_ = 0;
+};
+
+TEST_F(WorkerTest, AnswersStopWhileTheUserSleeps) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  sidecar_->Send(0, {{"t", "stop"}, {"epoch", epoch_}});
+  EXPECT_FALSE(
+      sidecar_->Await(0, "stopped", [&](const Json& f) { return f["epoch"] == epoch_; }).is_null());
+}
+
+TEST_F(WorkerTest, ReconnectsAfterTheSidecarHasStartedAgain) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  sidecar_->Welcome(0, "member");
+  sidecar_->Restart();
+  const Json hello =
+      sidecar_->Await(0, "hello", [&](const Json& f) { return f["epoch"] == epoch_; });
+  EXPECT_FALSE(hello.is_null());
+  rm_step_info info;
+  EXPECT_TRUE(worker->StepEnd(&info).ok());
+  EXPECT_EQ(info.step, 1u);
+  AwaitStep(0, 1);
+}
+
+TEST_F(WorkerTest, AFenceThatHasPassedEndsEveryCall) {
+  sidecar_->SetFence(200);
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  sidecar_->AnswerPings(false);
+  Status status;
+  do {
+    status = worker->StepEnd(nullptr);
+  } while (status.ok());
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(status.message(), testing::HasSubstr("has not answered for 200 ms"));
+}
+
+TEST_F(WorkerTest, ADrainedWorkerIsToldAtTheBoundary) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  sidecar_->Send(0, {{"t", "arm"}, {"epoch", epoch_}});
+  Status status;
+  std::thread user([&] {
+    do {
+      status = worker->StepEnd(nullptr);
+    } while (status.ok());
+  });
+  EXPECT_FALSE(sidecar_->Await(0, "boundary", [&](const Json& f) { return f["epoch"] == epoch_; })
+                   .is_null());
+  sidecar_->Send(0, {{"t", "left"}, {"epoch", epoch_ + 1}, {"reason", "drained"}});
+  user.join();
+  EXPECT_EQ(status.code(), RM_ERR_LEFT);
+}
+
+TEST_F(WorkerTest, ASidecarThatGivesUpFailsInitWithItsWords) {
+  engine::StateRegistry state;
+  std::unique_ptr<Worker> worker;
+  Status status;
+  std::thread starts([&] { status = Worker::Start(Options(0), &state, Soon(), &worker); });
+  sidecar_->Await(0, "enter");
+  sidecar_->Send(0, {{"t", "error"}, {"message", "slot 3 never called init"}});
+  starts.join();
+  EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
+  EXPECT_EQ(status.message(), "slot 3 never called init");
+}
+
+TEST_F(WorkerTest, WithoutASidecarInitSaysWhatItCouldNotReach) {
+  WorkerOptions options = Options(0);
+  options.socket = directory_ + "/nobody";
+  engine::StateRegistry state;
+  std::unique_ptr<Worker> worker;
+  const Status status = Worker::Start(
+      options, &state, Worker::Clock::now() + std::chrono::milliseconds(100), &worker);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(status.message(), testing::HasSubstr(options.socket));
+}
+
+TEST_F(WorkerTest, ProcessesGoOnWhenOneIsKilledAndNoStepIsLost) {
+  for (int slot : {0, 1, 2}) Spawn(slot, 60);
+  for (int slot : {0, 1, 2}) ASSERT_FALSE(sidecar_->Await(slot, "enter").is_null());
+  sidecar_->InstallView({0, 1, 2}, "Founding", {});
+  AwaitStep(1, 5);
+  kill(pids_[0], SIGKILL);
+  EXPECT_EQ(Reap(0), 137);
+  sidecar_->AwaitGone(0);
+  const uint64_t epoch = sidecar_->InstallView({1, 2}, "WorkerLost", {1, 2});
+  for (int slot : {1, 2}) {
+    EXPECT_EQ(Reap(slot), 0);
+    CheckSteps(slot, 1, 60);
+    EXPECT_FALSE(
+        sidecar_->Await(slot, "rebuilt", [&](const Json& f) { return f["epoch"] == epoch; })
+            .is_null());
+    EXPECT_FALSE(
+        sidecar_->Await(slot, "finished", [&](const Json& f) { return f["epoch"] == epoch; })
+            .is_null());
+  }
+}
+
+TEST_F(WorkerTest, AProcessThatJoinsAtTheBoundaryGoesOnWithTheSameState) {
+  for (int slot : {0, 1}) Spawn(slot, 80);
+  for (int slot : {0, 1}) ASSERT_FALSE(sidecar_->Await(slot, "enter").is_null());
+  const uint64_t epoch = sidecar_->InstallView({0, 1}, "Founding", {});
+  sidecar_->Welcome(2, "joining");
+  Spawn(2, 80);
+  ASSERT_FALSE(sidecar_->Await(2, "enter").is_null());
+  for (int slot : {0, 1}) sidecar_->Send(slot, {{"t", "arm"}, {"epoch", epoch}});
+  const auto here = [&](const Json& f) { return f["epoch"] == epoch; };
+  for (int slot : {0, 1}) ASSERT_FALSE(sidecar_->Await(slot, "boundary", here).is_null());
+  sidecar_->InstallView({0, 1, 2}, "WorkerJoined", {0, 1});
+  for (int slot : {0, 1, 2}) EXPECT_EQ(Reap(slot), 0) << testing::PrintToString(Lines(slot));
+  CheckSteps(0, 1, 80);
+  CheckSteps(1, 1, 80);
+  CheckSteps(2, 0, 80);  // from wherever it has joined
+}
+
+}  // namespace
+}  // namespace ringmaster::elastic

@@ -1,0 +1,66 @@
+// Memory for fused and retained results: not zeroed, aligned to a cache line, used again where it
+// can be.
+//
+// Thread rule: a Buffer has one writer; the pool belongs to the engine's thread (buffers may be
+// released anywhere).
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace ringmaster::engine {
+
+class Buffer {
+ public:
+  // Null when there is no memory.
+  static std::shared_ptr<Buffer> Make(size_t bytes) {
+    const size_t capacity = (bytes + 63) / 64 * 64 + 64;
+    void* data = std::aligned_alloc(64, capacity);
+    if (data == nullptr) return nullptr;
+    return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), capacity));
+  }
+  ~Buffer() { std::free(data_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t capacity() const { return capacity_; }
+
+ private:
+  Buffer(std::byte* data, size_t capacity) : data_(data), capacity_(capacity) {}
+  std::byte* const data_;
+  const size_t capacity_;
+};
+
+// Keeps a few buffers, so that steady training touches the same pages in every step.
+class BufferPool {
+ public:
+  std::shared_ptr<Buffer> Get(size_t bytes) {
+    for (auto& kept : kept_) {
+      const bool wasteful = kept->capacity() > 4 * bytes + (size_t{1} << 20);
+      if (kept.use_count() == 1 && kept->capacity() >= bytes && !wasteful) return kept;
+    }
+    auto made = Buffer::Make(bytes);
+    if (made == nullptr) return nullptr;
+    if (kept_.size() >= kMost) {
+      for (auto& kept : kept_) {
+        if (kept.use_count() == 1) {
+          kept = made;
+          return made;
+        }
+      }
+      return made;
+    }
+    kept_.push_back(made);
+    return made;
+  }
+
+ private:
+  static constexpr size_t kMost = 4;
+  std::vector<std::shared_ptr<Buffer>> kept_;
+};
+
+}  // namespace ringmaster::engine

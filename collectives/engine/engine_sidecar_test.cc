@@ -1,0 +1,74 @@
+// What the sidecar says twice, late or not at all, because a connection broke or a sidecar started
+// again.
+#include <gtest/gtest.h>
+
+#include "collectives/engine/test_world.h"
+
+namespace ringmaster::engine {
+namespace {
+
+TEST(EngineSidecarTest, ArmedAgainAtItsBoundaryAWorkerSaysThatItStandsThere) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
+  std::thread members([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      StepResult result;
+      EXPECT_TRUE(w.engine->StepEnd(&result).ok());
+    });
+  });
+  const auto both_there = [&] {
+    return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch;
+  };
+  world.Await(both_there);
+  {
+    std::lock_guard lock(world.mu);
+    for (int id : {0, 1}) world.workers[id]->boundary = 0;
+  }
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
+  world.Await(both_there);
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, false);
+  members.join();
+}
+
+TEST(EngineSidecarTest, AViewThatWasStoppedBeforeItCameIsNeverUsed) {
+  TestWorld world(1);
+  TestWorker& worker = *world.workers[0];
+  const uint64_t stopped = world.next_epoch;
+  worker.engine->PostStop(stopped);
+  world.Await([&] { return worker.stopped == stopped; });
+  ASSERT_EQ(world.Install({0}), stopped);  // said again to a worker that has connected again
+  // The second answer comes when the loop is through with all that was posted before the first.
+  for (int i = 0; i < 2; ++i) {
+    {
+      std::lock_guard lock(world.mu);
+      worker.stopped = 0;
+    }
+    worker.engine->PostStop(stopped - 1);
+    world.Await([&] { return worker.stopped == stopped - 1; });
+  }
+  const uint64_t next = world.Install({0}, "WorkerLost");
+  world.Enter({0});
+  EXPECT_EQ(worker.engine->membership().epoch, next);
+  EXPECT_EQ(worker.installed_views, std::vector<uint64_t>{next});
+}
+
+TEST(EngineSidecarTest, AViewHasRunWhenAnOperationHasCompletedInIt) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  EXPECT_EQ(world.workers[0]->engine->ran_epoch(), 0u);
+  OnEach(&world, {0, 1}, [&](TestWorker& w) {
+    std::vector<float> data(8, 1.0f);
+    EXPECT_TRUE(w.Allreduce("a", &data, RM_SUM).ok());
+    EXPECT_EQ(w.engine->ran_epoch(), epoch);
+  });
+  world.Stop({0, 1});
+  world.Install({0, 1}, "WorkerLost");
+  world.Await([&] { return world.workers[0]->installed_views.size() == 2; });
+  EXPECT_EQ(world.workers[0]->engine->ran_epoch(), epoch);
+}
+
+}  // namespace
+}  // namespace ringmaster::engine

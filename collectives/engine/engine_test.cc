@@ -1,0 +1,199 @@
+#include "collectives/engine/engine.h"
+
+#include <gmock/gmock.h>
+
+#include "collectives/engine/test_world.h"
+
+namespace ringmaster::engine {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+TEST(EngineTest, SumsAndAveragesOverAllRanks) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    std::vector<float> sum(1000, static_cast<float>(w.id + 1)),
+        average(7, static_cast<float>(w.id));
+    EXPECT_TRUE(w.Allreduce("sum", &sum).ok());
+    EXPECT_TRUE(w.Allreduce("average", &average, RM_AVERAGE).ok());
+    EXPECT_THAT(sum, Each(6.0f));
+    EXPECT_THAT(average, Each(1.0f));
+  });
+}
+
+TEST(EngineTest, ScalesBeforeAndAfter) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  OnEach(&world, {0, 1}, [](TestWorker& w) {
+    std::vector<float> in(5, 3.0f), out(5);
+    auto op =
+        w.Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 5, 0.5, 10.0}, in.data(), out.data());
+    ASSERT_TRUE(op->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
+    EXPECT_THAT(out, Each(30.0f));
+    EXPECT_THAT(in, Each(3.0f));
+  });
+}
+
+TEST(EngineTest, AnyOrderFromManyThreadsEndsWithTheSameResults) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  constexpr int kThreads = 4, kTensors = 23;
+  OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&w, t] {
+        struct Asked {
+          std::shared_ptr<Operation> operation;
+          std::shared_ptr<std::vector<float>> data;
+          float expected;
+        };
+        std::vector<Asked> asked;
+        for (int i = 0; i < kTensors; ++i) {
+          // Each rank goes through the names in an order of its own; two rounds use the cache.
+          const int which = (i * (2 * w.id + 1) + w.id) % kTensors;
+          for (int pass = 0; pass < 2; ++pass) {
+            auto data =
+                std::make_shared<std::vector<float>>(50 + which, static_cast<float>(t + which));
+            auto operation = w.Ask(
+                {"t" + std::to_string(t) + "." + std::to_string(which) + "." + std::to_string(pass),
+                 Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, data->size(), 1.0, 1.0},
+                data->data(), data->data());
+            asked.push_back({operation, data, 3.0f * (t + which)});
+          }
+        }
+        for (auto& [operation, data, expected] : asked) {
+          ASSERT_TRUE(operation->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
+          ASSERT_TRUE(operation->status().ok()) << operation->status().message();
+          EXPECT_THAT(*data, Each(expected));
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  });
+}
+
+TEST(EngineTest, GathersRaggedRowsAndBroadcastsFromTheRoot) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    std::vector<int32_t> rows(2 * w.id, w.id), data(4, w.id == 1 ? 42 : 0);
+    auto gather =
+        w.Ask({"g", Kind::kAllgather, RM_INT32, RM_SUM, 0, 2, 1, 1}, rows.data(), nullptr, w.id);
+    auto broadcast =
+        w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, 1, 4, 1, 1}, data.data(), data.data());
+    ASSERT_TRUE(gather->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
+    ASSERT_TRUE(broadcast->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
+    EXPECT_EQ(gather->rows_by_rank, (std::vector<size_t>{0, 1, 2}));
+    const auto* got = reinterpret_cast<const int32_t*>(gather->gathered->data());
+    EXPECT_EQ(std::vector<int32_t>(got, got + 6), (std::vector<int32_t>{1, 1, 2, 2, 2, 2}));
+    EXPECT_THAT(data, Each(42));
+  });
+}
+
+TEST(EngineTest, WrongUseGivesEveryRankTheSameErrorAndTheJobGoesOn) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  std::mutex mu;
+  std::set<std::string> messages;
+  OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
+    for (int pass = 0; pass < 3; ++pass) {
+      std::vector<float> same(8, 1.0f), other(w.id == 1 && pass == 1 ? 5 : 4);
+      EXPECT_TRUE(w.Allreduce("good", &same).ok());
+      EXPECT_THAT(same, Each(3.0f));
+      const Status status =
+          w.Allreduce("bad", &other);  // the second time: while its name is in the cache
+      EXPECT_EQ(status.code(), pass == 1 ? RM_ERR_MISMATCH : RM_OK) << status.message();
+      if (pass != 1) continue;
+      std::lock_guard lock(mu);
+      messages.insert(status.message());
+    }
+  });
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_THAT(*messages.begin(), HasSubstr("'bad'"));
+  EXPECT_THAT(*messages.begin(), HasSubstr("element count is 4 on ranks 0,2 and 5 on rank 1"));
+}
+
+TEST(EngineTest, ANameInFlightIsRefused) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  std::vector<float> data(4, 1.0f), again(4, 1.0f);
+  auto first = world.workers[0]->Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 4, 1, 1},
+                                     data.data(), data.data());
+  EXPECT_EQ(world.workers[0]->Allreduce("x", &again).code(), RM_ERR_INVALID);
+  std::vector<float> peer(4, 1.0f);
+  EXPECT_TRUE(world.workers[1]->Allreduce("x", &peer).ok());
+  ASSERT_TRUE(first->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
+  EXPECT_TRUE(world.workers[0]->Ask({"y", Kind::kBarrier}, nullptr, nullptr) != nullptr);
+}
+
+TEST(EngineTest, SmallAllreducesThatAreReadyTogetherAreOneCallOfTheCommunicator) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  const auto burst = [&] {
+    OnEach(&world, {0, 1}, [](TestWorker& w) {
+      std::vector<std::vector<float>> data(50, std::vector<float>(10, 1.0f));
+      std::vector<std::shared_ptr<Operation>> operations;
+      for (int i = 0; i < 50; ++i) {
+        operations.push_back(
+            w.Ask({"f" + std::to_string(i), Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 10, 1, 1},
+                  data[i].data(), data[i].data()));
+      }
+      for (auto& operation : operations)
+        operation->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30));
+      for (auto& d : data) EXPECT_THAT(d, Each(2.0f));
+    });
+  };
+  burst();
+  int before, after;
+  {
+    std::lock_guard lock(world.mu);
+    before = world.most_calls[epoch];
+  }
+  burst();
+  {
+    std::lock_guard lock(world.mu);
+    after = world.most_calls[epoch];
+  }
+  EXPECT_LT(after - before, 50);  // without fusion: at least one for each tensor, and the votes
+}
+
+TEST(EngineTest, AnIdleJobMakesNoCalls) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  OnEach(&world, {0, 1}, [](TestWorker& w) {
+    std::vector<float> data(4, 1.0f);
+    EXPECT_TRUE(w.Allreduce("x", &data).ok());
+  });
+  std::unique_lock lock(world.mu);
+  const int calls = world.most_calls[epoch];
+  world.changed.wait_for(lock, std::chrono::milliseconds(50),
+                         [&] { return world.most_calls[epoch] != calls; });
+  EXPECT_EQ(world.most_calls[epoch], calls);
+}
+
+TEST(EngineTest, ShutdownReturnsWhenAllHaveCalledIt) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  EXPECT_EQ(world.workers[0]
+                ->engine->Shutdown(Engine::Clock::now() + std::chrono::milliseconds(20))
+                .code(),
+            RM_ERR_TIMEOUT);
+  OnEach(&world, {1, 2}, [](TestWorker& w) {
+    EXPECT_TRUE(w.engine->Shutdown(Engine::Clock::now() + std::chrono::seconds(30)).ok());
+  });
+  world.Await([&] { return world.workers[0]->finished == 1 && world.workers[2]->finished == 1; });
+  std::vector<float> data(1);
+  EXPECT_EQ(world.workers[0]->Allreduce("x", &data).code(), RM_ERR_SHUTDOWN);
+}
+
+}  // namespace
+}  // namespace ringmaster::engine

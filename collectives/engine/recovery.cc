@@ -1,0 +1,102 @@
+#include "collectives/engine/recovery.h"
+
+#include <algorithm>
+
+namespace ringmaster::engine {
+
+std::vector<std::byte> WriteHolding(const Holding& holding) {
+  ByteWriter out;
+  out.Put(static_cast<uint8_t>(holding.has_state));
+  out.Put(static_cast<uint8_t>(holding.at_boundary));
+  out.Put(holding.next_number);
+  out.Put(holding.step);
+  out.Put(static_cast<uint32_t>(holding.results.size()));
+  for (const Holding::Result& result : holding.results) {
+    Write(&out, result.response);
+    out.Put(result.bytes);
+    out.Put(static_cast<uint32_t>(result.rows_by_rank.size()));
+    for (size_t rows : result.rows_by_rank) out.Put(static_cast<uint64_t>(rows));
+  }
+  return out.bytes();
+}
+
+bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
+  ByteReader in(bytes);
+  holding->has_state = in.Get<uint8_t>() != 0;
+  holding->at_boundary = in.Get<uint8_t>() != 0;
+  holding->next_number = in.Get<uint64_t>();
+  holding->step = in.Get<uint64_t>();
+  const auto results = in.Get<uint32_t>();
+  for (uint32_t i = 0; i < results && in.ok(); ++i) {
+    Holding::Result result;
+    result.response = ReadResponse(&in);
+    result.bytes = in.Get<uint64_t>();
+    const auto ranks = in.Get<uint32_t>();
+    for (uint32_t r = 0; r < ranks && in.ok(); ++r)
+      result.rows_by_rank.push_back(in.Get<uint64_t>());
+    if (result.response.requests.empty()) return false;
+    holding->results.push_back(std::move(result));
+  }
+  return in.ok();
+}
+
+namespace {
+
+// The lowest rank that holds operation `number`, and its result.
+bool FindHolder(const std::vector<Holding>& by_rank, uint64_t number,
+                RecoveryPlan::Handover* handover) {
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (!by_rank[rank].has_state) continue;
+    for (const Holding::Result& result : by_rank[rank].results) {
+      if (result.response.number != number) continue;
+      *handover = {result, static_cast<int>(rank)};
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan) {
+  *plan = {};
+  bool any_state = false;
+  uint64_t lowest = UINT64_MAX;
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    const Holding& holding = by_rank[rank];
+    if (!holding.has_state) {
+      plan->fresh.push_back(static_cast<int>(rank));
+      continue;
+    }
+    if (!any_state) plan->donor = static_cast<int>(rank);
+    any_state = true;
+    lowest = std::min(lowest, holding.next_number);
+    plan->next_number = std::max(plan->next_number, holding.next_number);
+    plan->step = std::max(plan->step, holding.step);
+  }
+  if (!any_state)
+    return {RM_ERR_INTERNAL, "no worker of the view has the job's state: it died with its holders"};
+
+  for (uint64_t number = lowest; number < plan->next_number; ++number) {
+    RecoveryPlan::Handover handover;
+    if (!FindHolder(by_rank, number, &handover)) {
+      return {RM_ERR_INTERNAL,
+              "operation " + std::to_string(number) + " is lacking and nobody has kept its result"};
+    }
+    plan->handovers.push_back(std::move(handover));
+  }
+
+  plan->all_at_boundary = true;
+  for (const Holding& holding : by_rank) {
+    if (!holding.has_state || holding.at_boundary) continue;
+    const bool steps_now =
+        std::any_of(plan->handovers.begin(), plan->handovers.end(), [&](const auto& h) {
+          return h.result.response.kind() == Kind::kStepEnd &&
+                 h.result.response.number >= holding.next_number;
+        });
+    if (!steps_now) plan->all_at_boundary = false;
+  }
+  return {};
+}
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,47 @@
+// Who holds which results after a view change, and what follows from it: pure, no communication.
+//
+// Thread rule: none, functions only.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "collectives/engine/response.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+// What a rank says about itself right after the communicator of a new view stands.
+struct Holding {
+  bool has_state =
+      true;  // false: a joiner, or one that was dropped: contributes nothing, needs state
+  bool at_boundary = false;  // its user stands in step_end (or has not entered yet)
+  uint64_t next_number = 0;  // it has executed all operations below
+  uint64_t step = 0;
+  struct Result {
+    Response response;
+    uint64_t bytes = 0;
+    std::vector<size_t> rows_by_rank;
+  };
+  std::vector<Result> results;  // retained, by rising number
+};
+
+std::vector<std::byte> WriteHolding(const Holding& holding);
+bool ReadHolding(std::span<const std::byte> bytes, Holding* holding);
+
+struct RecoveryPlan {
+  struct Handover {
+    Holding::Result result;
+    int holder = 0;  // the lowest rank that has it
+  };
+  std::vector<Handover> handovers;  // by rising number: what some survivors hold and others lack
+  uint64_t next_number = 0;         // of all ranks afterwards
+  uint64_t step = 0;
+  int donor = 0;                 // the lowest rank with state
+  std::vector<int> fresh;        // ranks that need state
+  bool all_at_boundary = false;  // after the handovers
+};
+
+Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan);
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,25 @@
+#include "collectives/engine/response.h"
+
+namespace ringmaster::engine {
+
+void Write(ByteWriter* out, const Response& response) {
+  out->Put(response.number);
+  out->Put(static_cast<uint32_t>(response.requests.size()));
+  for (const Request& request : response.requests) Write(out, request);
+  out->Put(static_cast<uint32_t>(response.error));
+  out->PutString(response.message);
+  out->Put(static_cast<uint8_t>(response.armed));
+}
+
+Response ReadResponse(ByteReader* in) {
+  Response response;
+  response.number = in->Get<uint64_t>();
+  const auto count = in->Get<uint32_t>();
+  for (uint32_t i = 0; i < count && in->ok(); ++i) response.requests.push_back(ReadRequest(in));
+  response.error = static_cast<rm_status>(in->Get<uint32_t>());
+  response.message = in->GetString();
+  response.armed = in->Get<uint8_t>() != 0;
+  return response;
+}
+
+}  // namespace ringmaster::engine

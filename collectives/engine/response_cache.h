@@ -1,0 +1,47 @@
+// Requests seen before, by slot: a slot number stands for the whole request in the bit vector of a
+// round.
+//
+// Slots are the same on all ranks, because all ranks make the same calls in the same order (that of
+// the responses). Thread rule: the engine's thread only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/engine/request.h"
+
+namespace ringmaster::engine {
+
+class ResponseCache {
+ public:
+  explicit ResponseCache(size_t capacity = 1024) : capacity_(capacity) {}
+
+  // The slot of exactly this request.
+  std::optional<size_t> Find(const Request& request) const;
+  // The request in a slot that Find() has returned in this round.
+  const Request& At(size_t slot) const { return slots_[slot].request; }
+  // Puts the request in a free slot, or in that of the least recently used one.
+  void Insert(const Request& request);
+  void Touch(size_t slot) { slots_[slot].used = ++clock_; }
+  void Evict(const std::string& name);
+  void Clear();
+  // Slots ever used: the length of the bit vector.
+  size_t slots() const { return slots_.size(); }
+
+ private:
+  struct Slot {
+    Request request;
+    uint64_t used = 0;  // 0: free
+  };
+
+  size_t TakeSlot();
+
+  const size_t capacity_;
+  uint64_t clock_ = 0;
+  std::vector<Slot> slots_;
+  std::unordered_map<std::string, size_t> by_name_;
+};
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,48 @@
+// What a joiner must get before it can train: plain buffers, and whatever the save/load callbacks
+// carry.
+//
+// Thread rule: registration from any thread; Save and Load from the user's thread that is in
+// step_end or enter.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+// One named piece of state; the callbacks' blob has the empty name.
+struct StatePiece {
+  std::string name;
+  void* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+class StateRegistry {
+ public:
+  Status Register(const std::string& name, void* data, size_t bytes);
+  Status Unregister(const std::string& name);
+  void SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, void* user);
+
+  // The pieces of a donor. Their memory stays as it is until the thread that called leaves
+  // step_end.
+  Status Save(std::vector<StatePiece>* pieces);
+  // Gives a joiner what a donor has saved. Names and sizes must be those registered here.
+  Status Load(const std::vector<StatePiece>& pieces);
+
+ private:
+  struct Callbacks {
+    rm_state_save_fn save = nullptr;
+    rm_state_load_fn load = nullptr;
+    void* user = nullptr;
+  };
+
+  std::mutex mu_;
+  std::map<std::string, StatePiece> buffers_;  // guarded by mu_
+  Callbacks callbacks_;                        // guarded by mu_
+};
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,261 @@
+// Ranks as threads for tests: real endpoints and communicators, engines, and a hand that plays the
+// sidecars' part.
+//
+// A fault is "call k of the view's communicator": every rank makes the same calls in the same
+// order, so the world can say exactly who has completed call k and who has not; afterwards the view
+// is dead for all.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/engine/dtype.h"
+#include "collectives/engine/engine.h"
+
+namespace ringmaster::engine {
+
+struct Fault {
+  int call = -1;            // -1: none
+  std::set<int> completes;  // ids (not ranks) for which call `call` returns OK
+};
+
+class TestWorld;
+
+// The real communicator, counted and cut off.
+class CountingCommunicator : public Communicator {
+ public:
+  CountingCommunicator(TestWorld* world, int id, Fault fault, std::unique_ptr<Communicator> real)
+      : world_(world), id_(id), fault_(std::move(fault)), real_(std::move(real)) {}
+  int rank() const override { return real_->rank(); }
+  int size() const override { return real_->size(); }
+  uint64_t epoch() const override { return real_->epoch(); }
+  Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) override {
+    return Call(out, count * DtypeSize(dtype),
+                [&] { return real_->Allreduce(in, out, count, dtype, op); });
+  }
+  Status Allgatherv(const void* send, void* recv, std::span<const size_t> bytes) override {
+    return Call(nullptr, 0, [&] { return real_->Allgatherv(send, recv, bytes); });
+  }
+  Status Broadcast(void* data, size_t bytes, int root) override {
+    return Call(rank() == root ? nullptr : data, bytes,
+                [&] { return real_->Broadcast(data, bytes, root); });
+  }
+  Status Barrier() override {
+    return Call(nullptr, 0, [&] { return real_->Barrier(); });
+  }
+  void Abort(const std::string& why) override { real_->Abort(why); }
+  const char* PathTo(int peer) const override { return real_->PathTo(peer); }
+  std::span<std::byte> ArenaBuffer(size_t bytes) override { return real_->ArenaBuffer(bytes); }
+
+ private:
+  Status Call(void* out, size_t bytes, const std::function<Status()>& real);
+
+  TestWorld* const world_;
+  const int id_;
+  const Fault fault_;
+  const std::unique_ptr<Communicator> real_;
+  int calls_ = 0;
+};
+
+// One worker: what a process would be.
+class TestWorker : public EngineListener, public CommunicatorFactory {
+ public:
+  TestWorker(TestWorld* world, int id, bool has_state);
+
+  void OnStopped(uint64_t epoch) override;
+  void OnInstalled(uint64_t epoch, double) override;
+  void OnBoundary(uint64_t epoch, uint64_t step) override;
+  void OnSuspect(uint64_t, int, const std::string&) override {}
+  void OnRebuilt(const RebuildTimes&, uint64_t) override;
+  void OnFinished(uint64_t) override;
+  void OnReadyToEnter() override;
+  Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override;
+
+  std::shared_ptr<Operation> Ask(Request request, const void* in, void* out, size_t rows = 0);
+  Status Allreduce(const std::string& name, std::vector<float>* data, rm_op op = RM_SUM);
+
+  const int id;
+  TestWorld* const world;
+  StateRegistry state;
+  std::unique_ptr<Endpoint> endpoint;
+  std::unique_ptr<Engine> engine;
+
+  // guarded by world->mu
+  uint64_t stopped = 0;
+  uint64_t boundary = 0;
+  std::vector<uint64_t> installed_views;
+  int finished = 0;
+  int rebuilt = 0;
+  bool ready_to_enter = false;
+};
+
+class TestWorld {
+ public:
+  explicit TestWorld(int workers, bool shm = true) : shm(shm) {
+    for (int id = 0; id < workers; ++id) AddWorker(true);
+  }
+  TestWorker& AddWorker(bool has_state) {
+    this->workers.push_back(
+        std::make_unique<TestWorker>(this, static_cast<int>(this->workers.size()), has_state));
+    return *this->workers.back();
+  }
+  ~TestWorld() {
+    for (auto& worker : workers) worker->engine->PostEnd({RM_ERR_SHUTDOWN, "the test ends"});
+  }
+
+  // The sidecars' part: all of `ids` stop what is older, then install a view of them. Waits for
+  // what can't fail.
+  uint64_t Stop(const std::vector<int>& ids) {
+    const uint64_t epoch = next_epoch - 1;
+    for (int id : ids) workers[id]->engine->PostStop(epoch);
+    Await([&] {
+      for (int id : ids) {
+        if (workers[id]->stopped < epoch) return false;
+      }
+      return true;
+    });
+    return epoch;
+  }
+  uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Founding",
+                   bool train = true) {
+    View view;
+    view.epoch = next_epoch++;
+    view.parent = view.epoch - 1;
+    view.reason = reason;
+    view.train = train;
+    for (int id : ids) {
+      view.peers.push_back(workers[id]->endpoint->Address());
+      view.peers.back().pod = shm ? 0 : id;
+    }
+    for (size_t rank = 0; rank < ids.size(); ++rank) {
+      view.self = static_cast<int>(rank);
+      workers[ids[rank]]->engine->PostView(view);
+    }
+    return view.epoch;
+  }
+  void Enter(const std::vector<int>& ids) {
+    for (int id : ids) {
+      const Status s =
+          workers[id]->engine->AwaitEntered(Engine::Clock::now() + std::chrono::seconds(30));
+      ASSERT_TRUE(s.ok()) << "worker " << id << ": " << s.message();
+    }
+  }
+  void Await(const std::function<bool()>& done) {
+    std::unique_lock lock(mu);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), done)) << "waited too long";
+  }
+
+  const bool shm;
+  std::mutex mu;
+  std::condition_variable changed;
+  uint64_t next_epoch = (uint64_t{1} << 40) + 1;
+  std::map<uint64_t, Fault> faults;  // by epoch; set before Install
+  std::map<uint64_t, std::set<int>>
+      past_fault;                      // guarded by mu: ids that have made the faulty call
+  std::map<uint64_t, int> most_calls;  // guarded by mu: calls made on a view
+  std::vector<std::unique_ptr<TestWorker>> workers;
+};
+
+inline Status CountingCommunicator::Call(void* out, size_t bytes,
+                                         const std::function<Status()>& real) {
+  const Status moved(RM_ERR_EPOCH_MOVED, "fault of the test");
+  const int call = calls_++;
+  if (fault_.call >= 0 && call > fault_.call) return moved;
+  Status status = real();
+  std::lock_guard lock(world_->mu);
+  int& most = world_->most_calls[epoch()];
+  most = std::max(most, calls_);
+  if (call != fault_.call) return status;
+  world_->past_fault[epoch()].insert(id_);
+  world_->changed.notify_all();
+  if (fault_.completes.contains(id_)) return status;
+  if (out != nullptr && bytes > 0)
+    std::memset(out, 0xAB, bytes);  // undefined after a failure: nobody may use it
+  return moved;
+}
+
+inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id), world(world) {
+  Endpoint::Options options;
+  options.job = "test";
+  options.arena_bytes = 4 << 20;
+  options.shared_memory = world->shm;
+  const Status status = Endpoint::Create(options, &endpoint);
+  EXPECT_TRUE(status.ok()) << status.message();
+  engine =
+      std::make_unique<Engine>(Engine::Options{this, this, &state, has_state, size_t{1} << 20, {}});
+}
+
+inline void TestWorker::OnStopped(uint64_t epoch) {
+  std::lock_guard lock(world->mu);
+  stopped = std::max(stopped, epoch);
+  world->changed.notify_all();
+}
+inline void TestWorker::OnInstalled(uint64_t epoch, double) {
+  std::lock_guard lock(world->mu);
+  installed_views.push_back(epoch);
+  world->changed.notify_all();
+}
+inline void TestWorker::OnBoundary(uint64_t epoch, uint64_t) {
+  std::lock_guard lock(world->mu);
+  boundary = epoch;
+  world->changed.notify_all();
+}
+inline void TestWorker::OnRebuilt(const RebuildTimes&, uint64_t) {
+  std::lock_guard lock(world->mu);
+  ++rebuilt;
+  world->changed.notify_all();
+}
+inline void TestWorker::OnFinished(uint64_t) {
+  std::lock_guard lock(world->mu);
+  ++finished;
+  world->changed.notify_all();
+}
+inline void TestWorker::OnReadyToEnter() {
+  std::lock_guard lock(world->mu);
+  ready_to_enter = true;
+  world->changed.notify_all();
+}
+inline Status TestWorker::Create(const CommunicatorOptions& options,
+                                 std::unique_ptr<Communicator>* out) {
+  std::unique_ptr<Communicator> real;
+  if (Status s = Communicator::Create(endpoint.get(), options, &real); !s.ok()) return s;
+  Fault fault;
+  if (const auto found = world->faults.find(options.epoch); found != world->faults.end())
+    fault = found->second;
+  *out = std::make_unique<CountingCommunicator>(world, id, fault, std::move(real));
+  return {};
+}
+inline std::shared_ptr<Operation> TestWorker::Ask(Request request, const void* in, void* out,
+                                                  size_t rows) {
+  auto operation = std::make_shared<Operation>(std::move(request), in, out, rows);
+  if (Status s = engine->Submit(operation); !s.ok()) operation->Complete(s);
+  return operation;
+}
+inline Status TestWorker::Allreduce(const std::string& name, std::vector<float>* data, rm_op op) {
+  auto operation = Ask({name, Kind::kAllreduce, RM_FLOAT32, op, 0, data->size(), 1.0, 1.0},
+                       data->data(), data->data());
+  if (!operation->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30))) {
+    return {RM_ERR_TIMEOUT, "'" + name + "' hangs"};
+  }
+  return operation->status();
+}
+
+// Runs `body(worker)` for each id on a thread of its own, and joins them.
+inline void OnEach(TestWorld* world, const std::vector<int>& ids,
+                   const std::function<void(TestWorker&)>& body) {
+  std::vector<std::thread> threads;
+  for (int id : ids) threads.emplace_back([&, id] { body(*world->workers[id]); });
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace ringmaster::engine

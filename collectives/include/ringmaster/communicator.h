@@ -1,0 +1,110 @@
+// Communicator: collectives in the order they are called, on the caller's thread, as MPI and NCCL
+// do.
+//
+// A communicator belongs to one view. When a member dies, a peer says that the view is dead, or
+// Abort() is called, every call in progress and every later one returns kEpochMoved, soon and for
+// ever: a communicator never recovers. The engine (ringmaster.h) builds the next one.
+//
+// Thread rule: one collective at a time; Abort() from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "ringmaster/ringmaster.h"
+
+namespace ringmaster {
+
+// An error as a value; `code` tells the caller what to do, `message` tells people why.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(rm_status code, std::string message) : code_(code), message_(std::move(message)) {}
+  bool ok() const { return code_ == RM_OK; }
+  rm_status code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  rm_status code_ = RM_OK;
+  std::string message_;
+};
+
+// How one rank of a view is reached.
+struct PeerEndpoint {
+  std::string tcp;  // "host:port" of its listener
+  std::string shm;  // abstract unix socket that hands out its arena; empty: none
+  int pod = 0;      // index of its pod: ranks of one pod have the same
+};
+
+// The listener and the shared-memory arena of this process. They outlive communicators, so that a
+// rebuild only opens what is new: one Endpoint for a process, many communicators one after the
+// other.
+class RM_API Endpoint {
+ public:
+  struct Options {
+    std::string bind = "127.0.0.1:0";  // port 0: chosen free
+    std::string job;                   // uid; peers of another job are refused
+    size_t arena_bytes = 0;            // 0: default
+    bool shared_memory = true;
+  };
+  static Status Create(const Options& options, std::unique_ptr<Endpoint>* out);
+  virtual ~Endpoint() = default;
+  virtual PeerEndpoint Address() const = 0;
+};
+
+struct CommunicatorOptions {
+  uint64_t epoch = 0;
+  int rank = 0;
+  std::vector<PeerEndpoint> peers;  // by rank, own included
+  std::chrono::milliseconds connect_timeout{10000};
+  bool allow_shm = true;  // false: TCP only (tests, benchmarks)
+  // A peer was seen dead (reset, closed): called once, from the calling thread of the collective
+  // that saw it. Also from the thread in Create().
+  std::function<void(int rank, const std::string& why)> on_suspect;
+  std::stop_token stop;  // request_stop() ends Create(), from any thread, with kEpochMoved; Abort()
+                         // is for afterwards
+};
+
+class RM_API Communicator {
+ public:
+  // Returns when every member of the view has called it. kEpochMoved when `options.stop` is
+  // requested meanwhile, a member died or a peer is already in a newer epoch; RM_ERR_TIMEOUT names
+  // who has not come. The epoch must be newer than that of every earlier Create on this endpoint.
+  static Status Create(Endpoint* endpoint, const CommunicatorOptions& options,
+                       std::unique_ptr<Communicator>* out);
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual uint64_t epoch() const = 0;
+
+  // `in` is left intact unless in == out. With in == out a failed call leaves the buffer undefined.
+  virtual Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) = 0;
+  // recv: the blocks of all ranks in rank order; bytes_by_rank is the same on every rank.
+  virtual Status Allgatherv(const void* send, void* recv,
+                            std::span<const size_t> bytes_by_rank) = 0;
+  virtual Status Broadcast(void* data, size_t bytes, int root) = 0;
+  virtual Status Barrier() = 0;
+
+  // First writer wins, sticky, idempotent, from any thread: ends every wait with kEpochMoved.
+  virtual void Abort(const std::string& why) = 0;
+
+  // Which path connects this rank with `peer`: "shm" or "tcp" (for people and tests).
+  virtual const char* PathTo(int peer) const = 0;
+
+  // Memory of this rank inside the arena that all ranks can map, for buffers that should be reduced
+  // where they are: the fastest Allreduce is one whose in and out lie in it on every rank. Always
+  // the same memory: a later call for more bytes begins at the same address. It stays readable as
+  // long as the endpoint, but ask each new communicator again. Empty if there is none of that size
+  // or some peer can't map it.
+  virtual std::span<std::byte> ArenaBuffer(size_t bytes) = 0;
+};
+
+}  // namespace ringmaster

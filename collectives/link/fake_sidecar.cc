@@ -1,0 +1,216 @@
+#include "collectives/link/fake_sidecar.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "collectives/link/frame.h"
+
+namespace ringmaster::link {
+
+FakeSidecar::FakeSidecar(std::string path)
+    : path_(std::move(path)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  Listen();
+  thread_ = std::thread([this] { Loop(); });
+}
+
+FakeSidecar::~FakeSidecar() {
+  {
+    std::lock_guard lock(mu_);
+    closing_ = true;
+  }
+  eventfd_write(wake_, 1);
+  thread_.join();
+  CloseAll();
+  close(wake_);
+  unlink(path_.c_str());
+}
+
+void FakeSidecar::Listen() {
+  unlink(path_.c_str());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
+  listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) std::abort();
+  listen(listener_, 16);
+}
+
+void FakeSidecar::CloseAll() {
+  for (Peer& peer : peers_) {
+    if (peer.fd >= 0) close(peer.fd);
+  }
+  peers_.clear();
+  close(listener_);
+}
+
+void FakeSidecar::Restart() {
+  std::lock_guard lock(mu_);
+  CloseAll();
+  Listen();
+  eventfd_write(wake_, 1);
+}
+
+void FakeSidecar::Welcome(int slot, const std::string& state) {
+  std::lock_guard lock(mu_);
+  welcome_[slot] = state;
+}
+
+void FakeSidecar::AnswerPings(bool answer) {
+  std::lock_guard lock(mu_);
+  answer_pings_ = answer;
+}
+
+void FakeSidecar::SetFence(int ms) {
+  std::lock_guard lock(mu_);
+  fence_ms_ = ms;
+}
+
+int FakeSidecar::hellos(int slot) {
+  std::lock_guard lock(mu_);
+  return hellos_[slot];
+}
+
+void FakeSidecar::Loop() {
+  while (true) {
+    std::vector<pollfd> waits;
+    {
+      std::lock_guard lock(mu_);
+      if (closing_) return;
+      waits.push_back({wake_, POLLIN, 0});
+      waits.push_back({listener_, POLLIN, 0});
+      for (const Peer& peer : peers_) waits.push_back({peer.fd, POLLIN, 0});
+    }
+    poll(waits.data(), waits.size(), 1000);
+    std::lock_guard lock(mu_);
+    eventfd_t ignored;
+    eventfd_read(wake_, &ignored);
+    for (size_t i = 0; i < peers_.size(); ++i) Read(&peers_[i]);
+    std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
+    Accept();
+    changed_.notify_all();
+  }
+}
+
+void FakeSidecar::Accept() {
+  pollfd wait{listener_, POLLIN, 0};
+  if (poll(&wait, 1, 0) != 1) return;
+  const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd >= 0) peers_.push_back({fd, -1, ""});
+}
+
+void FakeSidecar::Read(Peer* peer) {
+  char buffer[65536];
+  while (true) {
+    const ssize_t n = recv(peer->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN) break;
+    if (n <= 0) {
+      close(peer->fd);
+      peer->fd = -1;
+      break;
+    }
+    peer->in.append(buffer, n);
+  }
+  std::string text;
+  while (NextFrame(&peer->in, &text) == FrameResult::kFrame) Handle(peer, Json::parse(text));
+}
+
+void FakeSidecar::Handle(Peer* peer, const Json& frame) {
+  const std::string type = frame.at("t");
+  if (type == "hello") {
+    peer->slot = frame.at("slot");
+    hello_[peer->slot] = frame;
+    ++hellos_[peer->slot];
+    const auto told = welcome_.find(peer->slot);
+    Write(peer->fd, {{"t", "welcome"},
+                     {"version", 1},
+                     {"job", "test"},
+                     {"pod", "pod-0"},
+                     {"slot", peer->slot},
+                     {"incarnation", 1},
+                     {"state", told == welcome_.end() ? "founding" : told->second},
+                     {"epoch", 0},
+                     {"rank", peer->slot},
+                     {"size", 1},
+                     {"localRank", 0},
+                     {"localSize", 1},
+                     {"pingMs", 20},
+                     {"fenceMs", fence_ms_}});
+  } else if (type == "ping" && answer_pings_) {
+    Write(peer->fd, {{"t", "pong"}, {"n", frame.at("n")}});
+  }
+  heard_[peer->slot].push_back(frame);
+}
+
+void FakeSidecar::Write(int fd, const Json& frame) {
+  if (fd < 0) return;
+  const std::string bytes = EncodeFrame(frame);
+  (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+void FakeSidecar::Send(int slot, const Json& frame) {
+  std::lock_guard lock(mu_);
+  for (const Peer& peer : peers_) {
+    if (peer.slot == slot) Write(peer.fd, frame);
+  }
+}
+
+FakeSidecar::Json FakeSidecar::Await(int slot, const std::string& type,
+                                     const std::function<bool(const Json&)>& matches) {
+  Json found;
+  std::unique_lock lock(mu_);
+  changed_.wait_for(lock, std::chrono::seconds(30), [&] {
+    const auto& frames = heard_[slot];
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      if ((*frame)["t"] != type || (matches && !matches(*frame))) continue;
+      found = *frame;
+      return true;
+    }
+    return false;
+  });
+  return found;
+}
+
+void FakeSidecar::AwaitGone(int slot) {
+  std::unique_lock lock(mu_);
+  changed_.wait_for(lock, std::chrono::seconds(30), [&] {
+    for (const Peer& peer : peers_) {
+      if (peer.slot == slot) return false;
+    }
+    return true;
+  });
+}
+
+uint64_t FakeSidecar::InstallView(const std::vector<int>& slots, const std::string& reason,
+                                  const std::vector<int>& stop_first, bool train) {
+  uint64_t parent, epoch;
+  Json view;
+  {
+    std::lock_guard lock(mu_);
+    parent = epoch_;
+    epoch = ++epoch_;
+  }
+  for (int slot : stop_first) Send(slot, {{"t", "stop"}, {"epoch", parent}});
+  for (int slot : stop_first)
+    Await(slot, "stopped", [&](const Json& f) { return f["epoch"] == parent; });
+  view = {{"epoch", epoch},        {"parent", parent}, {"reason", reason},
+          {"train", train},        {"planned", false}, {"pods", Json::array({{{"uid", "pod-0"}}})},
+          {"ranks", Json::array()}};
+  {
+    std::lock_guard lock(mu_);
+    for (int slot : slots) {
+      view["ranks"].push_back(
+          {{"pod", 0}, {"slot", slot}, {"tcp", hello_[slot]["tcp"]}, {"shm", hello_[slot]["shm"]}});
+    }
+  }
+  for (size_t rank = 0; rank < slots.size(); ++rank) {
+    Send(slots[rank], {{"t", "view"}, {"view", view}, {"self", rank}});
+  }
+  return epoch;
+}
+
+}  // namespace ringmaster::link

@@ -1,0 +1,34 @@
+#include "collectives/link/view_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::link {
+
+Status ParseView(const nlohmann::json& json, int self, engine::View* view) {
+  try {
+    *view = {};
+    view->epoch = json.at("epoch").get<uint64_t>();
+    view->parent = json.value("parent", uint64_t{0});
+    view->reason = json.value("reason", "");
+    view->train = json.value("train", true);
+    view->planned = json.value("planned", false);
+    view->self = self;
+    for (const auto& rank : json.at("ranks")) {
+      PeerEndpoint peer;
+      peer.tcp = rank.value("tcp", "");
+      peer.shm = rank.value("shm", "");
+      peer.pod = rank.at("pod").get<int>();
+      view->peers.push_back(std::move(peer));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    return {RM_ERR_INVALID, std::string("view: ") + error.what()};
+  }
+  if (view->epoch == 0) return {RM_ERR_INVALID, "view: epoch is 0"};
+  if (self >= view->size()) {
+    return {RM_ERR_INVALID, "view: self is " + std::to_string(self) + " of " +
+                                std::to_string(view->size()) + " ranks"};
+  }
+  return {};
+}
+
+}  // namespace ringmaster::link

@@ -1,0 +1,13 @@
+// A `view` frame's view, as the engine needs it (docs/contracts.md, section 3).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "collectives/engine/view.h"
+
+namespace ringmaster::link {
+
+// RM_ERR_INVALID names the field that is missing or of a wrong type.
+Status ParseView(const nlohmann::json& json, int self, engine::View* view);
+
+}  // namespace ringmaster::link

@@ -1,0 +1,215 @@
+#include "collectives/link/worker_link.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "collectives/link/frame.h"
+
+namespace ringmaster::link {
+namespace {
+
+constexpr int kFirstWaitMs = 50;
+constexpr int kLastWaitMs = 1000;
+
+int64_t BootMs() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+}  // namespace
+
+WorkerLink::WorkerLink(Options options, LinkHandler* handler)
+    : options_(std::move(options)),
+      handler_(handler),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      ping_ms_(options_.ping_ms),
+      fence_ms_(options_.fence_ms),
+      thread_([this] { Loop(); }) {}
+
+WorkerLink::~WorkerLink() {
+  {
+    std::lock_guard lock(mu_);
+    closing_ = true;
+  }
+  eventfd_write(wake_, 1);
+  thread_.join();
+  if (socket_ >= 0) close(socket_);
+  close(wake_);
+}
+
+void WorkerLink::Send(const nlohmann::json& frame) {
+  std::string bytes = EncodeFrame(frame);
+  {
+    std::lock_guard lock(mu_);
+    queue_.push_back(std::move(bytes));
+  }
+  eventfd_write(wake_, 1);
+}
+
+std::string WorkerLink::trouble() const {
+  std::lock_guard lock(mu_);
+  return trouble_;
+}
+
+void WorkerLink::Loop() {
+  while (true) {
+    const int64_t now = BootMs();
+    CheckFence(now);
+    if (socket_ < 0 && now >= connect_at_) Connect();
+    const bool soon = ping_soon_.exchange(false);
+    if (socket_ >= 0 && welcomed_ && (soon || now >= ping_at_)) Ping(now);
+    const bool closing = TakeQueued();
+    if (socket_ >= 0 && !out_.empty()) Write();
+    if (closing) return;
+
+    pollfd waits[2] = {{wake_, POLLIN, 0}, {socket_, POLLIN, 0}};
+    if (!out_.empty()) waits[1].events |= POLLOUT;
+    const int64_t timeout = std::clamp<int64_t>(NextTimer(now) - now, 0, 60000);
+    poll(waits, socket_ >= 0 ? 2 : 1, static_cast<int>(timeout));
+    if (waits[0].revents) {
+      eventfd_t ignored;
+      eventfd_read(wake_, &ignored);
+    }
+    if (socket_ >= 0 && (waits[1].revents & (POLLIN | POLLHUP | POLLERR))) ReadFrames();
+  }
+}
+
+int64_t WorkerLink::NextTimer(int64_t now) const {
+  int64_t next = now + 60000;
+  if (socket_ < 0) next = std::min(next, connect_at_);
+  if (socket_ >= 0 && welcomed_) next = std::min(next, ping_at_);
+  if (answered_ != 0 && !fenced_) next = std::min(next, answered_ + fence_ms_);
+  return next;
+}
+
+void WorkerLink::CheckFence(int64_t now) {
+  if (fenced_ || answered_ == 0 || now - answered_ < fence_ms_) return;
+  fenced_ = true;
+  handler_->OnFenced("the sidecar has not answered for " + std::to_string(fence_ms_) +
+                     " ms: this worker may have been replaced and stops");
+}
+
+void WorkerLink::Connect() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, options_.socket.data(),
+              std::min(options_.socket.size(), sizeof(address.sun_path) - 1));
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    const std::string why = std::strerror(errno);
+    if (fd >= 0) close(fd);
+    return Disconnect("can't connect to " + options_.socket + ": " + why);
+  }
+  socket_ = fd;
+  in_.clear();
+  out_ = EncodeFrame(handler_->Hello());
+  std::lock_guard lock(mu_);
+  trouble_.clear();
+}
+
+void WorkerLink::Disconnect(const std::string& why) {
+  if (socket_ >= 0) close(socket_);
+  socket_ = -1;
+  welcomed_ = false;
+  out_.clear();
+  connect_wait_ms_ =
+      connect_wait_ms_ == 0 ? kFirstWaitMs : std::min(2 * connect_wait_ms_, kLastWaitMs);
+  connect_at_ = BootMs() + connect_wait_ms_;
+  std::lock_guard lock(mu_);
+  trouble_ = why;
+}
+
+// What is queued goes out after the welcome: before it the sidecar doesn't know who is speaking.
+// True: closing.
+bool WorkerLink::TakeQueued() {
+  std::lock_guard lock(mu_);
+  if (socket_ >= 0 && welcomed_) {
+    for (const std::string& frame : queue_) out_ += frame;
+    queue_.clear();
+  }
+  return closing_;
+}
+
+void WorkerLink::Write() {
+  while (!out_.empty()) {
+    const ssize_t n = send(socket_, out_.data(), out_.size(), MSG_NOSIGNAL);
+    if (n > 0) {
+      out_.erase(0, n);
+    } else if (errno != EINTR) {
+      if (errno != EAGAIN) Disconnect(std::string("write to the sidecar: ") + std::strerror(errno));
+      return;
+    }
+  }
+}
+
+void WorkerLink::ReadFrames() {
+  char buffer[65536];
+  while (socket_ >= 0) {
+    const ssize_t n = recv(socket_, buffer, sizeof(buffer), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    if (n <= 0)
+      return Disconnect(n == 0 ? "the sidecar closed the connection" : std::strerror(errno));
+    in_.append(buffer, n);
+    std::string text;
+    FrameResult result;
+    while ((result = NextFrame(&in_, &text)) == FrameResult::kFrame) HandleFrame(text);
+    if (result == FrameResult::kTooLong)
+      return Disconnect("the sidecar sent a frame of more than 16 MiB");
+  }
+}
+
+void WorkerLink::HandleFrame(const std::string& text) {
+  const auto frame = nlohmann::json::parse(text, nullptr, false);
+  if (!frame.is_object() || !frame.contains("t") || !frame["t"].is_string()) return;
+  try {
+    HandleTyped(frame["t"], frame);
+  } catch (const nlohmann::json::exception& error) {
+    std::fprintf(stderr, "ringmaster: frame ignored: %s: %s\n", error.what(), text.c_str());
+  }
+}
+
+void WorkerLink::HandleTyped(const std::string& type, const nlohmann::json& frame) {
+  if (type == "pong") {
+    const uint64_t number = frame.value("n", uint64_t{0});
+    while (!pings_.empty() && pings_.front().first <= number) {
+      answered_ = std::max(answered_, pings_.front().second);
+      pings_.pop_front();
+    }
+    return;
+  }
+  if (type == "welcome") {
+    welcomed_ = true;
+    connect_wait_ms_ = 0;
+    ping_ms_ = std::max(1, frame.value("pingMs", ping_ms_));
+    fence_ms_ = std::max(1, frame.value("fenceMs", fence_ms_));
+    ping_at_ = BootMs();
+    pings_.clear();
+    if (answered_ == 0) answered_ = BootMs();
+  }
+  handler_->OnFrame(frame);
+}
+
+void WorkerLink::Ping(int64_t now) {
+  nlohmann::json ping = handler_->PingFields();
+  ping["t"] = "ping";
+  ping["n"] = ++ping_number_;
+  pings_.emplace_back(ping_number_, now);
+  if (pings_.size() > 1000) pings_.pop_front();
+  out_ += EncodeFrame(ping);
+  ping_at_ = now + ping_ms_;
+}
+
+}  // namespace ringmaster::link

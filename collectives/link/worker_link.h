@@ -1,0 +1,90 @@
+// The worker's side of the link to its sidecar: JSON frames on a unix socket (docs/contracts.md,
+// section 2).
+//
+// It has a thread of its own, so that a worker that sleeps in user code still answers. It pings,
+// reconnects for ever, and after 10 s without an answered ping (on the clock that counts suspended
+// time too) says that the worker is fenced.
+//
+// Thread rule: Send() from any thread; the handler is called on the link's thread, without locks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::link {
+
+class LinkHandler {
+ public:
+  virtual ~LinkHandler() = default;
+  virtual nlohmann::json Hello() = 0;                     // the first frame of each connection
+  virtual nlohmann::json PingFields() = 0;                // what a ping carries beside its number
+  virtual void OnFrame(const nlohmann::json& frame) = 0;  // all but `pong`
+  virtual void OnFenced(const std::string& why) = 0;      // once
+};
+
+class WorkerLink {
+ public:
+  struct Options {
+    std::string socket;
+    int ping_ms = 250;  // both until a `welcome` says otherwise
+    int fence_ms = 10000;
+  };
+
+  WorkerLink(Options options, LinkHandler* handler);
+  ~WorkerLink();  // sends what is queued, if that is possible at once
+
+  // Kept until there is a connection, then sent in order.
+  void Send(const nlohmann::json& frame);
+  // The next ping goes out with what is sent next, not at its time.
+  void PingSoon() { ping_soon_ = true; }
+  // Why there is no connection now; empty if there is one.
+  std::string trouble() const;
+
+ private:
+  void Loop();
+  void Connect();
+  void Disconnect(const std::string& why);
+  void ReadFrames();
+  void HandleFrame(const std::string& text);
+  void HandleTyped(const std::string& type, const nlohmann::json& frame);
+  bool TakeQueued();
+  void Write();
+  void Ping(int64_t now);
+  int64_t NextTimer(int64_t now) const;
+  void CheckFence(int64_t now);
+
+  const Options options_;
+  LinkHandler* const handler_;
+  int wake_ = -1;  // eventfd
+  std::atomic<bool> ping_soon_{false};
+
+  mutable std::mutex mu_;
+  std::deque<std::string> queue_;  // guarded by mu_: whole frames
+  std::string trouble_;            // guarded by mu_
+  bool closing_ = false;           // guarded by mu_
+
+  // link thread
+  int socket_ = -1;
+  bool welcomed_ = false;
+  bool fenced_ = false;
+  std::string in_, out_;
+  int ping_ms_, fence_ms_;
+  int64_t connect_at_ = 0;  // ms, boot time
+  int connect_wait_ms_ = 0;
+  int64_t ping_at_ = 0;
+  uint64_t ping_number_ = 0;
+  std::deque<std::pair<uint64_t, int64_t>> pings_;  // sent, not answered: number and time
+  int64_t answered_ = 0;  // when the last answered ping was sent; 0: none yet
+
+  std::thread thread_;
+};
+
+}  // namespace ringmaster::link

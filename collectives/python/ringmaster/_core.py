@@ -1,0 +1,273 @@
+"""The process's place in the job: init to shutdown, ranks, steps, and the state that joiners get.
+
+One instance for a process, as in the library below. Called from the script's main thread; only
+`report` and the rank functions are for any thread.
+"""
+
+import atexit
+import ctypes
+import pickle
+import sys
+from collections import namedtuple
+
+from ringmaster import _library, errors
+
+# Who this worker was when the step began: the same answer on all ranks of one view.
+View = namedtuple("View", "rank size epoch")
+
+DEFAULT_TIMEOUT = 600.0
+
+_resize_callbacks = []
+_providers = {}  # name: (save() -> picklable, load(what was saved))
+_name_counts = {}
+_view = None
+_last_step = None
+_saved = None  # keeps the bytes that the library reads after `save` returned
+_callback_error = errors.CallbackError()
+_c_callbacks = None
+_exit = {"hooked": False, "code": 0, "left": False}
+
+
+def library():
+    return _library.get()
+
+
+def call(function, *args):
+    """Calls a library function that returns a status, and raises what belongs to it."""
+    status = getattr(library(), function)(*args)
+    if status != errors.OK:
+        _callback_error.raise_kept()
+        if status == errors.LEFT:
+            _exit["left"] = True
+    errors.check(status, library())
+
+
+# ---- Beginning and end
+
+
+def init(timeout=DEFAULT_TIMEOUT):
+    """Connects to the sidecar; without one the process is a world of one. Again is a no-op.
+
+    A founding worker blocks until the first view stands. A joiner returns at once and enters later
+    (`elastic.run`, the first step of a DistributedOptimizer, or `enter`).
+    """
+    if is_initialized():
+        return
+    call("rm_init", float(timeout))
+    _hook_exit()
+    _exit["left"] = False
+    if _providers:
+        _register_callbacks()
+    _begin_step()
+
+
+def is_initialized():
+    return bool(library().rm_initialized())
+
+
+def is_joining():
+    """True while this worker waits to be let into the world: it has no say in any step yet."""
+    return bool(library().rm_is_joining())
+
+
+def enter(timeout=DEFAULT_TIMEOUT):
+    """A joiner blocks until a step boundary lets it in and its state is loaded.
+
+    No-op for others.
+    """
+    if not is_joining():
+        return
+    call("rm_enter", float(timeout))
+    _begin_step()
+
+
+def shutdown(timeout=DEFAULT_TIMEOUT):
+    """Agreed by all ranks: returns when every rank has called it. A no-op when not initialised."""
+    global _view
+    if not is_initialized():
+        return
+    call("rm_shutdown", float(timeout))
+    _view = None
+
+
+def _hook_exit():
+    """Leaving the interpreter normally is an agreed end of the job; leaving by an error is not.
+
+    atexit does not tell the two apart, so the hooks through which an error passes are watched.
+    """
+    if _exit["hooked"]:
+        return
+    _exit["hooked"] = True
+    sys_exit, sys_excepthook = sys.exit, sys.excepthook
+
+    def watched_exit(code=None):
+        _exit["code"] = code
+        sys_exit(code)
+
+    def watched_excepthook(*args):
+        _exit["code"] = 1
+        sys_excepthook(*args)
+
+    sys.exit, sys.excepthook = watched_exit, watched_excepthook
+    atexit.register(_at_exit)
+
+
+def _at_exit():
+    if _exit["left"] or _exit["code"] not in (None, 0, False):
+        return
+    try:
+        shutdown()
+    except (errors.HorovodInternalError, SystemExit) as error:
+        print("ringmaster: the end of the job was not agreed: %s" % error, file=sys.stderr)
+
+
+# ---- Ranks
+
+
+def _number(function):
+    def get():
+        value = getattr(library(), function)()
+        if value < 0 or not is_initialized():
+            raise ValueError("ringmaster is not initialised: call init() first")
+        return value
+
+    return get
+
+
+rank = _number("rm_rank")
+size = _number("rm_size")
+local_rank = _number("rm_local_rank")
+local_size = _number("rm_local_size")
+cross_rank = _number("rm_cross_rank")
+cross_size = _number("rm_cross_size")
+
+
+def epoch():
+    """The number of the view, L << 40 | n; people see it as L.n."""
+    return library().rm_epoch()
+
+
+# ---- Steps
+
+
+def auto_name(kind):
+    """A name for an operation without one: counted within the step, so that joiners agree."""
+    count = _name_counts.get(kind, 0)
+    _name_counts[kind] = count + 1
+    return "%s.noname.%d" % (kind, count)
+
+
+def step_view():
+    """Rank, size and epoch as of the beginning of this step. They do not move within it."""
+    if _view is None:
+        raise ValueError("ringmaster is not initialised: call init() first")
+    return _view
+
+
+def end_step():
+    """Ends a step (see docs/python.md). Planned joins and leaves happen here. Returns StepInfo."""
+    global _last_step
+    info = _library.StepInfo()
+    call("rm_step_end", ctypes.byref(info))
+    _last_step = info
+    _begin_step(info)
+    if info.old_size != info.new_size:
+        for callback in list(_resize_callbacks):
+            callback(info.old_size, info.new_size)
+    return info
+
+
+def last_step():
+    """StepInfo of the last step that this worker completed; None before the first."""
+    return _last_step
+
+
+def _begin_step(info=None):
+    global _view
+    _name_counts.clear()
+    now = _read_view()
+    # A fault may already have moved the world on since rm_step_end agreed with the others on where
+    # this step begins. Without a change of view before it, that place is known nevertheless.
+    if info is not None and _view is not None and now.epoch != info.epoch and \
+            _view.epoch == info.epoch:
+        return
+    _view = now
+
+
+def _read_view():
+    lib = library()
+    while True:  # until nothing moved between the first look and the last
+        before = lib.rm_epoch()
+        found = View(lib.rm_rank(), lib.rm_size(), before)
+        if lib.rm_epoch() == before:
+            return found
+
+
+def on_resize(callback):
+    """Calls callback(old, new) after a step in which the world's size changed.
+
+    Usable as decorator.
+    """
+    _resize_callbacks.append(callback)
+    return callback
+
+
+def report(**values):
+    """Progress for people and metrics: report(loss=0.3, samples=1200). The last value counts."""
+    for name, value in values.items():
+        call("rm_report", name.encode(), float(value))
+
+
+def last_rebuild():
+    """Times of the last rebuild as the library's JSON text; empty if there was none."""
+    return (library().rm_last_rebuild() or b"").decode()
+
+
+# ---- State for joiners
+
+
+def register_state(name, save, load):
+    """What joiners get at a step boundary from a survivor: load(save()), by name."""
+    first = not _providers
+    _providers[name] = (save, load)
+    if first and is_initialized():
+        _register_callbacks()
+
+
+def unregister_state(name):
+    _providers.pop(name, None)
+
+
+def registered_states():
+    return tuple(_providers)
+
+
+def save_state():
+    """The registered state as bytes."""
+    return pickle.dumps({name: save() for name, (save, _) in _providers.items()}, protocol=5)
+
+
+def load_state(data):
+    saved = pickle.loads(data)
+    if set(saved) != set(_providers):
+        raise ValueError("this worker registered the state %s, the others gave %s: all workers "
+                         "must run the same script" % (sorted(_providers), sorted(saved)))
+    for name, (_, load) in _providers.items():
+        load(saved[name])
+
+
+def _register_callbacks():
+    global _c_callbacks
+
+    def save(_user, data, size):
+        global _saved
+        _saved = save_state()
+        data[0] = ctypes.cast(ctypes.c_char_p(_saved), ctypes.c_void_p)
+        size[0] = len(_saved)
+
+    def load(_user, data, size):
+        load_state(ctypes.string_at(data, size))
+
+    _c_callbacks = (_library.SAVE(_callback_error.guard(save)),
+                    _library.LOAD(_callback_error.guard(load)))
+    call("rm_state_callbacks", *_c_callbacks, None)

@@ -1,0 +1,112 @@
+"""Finds libringmaster.so, checks its ABI version and declares the functions of ringmaster.h.
+
+There is no compile step and no framework's ABI here: an upgrade of PyTorch needs nothing of us.
+"""
+
+import ctypes
+import ctypes.util
+import os
+import threading
+from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
+
+ABI_VERSION = 1
+FILE = "libringmaster.so"
+
+SAVE = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p), POINTER(c_size_t))
+LOAD = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+
+
+class StepInfo(ctypes.Structure):
+    """rm_step_info."""
+    _fields_ = [("epoch", c_uint64), ("step", c_uint64), ("old_size", c_int), ("new_size", c_int),
+                ("view_changed", c_int), ("state_synced", c_int)]
+
+
+# name: (result, arguments). A result of None is void; c_int is rm_status unless the header says
+# otherwise.
+_FUNCTIONS = {
+    "rm_abi_version": (c_int, []),
+    "rm_version": (c_char_p, []),
+    "rm_last_error": (c_char_p, []),
+    "rm_dtype_size": (c_size_t, [c_int]),
+    "rm_init": (c_int, [c_double]),
+    "rm_initialized": (c_int, []),
+    "rm_is_joining": (c_int, []),
+    "rm_enter": (c_int, [c_double]),
+    "rm_shutdown": (c_int, [c_double]),
+    "rm_rank": (c_int, []),
+    "rm_size": (c_int, []),
+    "rm_local_rank": (c_int, []),
+    "rm_local_size": (c_int, []),
+    "rm_cross_rank": (c_int, []),
+    "rm_cross_size": (c_int, []),
+    "rm_epoch": (c_uint64, []),
+    "rm_allreduce_async": (c_int, [c_char_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_double,
+                                   c_double, POINTER(c_uint64)]),
+    "rm_allgather_async": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t, c_int,
+                                   POINTER(c_uint64)]),
+    "rm_allgather_result": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_size_t),
+                                    POINTER(POINTER(c_size_t)), POINTER(c_size_t)]),
+    "rm_broadcast_async": (c_int, [c_char_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_uint64)]),
+    "rm_barrier_async": (c_int, [c_char_p, POINTER(c_uint64)]),
+    "rm_poll": (c_int, [c_uint64]),
+    "rm_wait": (c_int, [c_uint64, c_double]),
+    "rm_release": (None, [c_uint64]),
+    "rm_step_end": (c_int, [POINTER(StepInfo)]),
+    "rm_state_callbacks": (c_int, [SAVE, LOAD, c_void_p]),
+    "rm_report": (c_int, [c_char_p, c_double]),
+    "rm_last_rebuild": (c_char_p, []),
+}
+
+_lock = threading.Lock()
+_loaded = None
+
+
+def candidates(environ=os.environ, package=os.path.dirname(os.path.abspath(__file__))):
+    """Where the library may be, in order. RINGMASTER_LIBRARY, if set, is the only one."""
+    named = environ.get("RINGMASTER_LIBRARY")
+    if named:
+        return [named]
+    above = os.path.dirname(package)
+    places = [package, os.path.join(package, "..", "lib"), above, os.path.join(above, "..", "lib"),
+              os.path.join(above, "..")]  # the last: as the install container lays it out
+    return [os.path.normpath(os.path.join(place, FILE)) for place in places] + [FILE]
+
+
+def load(paths=None):
+    """Loads the library of the first of `paths` that exists; says all that was tried otherwise."""
+    paths = candidates() if paths is None else paths
+    tried = []
+    for path in paths:
+        if os.sep in path and not os.path.exists(path):
+            tried.append(path + ": no such file")
+            continue
+        try:
+            return _declare(ctypes.CDLL(path), path)
+        except OSError as error:
+            tried.append("%s: %s" % (path, error))
+    raise ImportError("libringmaster.so was not found; RINGMASTER_LIBRARY can name it. Tried:\n  "
+                      + "\n  ".join(tried))
+
+
+def _declare(library, path):
+    try:
+        version = library.rm_abi_version()
+    except AttributeError:
+        raise ImportError("%s is not the Ringmaster library: it has no rm_abi_version" % path)
+    if version != ABI_VERSION:
+        raise ImportError("%s has ABI version %d, this Python package needs %d: install both from "
+                          "the same release" % (path, version, ABI_VERSION))
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def get():
+    """The library of this process, loaded at the first use."""
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            _loaded = load()
+        return _loaded

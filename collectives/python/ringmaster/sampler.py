@@ -1,0 +1,222 @@
+"""ElasticSampler: which samples a rank works on, and which count as done.
+
+A pure function of (seed, pass, samples done, rank, size): all ranks compute the same order and the
+same pool of samples that are still to do, and each takes its own share of the next batch. Nothing
+is sent for that.
+
+A sample is done when the reduction of a step says that its gradient is in it, not when it was
+handed out. For this every rank adds its *contribution* to the gradient's own reduction: a vector
+with a 1 for each sample of the global batch that is its own. The sum of the vectors is part of one
+result that all survivors share, so all of them settle the same samples; the share of a worker that
+died first has 0 there and goes back into the pool of the same pass.
+"""
+
+import itertools
+import random
+from collections import namedtuple
+
+from ringmaster import _core
+
+# What a settled step did: `counted` are the samples in the step's gradient, in the order of
+# the batch and the same on all ranks; `own` are those of this rank; `void` says that the step did
+# not count at all (see settle).
+Settled = namedtuple("Settled", "counted own void")
+
+
+class ElasticSampler:
+    """Hands out every sample of a pass exactly once, whoever comes, leaves or dies meanwhile.
+
+    Two ways to use it, not to be mixed:
+
+    * `for indices in sampler.batches(global_batch)`: this rank's share of each global batch, whose
+      size stays the same when the world's does not. Exact with in-place recovery. Also as
+      `DataLoader(batch_sampler=sampler.batches(n), num_workers=0)`.
+    * as Horovod's: `DataLoader(dataset, batch_size=n, sampler=sampler)`, `record_batch()` after
+      each batch, `state.commit()`. Samples of a worker that died since its last commit come again.
+    """
+
+    def __init__(self, dataset, shuffle=True, seed=0):
+        """`dataset`: anything with a length, or the number of samples."""
+        self._count = dataset if isinstance(dataset, int) else len(dataset)
+        if self._count < 1:
+            raise ValueError("dataset: is empty; a sampler needs one sample or more")
+        self._shuffle = shuffle
+        self._seed = seed
+        self._own_total = 0
+        self.last_settled = None  # the Settled of the last step; None: none since the state came
+        self._begin_pass(0)
+
+    def _begin_pass(self, number):
+        self._pass = number
+        self._order = list(range(self._count))
+        if self._shuffle:
+            random.Random("%d/%d" % (self._seed, number)).shuffle(self._order)
+        self._returned = []  # positions before the cursor that are to do again
+        self._cursor = 0  # positions from here on were never handed out in a settled step
+        self._handed_out = []  # (window, own positions) since the last settled step
+        self._stream = None
+        self._recorded = []
+
+    # ---- The native way
+
+    batches_per_step = 1  # a DistributedOptimizer sets its backward_passes_per_step
+
+    @property
+    def pass_number(self):
+        return self._pass
+
+    @property
+    def done(self):
+        """Samples that this process has contributed to completed steps, over all passes."""
+        return self._own_total
+
+    @property
+    def remaining(self):
+        """Samples of this pass that are not done yet."""
+        return len(self._returned) + self._count - self._cursor
+
+    def batches(self, global_batch):
+        """Yields this rank's indices of each global batch of the pass; at its end comes the next
+        pass.
+
+        The share is empty when fewer samples than ranks remain; take part in the step all the same.
+        """
+        if global_batch < 1:
+            raise ValueError("global_batch: is %r, must be 1 or more" % (global_batch,))
+        return self._batches(global_batch)
+
+    def _batches(self, global_batch):
+        _core.enter()
+        number = self._pass
+        while self._pass == number:
+            if len(self._handed_out) >= self.batches_per_step:
+                raise RuntimeError(
+                    "a batch was asked for before the step of the last one was settled: give the "
+                    "sampler to the DistributedOptimizer or to a TorchState with it, call its "
+                    "step() for each batch, and let no DataLoader worker read ahead "
+                    "(num_workers=0)")
+            window = self._next_window(global_batch)
+            if not window:
+                self._begin_pass(number + 1)
+                return
+            view = _core.step_view()
+            own = share(window, view.rank, view.size)
+            self._handed_out.append((window, own))
+            yield [self._order[position] for position in own]
+
+    def _next_window(self, global_batch):
+        taken = sum(len(window) for window, _ in self._handed_out)
+        end = taken + global_batch
+        window = self._returned[taken:end]
+        first = self._cursor + max(0, taken - len(self._returned))
+        window.extend(range(first, min(self._count, first + global_batch - len(window))))
+        return window
+
+    def contribution(self):
+        """1.0 for each position handed out to this rank since the last settled step, else 0.0.
+
+        Of the same length on every rank; empty if nothing was handed out.
+        """
+        flags = []
+        for window, own in self._handed_out:
+            mine = set(own)
+            flags.extend(1.0 if position in mine else 0.0 for position in window)
+        return flags
+
+    def give_back(self):
+        """The step will not be: all that was handed out since the last settled step goes back."""
+        self._count_as_done([p for window, _ in self._handed_out for p in window], set())
+        self._handed_out = []
+
+    def settle(self, sums):
+        """Takes the summed contributions of all ranks that took part: samples with a 1 are done.
+
+        A sum above 1 means that two ranks took the same sample: the world changed between their
+        looks at it, before the step. Such a step is void: nothing counts, all goes back. Returns
+        Settled.
+        """
+        positions = [position for window, _ in self._handed_out for position in window]
+        mine = {position for _, own in self._handed_out for position in own}
+        if len(sums) != len(positions):
+            raise ValueError("sums: has %d values, must have %d" % (len(sums), len(positions)))
+        counts = [round(float(value)) for value in sums]
+        void = any(count > 1 for count in counts) or not any(counts)
+        counted = [] if void else [p for p, count in zip(positions, counts) if count]
+        self._count_as_done(positions, set(counted))
+        self._handed_out = []
+        own = [self._order[position] for position in counted if position in mine]
+        self._own_total += len(own)
+        self.last_settled = Settled([self._order[position] for position in counted], own, void)
+        return self.last_settled
+
+    def _count_as_done(self, handed_out, done):
+        back = [position for position in handed_out if position not in done]
+        seen = set(handed_out)
+        self._returned = sorted(back + [p for p in self._returned if p not in seen])
+        self._cursor = max([self._cursor] + [position + 1 for position in handed_out])
+
+    # ---- Horovod's way
+
+    def set_epoch(self, number):
+        """Goes to pass `number`; the same number again goes on where it was."""
+        if number != self._pass:
+            self._begin_pass(number)
+
+    def __iter__(self):
+        """This rank's samples of what remains; the division is made here, once."""
+        view = _core.step_view()
+        positions = self._returned + list(range(self._cursor, self._count))
+        short = -len(positions) % view.size  # equal counts for all, as Horovod does
+        positions += list(itertools.islice(itertools.cycle(positions), short if positions else 0))
+        self._stream = positions[view.rank::view.size]
+        return iter([self._order[position] for position in self._stream])
+
+    def __len__(self):
+        view = _core.step_view()
+        return -(-self.remaining // view.size)
+
+    def record_batch(self, batch_index, batch_size):
+        """Says that the `batch_index`th batch of this iteration has been worked on."""
+        if self._stream is None:
+            raise RuntimeError("record_batch: no iteration has begun")
+        begin = batch_index * batch_size
+        self._recorded.extend(self._stream[begin:begin + batch_size])
+
+    @property
+    def streams(self):
+        """True if this pass is iterated in Horovod's way on this rank (and so on all)."""
+        return self._stream is not None
+
+    def recorded(self):
+        """Positions recorded since the last merge."""
+        return list(self._recorded)
+
+    def merge(self, recorded_by_rank):
+        """Counts what all ranks recorded as done (state.commit does this)."""
+        done = {position for recorded in recorded_by_rank for position in recorded}
+        left = [p for p in self._returned + list(range(self._cursor, self._count)) if p not in done]
+        # What was handed out and what not no longer forms one range: list all that is left.
+        self._returned, self._cursor = sorted(left), self._count
+        self._own_total += len(self._recorded)
+        self._recorded = []
+
+    # ---- State
+
+    def state_dict(self):
+        return {"seed": self._seed, "count": self._count, "pass": self._pass,
+                "cursor": self._cursor, "returned": list(self._returned)}
+
+    def load_state_dict(self, state):
+        if state["count"] != self._count:
+            raise ValueError("dataset: has %d samples here and %d in the state: all workers must "
+                             "read the same data" % (self._count, state["count"]))
+        self._seed = state["seed"]
+        self._begin_pass(state["pass"])
+        self._cursor, self._returned = state["cursor"], list(state["returned"])
+        self.last_settled = None
+
+
+def share(window, rank, size):
+    """The part of `window` that is `rank`'s: contiguous, sizes differ by one at most."""
+    begin, end = len(window) * rank // size, len(window) * (rank + 1) // size
+    return window[begin:end]

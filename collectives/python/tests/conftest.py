@@ -1,0 +1,42 @@
+"""Shared by the tests: jobs of real worker processes under a fake sidecar."""
+
+import os
+import sys
+import tempfile
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+
+@pytest.fixture
+def job():
+    """job(script, size, **environ): starts workers; all are gone at the test's end."""
+    from fake_sidecar import Job
+    started = []
+    # A folder with a short name: a unix socket's path has 107 bytes at most.
+    with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as folder:
+
+        def start(script, size, *arguments, spares=(), **environ):
+            path = script if os.path.isabs(script) else os.path.join(HERE, "workers", script)
+            started.append(Job(folder, [path, *arguments], size, environ, spares).__enter__())
+            return started[-1]
+
+        yield start
+        for one in started:
+            one.__exit__()
+
+
+@pytest.fixture
+def passes(job):
+    """passes(script, size): runs a script of assertions on all ranks; every rank must end with 0.
+    """
+
+    def run(script, size, *arguments, **environ):
+        one = job(script, size, *arguments, **environ)
+        codes = one.wait()
+        assert set(codes.values()) == {0}, one.logs()
+        return one
+
+    return run

@@ -1,0 +1,198 @@
+"""The sampler alone: several ranks are several samplers, the reduction is a sum over those that
+took part.
+"""
+
+import pytest
+
+from ringmaster import _core
+from ringmaster.sampler import ElasticSampler, share
+
+
+class World:
+    """Ranks that each have a sampler; a step reduces contributions as the library would."""
+
+    def __init__(self, monkeypatch, samples, size, batch):
+        self._view = None
+        self.batch = batch
+        monkeypatch.setattr(_core, "step_view", lambda: self._view)
+        monkeypatch.setattr(_core, "enter", lambda: None)
+        self.samplers = [ElasticSampler(samples, seed=3) for _ in range(size)]
+        self.streams = [s.batches(batch) for s in self.samplers]
+        self.counted = []
+
+    def hand_out(self, views=None):
+        """Each rank takes its share; `views`: what (rank, size) each believes in."""
+        shares = []
+        for rank, stream in enumerate(self.streams):
+            self._view = _core.View(*(views[rank] if views else (rank, len(self.streams))), 1)
+            shares.append(next(stream, None))
+        return shares
+
+    def reduce(self, took_part=None):
+        """The sum over the ranks in `took_part`; the others are dead from now on."""
+        took_part = range(len(self.samplers)) if took_part is None else took_part
+        contributions = [self.samplers[rank].contribution() for rank in took_part]
+        return [sum(column) for column in zip(*contributions)]
+
+    def settle(self, sums):
+        results = [sampler.settle(sums) for sampler in self.samplers]
+        assert all(r.counted == results[0].counted for r in results)
+        self.counted.extend(results[0].counted)
+        return results
+
+    def drop(self, rank):
+        del self.samplers[rank], self.streams[rank]
+
+    def join(self):
+        newcomer = ElasticSampler(len(self.samplers[0]._order), seed=99)
+        newcomer.load_state_dict(self.samplers[0].state_dict())
+        self.samplers.append(newcomer)
+        self.streams.append(newcomer.batches(self.batch))
+
+    def finish_pass(self):
+        while True:
+            shares = self.hand_out()
+            if shares[0] is None:
+                assert all(s is None for s in shares)
+                return
+            self.settle(self.reduce())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_APassHandsOutEverySampleOnceWhateverTheSize(monkeypatch, size):
+    world = World(monkeypatch, samples=103, size=size, batch=10)
+    world.finish_pass()
+    assert sorted(world.counted) == list(range(103))
+    assert all(s.pass_number == 1 for s in world.samplers)
+
+
+def test_SharesAreDisjointAndCoverTheWindow():
+    window = list(range(17))
+    parts = [share(window, rank, 5) for rank in range(5)]
+    assert sum(parts, []) == window
+    assert {len(part) for part in parts} == {3, 4}
+
+
+def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSamePass(monkeypatch):
+    world = World(monkeypatch, samples=50, size=4, batch=12)
+    shares = world.hand_out()
+    sums = world.reduce(took_part=[0, 1, 3])
+    world.drop(2)
+    world.settle(sums)
+    assert not set(shares[2]) & set(world.counted)
+    world.finish_pass()
+    assert sorted(world.counted) == list(range(50))
+
+
+def test_TheBatchOfAWorkerThatDiedAfterTheReductionDoesNotComeAgain(monkeypatch):
+    world = World(monkeypatch, samples=50, size=4, batch=12)
+    shares = world.hand_out()
+    sums = world.reduce()
+    world.drop(2)
+    world.settle(sums)
+    assert set(shares[2]) <= set(world.counted)
+    world.finish_pass()
+    assert sorted(world.counted) == list(range(50))
+
+
+def test_AJoinerInTheMiddleOfAPassTakesItsPartOfTheRest(monkeypatch):
+    world = World(monkeypatch, samples=50, size=2, batch=12)
+    for _ in range(2):
+        world.hand_out()
+        world.settle(world.reduce())
+    world.join()
+    shares = world.hand_out()
+    assert [len(s) for s in shares] == [4, 4, 4]
+    world.settle(world.reduce())
+    world.finish_pass()
+    assert sorted(world.counted) == list(range(50))
+
+
+def test_AJoinerAtTheEndOfAPassBeginsTheNextPassWithTheOthers(monkeypatch):
+    world = World(monkeypatch, samples=24, size=2, batch=12)
+    for _ in range(2):
+        world.hand_out()
+        world.settle(world.reduce())
+    world.join()
+    world.finish_pass()
+    assert [s.pass_number for s in world.samplers] == [1, 1, 1]
+
+
+def test_AStepInWhichTwoRanksTookOneSampleIsVoidAndLosesNothing(monkeypatch):
+    world = World(monkeypatch, samples=50, size=3, batch=12)
+    # Ranks 0 and 1 looked before the fourth rank died, rank 2 after it.
+    world.hand_out(views=[(0, 4), (1, 4), (1, 3)])
+    results = world.settle(world.reduce())
+    assert all(r.void for r in results) and not world.counted
+    world.finish_pass()
+    assert sorted(world.counted) == list(range(50))
+
+
+def test_ManyRandomDeathsAndJoinsNeverSkipOrRepeatASample(monkeypatch):
+    import random
+    for seed in range(60):
+        dice = random.Random(seed)
+        world = World(monkeypatch, samples=97, size=dice.randint(1, 6), batch=dice.randint(1, 20))
+        while world.hand_out()[0] is not None:
+            alive = list(range(len(world.samplers)))
+            dies = dice.choice(alive) if len(alive) > 1 and dice.random() < 0.4 else None
+            part = alive if dies is None or dice.random() < 0.5 else \
+                [rank for rank in alive if rank != dies]
+            sums = world.reduce(part)
+            if dies is not None:
+                world.drop(dies)
+            world.settle(sums)
+            if dice.random() < 0.3:
+                world.join()
+        assert sorted(world.counted) == list(range(97)), "seed %d" % seed
+
+
+def test_EachPassHasItsOwnOrderAndTheSeedDecidesIt():
+    first, second = ElasticSampler(20, seed=1), ElasticSampler(20, seed=1)
+    assert first._order == second._order
+    second.set_epoch(1)
+    assert first._order != second._order
+    assert ElasticSampler(20, shuffle=False)._order == list(range(20))
+
+
+def test_ABatchAskedForBeforeTheStepWasSettledIsAnErrorThatSaysHow(monkeypatch):
+    world = World(monkeypatch, samples=50, size=1, batch=12)
+    world.hand_out()
+    with pytest.raises(RuntimeError, match="DistributedOptimizer"):
+        world.hand_out()
+
+
+def test_SeveralBatchesInAStepFollowEachOther(monkeypatch):
+    world = World(monkeypatch, samples=50, size=2, batch=10)
+    for sampler in world.samplers:
+        sampler.batches_per_step = 2
+    first, second = world.hand_out(), world.hand_out()
+    assert len(set(sum(first + second, []))) == 20
+    world.settle(world.reduce())
+    assert len(world.counted) == 20 and world.samplers[0].remaining == 30
+
+
+@pytest.mark.parametrize("make, says", [
+    (lambda: ElasticSampler([]), "dataset"),
+    (lambda: ElasticSampler(5).batches(0), "global_batch: is 0, must be 1 or more"),
+    (lambda: ElasticSampler(5).load_state_dict(ElasticSampler(6).state_dict()), "dataset: has 5"),
+])
+def test_BadArgumentsAreNamed(make, says):
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+def test_HorovodsWayRecordsBatchesAndTheRestIsDividedAgain(monkeypatch):
+    samplers = [ElasticSampler(20, seed=1) for _ in range(2)]
+    streams = []
+    for rank, sampler in enumerate(samplers):
+        monkeypatch.setattr(_core, "step_view", lambda: _core.View(rank, 2, 1))
+        streams.append(list(sampler))
+        sampler.record_batch(0, 4)
+    assert sorted(sum(streams, [])) == list(range(20))
+    recorded = [sampler.recorded() for sampler in samplers]
+    for sampler in samplers:
+        sampler.merge(recorded)
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 2))
+    rest = list(samplers[0])
+    assert sorted(rest + streams[0][:4] + streams[1][:4]) == list(range(20))

@@ -1,0 +1,41 @@
+"""A script as Horovod's users write it: commit() ends the step, train() is entered again after
+changes.
+"""
+
+import os
+import time
+
+import torch
+
+import ringmaster.torch as rm
+
+rm.init()
+torch.manual_seed(rm.rank() if not rm.is_joining() else 99)
+model = torch.nn.Linear(3, 1)
+optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
+                                    named_parameters=model.named_parameters())
+state = rm.elastic.TorchState(model=model, optimizer=optimizer, batch=0, sizes=[])
+state.register_reset_callbacks([lambda: print("reset", state.batch, flush=True)])
+entries = []
+
+
+@rm.elastic.run
+def train(state):
+    entries.append(state.batch)
+    print("enter", state.batch, rm.size(), flush=True)
+    while state.batch < int(os.environ["BATCHES"]):
+        time.sleep(0.02)
+        optimizer.zero_grad()
+        model(torch.ones(2, 3) * state.batch / 100).sum().backward()
+        optimizer.step()
+        state.batch += 1
+        state.sizes = state.sizes + [rm.size()]
+        state.commit()
+    return "done"
+
+
+assert train(state) == "done"
+final = rm.allgather_object([p.tolist() for p in model.parameters()] + [state.batch, state.sizes])
+assert all(other == final[0] for other in final), final
+print("entries", entries, "sizes", sorted(set(state.sizes)), flush=True)
+rm.shutdown()

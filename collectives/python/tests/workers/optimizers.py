@@ -1,0 +1,165 @@
+"""The gradient of a step is the mean over all samples, however they are divided and bucketed."""
+
+import warnings
+
+import torch
+
+import ringmaster.torch as rm
+
+rm.init()
+rank, size = rm.rank(), rm.size()
+torch.set_default_dtype(torch.float64)
+X = torch.randn(30, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+Y = X.sum(1, keepdim=True)
+
+
+def make(seed=5):
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    model.unused = torch.nn.Parameter(torch.ones(2))
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def loss_of(model, indices):
+    return (model(X[indices]) - Y[indices]).pow(2).sum() / max(1, len(indices))
+
+
+def same(model, reference):
+    for mine, theirs in zip(model.parameters(), reference.parameters()):
+        assert torch.allclose(mine, theirs, rtol=0, atol=1e-12), (mine, theirs)
+    everyone = rm.allgather_object([p.detach() for p in model.parameters()])
+    assert all(torch.equal(a, b) for other in everyone for a, b in zip(other, everyone[0]))
+
+
+def test_a_pass_equals_one_process(**options):
+    reference, plain = make()
+    model, optimizer = make()
+    sampler = rm.elastic.ElasticSampler(len(X), seed=3)
+    optimizer = rm.DistributedOptimizer(optimizer, model.named_parameters(), sampler=sampler,
+                                        **options)
+    for own in sampler.batches(7):  # 30 samples: the last batch has 2, so that some ranks have none
+        optimizer.zero_grad()
+        loss_of(model, own).backward()
+        optimizer.step()
+        plain.zero_grad()
+        loss_of(reference, sampler.last_settled.counted).backward()
+        plain.step()
+        assert sampler.last_settled.own == own
+    same(model, reference)
+    assert sampler.pass_number == 1
+
+
+def test_many_buckets():
+    test_a_pass_equals_one_process(bucket_bytes=40)
+
+
+def test_without_a_sampler_ranks_count_equally():
+    reference, plain = make()
+    model, optimizer = make()
+    optimizer = rm.DistributedOptimizer(optimizer, backward_passes_per_step=2)
+    plain.zero_grad()
+    for r in range(size):
+        for part in (0, 1):
+            (loss_of(reference, [2 * r + part]) / size).backward()
+    plain.step()
+    optimizer.zero_grad()
+    for part in (0, 1):
+        loss_of(model, [2 * rank + part]).backward()
+    optimizer.synchronize()
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    same(model, reference)
+
+
+def test_fp16_compression_is_near():
+    reference, plain = make()
+    model, optimizer = make()
+    optimizer = rm.DistributedOptimizer(optimizer, compression=rm.Compression.fp16)
+    loss_of(model, list(range(rank, 30, size))).backward()
+    optimizer.step()
+    loss_of(reference, list(range(30))).backward()
+    plain.step()
+    for mine, theirs in zip(model.parameters(), reference.parameters()):
+        assert torch.allclose(mine, theirs, atol=0.05)
+
+
+def test_wrong_use_is_said():
+    model, plain = make()
+    optimizer = rm.DistributedOptimizer(plain)
+    assert isinstance(optimizer, torch.optim.SGD)
+    loss_of(model, [0]).backward()
+    try:
+        optimizer.zero_grad()
+        raise RuntimeError("zero_grad with reductions in flight went through")
+    except AssertionError as error:
+        assert "optimizer.step()" in str(error)
+    optimizer.synchronize()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        optimizer.step()
+    assert any("skip_synchronize" in str(w.message) for w in seen)
+    for names, says in (([("a", model[0].weight)], "no name"),
+                        ([("a", p) for p in model.parameters()], "more than once")):
+        try:
+            rm.DistributedOptimizer(make()[1], names)
+            raise RuntimeError("bad names went through")
+        except ValueError as error:
+            assert says in str(error)
+
+
+def test_a_data_loader_may_draw_the_batches():
+    class Squares(torch.utils.data.Dataset):
+        def __len__(self):
+            return 30
+
+        def __getitem__(self, index):
+            return X[index], Y[index], index
+
+    model, plain = make()
+    sampler = rm.elastic.ElasticSampler(Squares(), seed=4)
+    optimizer = rm.DistributedOptimizer(plain, sampler=sampler)
+    seen = []
+    for x, y, index in torch.utils.data.DataLoader(Squares(), batch_sampler=sampler.batches(6)):
+        optimizer.zero_grad()
+        (model(x) - y).pow(2).mean().backward()
+        optimizer.step()
+        seen.extend(index.tolist())
+    assert sorted(sum(rm.allgather_object(seen), [])) == list(range(30))
+
+
+def test_after_a_wrong_use_the_samples_come_again():
+    model, plain = make()
+    sampler = rm.elastic.ElasticSampler(12, seed=4)
+    optimizer = rm.DistributedOptimizer(plain, sampler=sampler)
+    counted = []
+    for number, own in enumerate(sampler.batches(6)):
+        # The second time the ranks disagree about the length of what they reduce.
+        contribution = sampler.contribution() + [0.0] * (rank + 1)
+        if number == 1 and size > 1:
+            sampler.contribution = lambda kept=contribution: kept
+        optimizer.zero_grad()
+        loss_of(model, own).backward()
+        try:
+            optimizer.step()
+            counted += sampler.last_settled.counted
+        except rm.HorovodInternalError:
+            assert number == 1
+            del sampler.contribution
+    assert sorted(counted) == list(range(12))
+
+
+def test_a_scheduler_works_on_it():
+    model, plain = make()
+    optimizer = rm.DistributedOptimizer(plain)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    loss_of(model, [0]).backward()
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+before = rm.last_step().step if rm.last_step() else 0
+for test in [value for name, value in sorted(globals().items()) if name.startswith("test_")]:
+    test()
+assert rm.last_step().step > before
+rm.shutdown()

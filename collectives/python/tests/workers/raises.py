@@ -1,0 +1,18 @@
+"""One worker ends in the way named by WAY; the others must not be held up by its leaving."""
+
+import os
+import sys
+import time
+
+import torch
+
+import ringmaster.torch as rm
+
+rm.init()
+if rm.rank() == 1:
+    if os.environ["WAY"] == "raise":
+        raise KeyError("a defect of the script")
+    sys.exit(int(os.environ["WAY"]))
+while rm.size() > 1:
+    time.sleep(0.01)
+assert rm.allreduce(torch.ones(1), op=rm.Sum).item() == 1

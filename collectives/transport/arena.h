@@ -1,0 +1,125 @@
+// The memory that a process shares with the ranks that can map it: flags, slots for small messages,
+// slots for staged chunks, and a buffer for callers. A sealed memfd: no name anywhere, gone with
+// its last mapping.
+//
+// Layout: ControlBlock (one page) | kSmallSlots small slots | kStageSlots stage slots | caller's
+// buffer. Thread rule: the owner's flags are written by the thread that runs the owner's
+// collective, and by nobody else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "collectives/transport/unique_fd.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::transport {
+
+inline constexpr size_t kSmallSlotBytes = 16 << 10;
+inline constexpr size_t kSmallSlots = 2;
+inline constexpr size_t kStageSlotBytes = 512 << 10;
+inline constexpr size_t kStageSlots = 3;
+inline constexpr size_t kControlBytes = 4096;
+inline constexpr size_t kSmallOffset = kControlBytes;
+inline constexpr size_t kStageOffset = kSmallOffset + kSmallSlots * kSmallSlotBytes;
+inline constexpr size_t kBufferOffset = kStageOffset + kStageSlots * kStageSlotBytes;
+inline constexpr size_t kDefaultArenaBytes = kBufferOffset + (size_t{256} << 20);
+
+// A counter that others wait for. Its upper bits are the view's tag: what a dead view's owner wrote
+// counts as nothing.
+struct alignas(64) Flag {
+  std::atomic<uint64_t> word;     // tag << 40 | count
+  std::atomic<uint32_t> waiting;  // someone sleeps on the lower half of `word`
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Flag) == 64);
+
+inline constexpr int kFlagCountBits = 40;
+inline constexpr uint64_t kFlagCountMask = (uint64_t{1} << kFlagCountBits) - 1;
+
+// 24 bits that differ between any two views that can be alive at once.
+inline uint64_t EpochTag(uint64_t epoch) {
+  return ((epoch & 0xffff) | ((epoch >> 40 & 0xff) << 16)) ^ 0x800000;
+}
+
+inline bool Reached(const Flag& flag, uint64_t tag, uint64_t count) {
+  uint64_t word = flag.word.load(std::memory_order_acquire);
+  return word >> kFlagCountBits == tag && (word & kFlagCountMask) >= count;
+}
+
+// Stores the count and wakes who sleeps on it.
+void Raise(Flag* flag, uint64_t tag, uint64_t count);
+
+// Where a rank's buffers for a reduction in place lie in its arena; 0: elsewhere.
+struct Offered {
+  uint64_t in;
+  uint64_t out;
+};
+
+struct ControlBlock {
+  uint64_t magic;
+  uint64_t arena_id;
+  alignas(64) Flag small;     // small messages published
+  alignas(64) Flag staged;    // chunks staged
+  alignas(64) Flag reduced;   // chunks whose own slice is reduced
+  alignas(64) Flag consumed;  // chunks that this rank needs no more from anybody
+  alignas(64) Flag offered;   // buffers offered for reduction in place (below), by operation
+  Offered offers[2];          // by the operation's parity
+};
+static_assert(sizeof(ControlBlock) <= kControlBytes);
+
+inline constexpr uint64_t kArenaMagic = 0x616e657261474d52;  // "RMGarena"
+
+// An arena as it lies in this process's address space: the own one or a peer's.
+class ArenaMap {
+ public:
+  // Maps a peer's arena: checks size and seal, so that no access can fault later.
+  static Status Attach(const UniqueFd& fd, uint64_t arena_id, size_t bytes,
+                       std::shared_ptr<ArenaMap>* out);
+  ~ArenaMap();
+  ArenaMap(const ArenaMap&) = delete;
+  ArenaMap& operator=(const ArenaMap&) = delete;
+
+  ControlBlock* control() const { return reinterpret_cast<ControlBlock*>(base_); }
+  std::byte* small_slot(uint64_t n) const {
+    return base_ + kSmallOffset + n % kSmallSlots * kSmallSlotBytes;
+  }
+  std::byte* stage_slot(uint64_t n) const {
+    return base_ + kStageOffset + n % kStageSlots * kStageSlotBytes;
+  }
+  std::byte* base() const { return base_; }
+  size_t bytes() const { return bytes_; }
+  uint64_t id() const { return id_; }
+
+  // Offset of a range inside the caller's buffer, 0 if it isn't there.
+  uint64_t OffsetOf(const void* data, size_t bytes) const;
+
+ protected:
+  ArenaMap(std::byte* base, size_t bytes, uint64_t id) : base_(base), bytes_(bytes), id_(id) {}
+
+  std::byte* base_;
+  size_t bytes_;
+  uint64_t id_;
+};
+
+class Arena : public ArenaMap {
+ public:
+  static Status Create(size_t bytes, std::shared_ptr<Arena>* out);
+
+  int fd() const { return fd_.get(); }
+  // The first `bytes` of the caller's buffer, made real; empty if the arena or the machine hasn't
+  // that much.
+  std::span<std::byte> Buffer(size_t bytes);
+
+ private:
+  Arena(std::byte* base, size_t bytes, uint64_t id, UniqueFd fd)
+      : ArenaMap(base, bytes, id), fd_(std::move(fd)) {}
+  Status MakeReal(size_t offset, size_t bytes);
+
+  UniqueFd fd_;
+  size_t real_bytes_ = 0;  // of the caller's buffer
+};
+
+}  // namespace ringmaster::transport

@@ -1,0 +1,100 @@
+#include "collectives/transport/endpoint.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "collectives/transport/socket.h"
+
+namespace ringmaster {
+
+Status Endpoint::Create(const Options& options, std::unique_ptr<Endpoint>* out) {
+  std::unique_ptr<transport::EndpointImpl> impl;
+  Status status = transport::EndpointImpl::Create(options, &impl);
+  *out = std::move(impl);
+  return status;
+}
+
+}  // namespace ringmaster
+
+namespace ringmaster::transport {
+namespace {
+
+constexpr size_t kJobInName = 48;
+
+std::string RandomName(const std::string& job) {
+  uint64_t random[2] = {};
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
+    random[0] = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    random[1] = static_cast<uint64_t>(getpid());
+  }
+  char text[40];
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(random[0]),
+                static_cast<unsigned long long>(random[1]));
+  return "rm-" + job.substr(0, kJobInName) + "-" + text;
+}
+
+}  // namespace
+
+void LogLine(const std::string& text) { std::fprintf(stderr, "ringmaster: %s\n", text.c_str()); }
+
+Status EndpointImpl::Create(const Options& options, std::unique_ptr<EndpointImpl>* out) {
+  if (options.job.size() >= kJobBytes) {
+    return Status(RM_ERR_INVALID, "job '" + options.job + "' is longer than " +
+                                      std::to_string(kJobBytes - 1) + " bytes");
+  }
+  std::unique_ptr<EndpointImpl> endpoint(new EndpointImpl(options));
+  UniqueFd tcp_fd, unix_fd;
+  Status status = ListenTcp(options.bind, &tcp_fd, &endpoint->address_.tcp);
+  if (!status.ok()) return status;
+  if (options.shared_memory) {
+    std::string name = RandomName(options.job);
+    status = Arena::Create(options.arena_bytes, &endpoint->arena_);
+    if (status.ok()) status = ListenUnix(name, &unix_fd);
+    if (status.ok()) {
+      endpoint->address_.shm = name;
+    } else {
+      endpoint->arena_.reset();
+      LogLine("no shared memory, using TCP only: " + status.message());
+    }
+  }
+  endpoint->listener_ =
+      std::make_unique<Listener>(std::move(tcp_fd), std::move(unix_fd), options.job);
+  status = endpoint->listener_->Start();
+  if (status.ok()) *out = std::move(endpoint);
+  return status;
+}
+
+std::shared_ptr<ArenaMap> EndpointImpl::Attach(const std::string& shm_name, const UniqueFd& fd,
+                                               uint64_t arena_id, size_t bytes, std::string* why) {
+  std::shared_ptr<ArenaMap>& entry = mapped_[shm_name];
+  if (entry != nullptr && entry->id() == arena_id && entry->bytes() == bytes) return entry;
+  entry.reset();
+  Status status = ArenaMap::Attach(fd, arena_id, bytes, &entry);
+  if (!status.ok()) {
+    *why = status.message();
+    mapped_.erase(shm_name);
+    return nullptr;
+  }
+  return entry;
+}
+
+void EndpointImpl::KeepOnly(std::span<const PeerEndpoint> peers) {
+  bool dropped_one_lives = false;
+  std::erase_if(mapped_, [&](const auto& entry) {
+    auto same = [&](const PeerEndpoint& peer) { return peer.shm == entry.first; };
+    if (std::any_of(peers.begin(), peers.end(), same)) return false;
+    dropped_one_lives |= UnixListenerExists(entry.first);
+    return true;
+  });
+  if (!dropped_one_lives || arena_ == nullptr) return;
+  std::shared_ptr<Arena> fresh;
+  Status status = Arena::Create(arena_bytes_, &fresh);
+  if (!status.ok()) LogLine("no shared memory, using TCP only: " + status.message());
+  retired_.push_back(std::move(arena_));
+  arena_ = std::move(fresh);
+}
+
+}  // namespace ringmaster::transport

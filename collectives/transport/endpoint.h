@@ -1,0 +1,56 @@
+// The process's side of every connection: listener, own arena and the peers' arenas that are mapped
+// already.
+//
+// Thread rule: one thread at a time builds communicators; the listener has its own.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "collectives/transport/arena.h"
+#include "collectives/transport/listener.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::transport {
+
+class EndpointImpl : public Endpoint {
+ public:
+  static Status Create(const Options& options, std::unique_ptr<EndpointImpl>* out);
+
+  PeerEndpoint Address() const override { return address_; }
+
+  const std::string& job() const { return job_; }
+  Listener& listener() { return *listener_; }
+  // Null without shared memory.
+  const std::shared_ptr<Arena>& arena() const { return arena_; }
+
+  // The peer's arena, mapped now or by an earlier view. Null with the reason in `why`.
+  std::shared_ptr<ArenaMap> Attach(const std::string& shm_name, const UniqueFd& fd,
+                                   uint64_t arena_id, size_t bytes, std::string* why);
+
+  // Before a view is built: forgets the arenas of processes that aren't in it. One that still lives
+  // might write into our arena after it was dropped, so then we take a new one.
+  void KeepOnly(std::span<const PeerEndpoint> peers);
+
+ private:
+  explicit EndpointImpl(const Options& options)
+      : job_(options.job), arena_bytes_(options.arena_bytes) {}
+
+  // Constant after Create.
+  const std::string job_;
+  const size_t arena_bytes_;
+  PeerEndpoint address_;
+  std::unique_ptr<Listener> listener_;
+
+  // Of the thread that builds communicators.
+  std::shared_ptr<Arena> arena_;
+  std::vector<std::shared_ptr<Arena>> retired_;  // stay readable: callers may hold views of them
+  std::map<std::string, std::shared_ptr<ArenaMap>> mapped_;  // by the peer's abstract socket
+};
+
+// One line on stderr: the library has no other voice.
+void LogLine(const std::string& text);
+
+}  // namespace ringmaster::transport

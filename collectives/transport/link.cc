@@ -1,0 +1,106 @@
+#include "collectives/transport/link.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace ringmaster::transport {
+namespace {
+
+// A bound on one call, so that both directions get their turn while the data is in cache.
+constexpr size_t kMostAtOnce = 256 << 10;
+
+Progress FromErrno() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Progress::kNone
+                                                                   : Progress::kClosed;
+}
+
+}  // namespace
+
+void Link::Shutdown() const { shutdown(fd_.get(), SHUT_RDWR); }
+
+FrameSender::FrameSender(Link* link, uint64_t epoch, uint64_t op, const void* data, size_t bytes,
+                         FrameKind kind)
+    : link_(link), data_(static_cast<const std::byte*>(data)) {
+  header_.kind = kind;
+  header_.epoch = epoch;
+  header_.op = op;
+  header_.bytes = bytes;
+}
+
+Progress FrameSender::Push(size_t ready) {
+  iovec parts[2];
+  int count = 0;
+  if (header_sent_ < sizeof(header_)) {
+    parts[count++] = {reinterpret_cast<char*>(&header_) + header_sent_,
+                      sizeof(header_) - header_sent_};
+  }
+  if (ready > sent_) {
+    parts[count++] = {const_cast<std::byte*>(data_) + sent_, std::min(ready - sent_, kMostAtOnce)};
+  }
+  if (count == 0) return Progress::kNone;
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  ssize_t rc = sendmsg(link_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (rc < 0) return FromErrno();
+  size_t of_header = std::min(static_cast<size_t>(rc), sizeof(header_) - header_sent_);
+  header_sent_ += of_header;
+  sent_ += static_cast<size_t>(rc) - of_header;
+  return rc > 0 ? Progress::kSome : Progress::kNone;
+}
+
+FrameReceiver::FrameReceiver(Link* link, uint64_t epoch, uint64_t op, size_t bytes, FrameKind kind)
+    : link_(link), epoch_(epoch), op_(op), bytes_(bytes), kind_(kind) {}
+
+Progress FrameReceiver::Judge() {
+  if (header_.magic != kMagic) return Progress::kMismatch;
+  if (header_.epoch > epoch_) return Progress::kNewerEpoch;
+  if (header_.epoch < epoch_) {
+    to_drop_ = header_.bytes;
+    header_got_ = 0;
+    return Progress::kSome;
+  }
+  if (header_.kind == FrameKind::kBye) return Progress::kBye;
+  if (header_.kind != kind_ || header_.op != op_ || header_.bytes != bytes_)
+    return Progress::kMismatch;
+  expected_ = true;
+  return Progress::kSome;
+}
+
+Progress FrameReceiver::Pull(void* into, size_t room, size_t* got) {
+  char waste[4096];
+  iovec parts[2];
+  int count = 0;
+  // Header and payload in one call; the payload only where nothing but ours can follow the header.
+  if (to_drop_ > 0) {
+    parts[count++] = {waste, std::min(to_drop_, sizeof(waste))};
+  } else if (!expected_) {
+    parts[count++] = {reinterpret_cast<char*>(&header_) + header_got_,
+                      sizeof(header_) - header_got_};
+  } else {
+    if (room == 0 || received_ == bytes_) return Progress::kNone;
+    parts[count++] = {into, std::min({room, bytes_ - received_, kMostAtOnce})};
+  }
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  ssize_t rc = recvmsg(link_->fd(), &message, MSG_DONTWAIT);
+  if (rc < 0) return FromErrno();
+  if (rc == 0) return Progress::kClosed;
+  size_t n = static_cast<size_t>(rc);
+  if (to_drop_ > 0) {
+    to_drop_ -= n;
+  } else if (!expected_) {
+    header_got_ += n;
+    if (header_got_ == sizeof(header_)) return Judge();
+  } else {
+    received_ += n;
+    *got += n;
+  }
+  return Progress::kSome;
+}
+
+}  // namespace ringmaster::transport

@@ -1,0 +1,86 @@
+// The connection between this rank and one peer in one view, and frames on it.
+//
+// Thread rule: the thread of the collective; Shutdown() from any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/transport/socket.h"
+#include "collectives/transport/unique_fd.h"
+#include "collectives/transport/wire.h"
+
+namespace ringmaster::transport {
+
+class Link {
+ public:
+  Link(UniqueFd fd, int peer, bool is_unix) : fd_(std::move(fd)), peer_(peer), is_unix_(is_unix) {}
+
+  int fd() const { return fd_.get(); }
+  int peer() const { return peer_; }
+  bool is_unix() const { return is_unix_; }
+  void Shutdown() const;
+
+  // Peer has said Bye and left, with everything we need from it in hand.
+  bool left = false;
+
+ private:
+  UniqueFd fd_;
+  const int peer_;
+  const bool is_unix_;
+};
+
+// What became of one step of I/O.
+enum class Progress { kNone, kSome, kClosed, kNewerEpoch, kMismatch, kBye };
+
+// One frame on its way out. Its payload may become available piece by piece.
+class FrameSender {
+ public:
+  FrameSender() = default;
+  FrameSender(Link* link, uint64_t epoch, uint64_t op, const void* data, size_t bytes,
+              FrameKind kind = FrameKind::kData);
+  // Sends what the socket takes of the header and the first `ready` payload bytes.
+  Progress Push(size_t ready);
+  bool done() const { return header_sent_ == sizeof(header_) && sent_ == header_.bytes; }
+  Link* link() const { return link_; }
+  size_t sent() const { return sent_; }
+
+ private:
+  Link* link_ = nullptr;
+  FrameHeader header_;
+  const std::byte* data_ = nullptr;
+  size_t header_sent_ = 0;
+  size_t sent_ = 0;
+};
+
+// One frame on its way in. A frame of an older epoch before it is dropped.
+class FrameReceiver {
+ public:
+  FrameReceiver() = default;
+  FrameReceiver(Link* link, uint64_t epoch, uint64_t op, size_t bytes,
+                FrameKind kind = FrameKind::kData);
+  // Receives at most `room` payload bytes into `into` and adds their number to *got.
+  Progress Pull(void* into, size_t room, size_t* got);
+  bool done() const { return expected_ && received_ == bytes_; }
+  Link* link() const { return link_; }
+  size_t received() const { return received_; }
+  const FrameHeader& header() const { return header_; }
+
+ private:
+  Progress Judge();
+
+  Link* link_ = nullptr;
+  uint64_t epoch_ = 0;
+  uint64_t op_ = 0;
+  size_t bytes_ = 0;
+  FrameKind kind_ = FrameKind::kData;
+  FrameHeader header_;
+  size_t header_got_ = 0;
+  bool expected_ = false;  // the header was read and is the one we wait for
+  size_t to_drop_ = 0;     // payload of an older epoch
+  size_t received_ = 0;
+};
+
+}  // namespace ringmaster::transport

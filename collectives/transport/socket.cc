@@ -1,0 +1,284 @@
+#include "collectives/transport/socket.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "collectives/transport/wire.h"
+
+namespace ringmaster::transport {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+struct SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+bool SplitHostPort(const std::string& text, std::string* host, std::string* port) {
+  size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon + 1 == text.size()) return false;
+  *host = text.substr(0, colon);
+  *port = text.substr(colon + 1);
+  if (host->size() >= 2 && host->front() == '[' && host->back() == ']') {
+    *host = host->substr(1, host->size() - 2);
+  }
+  return !host->empty();
+}
+
+Status Resolve(const std::string& host_port, SocketAddress* out) {
+  std::string host, port;
+  if (!SplitHostPort(host_port, &host, &port)) {
+    return Status(RM_ERR_INVALID, "address '" + host_port + "' is not host:port");
+  }
+  bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoi(port) > 65535) {
+    return Status(RM_ERR_INVALID, "address '" + host_port + "': the port must be 0 to 65535");
+  }
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  // Pod addresses are numeric: no name service is asked, so this can't block.
+  hints.ai_flags |= AI_NUMERICHOST;
+  int rc = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (rc == EAI_NONAME) {
+    hints.ai_flags &= ~AI_NUMERICHOST;
+    rc = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  }
+  if (rc != 0) {
+    return Status(RM_ERR_INVALID, "address '" + host_port + "': " + gai_strerror(rc));
+  }
+  std::memcpy(&out->storage, found->ai_addr, found->ai_addrlen);
+  out->length = found->ai_addrlen;
+  freeaddrinfo(found);
+  return Status();
+}
+
+std::string AddressText(const sockaddr_storage& address, const std::string& asked) {
+  std::string host, port;
+  SplitHostPort(asked, &host, &port);
+  if (address.ss_family == AF_INET6) {
+    auto* in6 = reinterpret_cast<const sockaddr_in6*>(&address);
+    return "[" + host + "]:" + std::to_string(ntohs(in6->sin6_port));
+  }
+  auto* in4 = reinterpret_cast<const sockaddr_in*>(&address);
+  return host + ":" + std::to_string(ntohs(in4->sin_port));
+}
+
+bool AbstractAddress(const std::string& name, SocketAddress* out) {
+  auto* un = reinterpret_cast<sockaddr_un*>(&out->storage);
+  if (name.empty() || name.size() + 1 > sizeof(un->sun_path)) return false;
+  un->sun_family = AF_UNIX;
+  std::memcpy(un->sun_path + 1, name.data(), name.size());
+  out->length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return true;
+}
+
+DialResult Dial(const SocketAddress& address, UniqueFd* out, std::string* why) {
+  UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) {
+    *why = std::string("socket: ") + strerror(errno);
+    return DialResult::kFailed;
+  }
+  int rc = connect(fd.get(), address.get(), address.length);
+  int error = errno;
+  *out = std::move(fd);
+  if (rc == 0) return DialResult::kConnected;
+  if (error == EINPROGRESS) return DialResult::kInProgress;
+  *why = strerror(error);
+  out->Reset();
+  // EAGAIN: the backlog of a unix socket is full; the process lives.
+  return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
+}
+
+// Waits for `events`, then says whether there is still time.
+bool WaitFor(int fd, short events, Clock::time_point deadline) {
+  pollfd entry{fd, events, 0};
+  while (true) {
+    int left = PollMillis(deadline, 1000);
+    int rc = poll(&entry, 1, left);
+    if (rc > 0) return true;
+    if (rc == 0 && Clock::now() >= deadline) return false;
+    if (rc < 0 && errno != EINTR) return false;
+  }
+}
+
+}  // namespace
+
+Status ErrnoStatus(const std::string& what) {
+  return Status(RM_ERR_UNAVAILABLE, what + ": " + strerror(errno));
+}
+
+int PollMillis(Clock::time_point deadline, int most) {
+  auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count() + 1;
+  return static_cast<int>(std::clamp<int64_t>(left, 0, most));
+}
+
+Status ListenTcp(const std::string& host_port, UniqueFd* out, std::string* address) {
+  SocketAddress where;
+  Status status = Resolve(host_port, &where);
+  if (!status.ok()) return status;
+  UniqueFd fd(socket(where.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus("socket");
+  int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd.get(), where.get(), where.length) != 0) return ErrnoStatus("bind to " + host_port);
+  if (listen(fd.get(), kBacklog) != 0) return ErrnoStatus("listen on " + host_port);
+  sockaddr_storage bound = {};
+  socklen_t length = sizeof(bound);
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+    return ErrnoStatus("getsockname of " + host_port);
+  }
+  *address = AddressText(bound, host_port);
+  *out = std::move(fd);
+  return Status();
+}
+
+Status ListenUnix(const std::string& name, UniqueFd* out) {
+  SocketAddress where;
+  if (!AbstractAddress(name, &where)) {
+    return Status(RM_ERR_INVALID, "abstract socket name '" + name + "' must have 1 to 107 bytes");
+  }
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus("unix socket");
+  if (bind(fd.get(), where.get(), where.length) != 0) return ErrnoStatus("bind to @" + name);
+  if (listen(fd.get(), kBacklog) != 0) return ErrnoStatus("listen on @" + name);
+  *out = std::move(fd);
+  return Status();
+}
+
+DialResult DialTcp(const std::string& host_port, UniqueFd* out, std::string* why) {
+  SocketAddress where;
+  Status status = Resolve(host_port, &where);
+  if (!status.ok()) {
+    *why = status.message();
+    return DialResult::kFailed;
+  }
+  DialResult result = Dial(where, out, why);
+  if (out->valid()) SetNoDelay(out->get());
+  return result;
+}
+
+DialResult DialUnix(const std::string& name, UniqueFd* out, std::string* why) {
+  SocketAddress where;
+  if (!AbstractAddress(name, &where)) {
+    *why = "bad abstract socket name '" + name + "'";
+    return DialResult::kFailed;
+  }
+  return Dial(where, out, why);
+}
+
+DialResult DialFinished(int fd, std::string* why) {
+  int error = 0;
+  socklen_t length = sizeof(error);
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  if (error == 0) return DialResult::kConnected;
+  *why = strerror(error);
+  return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
+}
+
+void SetNoDelay(int fd) {
+  int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+bool SameUser(int unix_fd) {
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(unix_fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  return peer.uid == geteuid();
+}
+
+bool SendSmall(int fd, const void* data, size_t bytes, int attached_fd) {
+  iovec part{const_cast<void*>(data), bytes};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (attached_fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &attached_fd, sizeof(int));
+  }
+  while (true) {
+    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    return sent == static_cast<ssize_t>(bytes);
+  }
+}
+
+IoResult RecvSmall(int fd, void* data, size_t bytes, size_t* got, UniqueFd* attached) {
+  while (*got < bytes) {
+    iovec part{static_cast<char*>(data) + *got, bytes - *got};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    ssize_t rc = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (rc < 0 && errno == EINTR) continue;
+    if (rc < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return IoResult::kAgain;
+    if (rc <= 0) return IoResult::kClosed;
+    for (cmsghdr* h = CMSG_FIRSTHDR(&message); h != nullptr; h = CMSG_NXTHDR(&message, h)) {
+      if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
+      int received = -1;
+      std::memcpy(&received, CMSG_DATA(h), sizeof(int));
+      UniqueFd owned(received);
+      if (attached != nullptr) *attached = std::move(owned);
+    }
+    *got += static_cast<size_t>(rc);
+  }
+  return IoResult::kDone;
+}
+
+bool UnixListenerExists(const std::string& name) {
+  UniqueFd fd;
+  std::string why;
+  DialResult result = DialUnix(name, &fd, &why);
+  return result == DialResult::kConnected || (result == DialResult::kFailed && errno == EAGAIN);
+}
+
+bool ProbeAlive(const PeerEndpoint& peer, const std::string& job, std::chrono::milliseconds limit) {
+  auto deadline = Clock::now() + limit;
+  UniqueFd fd;
+  std::string why;
+  DialResult result = DialTcp(peer.tcp, &fd, &why);
+  if (result == DialResult::kInProgress) {
+    if (!WaitFor(fd.get(), POLLOUT, deadline)) return false;
+    result = DialFinished(fd.get(), &why);
+  }
+  if (result != DialResult::kConnected) return false;
+  Hello hello;
+  hello.kind = HelloKind::kProbe;
+  CopyName(job, hello.job);
+  if (!SendSmall(fd.get(), &hello, sizeof(hello))) return false;
+  HelloReply reply;
+  size_t got = 0;
+  while (true) {
+    if (!WaitFor(fd.get(), POLLIN, deadline)) return false;
+    IoResult io = RecvSmall(fd.get(), &reply, sizeof(reply), &got, nullptr);
+    if (io == IoResult::kClosed) return false;
+    if (io == IoResult::kDone) break;
+  }
+  return reply.magic == kMagic && reply.kind == ReplyKind::kAlive;
+}
+
+}  // namespace ringmaster::transport

@@ -1,0 +1,267 @@
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "collectives/transport/arena.h"
+#include "collectives/transport/endpoint.h"
+#include "collectives/transport/link.h"
+#include "collectives/transport/watch.h"
+
+namespace ringmaster::transport {
+namespace {
+
+// A connection that waits for its Hello to be answered.
+struct Client {
+  UniqueFd fd;
+  std::string why;
+
+  bool Dial(const PeerEndpoint& where, bool by_unix) {
+    return (by_unix ? DialUnix(where.shm, &fd, &why) : DialTcp(where.tcp, &fd, &why)) !=
+           DialResult::kFailed;
+  }
+  bool Say(const Hello& hello) { return SendSmall(fd.get(), &hello, sizeof(hello)); }
+  // Closed (or silent for long): no value in `reply`.
+  bool Hear(HelloReply* reply) {
+    size_t got = 0;
+    while (true) {
+      pollfd entry{fd.get(), POLLIN, 0};
+      if (poll(&entry, 1, 10000) <= 0) return false;
+      IoResult io = RecvSmall(fd.get(), reply, sizeof(*reply), &got, nullptr);
+      if (io == IoResult::kDone) return true;
+      if (io == IoResult::kClosed) return false;
+    }
+  }
+};
+
+Hello HelloFor(uint64_t epoch, const std::string& job = "job") {
+  Hello hello;
+  hello.epoch = epoch;
+  hello.rank = 1;
+  CopyName(job, hello.job);
+  return hello;
+}
+
+std::unique_ptr<EndpointImpl> MakeEndpoint() {
+  std::unique_ptr<EndpointImpl> endpoint;
+  Status status = EndpointImpl::Create({.job = "job"}, &endpoint);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return endpoint;
+}
+
+void WaitForArrival(EndpointImpl& endpoint) {
+  pollfd entry{endpoint.listener().event(), POLLIN, 0};
+  ASSERT_EQ(poll(&entry, 1, 10000), 1);
+}
+
+TEST(Listener, RefusesAStaleEpochWithTheNewerOne) {
+  auto endpoint = MakeEndpoint();
+  ASSERT_TRUE(endpoint->listener().Begin(7).ok());
+  Client client;
+  ASSERT_TRUE(client.Dial(endpoint->Address(), false));
+  ASSERT_TRUE(client.Say(HelloFor(6)));
+  HelloReply reply;
+  ASSERT_TRUE(client.Hear(&reply));
+  EXPECT_EQ(reply.kind, ReplyKind::kMovedOn);
+  EXPECT_EQ(reply.epoch, 7u);
+}
+
+TEST(Listener, ParksANewerEpochAndTellsTheParkedOnesThatWereOvertaken) {
+  auto endpoint = MakeEndpoint();
+  ASSERT_TRUE(endpoint->listener().Begin(1).ok());
+  Client overtaken, parked;
+  ASSERT_TRUE(overtaken.Dial(endpoint->Address(), true));
+  ASSERT_TRUE(overtaken.Say(HelloFor(5)));
+  WaitForArrival(*endpoint);
+  EXPECT_TRUE(endpoint->listener().Take(1).empty());
+  EXPECT_EQ(endpoint->listener().Newest(), 5u);
+  ASSERT_TRUE(parked.Dial(endpoint->Address(), true));
+  ASSERT_TRUE(parked.Say(HelloFor(6)));
+  WaitForArrival(*endpoint);
+  ASSERT_TRUE(endpoint->listener().Begin(6).ok());
+  auto arrivals = endpoint->listener().Take(6);
+  ASSERT_EQ(arrivals.size(), 1u);
+  EXPECT_TRUE(arrivals[0].is_unix);
+  HelloReply reply;
+  ASSERT_TRUE(overtaken.Hear(&reply));
+  EXPECT_EQ(reply.kind, ReplyKind::kMovedOn);
+}
+
+TEST(Listener, EpochsOnlyRise) {
+  auto endpoint = MakeEndpoint();
+  ASSERT_TRUE(endpoint->listener().Begin(5).ok());
+  EXPECT_EQ(endpoint->listener().Begin(5).code(), RM_ERR_INVALID);
+  EXPECT_EQ(endpoint->listener().Begin(4).code(), RM_ERR_EPOCH_MOVED);
+}
+
+TEST(Listener, RefusesAnotherJobAndAnotherVersion) {
+  auto endpoint = MakeEndpoint();
+  Client stranger, old;
+  HelloReply reply;
+  ASSERT_TRUE(stranger.Dial(endpoint->Address(), true));
+  ASSERT_TRUE(stranger.Say(HelloFor(1, "another")));
+  ASSERT_TRUE(stranger.Hear(&reply));
+  EXPECT_EQ(reply.kind, ReplyKind::kWrongJob);
+  Hello hello = HelloFor(1);
+  hello.version = kWireVersion + 1;
+  ASSERT_TRUE(old.Dial(endpoint->Address(), false));
+  ASSERT_TRUE(old.Say(hello));
+  ASSERT_TRUE(old.Hear(&reply));
+  EXPECT_EQ(reply.kind, ReplyKind::kWrongVersion);
+}
+
+TEST(Listener, CutsOffStrangersAndServesOthersMeanwhile) {
+  auto endpoint = MakeEndpoint();
+  Client silent, babbler, probe;
+  ASSERT_TRUE(silent.Dial(endpoint->Address(), false));
+  ASSERT_TRUE(babbler.Dial(endpoint->Address(), false));
+  const char text[] = "GET / HTTP/1.1\r\n\r\n";
+  ASSERT_TRUE(SendSmall(babbler.fd.get(), text, sizeof(text)));
+  HelloReply reply;
+  EXPECT_FALSE(babbler.Hear(&reply));
+  EXPECT_TRUE(ProbeAlive(endpoint->Address(), "job", std::chrono::seconds(10)));
+}
+
+TEST(Probe, TellsTheLivingFromTheDead) {
+  auto endpoint = MakeEndpoint();
+  PeerEndpoint address = endpoint->Address();
+  EXPECT_TRUE(ProbeAlive(address, "job", std::chrono::seconds(10)));
+  EXPECT_TRUE(UnixListenerExists(address.shm));
+  endpoint.reset();
+  EXPECT_FALSE(ProbeAlive(address, "job", std::chrono::seconds(10)));
+  EXPECT_FALSE(UnixListenerExists(address.shm));
+}
+
+TEST(Addresses, BadOnesAreNamed) {
+  std::unique_ptr<EndpointImpl> endpoint;
+  for (const char* bind : {"nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999999"}) {
+    Status status = EndpointImpl::Create({.bind = bind}, &endpoint);
+    EXPECT_FALSE(status.ok()) << bind;
+    EXPECT_NE(status.message().find(bind), std::string::npos) << status.message();
+  }
+  UniqueFd fd;
+  EXPECT_EQ(ListenUnix(std::string(108, 'x'), &fd).code(), RM_ERR_INVALID);
+}
+
+TEST(Arena, CannotBeShrunkUnderAPeer) {
+  std::shared_ptr<Arena> arena;
+  ASSERT_TRUE(Arena::Create(0, &arena).ok());
+  EXPECT_NE(ftruncate(arena->fd(), 4096), 0);
+}
+
+TEST(Arena, UnsealedOrShortDescriptorsAreRefused) {
+  UniqueFd unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(unsealed.get(), kBufferOffset), 0);
+  std::shared_ptr<ArenaMap> map;
+  Status status = ArenaMap::Attach(unsealed, 1, kBufferOffset, &map);
+  EXPECT_NE(status.message().find("sealed"), std::string::npos) << status.message();
+  std::shared_ptr<Arena> arena;
+  ASSERT_TRUE(Arena::Create(kBufferOffset, &arena).ok());
+  UniqueFd copy(dup(arena->fd()));
+  status = ArenaMap::Attach(copy, arena->id(), 2 * kBufferOffset, &map);
+  EXPECT_NE(status.message().find("announced"), std::string::npos) << status.message();
+  EXPECT_FALSE(ArenaMap::Attach(copy, arena->id() + 1, kBufferOffset, &map).ok())
+      << "another arena's number";
+  EXPECT_FALSE(ArenaMap::Attach(UniqueFd(), 1, kBufferOffset, &map).ok());
+  EXPECT_TRUE(ArenaMap::Attach(copy, arena->id(), kBufferOffset, &map).ok());
+}
+
+TEST(Arena, HugeOneIsAnErrorAndTheEndpointGoesOnWithoutSharedMemory) {
+  std::unique_ptr<EndpointImpl> endpoint;
+  ASSERT_TRUE(EndpointImpl::Create({.job = "job", .arena_bytes = size_t{1} << 60}, &endpoint).ok());
+  EXPECT_EQ(endpoint->arena(), nullptr);
+  EXPECT_EQ(endpoint->Address().shm, "");
+}
+
+TEST(Arena, IsReplacedWhenADroppedPeerStillLives) {
+  auto ours = MakeEndpoint(), theirs = MakeEndpoint();
+  std::string why;
+  UniqueFd fd(dup(theirs->arena()->fd()));
+  auto attach = [&] {
+    return ours->Attach(theirs->Address().shm, fd, theirs->arena()->id(), theirs->arena()->bytes(),
+                        &why);
+  };
+  ASSERT_NE(attach(), nullptr) << why;
+  uint64_t before = ours->arena()->id();
+  PeerEndpoint kept[] = {ours->Address(), theirs->Address()};
+  ours->KeepOnly(kept);
+  EXPECT_EQ(ours->arena()->id(), before);
+  ours->KeepOnly({kept, 1});
+  EXPECT_NE(ours->arena()->id(), before) << "the dropped peer could still write into it";
+  before = ours->arena()->id();
+  ASSERT_NE(attach(), nullptr) << why;
+  theirs.reset();
+  ours->KeepOnly({kept, 1});
+  EXPECT_EQ(ours->arena()->id(), before) << "the dead write nothing";
+}
+
+TEST(Flags, OfAnotherViewCountAsNothing) {
+  Flag flag{};
+  Raise(&flag, EpochTag(5), 100);
+  EXPECT_TRUE(Reached(flag, EpochTag(5), 100));
+  EXPECT_FALSE(Reached(flag, EpochTag(5), 101));
+  EXPECT_FALSE(Reached(flag, EpochTag(6), 1));
+  EXPECT_NE(EpochTag(uint64_t{1} << 40 | 7), EpochTag(uint64_t{2} << 40 | 7));
+}
+
+class Frames : public ::testing::Test {
+ protected:
+  Frames() {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    ours_ = std::make_unique<Link>(UniqueFd(fds[0]), 1, true);
+    theirs_ = std::make_unique<Link>(UniqueFd(fds[1]), 0, true);
+  }
+  void Send(uint64_t epoch, uint64_t op, const std::string& text) {
+    FrameSender frame(theirs_.get(), epoch, op, text.data(), text.size());
+    while (!frame.done()) ASSERT_NE(frame.Push(text.size()), Progress::kClosed);
+  }
+  // Pulls until something other than progress comes.
+  Progress Receive(uint64_t epoch, uint64_t op, std::string* text) {
+    FrameReceiver frame(ours_.get(), epoch, op, text->size());
+    size_t got = 0;
+    Progress progress = Progress::kSome;
+    while (!frame.done() && progress == Progress::kSome) {
+      progress = frame.Pull(text->data() + got, text->size() - got, &got);
+    }
+    return progress;
+  }
+  std::unique_ptr<Link> ours_, theirs_;
+};
+
+TEST_F(Frames, OfAnOlderEpochAreDropped) {
+  Send(4, 1, std::string(10000, 'o'));
+  Send(5, 1, "");
+  Send(5, 1, "fresh");
+  std::string nothing, text(5, ' ');
+  EXPECT_EQ(Receive(5, 1, &nothing), Progress::kSome);
+  EXPECT_EQ(Receive(5, 1, &text), Progress::kSome);
+  EXPECT_EQ(text, "fresh");
+}
+
+TEST_F(Frames, OfANewerEpochEndTheCall) {
+  Send(6, 1, "x");
+  std::string text(1, ' ');
+  EXPECT_EQ(Receive(5, 1, &text), Progress::kNewerEpoch);
+}
+
+TEST_F(Frames, OfAnotherOperationOrSizeAreAMismatch) {
+  Send(5, 2, "x");
+  std::string text(1, ' ');
+  EXPECT_EQ(Receive(5, 1, &text), Progress::kMismatch);
+  Send(5, 1, "xy");
+}
+
+TEST_F(Frames, ClosedConnectionIsTold) {
+  theirs_.reset();
+  std::string text(1, ' ');
+  EXPECT_EQ(Receive(5, 1, &text), Progress::kClosed);
+}
+
+}  // namespace
+}  // namespace ringmaster::transport

@@ -1,0 +1,253 @@
+#include "collectives/transport/watch.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+namespace ringmaster::transport {
+namespace {
+
+// A few microseconds: the peer may need this very core.
+constexpr int kSpins = 100;
+constexpr int kYields = 200;
+constexpr int kIoSpins = 10;
+constexpr int kIoYields = 50;
+// Bounds of a sleep: how late a lost wake-up or a death in shared memory is noticed at worst.
+constexpr long kSleepNanos = 2'000'000;
+constexpr int kPollMillis = 100;
+constexpr auto kProbeLimit = std::chrono::milliseconds(500);
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+uint32_t* LowerHalf(Flag* flag) { return reinterpret_cast<uint32_t*>(&flag->word); }
+
+}  // namespace
+
+Watch::Watch(Options options)
+    : options_(std::move(options)),
+      links_(options_.peers.size()),
+      suspected_(options_.peers.size(), false),
+      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void Watch::SetLink(int peer, std::unique_ptr<Link> link) {
+  std::lock_guard lock(mu_);  // Fail() walks over the links from any thread
+  links_[static_cast<size_t>(peer)] = std::move(link);
+  if (aborted() && links_[static_cast<size_t>(peer)] != nullptr)
+    links_[static_cast<size_t>(peer)]->Shutdown();
+}
+
+Status Watch::status() const {
+  std::lock_guard lock(mu_);
+  return status_;
+}
+
+void Watch::Abort(const std::string& why) { (void)Fail(RM_ERR_EPOCH_MOVED, why); }
+
+Status Watch::Fail(rm_status code, const std::string& why) {
+  {
+    std::lock_guard lock(mu_);
+    if (!status_.ok()) return status_;
+    status_ = Status(RM_ERR_EPOCH_MOVED, why);
+    aborted_.store(true, std::memory_order_seq_cst);
+    for (const auto& link : links_) {
+      if (link != nullptr) link->Shutdown();
+    }
+  }
+  uint64_t one = 1;
+  (void)!write(event_.get(), &one, sizeof(one));
+  if (Flag* flag = sleeping_on_.load(std::memory_order_seq_cst)) {
+    syscall(SYS_futex, LowerHalf(flag), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+  return Status(code, why);
+}
+
+Status Watch::Explain(Progress progress, int peer) {
+  std::string who = "rank " + std::to_string(peer);
+  switch (progress) {
+    case Progress::kNone:
+    case Progress::kSome:
+      return Status();
+    case Progress::kClosed:
+      if (aborted()) return status();
+      if (ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.job, kProbeLimit)) {
+        return Fail(RM_ERR_EPOCH_MOVED, who + " has given up the view");
+      }
+      return Suspect(peer, "connection closed");
+    case Progress::kNewerEpoch:
+      return Fail(RM_ERR_EPOCH_MOVED, who + " is in a newer epoch");
+    case Progress::kBye:
+      return Fail(RM_ERR_EPOCH_MOVED, who + " has left the view");
+    case Progress::kMismatch:
+      return Fail(RM_ERR_MISMATCH,
+                  who + " is in another operation, or in this one with another size");
+  }
+  return Status();
+}
+
+Status Watch::Suspect(int peer, const std::string& why) {
+  bool first = false;
+  if (!aborted() && !suspected_[static_cast<size_t>(peer)]) {
+    first = true;
+    suspected_[static_cast<size_t>(peer)] = true;
+  }
+  Status status = Fail(RM_ERR_EPOCH_MOVED, "rank " + std::to_string(peer) + " died: " + why);
+  if (first && options_.on_suspect) options_.on_suspect(peer, why);
+  return status;
+}
+
+Watch::Ending Watch::Judge(const Link& link, uint64_t op) const {
+  FrameHeader header;
+  ssize_t rc = recv(link.fd(), &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
+  if (rc <= 0) return Ending::kBroken;
+  // Data before the end: whoever waits for it decides.
+  if (rc < static_cast<ssize_t>(sizeof(header)) || header.magic != kMagic ||
+      header.kind != FrameKind::kBye) {
+    return Ending::kUndecided;
+  }
+  return header.op >= op ? Ending::kLeft : Ending::kLeftEarly;
+}
+
+Status Watch::CheckLinks(uint64_t op) {
+  if (aborted()) return status();
+  polls_.clear();
+  for (const auto& link : links_) {
+    if (link != nullptr) polls_.push_back({link->fd(), POLLRDHUP, 0});
+  }
+  if (poll(polls_.data(), polls_.size(), 0) <= 0) return Status();
+  std::vector<int> broken;
+  size_t at = 0;
+  for (const auto& link : links_) {
+    if (link == nullptr) continue;
+    if (polls_[at++].revents == 0) continue;
+    Ending ending = Judge(*link, op);
+    if (ending == Ending::kLeftEarly) return Explain(Progress::kBye, link->peer());
+    if (ending == Ending::kBroken) broken.push_back(link->peer());
+  }
+  if (aborted()) return status();
+  if (broken.empty()) return Status();
+  // The dead first: others may have closed only because they saw it before us.
+  for (int peer : broken) {
+    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.job, kProbeLimit)) {
+      return Suspect(peer, "connection closed");
+    }
+  }
+  return Fail(RM_ERR_EPOCH_MOVED,
+              "rank " + std::to_string(broken.front()) + " has given up the view");
+}
+
+Status Watch::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
+  if (Reached(*flag, tag, count)) return Status();
+  if (spin_) {
+    for (int i = 0; i < kSpins; ++i) {
+      Pause();
+      if (Reached(*flag, tag, count)) return Status();
+    }
+  }
+  for (int i = 0; i < kYields; ++i) {
+    sched_yield();
+    if (Reached(*flag, tag, count)) return Status();
+    if (aborted()) return status();
+  }
+  return SleepOn(flag, tag, count, op);
+}
+
+Status Watch::SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
+  timespec limit{0, kSleepNanos};
+  Status status;
+  sleeping_on_.store(flag, std::memory_order_seq_cst);
+  while (true) {
+    status = CheckLinks(op);
+    if (!status.ok()) break;
+    flag->waiting.store(1, std::memory_order_seq_cst);
+    uint64_t word = flag->word.load(std::memory_order_seq_cst);
+    if (Reached(*flag, tag, count)) break;
+    if (aborted()) continue;
+    syscall(SYS_futex, LowerHalf(flag), FUTEX_WAIT, static_cast<uint32_t>(word), &limit, nullptr,
+            0);
+    if (Reached(*flag, tag, count)) break;
+  }
+  sleeping_on_.store(nullptr, std::memory_order_seq_cst);
+  return status;
+}
+
+Status Watch::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) {
+  if (aborted()) return status();
+  if (spin_ && idle < kIoSpins) {
+    Pause();
+    return Status();
+  }
+  if (idle < kIoYields) {
+    sched_yield();
+    return Status();
+  }
+  polls_.assign(wanted.begin(), wanted.end());
+  polls_.push_back({event_.get(), POLLIN, 0});
+  int rc = poll(polls_.data(), polls_.size(), kPollMillis);
+  if (aborted()) return status();
+  // Nothing on the connections in use for that long: perhaps another rank has died.
+  if (rc == 0) return CheckLinks(op);
+  return Status();
+}
+
+Status Watch::Overdue(int peer) {
+  return Fail(RM_ERR_TIMEOUT, "rank " + std::to_string(peer) + " did not answer in time");
+}
+
+Status Watch::Send(FrameSender* frame, size_t bytes, uint64_t op, Clock::time_point deadline) {
+  for (int idle = 0; !frame->done();) {
+    Progress progress = frame->Push(bytes);
+    if (progress == Progress::kSome) {
+      idle = 0;
+      continue;
+    }
+    Status status = Explain(progress, frame->link()->peer());
+    pollfd wanted{frame->link()->fd(), POLLOUT, 0};
+    if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
+    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->link()->peer());
+    if (!status.ok()) return status;
+  }
+  return Status();
+}
+
+Status Watch::Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
+                      Clock::time_point deadline) {
+  for (int idle = 0; !frame->done();) {
+    size_t at = frame->received();
+    size_t got = 0;
+    Progress progress = frame->Pull(static_cast<std::byte*>(into) + at, bytes - at, &got);
+    if (progress == Progress::kSome) {
+      idle = 0;
+      continue;
+    }
+    Status status = Explain(progress, frame->link()->peer());
+    pollfd wanted{frame->link()->fd(), POLLIN, 0};
+    if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
+    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->link()->peer());
+    if (!status.ok()) return status;
+  }
+  return Status();
+}
+
+void Watch::SayBye(uint64_t op) {
+  if (aborted()) return;
+  FrameHeader bye;
+  bye.kind = FrameKind::kBye;
+  bye.epoch = options_.epoch;
+  bye.op = op;
+  for (const auto& link : links_) {
+    if (link != nullptr) (void)SendSmall(link->fd(), &bye, sizeof(bye));
+  }
+}
+
+}  // namespace ringmaster::transport

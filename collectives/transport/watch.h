@@ -1,0 +1,91 @@
+// The life of one view as its communicator sees it: dead or alive, and every wait within it.
+//
+// It dies once, for the first reason anybody gives: Abort() from any thread, a connection that
+// broke, a peer that left. Dying shuts the connections, so that the peers' waits end too. A broken
+// connection alone doesn't make its peer a suspect: a live one may have given the view up. Only who
+// no longer answers a probe is reported.
+//
+// Thread rule: Abort() and aborted() from any thread, the rest from the thread of the collective.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/transport/arena.h"
+#include "collectives/transport/link.h"
+
+namespace ringmaster::transport {
+
+class Watch {
+ public:
+  struct Options {
+    uint64_t epoch = 0;
+    int rank = 0;
+    std::string job;
+    std::vector<PeerEndpoint> peers;
+    std::function<void(int rank, const std::string& why)> on_suspect;
+  };
+
+  explicit Watch(Options options);
+
+  // Fixed once the view is built. `spin`: the ranks of this machine have a core each.
+  void SetSpin(bool spin) { spin_ = spin; }
+  // Null for the own rank and for peers not connected yet.
+  void SetLink(int peer, std::unique_ptr<Link> link);
+  Link* link(int peer) const { return links_[static_cast<size_t>(peer)].get(); }
+
+  void Abort(const std::string& why);
+  bool aborted() const { return aborted_.load(std::memory_order_acquire); }
+  Status status() const;
+  int abort_event() const { return event_.get(); }
+
+  // Returns the view's first error; makes this one the first if there was none.
+  Status Fail(rm_status code, const std::string& why);
+  // What a step of I/O with that peer said. kSome and kNone are fine.
+  Status Explain(Progress progress, int peer);
+  // Looks for broken connections. `op`: number of the operation in progress.
+  Status CheckLinks(uint64_t op);
+  // Reports that rank as dead, and fails.
+  Status Suspect(int peer, const std::string& why);
+
+  // Waits until the flag has reached `count`.
+  Status WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
+  // Called after a round of I/O without progress; `idle` counts such rounds. Returns when it makes
+  // sense to try again.
+  Status WaitIo(std::span<pollfd> wanted, int idle, uint64_t op);
+  // A whole frame, in one direction.
+  Status Send(FrameSender* frame, size_t bytes, uint64_t op, Clock::time_point deadline);
+  Status Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
+                 Clock::time_point deadline);
+
+  // Tells all peers that this rank leaves the view after `op` operations, all complete.
+  void SayBye(uint64_t op);
+
+ private:
+  Status Overdue(int peer);
+  Status SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
+  // What the next unread bytes of a connection whose other end is closed say.
+  enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
+  Ending Judge(const Link& link, uint64_t op) const;
+
+  const Options options_;
+  bool spin_ = false;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<bool> suspected_;
+  std::vector<pollfd> polls_;
+  UniqueFd event_;
+
+  std::atomic<bool> aborted_{false};
+  std::atomic<Flag*> sleeping_on_{nullptr};
+  mutable std::mutex mu_;
+  Status status_;  // guarded by mu_
+};
+
+}  // namespace ringmaster::transport

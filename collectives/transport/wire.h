@@ -1,0 +1,71 @@
+// What two processes say to each other over a connection of the ring, byte for byte (little-endian,
+// same machine type).
+//
+// A connection belongs to one pair of ranks in one view. The one that dials sends Hello and its
+// arena's descriptor; the listener's thread refuses a stale epoch at once, otherwise the
+// communicator of that view answers with HelloReply. Then follow frames: FrameHeader and payload. A
+// Probe asks only whether the process lives.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace ringmaster::transport {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+
+inline constexpr uint32_t kMagic = 0x31474d52;  // "RMG1"
+inline constexpr uint32_t kWireVersion = 1;
+inline constexpr size_t kJobBytes = 64;
+inline constexpr size_t kShmNameBytes = 108;
+
+enum class HelloKind : uint32_t { kJoin = 1, kProbe = 2 };
+
+struct Hello {
+  uint32_t magic = kMagic;
+  uint32_t version = kWireVersion;
+  HelloKind kind = HelloKind::kJoin;
+  uint32_t rank = 0;
+  uint64_t epoch = 0;
+  uint64_t arena_id = 0;     // 0: no arena
+  uint64_t arena_bytes = 0;  // size of the mapping
+  char job[kJobBytes] = {};
+};
+
+enum class ReplyKind : uint32_t {
+  kJoined = 1,    // the link stands
+  kUseTcp = 2,    // the peer doesn't share memory in this view: dial its TCP listener
+  kMovedOn = 3,   // stale epoch; `epoch` is the newer one
+  kWrongJob = 4,  // the listener belongs to another job
+  kWrongVersion = 5,
+  kAlive = 6,  // answer to a probe
+};
+
+struct HelloReply {
+  uint32_t magic = kMagic;
+  ReplyKind kind = ReplyKind::kJoined;
+  uint64_t epoch = 0;
+  uint64_t arena_id = 0;
+  uint64_t arena_bytes = 0;
+};
+
+enum class FrameKind : uint32_t { kData = 1, kBye = 2, kGroups = 3 };
+
+struct FrameHeader {
+  uint32_t magic = kMagic;
+  FrameKind kind = FrameKind::kData;
+  uint64_t epoch = 0;
+  uint64_t op = 0;     // number of the collective in its view
+  uint64_t bytes = 0;  // of payload
+};
+static_assert(sizeof(FrameHeader) == 32);
+
+template <size_t N>
+void CopyName(const std::string& text, char (&out)[N]) {
+  std::memset(out, 0, N);
+  std::memcpy(out, text.data(), std::min(text.size(), N - 1));
+}
+
+}  // namespace ringmaster::transport

@@ -1,0 +1,284 @@
+#include "operator/api/horovod_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "operator/api/pod_template.h"
+#include "operator/api/reader.h"
+
+namespace ringmaster::api {
+namespace {
+
+constexpr int kYear = 366 * 24 * 3600;
+
+bool IsDnsLabel(const std::string& name) {
+  static const std::regex kLabel("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
+  return std::regex_match(name, kLabel);
+}
+
+std::map<std::string, std::string> StringMap(const Json& object) {
+  std::map<std::string, std::string> map;
+  if (!object.is_object()) return map;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_string()) map[key] = value.get<std::string>();
+  }
+  return map;
+}
+
+// metadata belongs to Kubernetes: only what we need of it is checked.
+void ReadMetadata(Reader& metadata, HorovodJob* job) {
+  std::string deletion;
+  metadata.String("name", &job->name);
+  metadata.String("namespace", &job->ns);
+  metadata.String("uid", &job->uid);
+  metadata.String("resourceVersion", &job->resource_version);
+  metadata.String("creationTimestamp", &job->creation_timestamp);
+  metadata.String("deletionTimestamp", &deletion);
+  job->deleting = !deletion.empty();
+  const Json& generation = metadata.Raw("generation");
+  if (generation.is_number_integer()) job->generation = generation.get<std::int64_t>();
+  job->labels = StringMap(metadata.Raw("labels"));
+  job->annotations = StringMap(metadata.Raw("annotations"));
+  if (job->name.empty()) {
+    if (!metadata.Has("name")) metadata.Error("name", "is required");
+  } else if (!IsDnsLabel(job->name) || job->name.size() > kMaxNameLength) {
+    metadata.Error("name", fmt::format("\"{}\" must be at most {} lower-case letters, digits and "
+                                       "'-', beginning and ending with a letter or digit",
+                                       job->name, kMaxNameLength));
+  }
+  metadata.RefuseTypos({"name", "namespace", "labels", "annotations", "finalizers", "generateName",
+                        "ownerReferences"});
+}
+
+void ReadElasticPolicy(Reader& elastic, ElasticPolicy* policy) {
+  elastic.Int("minReplicas", 1, kMaxReplicas, &policy->min_replicas);
+  elastic.OptionalInt("maxReplicas", 1, kMaxReplicas, &policy->max_replicas);
+  elastic.Int("resizeIntervalSeconds", 0, kYear, &policy->resize_interval_seconds);
+  elastic.IntList("allowedSizes", 1, kMaxReplicas, &policy->allowed_sizes);
+  elastic.AtMost("allowedSizes", 64);
+  elastic.Enum("onBelowMin", {{"Wait", OnBelowMin::kWait}, {"FailJob", OnBelowMin::kFailJob}},
+               &policy->on_below_min);
+  elastic.Enum("onQuorumLoss",
+               {{"Wait", OnQuorumLoss::kWait},
+                {"RestartFromCheckpoint", OnQuorumLoss::kRestartFromCheckpoint}},
+               &policy->on_quorum_loss);
+  elastic.Int("standbyPerPod", 0, 1, &policy->standby_per_pod);
+  elastic.RefuseUnknown();
+}
+
+void ReadWorker(Reader& worker, WorkerSpec* spec) {
+  if (!worker.Has("replicas")) worker.Error("replicas", "is required: how many pods to run");
+  worker.Int("replicas", 1, kMaxReplicas, &spec->replicas);
+  worker.Object("template", true, ReadPodTemplate);
+  if (worker.Raw("template").is_object()) spec->pod_template = worker.Raw("template");
+  worker.RefuseUnknown();
+}
+
+void ReadRunPolicy(Reader& run, RunPolicy* policy) {
+  run.Bool("suspend", &policy->suspend);
+  run.Enum("cleanPodPolicy",
+           {{"Running", CleanPodPolicy::kRunning},
+            {"All", CleanPodPolicy::kAll},
+            {"None", CleanPodPolicy::kNone}},
+           &policy->clean_pod_policy);
+  run.OptionalInt("ttlSecondsAfterFinished", 0, kYear, &policy->ttl_seconds_after_finished);
+  run.OptionalInt("activeDeadlineSeconds", 1, 10 * kYear, &policy->active_deadline_seconds);
+  run.Int("backoffLimit", 0, 1000000, &policy->backoff_limit);
+  run.String("managedBy", &policy->managed_by);
+  run.Object("schedulingPolicy", false, [&](Reader& scheduling) {
+    scheduling.String("priorityClass", &policy->scheduling_policy.priority_class);
+    scheduling.String("queue", &policy->scheduling_policy.queue);
+    scheduling.RefuseUnknown();
+  });
+  run.RefuseUnknown();
+}
+
+void ReadFailureRule(Reader& reader, FailureRule* rule) {
+  // 0 is success; 256 and up can't be an exit code.
+  reader.IntList("onExitCodes", 1, 255, &rule->on_exit_codes);
+  reader.StringList("onReasons", &rule->on_reasons);
+  reader.AtMost("onExitCodes", 255);
+  reader.AtMost("onReasons", 32);
+  if (!reader.Has("action")) {
+    reader.Error("action", "is required: one of RestartWorker, ReplacePod, FailJob, Ignore");
+  }
+  reader.Enum("action",
+              {{"RestartWorker", FailureAction::kRestartWorker},
+               {"ReplacePod", FailureAction::kReplacePod},
+               {"FailJob", FailureAction::kFailJob},
+               {"Ignore", FailureAction::kIgnore}},
+              &rule->action);
+  if (!reader.Has("onExitCodes") && !reader.Has("onReasons")) {
+    reader.Error("", "matches nothing: give onExitCodes or onReasons");
+  }
+  reader.RefuseUnknown();
+}
+
+void ReadFailurePolicy(Reader& failure, FailurePolicy* policy) {
+  failure.ObjectList("rules", false, [&](Reader& reader) {
+    FailureRule rule;
+    ReadFailureRule(reader, &rule);
+    policy->rules.push_back(std::move(rule));
+  });
+  failure.AtMost("rules", 100);
+  failure.Int("nodeCooldownSeconds", 0, kYear, &policy->node_cooldown_seconds);
+  failure.RefuseUnknown();
+}
+
+Json ReadCollectives(Reader& collectives) {
+  std::string backend = "Auto", timeline = "On";
+  int fusion = 64 << 20;
+  collectives.Enum("backend",
+                   {{"Auto", std::string("Auto")},
+                    {"Cpu", std::string("Cpu")},
+                    {"Nccl", std::string("Nccl")},
+                    {"Mpi", std::string("Mpi")}},
+                   &backend);
+  collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);
+  collectives.Enum("timeline", {{"On", std::string("On")}, {"Off", std::string("Off")}}, &timeline);
+  collectives.RefuseUnknown();
+  return {{"backend", backend}, {"fusionThresholdBytes", fusion}, {"timeline", timeline}};
+}
+
+Json FailurePolicyToJson(const FailurePolicy& policy) {
+  Json rules = Json::array();
+  for (const FailureRule& rule : policy.rules) {
+    Json json = {{"action", ToString(rule.action)}};
+    if (!rule.on_exit_codes.empty()) json["onExitCodes"] = rule.on_exit_codes;
+    if (!rule.on_reasons.empty()) json["onReasons"] = rule.on_reasons;
+    rules.push_back(std::move(json));
+  }
+  return {{"rules", std::move(rules)}, {"nodeCooldownSeconds", policy.node_cooldown_seconds}};
+}
+
+// What holds between fields that are each right.
+void CheckSizes(const Spec& spec, FieldErrors* errors) {
+  const ElasticPolicy& elastic = spec.elastic_policy;
+  const std::string path = "spec.elasticPolicy.";
+  const int replicas = spec.worker.replicas;
+  if (elastic.max_replicas && elastic.min_replicas > *elastic.max_replicas) {
+    errors->push_back(
+        {path + "minReplicas", fmt::format("{} is more than maxReplicas ({})", elastic.min_replicas,
+                                           *elastic.max_replicas)});
+    return;  // what replicas would be compared with makes no sense
+  }
+  if (replicas < elastic.min_replicas) {
+    errors->push_back(
+        {"spec.worker.replicas", fmt::format("{} is less than elasticPolicy.minReplicas ({})",
+                                             replicas, elastic.min_replicas)});
+  }
+  if (elastic.max_replicas && replicas > *elastic.max_replicas) {
+    errors->push_back(
+        {"spec.worker.replicas", fmt::format("{} is more than elasticPolicy.maxReplicas ({})",
+                                             replicas, *elastic.max_replicas)});
+  }
+  bool one_fits = elastic.allowed_sizes.empty();
+  for (std::size_t i = 0; i < elastic.allowed_sizes.size(); ++i) {
+    const int size = elastic.allowed_sizes[i];
+    if (size < elastic.min_replicas || (elastic.max_replicas && size > *elastic.max_replicas)) {
+      errors->push_back({fmt::format("{}allowedSizes[{}]", path, i),
+                         fmt::format("{} is not between minReplicas and maxReplicas", size)});
+    }
+    one_fits = one_fits || size <= replicas;
+  }
+  if (!one_fits) {
+    errors->push_back(
+        {"spec.worker.replicas",
+         fmt::format("{} is less than every size in elasticPolicy.allowedSizes", replicas)});
+  }
+}
+
+void ReadSpec(Reader& spec, HorovodJob* job, FieldErrors* errors) {
+  const std::size_t before = errors->size();
+  Spec& out = job->spec;
+  Json collectives = Json::object();
+  Reader no_collectives(collectives, "spec.collectives", errors);
+  out.collectives = ReadCollectives(no_collectives);
+  spec.Int("slotsPerWorker", 1, 1024, &out.slots_per_worker);
+  spec.Int("initTimeoutSeconds", 1, kYear, &out.init_timeout_seconds);
+  spec.Object("elasticPolicy", false,
+              [&](Reader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
+  spec.Object("worker", true, [&](Reader& reader) { ReadWorker(reader, &out.worker); });
+  spec.Object("runPolicy", false, [&](Reader& reader) { ReadRunPolicy(reader, &out.run_policy); });
+  spec.Object("failurePolicy", false,
+              [&](Reader& reader) { ReadFailurePolicy(reader, &out.failure_policy); });
+  spec.Object("collectives", false,
+              [&](Reader& reader) { out.collectives = ReadCollectives(reader); });
+  spec.RefuseUnknown();
+  out.failure_policy_json = FailurePolicyToJson(out.failure_policy);
+  if (errors->size() == before) CheckSizes(out, errors);
+}
+
+void CheckConstant(Reader& reader, const std::string& name, const std::string& wanted) {
+  std::string value;
+  const Json& raw = reader.Raw(name);
+  if (raw.is_string()) value = raw.get<std::string>();
+  if (raw.is_null()) {
+    reader.Error(name, fmt::format("is required: {}", wanted));
+  } else if (value != wanted) {
+    reader.Error(name, fmt::format("{} must be {}", Show(raw), wanted));
+  }
+}
+
+}  // namespace
+
+const char* ToString(FailureAction action) {
+  switch (action) {
+    case FailureAction::kRestartWorker:
+      return "RestartWorker";
+    case FailureAction::kReplacePod:
+      return "ReplacePod";
+    case FailureAction::kFailJob:
+      return "FailJob";
+    case FailureAction::kIgnore:
+      return "Ignore";
+  }
+  return "";
+}
+
+const char* ToString(CleanPodPolicy policy) {
+  switch (policy) {
+    case CleanPodPolicy::kRunning:
+      return "Running";
+    case CleanPodPolicy::kAll:
+      return "All";
+    case CleanPodPolicy::kNone:
+      return "None";
+  }
+  return "";
+}
+
+int HorovodJob::MaxPods() const { return spec.elastic_policy.max_replicas.value_or(kMaxReplicas); }
+
+int HorovodJob::WantedPods() const {
+  const ElasticPolicy& elastic = spec.elastic_policy;
+  const int wish = std::clamp(spec.worker.replicas, elastic.min_replicas,
+                              std::max(elastic.min_replicas, MaxPods()));
+  int best = 0;
+  for (const int size : elastic.allowed_sizes) {
+    if (size <= wish) best = std::max(best, size);
+  }
+  return best == 0 ? wish : best;
+}
+
+tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
+  FieldErrors errors;
+  HorovodJob job;
+  if (!object.is_object()) {
+    errors.push_back({"manifest", fmt::format("{} must be an object", Show(object))});
+    return tl::unexpected(std::move(errors));
+  }
+  Reader root(object, "", &errors);
+  CheckConstant(root, "apiVersion", kApiVersion);
+  CheckConstant(root, "kind", kKind);
+  root.Object("metadata", true, [&](Reader& reader) { ReadMetadata(reader, &job); });
+  root.Object("spec", true, [&](Reader& reader) { ReadSpec(reader, &job, &errors); });
+  job.status = StatusFromJson(root.Raw("status"));
+  root.RefuseUnknown();
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  return job;
+}
+
+}  // namespace ringmaster::api

@@ -1,0 +1,194 @@
+// A HorovodJob as C++ types, and its way from and to JSON. The same parser serves the command line
+// (before apply), the operator and the tests, so that a wrong manifest gets the same words
+// everywhere.
+//
+// Everything here is a plain value or a pure function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace ringmaster::api {
+
+using Json = nlohmann::json;
+
+inline constexpr char kApiVersion[] = "ringmaster.dev/v1alpha1";
+inline constexpr char kKind[] = "HorovodJob";
+inline constexpr char kWorkerContainer[] = "worker";
+// <job>-worker-<index> has to be a DNS label (63 characters), whatever the index.
+inline constexpr int kMaxNameLength = 50;
+inline constexpr int kMaxReplicas = 10000;
+
+// One thing that is wrong in a manifest, e.g.
+//   spec.elasticPolicy.minReplicas: 9 is more than maxReplicas (8)
+struct FieldError {
+  std::string path;
+  std::string message;  // holds the value and what is allowed
+  std::string ToString() const { return path + ": " + message; }
+  friend bool operator==(const FieldError&, const FieldError&) = default;
+};
+using FieldErrors = std::vector<FieldError>;
+// One line for each.
+std::string ToString(const FieldErrors& errors);
+
+enum class OnBelowMin { kWait, kFailJob };
+enum class OnQuorumLoss { kWait, kRestartFromCheckpoint };
+enum class CleanPodPolicy { kRunning, kAll, kNone };
+enum class FailureAction { kRestartWorker, kReplacePod, kFailJob, kIgnore };
+
+struct ElasticPolicy {
+  int min_replicas = 1;
+  std::optional<int> max_replicas;  // absent: `replicas` is not bounded
+  int resize_interval_seconds =
+      30;                          // between growths that the operator chooses: there are none yet
+  std::vector<int> allowed_sizes;  // in pods; empty: every size
+  OnBelowMin on_below_min = OnBelowMin::kWait;
+  OnQuorumLoss on_quorum_loss = OnQuorumLoss::kWait;
+  int standby_per_pod = 0;
+  friend bool operator==(const ElasticPolicy&, const ElasticPolicy&) = default;
+};
+
+struct WorkerSpec {
+  int replicas = 1;
+  Json pod_template = Json::object();  // a PodTemplateSpec, as the user wrote it
+  friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
+};
+
+struct SchedulingPolicy {
+  std::string priority_class;
+  std::string queue;
+  friend bool operator==(const SchedulingPolicy&, const SchedulingPolicy&) = default;
+};
+
+struct RunPolicy {
+  bool suspend = false;
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
+  std::optional<int> ttl_seconds_after_finished;
+  std::optional<int> active_deadline_seconds;
+  int backoff_limit = 6;
+  std::string managed_by;
+  SchedulingPolicy scheduling_policy;
+  friend bool operator==(const RunPolicy&, const RunPolicy&) = default;
+};
+
+struct FailureRule {
+  std::vector<int> on_exit_codes;
+  std::vector<std::string> on_reasons;
+  FailureAction action = FailureAction::kRestartWorker;
+  friend bool operator==(const FailureRule&, const FailureRule&) = default;
+};
+
+struct FailurePolicy {
+  std::vector<FailureRule> rules;
+  int node_cooldown_seconds = 600;
+  friend bool operator==(const FailurePolicy&, const FailurePolicy&) = default;
+};
+
+struct Spec {
+  int slots_per_worker = 1;
+  int init_timeout_seconds = 600;
+  ElasticPolicy elastic_policy;
+  WorkerSpec worker;
+  RunPolicy run_policy;
+  FailurePolicy failure_policy;
+  Json failure_policy_json = Json::object();  // for the launcher: defaults filled in
+  Json collectives = Json::object();          // for the library: defaults filled in
+  friend bool operator==(const Spec&, const Spec&) = default;
+};
+
+struct Condition {
+  std::string type;
+  bool status = false;
+  std::string reason;
+  std::string message;
+  std::string last_transition_time;
+  std::int64_t observed_generation = 0;
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+struct RingEntry {
+  int rank = 0;
+  std::string pod;
+  int slot = 0;
+  std::string node;
+  friend bool operator==(const RingEntry&, const RingEntry&) = default;
+};
+
+struct LastRebuild {
+  std::uint64_t epoch = 0;
+  std::string reason;
+  double seconds = 0;
+  std::int64_t steps_lost = 0;
+  friend bool operator==(const LastRebuild&, const LastRebuild&) = default;
+};
+
+struct ReplicaStatus {
+  int active = 0;
+  int succeeded = 0;
+  int failed = 0;
+  friend bool operator==(const ReplicaStatus&, const ReplicaStatus&) = default;
+};
+
+struct Status {
+  std::string state;  // one word for people: the State column
+  std::vector<Condition> conditions;
+  ReplicaStatus worker;
+  int replicas = 0;      // scale subresource: pods that run or are coming
+  std::string selector;  // scale subresource
+  std::uint64_t epoch = 0;
+  int world_size = 0;
+  std::vector<RingEntry> ring;
+  std::optional<LastRebuild> last_rebuild;
+  std::int64_t steps_lost = 0;  // of all rebuilds together
+  int worker_restarts = 0;      // in place, by the launcher
+  int pods_replaced = 0;
+  int faults = 0;                           // of the application: what backoffLimit bounds
+  std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
+  std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
+  std::string start_time;
+  std::string completion_time;
+  std::int64_t observed_generation = 0;
+  friend bool operator==(const Status&, const Status&) = default;
+
+  const Condition* Find(const std::string& type) const;
+  bool Is(const std::string& type) const;  // the condition is there and True
+};
+
+struct HorovodJob {
+  std::string name;
+  std::string ns = "default";
+  std::string uid;
+  std::string resource_version;
+  std::int64_t generation = 0;
+  std::string creation_timestamp;
+  bool deleting = false;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  Spec spec;
+  Status status;
+
+  std::string Key() const { return ns + "/" + name; }
+  // The largest number of pods we may run now: replicas within [min, max], cut down to an allowed
+  // size.
+  int WantedPods() const;
+  int MaxPods() const;
+};
+
+// Strict: every unknown field, wrong type and value that is not allowed is reported, all of them,
+// each with its path. Defaults are filled in. `status` is read leniently (we wrote it; an older or
+// newer operator may have).
+tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object);
+
+// The same words for the failurePolicy of the launcher and `kubectl`.
+const char* ToString(FailureAction action);
+const char* ToString(CleanPodPolicy policy);
+
+Json StatusToJson(const Status& status);
+Status StatusFromJson(const Json& status);
+
+}  // namespace ringmaster::api

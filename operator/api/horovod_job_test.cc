@@ -1,0 +1,207 @@
+#include "operator/api/horovod_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/api/time.h"
+
+namespace ringmaster::api {
+namespace {
+
+using testing::HasSubstr;
+
+Json Minimal() {
+  return Json::parse(R"({
+    "apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob", "metadata": {"name": "digits"},
+    "spec": {"worker": {"replicas": 4, "template": {"spec": {"containers": [
+      {"name": "worker", "image": "digits", "command": ["python3", "train.py"]}]}}}}})");
+}
+
+constexpr char kContainer[] = "/spec/worker/template/spec/containers/0";
+
+TEST(HorovodJobTest, TheSmallestManifestGetsAllDefaults) {
+  const auto job = ParseHorovodJob(Minimal());
+  ASSERT_TRUE(job) << ToString(job.error());
+  EXPECT_EQ(job->Key(), "default/digits");
+  EXPECT_EQ(job->spec.slots_per_worker, 1);
+  EXPECT_EQ(job->spec.elastic_policy.min_replicas, 1);
+  EXPECT_EQ(job->spec.init_timeout_seconds, 600);
+  EXPECT_EQ(job->spec.run_policy.backoff_limit, 6);
+  EXPECT_EQ(job->spec.collectives["backend"], "Auto");
+  EXPECT_EQ(job->spec.collectives["fusionThresholdBytes"], 64 << 20);
+  EXPECT_EQ(job->WantedPods(), 4);
+}
+
+TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
+  Json json = Minimal();
+  json["spec"].merge_patch(Json::parse(R"({
+    "slotsPerWorker": 2, "initTimeoutSeconds": 60,
+    "elasticPolicy": {"minReplicas": 2, "maxReplicas": 8, "resizeIntervalSeconds": 30,
+      "allowedSizes": [2, 4, 8], "onBelowMin": "FailJob", "onQuorumLoss": "RestartFromCheckpoint",
+      "standbyPerPod": 1},
+    "worker": {"replicas": 5},
+    "runPolicy": {"suspend": true, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 3600,
+      "activeDeadlineSeconds": 86400, "backoffLimit": 3, "managedBy": "kueue",
+      "schedulingPolicy": {"priorityClass": "high", "queue": "q"}},
+    "failurePolicy": {"rules": [{"onExitCodes": [137], "action": "RestartWorker"},
+      {"onReasons": ["Evicted"], "action": "ReplacePod"}], "nodeCooldownSeconds": 10},
+    "collectives": {"backend": "Cpu", "fusionThresholdBytes": 1024, "timeline": "Off"}})"));
+  const auto job = ParseHorovodJob(json);
+  ASSERT_TRUE(job) << ToString(job.error());
+  EXPECT_EQ(job->WantedPods(), 4) << "5 is not an allowed size";
+  EXPECT_EQ(job->MaxPods(), 8);
+  EXPECT_EQ(job->spec.elastic_policy.on_below_min, OnBelowMin::kFailJob);
+  EXPECT_EQ(job->spec.run_policy.clean_pod_policy, CleanPodPolicy::kAll);
+  EXPECT_EQ(job->spec.failure_policy.rules.size(), 2u);
+  EXPECT_EQ(job->spec.failure_policy_json["rules"][0]["onExitCodes"], Json::parse("[137]"));
+  EXPECT_EQ(job->spec.collectives["timeline"], "Off");
+}
+
+struct BadCase {
+  std::string name;
+  std::string at;  // JSON pointer
+  Json value;
+  std::string path;  // that the error names
+  std::string words;
+};
+
+class BadManifest : public testing::TestWithParam<BadCase> {};
+
+TEST_P(BadManifest, NamesTheFieldTheValueAndWhatIsAllowed) {
+  Json json = Minimal();
+  json[Json::json_pointer(GetParam().at)] = GetParam().value;
+  const auto job = ParseHorovodJob(json);
+  ASSERT_FALSE(job);
+  ASSERT_EQ(job.error().size(), 1u) << ToString(job.error());
+  EXPECT_EQ(job.error()[0].path, GetParam().path);
+  EXPECT_THAT(job.error()[0].message, HasSubstr(GetParam().words));
+}
+
+const std::string kC = kContainer;
+const std::string kCPath = "spec.worker.template.spec.containers[0]";
+
+INSTANTIATE_TEST_SUITE_P(
+    HorovodJobTest, BadManifest,
+    testing::Values(
+        BadCase{"WrongVersion", "/apiVersion", "v1", "apiVersion",
+                "must be ringmaster.dev/v1alpha1"},
+        BadCase{"WrongKind", "/kind", "Job", "kind", "\"Job\" must be HorovodJob"},
+        BadCase{"NoName", "/metadata/name", nullptr, "metadata.name", "is required"},
+        BadCase{"UpperCaseName", "/metadata/name", "Digits", "metadata.name", "lower-case"},
+        BadCase{"LongName", "/metadata/name", std::string(51, 'a'), "metadata.name", "at most 50"},
+        BadCase{"UnknownTopLevel", "/sepc", 1, "sepc", "did you mean \"spec\"?"},
+        BadCase{"UnknownInSpec", "/spec/slotPerWorker", 1, "spec.slotPerWorker",
+                "did you mean \"slotsPerWorker\"?"},
+        BadCase{"TypoInElasticPolicy", "/spec/elasticPolicy/minreplica", 1,
+                "spec.elasticPolicy.minreplica", "did you mean \"minReplicas\"?"},
+        BadCase{"StrangeField", "/spec/runPolicy/zzz", 1, "spec.runPolicy.zzz",
+                "known here: suspend"},
+        BadCase{"ReplicasAsText", "/spec/worker/replicas", "4", "spec.worker.replicas",
+                "\"4\" is a string: must be a whole number"},
+        BadCase{"FractionOfAPod", "/spec/worker/replicas", 1.5, "spec.worker.replicas", "1.5"},
+        BadCase{"NoPods", "/spec/worker/replicas", 0, "spec.worker.replicas", "from 1 to 10000"},
+        BadCase{"HugeReplicas", "/spec/worker/replicas", 18446744073709551615u,
+                "spec.worker.replicas", "out of range"},
+        BadCase{"NoSlots", "/spec/slotsPerWorker", 0, "spec.slotsPerWorker", "0 is out of range"},
+        BadCase{"MinAboveReplicas", "/spec/elasticPolicy/minReplicas", 5, "spec.worker.replicas",
+                "4 is less than elasticPolicy.minReplicas (5)"},
+        BadCase{"MinAboveMax",
+                "/spec/elasticPolicy",
+                {{"minReplicas", 9}, {"maxReplicas", 8}},
+                "spec.elasticPolicy.minReplicas",
+                "9 is more than maxReplicas (8)"},
+        BadCase{"ReplicasAboveMax", "/spec/elasticPolicy/maxReplicas", 3, "spec.worker.replicas",
+                "4 is more than elasticPolicy.maxReplicas (3)"},
+        BadCase{"AllowedSizeOutside",
+                "/spec/elasticPolicy",
+                {{"maxReplicas", 4}, {"allowedSizes", {2, 6}}},
+                "spec.elasticPolicy.allowedSizes[1]",
+                "6 is not between"},
+        BadCase{"NoAllowedSizeFits",
+                "/spec/elasticPolicy/allowedSizes",
+                {6},
+                "spec.worker.replicas",
+                "4 is less than every size"},
+        BadCase{"Policy", "/spec/runPolicy/cleanPodPolicy", "Some", "spec.runPolicy.cleanPodPolicy",
+                "one of Running, All, None"},
+        BadCase{"SuspendAsText", "/spec/runPolicy/suspend", "yes", "spec.runPolicy.suspend",
+                "true or false"},
+        BadCase{"TwoStandbys", "/spec/elasticPolicy/standbyPerPod", 2,
+                "spec.elasticPolicy.standbyPerPod", "from 0 to 1"},
+        BadCase{"SpecIsAList", "/spec", Json::array(), "spec", "is a list: must be an object"},
+        BadCase{"NoWorker", "/spec/worker", nullptr, "spec.worker", "is required"},
+        BadCase{"NoTemplate", "/spec/worker/template", nullptr, "spec.worker.template",
+                "is required"},
+        BadCase{"ExitCodeZero", "/spec/failurePolicy/rules",
+                Json::parse(R"([{"onExitCodes": [0], "action": "FailJob"}])"),
+                "spec.failurePolicy.rules[0].onExitCodes[0]", "from 1 to 255"},
+        BadCase{"NoAction", "/spec/failurePolicy/rules", Json::parse(R"([{"onExitCodes": [2]}])"),
+                "spec.failurePolicy.rules[0].action", "is required"},
+        BadCase{"RuleForNothing", "/spec/failurePolicy/rules",
+                Json::parse(R"([{"action": "Ignore"}])"), "spec.failurePolicy.rules[0]",
+                "onExitCodes or onReasons"},
+        BadCase{"NoImage", kC + "/image", nullptr, kCPath + ".image", "is required"},
+        BadCase{"ImageIsANumber", kC + "/image", 3, kCPath + ".image", "must be a string"},
+        BadCase{"NoCommand", kC + "/command", nullptr, kCPath + ".command", "is required"},
+        BadCase{"CommandAsText", kC + "/command", "python3 train.py", kCPath + ".command",
+                "must be a list of strings"},
+        BadCase{"NumberInArgs", kC + "/args", {"--epochs", 3}, kCPath + ".args[1]", "quotes"},
+        BadCase{"TypoInContainer",
+                kC + "/comand",
+                {"x"},
+                kCPath + ".comand",
+                "did you mean \"command\"?"},
+        BadCase{"TypoInResources",
+                kC + "/resources",
+                {{"limit", Json::object()}},
+                kCPath + ".resources.limit",
+                "did you mean \"limits\"?"},
+        BadCase{"ReservedEnv", kC + "/env",
+                Json::parse(R"([{"name": "RINGMASTER_SLOT", "value": "1"}])"),
+                kCPath + ".env[0].name", "set by Ringmaster"},
+        BadCase{"NoContainerNamedWorker", kC + "/name", "main",
+                "spec.worker.template.spec.containers",
+                "exactly one container named \"worker\"; found 0"},
+        BadCase{"RestartPolicy", "/spec/worker/template/spec/restartPolicy", "Always",
+                "spec.worker.template.spec.restartPolicy", "one of Never"},
+        BadCase{"TypoInPodSpec", "/spec/worker/template/spec/nodeSelectors", Json::object(),
+                "spec.worker.template.spec.nodeSelectors", "did you mean \"nodeSelector\"?"},
+        BadCase{"Backend", "/spec/collectives/backend", "gloo", "spec.collectives.backend",
+                "one of Auto, Cpu, Nccl, Mpi"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(HorovodJobTest, AllErrorsAreReportedAtOnce) {
+  Json json = Minimal();
+  json["spec"]["slotsPerWorker"] = 0;
+  json["spec"]["runPolicy"]["backoffLimit"] = -1;
+  json[Json::json_pointer(std::string(kContainer) + "/command")] = nullptr;
+  const auto job = ParseHorovodJob(json);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().size(), 3u) << ToString(job.error());
+}
+
+TEST(HorovodJobTest, FieldsOfANewerKubernetesSurviveInTheTemplate) {
+  Json json = Minimal();
+  json[Json::json_pointer("/spec/worker/template/spec/quantumEntanglement")] = true;
+  const auto job = ParseHorovodJob(json);
+  ASSERT_TRUE(job) << ToString(job.error());
+  EXPECT_TRUE(job->spec.worker.pod_template["spec"].contains("quantumEntanglement"));
+}
+
+TEST(HorovodJobTest, WhatIsNoObjectIsRefusedWithoutACrash) {
+  for (const Json& json : {Json(), Json(3), Json("x"), Json::array({1})}) {
+    EXPECT_FALSE(ParseHorovodJob(json));
+  }
+}
+
+TEST(TimeTest, FormatsAndParsesWhatKubernetesWrites) {
+  const auto time = ParseTime("2026-01-31T12:00:01Z");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(FormatTime(*time), "2026-01-31T12:00:01Z");
+  EXPECT_EQ(FormatMicroTime(*ParseTime("2026-01-31T12:00:01.25Z")), "2026-01-31T12:00:01.250000Z");
+  EXPECT_FALSE(ParseTime("yesterday"));
+  EXPECT_FALSE(ParseTime("2026-01-31T12:00:01+01:00"));
+}
+
+}  // namespace
+}  // namespace ringmaster::api

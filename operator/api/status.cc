@@ -1,0 +1,143 @@
+// Status to and from JSON. Reading is lenient on purpose: a field of another version is no reason
+// to lose the rest.
+#include <algorithm>
+
+#include "operator/api/horovod_job.h"
+
+namespace ringmaster::api {
+namespace {
+
+template <class T>
+T Get(const Json& object, const char* name, T fallback = {}) {
+  if (!object.is_object()) return fallback;
+  const auto at = object.find(name);
+  if (at == object.end()) return fallback;
+  if constexpr (std::is_same_v<T, std::string>) {
+    return at->is_string() ? at->template get<std::string>() : fallback;
+  } else {
+    return at->is_number() ? at->template get<T>() : fallback;
+  }
+}
+
+// An array field, or an empty one.
+const Json& List(const Json& object, const char* name) {
+  static const Json kEmpty = Json::array();
+  if (!object.is_object()) return kEmpty;
+  const auto at = object.find(name);
+  return at != object.end() && at->is_array() ? *at : kEmpty;
+}
+
+const Json& Child(const Json& object, const char* name) {
+  static const Json kEmpty = Json::object();
+  if (!object.is_object()) return kEmpty;
+  const auto at = object.find(name);
+  return at != object.end() && at->is_object() ? *at : kEmpty;
+}
+
+Json ConditionToJson(const Condition& condition) {
+  return {{"type", condition.type},
+          {"status", condition.status ? "True" : "False"},
+          {"reason", condition.reason},
+          {"message", condition.message},
+          {"lastTransitionTime", condition.last_transition_time},
+          {"observedGeneration", condition.observed_generation}};
+}
+
+Condition ConditionFromJson(const Json& json) {
+  return {.type = Get<std::string>(json, "type"),
+          .status = Get<std::string>(json, "status") == "True",
+          .reason = Get<std::string>(json, "reason"),
+          .message = Get<std::string>(json, "message"),
+          .last_transition_time = Get<std::string>(json, "lastTransitionTime"),
+          .observed_generation = Get<std::int64_t>(json, "observedGeneration")};
+}
+
+}  // namespace
+
+const Condition* Status::Find(const std::string& type) const {
+  const auto at = std::find_if(conditions.begin(), conditions.end(),
+                               [&](const Condition& c) { return c.type == type; });
+  return at == conditions.end() ? nullptr : &*at;
+}
+
+bool Status::Is(const std::string& type) const {
+  const Condition* condition = Find(type);
+  return condition != nullptr && condition->status;
+}
+
+Json StatusToJson(const Status& status) {
+  Json json = {{"state", status.state},
+               {"conditions", Json::array()},
+               {"replicaStatuses",
+                {{"Worker",
+                  {{"active", status.worker.active},
+                   {"succeeded", status.worker.succeeded},
+                   {"failed", status.worker.failed}}}}},
+               {"replicas", status.replicas},
+               {"selector", status.selector},
+               {"epoch", status.epoch},
+               {"worldSize", status.world_size},
+               {"ring", Json::array()},
+               {"stepsLost", status.steps_lost},
+               {"workerRestarts", status.worker_restarts},
+               {"podsReplaced", status.pods_replaced},
+               {"faults", status.faults},
+               {"observedGeneration", status.observed_generation}};
+  for (const Condition& condition : status.conditions) {
+    json["conditions"].push_back(ConditionToJson(condition));
+  }
+  for (const RingEntry& entry : status.ring) {
+    json["ring"].push_back(
+        {{"rank", entry.rank}, {"pod", entry.pod}, {"slot", entry.slot}, {"node", entry.node}});
+  }
+  if (status.last_rebuild) {
+    json["lastRebuild"] = {{"epoch", status.last_rebuild->epoch},
+                           {"reason", status.last_rebuild->reason},
+                           {"seconds", status.last_rebuild->seconds},
+                           {"stepsLost", status.last_rebuild->steps_lost}};
+  }
+  if (status.finished_epoch != 0) json["finishedEpoch"] = status.finished_epoch;
+  if (!status.accounted_pods.empty()) json["accountedPods"] = status.accounted_pods;
+  if (!status.start_time.empty()) json["startTime"] = status.start_time;
+  if (!status.completion_time.empty()) json["completionTime"] = status.completion_time;
+  return json;
+}
+
+Status StatusFromJson(const Json& json) {
+  Status status;
+  status.state = Get<std::string>(json, "state");
+  for (const Json& condition : List(json, "conditions")) {
+    status.conditions.push_back(ConditionFromJson(condition));
+  }
+  const Json& worker = Child(Child(json, "replicaStatuses"), "Worker");
+  status.worker = {Get<int>(worker, "active"), Get<int>(worker, "succeeded"),
+                   Get<int>(worker, "failed")};
+  status.replicas = Get<int>(json, "replicas");
+  status.selector = Get<std::string>(json, "selector");
+  status.epoch = Get<std::uint64_t>(json, "epoch");
+  status.world_size = Get<int>(json, "worldSize");
+  for (const Json& entry : List(json, "ring")) {
+    status.ring.push_back({Get<int>(entry, "rank"), Get<std::string>(entry, "pod"),
+                           Get<int>(entry, "slot"), Get<std::string>(entry, "node")});
+  }
+  if (json.is_object() && json.contains("lastRebuild")) {
+    const Json& rebuild = Child(json, "lastRebuild");
+    status.last_rebuild =
+        LastRebuild{Get<std::uint64_t>(rebuild, "epoch"), Get<std::string>(rebuild, "reason"),
+                    Get<double>(rebuild, "seconds"), Get<std::int64_t>(rebuild, "stepsLost")};
+  }
+  status.steps_lost = Get<std::int64_t>(json, "stepsLost");
+  status.worker_restarts = Get<int>(json, "workerRestarts");
+  status.pods_replaced = Get<int>(json, "podsReplaced");
+  status.faults = Get<int>(json, "faults");
+  status.finished_epoch = Get<std::uint64_t>(json, "finishedEpoch");
+  for (const Json& uid : List(json, "accountedPods")) {
+    if (uid.is_string()) status.accounted_pods.push_back(uid.get<std::string>());
+  }
+  status.start_time = Get<std::string>(json, "startTime");
+  status.completion_time = Get<std::string>(json, "completionTime");
+  status.observed_generation = Get<std::int64_t>(json, "observedGeneration");
+  return status;
+}
+
+}  // namespace ringmaster::api

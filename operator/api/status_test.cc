@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include "operator/api/horovod_job.h"
+
+namespace ringmaster::api {
+namespace {
+
+TEST(StatusTest, ComesBackFromJsonAsItWas) {
+  Status status;
+  status.state = "Running";
+  status.conditions = {{"Running", true, "AllIn", "4 of 4 pods train", "2026-01-31T12:00:01Z", 3}};
+  status.worker = {4, 0, 1};
+  status.replicas = 4;
+  status.selector = "a=b";
+  status.epoch = (1ull << 40) | 7;
+  status.world_size = 4;
+  status.ring = {{0, "digits-worker-0", 0, "node-1"}};
+  status.last_rebuild = LastRebuild{(1ull << 40) | 7, "PodDrained", 0.08, 1};
+  status.steps_lost = 1;
+  status.worker_restarts = 2;
+  status.pods_replaced = 3;
+  status.faults = 1;
+  status.finished_epoch = (1ull << 40) | 7;
+  status.accounted_pods = {"uid-1"};
+  status.start_time = "2026-01-31T12:00:00Z";
+  status.completion_time = "2026-01-31T12:10:00Z";
+  status.observed_generation = 3;
+  EXPECT_EQ(StatusFromJson(StatusToJson(status)), status);
+}
+
+TEST(StatusTest, NonsenseInTheStatusIsReadAsAbsent) {
+  const Json odd = Json::parse(R"({"epoch": "x", "ring": 3, "conditions": {}, "lastRebuild": []})");
+  EXPECT_EQ(StatusFromJson(odd).epoch, 0u);
+  EXPECT_EQ(StatusFromJson(Json("x")), Status{});
+}
+
+}  // namespace
+}  // namespace ringmaster::api

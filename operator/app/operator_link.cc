@@ -1,0 +1,349 @@
+#include "operator/app/operator_link.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "operator.grpc.pb.h"
+#include "sidecar/membership/view_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+using controllers::SidecarHub;
+using planner::Notice;
+
+v1::OperatorNotice ToProto(const Notice& notice) {
+  v1::OperatorNotice out;
+  if (const auto* found = std::get_if<planner::FoundNotice>(&notice)) {
+    out.mutable_found()->set_view(membership::EncodeView(*found->view));
+  } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
+    for (const std::string& uid : drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
+    out.mutable_drain()->set_reason(drain->reason);
+    out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
+  } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
+    out.mutable_pod_gone()->set_pod_uid(gone->pod_uid);
+    out.mutable_pod_gone()->set_reason(gone->reason);
+    out.mutable_pod_gone()->set_proof(gone->proof);
+  } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
+    out.mutable_target()->set_min_pods(target->min_pods);
+    out.mutable_target()->set_max_pods(target->max_pods);
+    out.mutable_target()->set_expected_pods(target->expected_pods);
+  } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
+    out.mutable_finish()->set_reason(finish->reason);
+  }
+  return out;
+}
+
+controllers::SidecarRegistration FromProto(const v1::Registration& in) {
+  return {.job_namespace = in.job_namespace(),
+          .job_name = in.job_name(),
+          .job_uid = in.job_uid(),
+          .pod_name = in.pod_name(),
+          .pod_uid = in.pod_uid(),
+          .incarnation = in.incarnation(),
+          .http_address = in.http_address(),
+          .epoch = in.epoch()};
+}
+
+// Figures about a rebuild; nullopt for anything that is none.
+std::optional<planner::RebuildFacts> ParseRebuild(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  planner::RebuildFacts facts;
+  const auto epoch = json.find("epoch");
+  if (epoch == json.end() || !epoch->is_number_unsigned()) return std::nullopt;
+  facts.epoch = epoch->get<std::uint64_t>();
+  const auto reason = json.find("reason");
+  if (reason != json.end() && reason->is_string()) facts.reason = reason->get<std::string>();
+  const auto lost = json.find("stepsLost");
+  if (lost != json.end() && lost->is_number_integer()) facts.steps_lost = lost->get<std::int64_t>();
+  const auto seconds = json.find("seconds");
+  if (seconds == json.end() || !seconds->is_object()) return facts;
+  for (const char* phase : {"detect", "decide", "connect", "redo", "resume"}) {
+    // `stop` runs inside `decide`.
+    const auto at = seconds->find(phase);
+    if (at != seconds->end() && at->is_number()) facts.seconds += at->get<double>();
+  }
+  return facts;
+}
+
+// The writing half of one stream. It outlives the stream as long as the hub holds it.
+class StreamSink : public controllers::NoticeSink {
+ public:
+  using Reactor = grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>;
+
+  explicit StreamSink(Reactor* reactor) : reactor_(reactor) {}
+
+  void Send(const Notice& notice) override { Push(ToProto(notice)); }
+
+  void Push(v1::OperatorNotice notice) {
+    const std::lock_guard lock(mu_);
+    if (reactor_ == nullptr) return;
+    queue_.push_back(std::move(notice));
+    if (queue_.size() == 1) reactor_->StartWrite(&queue_.front());
+  }
+  void OnWritten(bool ok) {
+    const std::lock_guard lock(mu_);
+    queue_.pop_front();
+    if (ok && reactor_ != nullptr && !queue_.empty()) reactor_->StartWrite(&queue_.front());
+  }
+  void Close(const grpc::Status& status) {
+    const std::lock_guard lock(mu_);
+    if (reactor_ != nullptr) reactor_->Finish(status);
+    reactor_ = nullptr;
+  }
+
+ private:
+  std::mutex mu_;
+  Reactor* reactor_;                      // guarded by mu_; null once the stream ends
+  std::deque<v1::OperatorNotice> queue_;  // the first is being written; guarded by mu_
+};
+
+class Attendance final : public StreamSink::Reactor {
+ public:
+  explicit Attendance(SidecarHub* hub) : hub_(hub), sink_(std::make_shared<StreamSink>(this)) {
+    StartRead(&report_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return sink_->Close(grpc::Status::OK);
+    if (const std::string wrong = Take(); !wrong.empty()) {
+      spdlog::warn("a sidecar's report is refused: {}", wrong);
+      return sink_->Close({grpc::StatusCode::INVALID_ARGUMENT, wrong});
+    }
+    StartRead(&report_);
+  }
+  void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
+  void OnCancel() override { sink_->Close(grpc::Status::CANCELLED); }
+  void OnDone() override {
+    if (id_ != 0) hub_->Leave(id_);
+    delete this;
+  }
+
+ private:
+  // Empty, or what is wrong with the report.
+  std::string Take() {
+    if (report_.has_registration()) return Register(report_.registration());
+    if (id_ == 0) return "the first report has to be a registration";
+    switch (report_.kind_case()) {
+      case v1::SidecarReport::kReadiness:
+        return OnReadiness(report_.readiness());
+      case v1::SidecarReport::kView:
+        return OnView(report_.view());
+      case v1::SidecarReport::kWorkerExit:
+        OnWorkerExit(report_.worker_exit());
+        return "";
+      case v1::SidecarReport::kFinished:
+        hub_->OnFinished(id_, report_.finished().epoch());
+        return "";
+      default:
+        return "";  // of a newer sidecar
+    }
+  }
+  std::string Register(const v1::Registration& registration) {
+    if (id_ != 0) return "a second registration in one stream";
+    if (registration.job_uid().empty() || registration.pod_uid().empty() ||
+        registration.job_name().empty()) {
+      return "job_name, job_uid and pod_uid are required in a registration";
+    }
+    v1::OperatorNotice accepted;
+    accepted.mutable_accepted()->set_message("welcome " + registration.pod_name());
+    sink_->Push(std::move(accepted));
+    id_ = hub_->Attend(FromProto(registration), sink_);
+    return "";
+  }
+  std::string OnReadiness(const v1::Readiness& readiness) {
+    membership::Candidate candidate;
+    if (!readiness.member().empty()) {
+      auto decoded = membership::DecodeCandidate(readiness.member());
+      if (!decoded) return "readiness.member: " + decoded.error();
+      candidate = std::move(*decoded);
+    } else if (readiness.ready()) {
+      return "readiness.member is required when ready";
+    }
+    hub_->OnReadiness(id_, readiness.ready(),
+                      {readiness.missing_slots().begin(), readiness.missing_slots().end()},
+                      std::move(candidate));
+    return "";
+  }
+  std::string OnView(const v1::ViewReport& report) {
+    membership::ViewPtr view;
+    if (!report.view().empty()) {
+      auto decoded = membership::DecodeView(report.view());
+      if (!decoded) return "view: " + decoded.error();
+      view = std::make_shared<const membership::View>(std::move(*decoded));
+    }
+    hub_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
+    return "";
+  }
+  void OnWorkerExit(const v1::WorkerExit& exit) {
+    hub_->OnWorkerExit(id_, exit.incarnation(),
+                       {.slot = exit.slot(),
+                        .exit_code = exit.exit_code(),
+                        .restarting = exit.restarting(),
+                        .by_us = exit.by_us()});
+  }
+
+  SidecarHub* const hub_;
+  const std::shared_ptr<StreamSink> sink_;
+  v1::SidecarReport report_;
+  SidecarHub::AttendanceId id_ = 0;
+};
+
+grpc::Status ToStatus(const kube::Error& error) {
+  switch (error.code) {
+    case kube::ErrorCode::kNotFound:
+      return {grpc::StatusCode::NOT_FOUND, error.message};
+    case kube::ErrorCode::kInvalid:
+      return {grpc::StatusCode::INVALID_ARGUMENT, error.message};
+    case kube::ErrorCode::kConflict:
+      return {grpc::StatusCode::ABORTED, error.message};
+    case kube::ErrorCode::kInternal:
+      return {grpc::StatusCode::INTERNAL, error.message};
+    default:
+      return {grpc::StatusCode::UNAVAILABLE, error.message};
+  }
+}
+
+// Runs record votes off gRPC's threads: one waits for the API server.
+class RecordWorker {
+ public:
+  explicit RecordWorker(controllers::RecordStore* records)
+      : records_(records), thread_([this](std::stop_token stop) { Run(stop); }) {}
+  ~RecordWorker() { Stop(); }
+
+  void Post(const v1::RecordRequest* request, v1::RecordReply* reply,
+            grpc::ServerUnaryReactor* reactor) {
+    {
+      const std::lock_guard lock(mu_);
+      if (!stopped_) {
+        queue_.push_back({request, reply, reactor});
+        wake_.notify_one();
+        return;
+      }
+    }
+    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the operator stops"});
+  }
+  void Stop() {
+    {
+      const std::lock_guard lock(mu_);
+      stopped_ = true;
+    }
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  struct Call {
+    const v1::RecordRequest* request;
+    v1::RecordReply* reply;
+    grpc::ServerUnaryReactor* reactor;
+  };
+
+  void Run(std::stop_token stop) {
+    std::unique_lock lock(mu_);
+    for (;;) {
+      wake_.wait(lock, stop, [&] { return !queue_.empty(); });
+      if (queue_.empty()) return;  // stopped
+      const Call call = queue_.front();
+      queue_.pop_front();
+      lock.unlock();
+      Answer(call);
+      lock.lock();
+    }
+  }
+  void Answer(const Call& call) {
+    const controllers::JobIdentity job{call.request->job_namespace(), call.request->job_name(),
+                                       call.request->job_uid()};
+    const auto answer = records_->Answer(job, call.request->message());
+    if (!answer) return call.reactor->Finish(ToStatus(answer.error()));
+    call.reply->set_message(*answer);
+    call.reactor->Finish(grpc::Status::OK);
+  }
+
+  controllers::RecordStore* const records_;
+  std::mutex mu_;
+  std::condition_variable_any wake_;
+  std::deque<Call> queue_;  // guarded by mu_
+  bool stopped_ = false;    // guarded by mu_
+  std::jthread thread_;
+};
+
+class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
+ public:
+  Server(SidecarHub* hub, controllers::RecordStore* records) : hub_(hub), worker_(records) {}
+  ~Server() override { Stop(); }
+
+  kube::Result<void> Listen(const std::string& listen) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    // Without TLS: right for a unix socket and for loopback only; a cluster needs mutual TLS here.
+    builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+    // Two operators on one port would each see half of the sidecars.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) {
+      return tl::unexpected(kube::Error{
+          .code = kube::ErrorCode::kUnavailable,
+          .message = fmt::format("can't listen on \"{}\": the address is in use or not ours; "
+                                 "allowed: host:port (port 0: any) or unix:/path",
+                                 listen)});
+    }
+    target_ = listen;
+    const std::size_t colon = listen.rfind(':');
+    if (listen.rfind("unix:", 0) != 0 && colon != std::string::npos) {
+      target_ = listen.substr(0, colon + 1) + std::to_string(port);
+    }
+    return {};
+  }
+
+  std::string target() const override { return target_; }
+
+  void Stop() override {
+    if (server_ == nullptr) return;
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+    worker_.Stop();
+    server_->Wait();
+    server_.reset();
+  }
+
+  grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>* Attend(
+      grpc::CallbackServerContext*) override {
+    return new Attendance(hub_);  // deletes itself in OnDone
+  }
+  grpc::ServerUnaryReactor* Record(grpc::CallbackServerContext* context,
+                                   const v1::RecordRequest* request,
+                                   v1::RecordReply* reply) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    worker_.Post(request, reply, reactor);
+    return reactor;
+  }
+
+ private:
+  SidecarHub* const hub_;
+  RecordWorker worker_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string target_;
+};
+
+}  // namespace
+
+kube::Result<std::unique_ptr<OperatorLinkServer>> OperatorLinkServer::Start(
+    const std::string& listen, SidecarHub* hub, controllers::RecordStore* records) {
+  auto server = std::make_unique<Server>(hub, records);
+  if (auto listening = server->Listen(listen); !listening) {
+    return tl::unexpected(listening.error());
+  }
+  return server;
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,29 @@
+// The gRPC service that sidecars attend: it translates between operator.proto and the SidecarHub,
+// and hands messages for the record to the RecordStore.
+//
+// Thread rule: Start and Stop from one thread. gRPC calls in on its own threads; nothing here
+// blocks them but a record's compare-and-swap, which has a thread of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/controllers/record_store.h"
+#include "operator/controllers/sidecar_hub.h"
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::app {
+
+class OperatorLinkServer {
+ public:
+  // kUnavailable if `listen` (host:port or unix:/path) can't be bound; the message names it.
+  static kube::Result<std::unique_ptr<OperatorLinkServer>> Start(const std::string& listen,
+                                                                 controllers::SidecarHub* hub,
+                                                                 controllers::RecordStore* records);
+  virtual ~OperatorLinkServer() = default;
+  // What sidecars dial: `listen` with the port that was chosen.
+  virtual std::string target() const = 0;
+  virtual void Stop() = 0;
+};
+
+}  // namespace ringmaster::app

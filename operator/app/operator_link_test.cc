@@ -1,0 +1,143 @@
+// The link as a sidecar sees it: a gRPC client against the real server.
+#include "operator/app/operator_link.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "operator.grpc.pb.h"
+#include "operator/local/in_memory_api.h"
+#include "operator/local/store.h"
+#include "sidecar/membership/message_json.h"
+#include "sidecar/membership/view_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+class OperatorLinkTest : public testing::Test {
+ protected:
+  OperatorLinkTest() {
+    auto server = OperatorLinkServer::Start("127.0.0.1:0", &hub_, &records_);
+    EXPECT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+    stub_ = v1::OperatorLink::NewStub(
+        grpc::CreateChannel(server_->target(), grpc::InsecureChannelCredentials()));
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  }
+  v1::SidecarReport Registration() {
+    v1::SidecarReport report;
+    auto* registration = report.mutable_registration();
+    registration->set_job_namespace("default");
+    registration->set_job_name("digits");
+    registration->set_job_uid("job");
+    registration->set_pod_name("digits-worker-0");
+    registration->set_pod_uid("pod");
+    return report;
+  }
+
+  const std::shared_ptr<local::Store> store_ =
+      std::make_shared<local::Store>(local::StoreOptions{});
+  const std::shared_ptr<kube::KubeApi> api_ = std::make_shared<local::InMemoryApi>(store_);
+  controllers::SidecarHub hub_;
+  controllers::RecordStore records_{api_};
+  std::unique_ptr<OperatorLinkServer> server_;
+  std::unique_ptr<v1::OperatorLink::Stub> stub_;
+  grpc::ClientContext context_;
+};
+
+TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
+  auto stream = stub_->Attend(&context_);
+  ASSERT_TRUE(stream->Write(Registration()));
+  v1::OperatorNotice notice;
+  ASSERT_TRUE(stream->Read(&notice));
+  EXPECT_TRUE(notice.has_accepted());
+  // Accepted is written before the hub knows, so tell from a change that comes after it.
+  hub_.SetChangeHandler([&](const std::string& key, std::chrono::milliseconds) {
+    EXPECT_EQ(key, "default/digits");
+    hub_.Tell("job", "pod", planner::TargetNotice{1, 4, 4});
+    hub_.Tell("job", "pod", planner::TargetNotice{1, 4, 4});
+    hub_.Tell("job", "pod", planner::DrainNotice{{"other"}, "try", 7});
+  });
+  v1::SidecarReport ready;
+  ready.mutable_readiness()->set_ready(true);
+  membership::Candidate candidate;
+  candidate.pod.uid = "pod";
+  candidate.pod.name = "digits-worker-0";
+  ready.mutable_readiness()->set_member(membership::EncodeCandidate(candidate));
+  ASSERT_TRUE(stream->Write(ready));
+  ASSERT_TRUE(stream->Read(&notice));
+  EXPECT_EQ(notice.target().expected_pods(), 4u);
+  ASSERT_TRUE(stream->Read(&notice));
+  ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
+  EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
+  EXPECT_TRUE(hub_.Facts("job").sidecars.at(0).ready);
+  hub_.SetChangeHandler(nullptr);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(OperatorLinkTest, AReportBeforeTheRegistrationEndsTheStreamWithTheReason) {
+  auto stream = stub_->Attend(&context_);
+  v1::SidecarReport report;
+  report.mutable_finished()->set_epoch(1);
+  stream->Write(report);
+  v1::OperatorNotice notice;
+  while (stream->Read(&notice)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "the first report has to be a registration");
+}
+
+TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
+  // The record belongs to its job: without one it would be collected at once.
+  const auto owner = api_->Create(
+      kube::HorovodJobs(), "default",
+      {{"apiVersion", api::kApiVersion}, {"kind", api::kKind}, {"metadata", {{"name", "digits"}}}});
+  ASSERT_TRUE(owner) << owner.error().message;
+  api::HorovodJob job;
+  job.name = "digits";
+  job.uid = (*owner)["metadata"]["uid"].get<std::string>();
+  membership::Candidate a, b;
+  a.pod = {.uid = "a", .name = "digits-worker-0", .incarnation = 1};
+  b.pod = {.uid = "b", .name = "digits-worker-1", .incarnation = 1};
+  a.workers = b.workers = {{.slot = 0, .incarnation = 1, .ready = true}};
+  const auto first = std::make_shared<const membership::View>(membership::FoundingView({a, b}, 1));
+  ASSERT_TRUE(records_.Found(job, first));
+  EXPECT_EQ(records_.Found(job, first).error().code, kube::ErrorCode::kAlreadyExists);
+
+  membership::Message prepare;
+  prepare.kind = membership::MessageKind::kPrepare;
+  prepare.from = "a";
+  prepare.incarnation = 1;
+  prepare.view = first->epoch;
+  prepare.base = first;
+  prepare.ballot = {1, "a"};
+  v1::RecordRequest request;
+  request.set_job_namespace("default");
+  request.set_job_name("digits");
+  request.set_job_uid(job.uid);
+  request.set_message(membership::EncodeMessage(prepare));
+  v1::RecordReply reply;
+  const grpc::Status status = stub_->Record(&context_, request, &reply);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const auto answer = membership::DecodeMessage(reply.message());
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->kind, membership::MessageKind::kPromise);
+
+  // Another operator knows the promise: it reads what was stored.
+  controllers::RecordStore other(api_);
+  prepare.ballot = {0, "b"};
+  const auto refused =
+      other.Answer({"default", "digits", job.uid}, membership::EncodeMessage(prepare));
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_EQ(membership::DecodeMessage(*refused)->kind, membership::MessageKind::kRefused);
+}
+
+TEST_F(OperatorLinkTest, AnAddressThatIsTakenIsNamed) {
+  const auto second = OperatorLinkServer::Start(server_->target(), &hub_, &records_);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find(server_->target()), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringmaster::app

@@ -1,0 +1,94 @@
+#include "operator/cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ringmaster::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class T>
+T Parse(std::vector<std::string> words) {
+  auto parsed = ParseCommandLine(std::move(words));
+  EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
+  return std::get<T>(parsed.value());
+}
+
+TEST(CommandLineTest, RunTakesSeveralManifestsWithOptionsOnEitherSide) {
+  auto run = Parse<RunOptions>({"run", "--plain", "a.yaml", "b.yaml", "--summary", "s.json"});
+  EXPECT_THAT(run.manifests, ElementsAre("a.yaml", "b.yaml"));
+  EXPECT_EQ(run.summary, "s.json");
+  EXPECT_TRUE(run.plain);
+  EXPECT_EQ(run.np, 0);
+}
+
+TEST(CommandLineTest, WordsAfterTheCommandBelongToTheCommand) {
+  auto run = Parse<RunOptions>({"run", "-np", "4", "--min-np", "2", "--plain", "python3",
+                                "train.py", "--timeout", "3", "-np", "9"});
+  EXPECT_EQ(run.np, 4);
+  EXPECT_EQ(run.min_np, 2);
+  EXPECT_EQ(run.timeout.count(), 0);
+  EXPECT_THAT(run.command, ElementsAre("python3", "train.py", "--timeout", "3", "-np", "9"));
+}
+
+TEST(CommandLineTest, NpMayBeJoinedByAnEqualsSign) {
+  auto run = Parse<RunOptions>({"run", "-np=3", "true"});
+  EXPECT_EQ(run.np, 3);
+  EXPECT_THAT(run.command, ElementsAre("true"));
+}
+
+TEST(CommandLineTest, StatusIsAnotherNameOfGet) {
+  auto get = Parse<GetOptions>({"status", "digits", "-o", "json", "--run", "/r"});
+  EXPECT_EQ(get.job, "digits");
+  EXPECT_EQ(get.format, OutputFormat::kJson);
+  EXPECT_EQ(get.target.run_dir, "/r");
+}
+
+TEST(CommandLineTest, KillNamesAWorkerOnlyIfAsked) {
+  EXPECT_EQ(Parse<KillOptions>({"kill", "p"}).worker, std::nullopt);
+  EXPECT_EQ(Parse<KillOptions>({"kill", "p", "--worker", "0"}).worker, 0);
+}
+
+struct Wrong {
+  std::vector<std::string> words;
+  std::string says;
+};
+
+TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
+  const Wrong cases[] = {
+      {{"run"}, "run: what?"},
+      {{"run", "-np", "4"}, "command is missing"},
+      {{"run", "-np", "0", "true"}, "0"},
+      {{"run", "-np", "four", "true"}, "four"},
+      {{"run", "-np", "2", "--min-np", "3", "true"}, "--min-np 3 is more than -np 2"},
+      {{"run", "-np", "4", "--max-np", "3", "true"}, "--max-np 3 is less than -np 4"},
+      {{"run", "--min-np", "2", "a.yaml"}, "elasticPolicy"},
+      {{"run", "--port", "70000", "a.yaml"}, "70000"},
+      {{"scale", "digits"}, "--replicas"},
+      {{"scale", "digits", "--replicas", "-1"}, "-1"},
+      {{"get", "-o", "xml"}, "xml"},
+      {{"get", "--run", "a", "--kubeconfig", "b"}, "two places"},
+      {{"frobnicate"}, "frobnicate"},
+      {{}, "ringmaster"},
+  };
+  for (const Wrong& wrong : cases) {
+    auto parsed = ParseCommandLine(wrong.words);
+    ASSERT_FALSE(parsed.has_value()) << testing::PrintToString(wrong.words);
+    EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
+    EXPECT_THAT(parsed.error().message, HasSubstr(wrong.says));
+  }
+}
+
+TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
+  for (const char* command : {"run", "get", "logs", "scale", "drain", "kill", "delete"}) {
+    auto parsed = ParseCommandLine({command, "--help"});
+    ASSERT_FALSE(parsed.has_value());
+    EXPECT_EQ(parsed.error().code, ExitCode::kDone);
+    EXPECT_THAT(parsed.error().message, HasSubstr("ringmaster " + std::string(command)));
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,84 @@
+#include "operator/cli/display.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <optional>
+
+namespace ringmaster::cli {
+namespace {
+
+constexpr char kEraseLine[] = "\r\033[K";
+
+class TerminalDisplay : public Display {
+ public:
+  explicit TerminalDisplay(std::FILE* out) : out_(out) {}
+  ~TerminalDisplay() override { TerminalDisplay::Finish(); }
+
+  void Line(const std::string& text) override {
+    std::fprintf(out_, "%s%s\n%s", kEraseLine, text.c_str(), progress_.c_str());
+    std::fflush(out_);
+  }
+
+  void Progress(const std::string& text, TimePoint) override {
+    // A line that wraps can't be erased: cut it. All text is ASCII.
+    std::string cut = text.substr(0, static_cast<size_t>(width() - 1));
+    if (cut == progress_) return;
+    progress_ = cut;
+    std::fprintf(out_, "%s%s", kEraseLine, progress_.c_str());
+    std::fflush(out_);
+  }
+
+  void Finish() override {
+    if (progress_.empty()) return;
+    progress_.clear();
+    std::fputs(kEraseLine, out_);
+    std::fflush(out_);
+  }
+
+  int width() const override {
+    winsize size{};
+    if (ioctl(fileno(out_), TIOCGWINSZ, &size) != 0 || size.ws_col < 20) return 80;
+    return size.ws_col;
+  }
+
+ private:
+  std::FILE* const out_;
+  std::string progress_;
+};
+
+class PlainDisplay : public Display {
+ public:
+  PlainDisplay(std::FILE* out, std::chrono::milliseconds period) : out_(out), period_(period) {}
+
+  void Line(const std::string& text) override {
+    std::fprintf(out_, "%s\n", text.c_str());
+    std::fflush(out_);
+  }
+
+  void Progress(const std::string& text, TimePoint now) override {
+    if (last_ && now - *last_ < period_) return;
+    last_ = now;
+    Line(text);
+  }
+
+  void Finish() override {}
+  int width() const override { return 100; }
+
+ private:
+  std::FILE* const out_;
+  const std::chrono::milliseconds period_;
+  std::optional<TimePoint> last_;
+};
+
+}  // namespace
+
+std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out) {
+  return std::make_unique<TerminalDisplay>(out);
+}
+
+std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period) {
+  return std::make_unique<PlainDisplay>(out, period);
+}
+
+}  // namespace ringmaster::cli

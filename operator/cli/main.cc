@@ -1,0 +1,80 @@
+// The `ringmaster` command. Everything that comes from the environment is read here.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/control_commands.h"
+#include "operator/cli/run_command.h"
+
+namespace {
+
+using namespace ringmaster::cli;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+Places PlacesFromEnvironment() {
+  std::error_code error;
+  return {.run_dir = Variable("RINGMASTER_RUN_DIR"),
+          .runtime_dir = Variable("XDG_RUNTIME_DIR"),
+          .bin_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path()};
+}
+
+// Short, because it is part of the paths of unix sockets; unique among the runs of a machine.
+std::string NewRunId() {
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  return fmt::format("{:x}-{}", seconds & 0xffffff, getpid());
+}
+
+struct Dispatch {
+  const Places& places;
+
+  Outcome<void> operator()(const RunOptions& options) const {
+    return RunJobs(options, places, NewRunId());
+  }
+  Outcome<void> operator()(const GetOptions& options) const { return Get(options, places); }
+  Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, places); }
+  Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, places); }
+  Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, places); }
+  Outcome<void> operator()(const KillOptions& options) const { return Kill(options, places); }
+  Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, places); }
+  Outcome<void> operator()(const VersionOptions&) const {
+    std::printf("ringmaster %s\n", RINGMASTER_VERSION);
+    return {};
+  }
+};
+
+int Report(const Failure& failure) {
+  bool asked = failure.code == ExitCode::kDone;
+  std::string text = failure.message;
+  if (text.empty() || text.back() != '\n') text += "\n";
+  if (asked)
+    std::fputs(text.c_str(), stdout);
+  else
+    std::fprintf(stderr, "ringmaster: %s", text.c_str());
+  return static_cast<int>(failure.code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A handler, not SIG_IGN: what we start shall have the default.
+  signal(SIGPIPE, [](int) {});
+  auto command = ParseCommandLine({argv + 1, argv + argc});
+  if (!command) return Report(command.error());
+  Places places = PlacesFromEnvironment();
+  auto outcome = std::visit(Dispatch{places}, *command);
+  if (!outcome) return Report(outcome.error());
+  return static_cast<int>(ExitCode::kDone);
+}

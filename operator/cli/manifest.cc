@@ -1,0 +1,162 @@
+#include "operator/cli/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "operator/api/horovod_job.h"
+#include "operator/kube/yaml.h"
+
+namespace ringmaster::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+constexpr char kWorkingDir[] = "ringmaster.dev/local-working-dir";
+constexpr size_t kLongestName = 40;
+
+bool IsYaml(const fs::path& file) {
+  return file.extension() == ".yaml" || file.extension() == ".yml" || file.extension() == ".json";
+}
+
+// The files that `path` means; none: an error was added.
+std::vector<fs::path> Expand(const fs::path& path, std::vector<std::string>* errors) {
+  std::error_code error;
+  fs::file_status status = fs::status(path, error);
+  if (error || !fs::exists(status)) {
+    errors->push_back(fmt::format("{}: {}", path.string(),
+                                  error ? error.message() : "No such file or directory"));
+    return {};
+  }
+  if (!fs::is_directory(status)) return {path};
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (entry.is_regular_file() && IsYaml(entry.path())) files.push_back(entry.path());
+  if (error)
+    errors->push_back(fmt::format("{}: {}", path.string(), error.message()));
+  else if (files.empty())
+    errors->push_back(fmt::format("{}: the folder has no *.yaml", path.string()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void ReadJob(const fs::path& file, Json document, std::vector<Json>* jobs,
+             std::vector<std::string>* errors) {
+  std::string kind = document.is_object() ? document.value("kind", "") : "";
+  if (document.is_object() && kind != api::kKind) {
+    errors->push_back(fmt::format("{}: kind: \"{}\" can't be run: it has to be {}", file.string(),
+                                  kind, api::kKind));
+    return;
+  }
+  auto job = api::ParseHorovodJob(document);
+  if (!job) {
+    for (const api::FieldError& wrong : job.error())
+      errors->push_back(fmt::format("{}: {}", file.string(), wrong.ToString()));
+    return;
+  }
+  std::error_code ignored;
+  Json& metadata = document["metadata"];
+  if (!metadata.contains("namespace")) metadata["namespace"] = "default";
+  Json& annotations = metadata["annotations"];
+  if (!annotations.contains(kWorkingDir))
+    annotations[kWorkingDir] = fs::absolute(file, ignored).parent_path().string();
+  jobs->push_back(std::move(document));
+}
+
+void ReadFile(const fs::path& file, std::vector<Json>* jobs, std::vector<std::string>* errors) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    errors->push_back(fmt::format("{}: can't be read: {}", file.string(), std::strerror(errno)));
+    return;
+  }
+  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  auto documents = kube::YamlToJson(text);
+  if (!documents) {
+    errors->push_back(fmt::format("{}: {}", file.string(), documents.error()));
+    return;
+  }
+  if (documents->empty()) errors->push_back(fmt::format("{}: the file is empty", file.string()));
+  for (Json& document : *documents) ReadJob(file, std::move(document), jobs, errors);
+}
+
+void RefuseTwins(const std::vector<Json>& jobs, std::vector<std::string>* errors) {
+  std::set<std::string> names;
+  for (const Json& job : jobs) {
+    std::string name = job["metadata"].value("name", "");
+    if (!names.insert(job["metadata"].value("namespace", "") + "/" + name).second)
+      errors->push_back(fmt::format("metadata.name: two jobs are called \"{}\"", name));
+  }
+}
+
+std::string Lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
+}  // namespace
+
+Outcome<std::vector<Json>> LoadManifests(const std::vector<fs::path>& paths) {
+  std::vector<Json> jobs;
+  std::vector<std::string> errors;
+  for (const fs::path& path : paths)
+    for (const fs::path& file : Expand(path, &errors)) ReadFile(file, &jobs, &errors);
+  RefuseTwins(jobs, &errors);
+  if (!errors.empty()) return Fail(ExitCode::kUsage, Lines(errors));
+  return jobs;
+}
+
+std::string NameForCommand(const std::vector<std::string>& command) {
+  std::string word = command.empty() ? "" : command.front();
+  for (const std::string& candidate : command) {
+    if (fs::path(candidate).extension() != ".py") continue;
+    word = candidate;
+    break;
+  }
+  std::string name;
+  for (unsigned char c : fs::path(word).stem().string()) {
+    if (std::isalnum(c))
+      name += static_cast<char>(std::tolower(c));
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  name.resize(std::min(name.size(), kLongestName));
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  bool letter_first = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front()));
+  return letter_first ? name : name.empty() ? "job" : "job-" + name;
+}
+
+Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
+  bool range = options.min_np > 0 || options.max_np > 0;
+  int pods = range ? options.np : 1;
+  Json container = {{"name", api::kWorkerContainer},
+                    {"image", "ringmaster.dev/this-machine:latest"},
+                    {"command", options.command}};
+  Json spec = {
+      {"slotsPerWorker", range ? 1 : options.np},
+      {"elasticPolicy",
+       {{"minReplicas", range ? std::max(1, options.min_np) : 1},
+        {"maxReplicas", range ? std::max(options.np, options.max_np) : 1},
+        {"standbyPerPod", options.standby}}},
+      {"worker",
+       {{"replicas", pods}, {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}};
+  Json job = {{"apiVersion", api::kApiVersion},
+              {"kind", api::kKind},
+              {"metadata",
+               {{"name", NameForCommand(options.command)},
+                {"namespace", "default"},
+                {"annotations", {{kWorkingDir, cwd.string()}}}}},
+              {"spec", spec}};
+  if (auto parsed = api::ParseHorovodJob(job); !parsed)
+    return Fail(ExitCode::kUsage, api::ToString(parsed.error()));
+  return job;
+}
+
+}  // namespace ringmaster::cli

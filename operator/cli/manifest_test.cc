@@ -1,0 +1,114 @@
+#include "operator/cli/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr char kGood[] = R"(apiVersion: ringmaster.dev/v1alpha1
+kind: HorovodJob
+metadata: {name: NAME}
+spec:
+  elasticPolicy: {minReplicas: 1, maxReplicas: 2}
+  worker:
+    replicas: 2
+    template: {spec: {containers: [{name: worker, image: x, command: [python3, train.py]}]}}
+)";
+
+class ManifestTest : public testing::Test {
+ protected:
+  ManifestTest() {
+    char name[] = "/tmp/manifest-test-XXXXXX";
+    dir_ = mkdtemp(name);
+  }
+  ~ManifestTest() override { fs::remove_all(dir_); }
+  fs::path Write(const std::string& file, std::string text, const std::string& name = "one") {
+    if (auto at = text.find("NAME"); at != std::string::npos) text.replace(at, 4, name);
+    std::ofstream(dir_ / file) << text;
+    return dir_ / file;
+  }
+  std::string Error(const fs::path& path) {
+    auto jobs = LoadManifests({path});
+    if (jobs) return "";
+    EXPECT_EQ(jobs.error().code, ExitCode::kUsage);
+    return jobs.error().message;
+  }
+  fs::path dir_;
+};
+
+TEST_F(ManifestTest, FolderIsReadInOrderAndJobsGetTheirWorkingDirectory) {
+  Write("b.yaml", kGood, "second");
+  Write("a.yml", kGood, "first");
+  Write("notes.txt", "not a manifest");
+  auto jobs = LoadManifests({dir_});
+  ASSERT_TRUE(jobs.has_value()) << jobs.error().message;
+  ASSERT_EQ(jobs->size(), 2u);
+  EXPECT_EQ((*jobs)[0]["metadata"]["name"], "first");
+  EXPECT_EQ((*jobs)[0]["metadata"]["namespace"], "default");
+  EXPECT_EQ((*jobs)[0]["metadata"]["annotations"]["ringmaster.dev/local-working-dir"],
+            dir_.string());
+}
+
+TEST_F(ManifestTest, EveryWrongFieldOfEveryFileIsNamedAtOnce) {
+  std::string bad = kGood;
+  bad.replace(bad.find("minReplicas: 1"), 14, "minReplicas: -1");
+  fs::path one = Write("one.yaml", bad + "  wrkers: 3\n", "one");
+  fs::path two = Write("two.yaml", "kind: Deployment\nmetadata: {name: x}\n");
+  auto jobs = LoadManifests({one, two, dir_ / "none.yaml"});
+  ASSERT_FALSE(jobs.has_value());
+  const std::string& message = jobs.error().message;
+  EXPECT_THAT(message, HasSubstr("minReplicas"));
+  EXPECT_THAT(message, HasSubstr("wrkers"));
+  EXPECT_THAT(message, HasSubstr("two.yaml: kind: \"Deployment\""));
+  EXPECT_THAT(message, HasSubstr("none.yaml: No such file"));
+}
+
+TEST_F(ManifestTest, SaysWhatIsWrongWithAFileAsSuch) {
+  EXPECT_THAT(Error(Write("empty.yaml", "")), HasSubstr("empty"));
+  EXPECT_THAT(Error(Write("tab.yaml", "a: [1\nb: 2\n")), HasSubstr("line"));
+  EXPECT_NE(Error(Write("list.yaml", "- 1\n")), "");
+  fs::create_directory(dir_ / "void");
+  EXPECT_THAT(Error(dir_ / "void"), HasSubstr("no *.yaml"));
+}
+
+TEST_F(ManifestTest, TwoJobsOfOneNameAreRefused) {
+  Write("a.yaml", kGood, "twin");
+  Write("b.yaml", kGood, "twin");
+  EXPECT_THAT(Error(dir_), HasSubstr("two jobs are called \"twin\""));
+}
+
+TEST(JobForCommandTest, IsOnePodOfNSlotsUnlessARangeIsAskedFor) {
+  RunOptions options;
+  options.np = 4;
+  options.command = {"python3", "My_Train.py", "--lr", "0.1"};
+  auto job = JobForCommand(options, "/work");
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_EQ((*job)["metadata"]["name"], "my-train");
+  EXPECT_EQ((*job)["spec"]["slotsPerWorker"], 4);
+  EXPECT_EQ((*job)["spec"]["worker"]["replicas"], 1);
+  options.min_np = 2;
+  options.max_np = 6;
+  job = JobForCommand(options, "/work");
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_EQ((*job)["spec"]["slotsPerWorker"], 1);
+  EXPECT_EQ((*job)["spec"]["worker"]["replicas"], 4);
+  EXPECT_EQ((*job)["spec"]["elasticPolicy"]["minReplicas"], 2);
+  EXPECT_EQ((*job)["spec"]["elasticPolicy"]["maxReplicas"], 6);
+}
+
+TEST(JobForCommandTest, NamesAreWhatKubernetesTakes) {
+  EXPECT_EQ(NameForCommand({"python3", "-m", "x"}), "python3");
+  EXPECT_EQ(NameForCommand({"./2nd_try.py"}), "job-2nd-try");
+  EXPECT_EQ(NameForCommand({"/bin/___"}), "job");
+  EXPECT_EQ(NameForCommand({std::string(90, 'a')}).size(), 40u);
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

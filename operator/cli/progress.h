@@ -1,0 +1,77 @@
+// How one job goes, merged from what its sidecars say: each of them knows its own part, answers
+// late or not at all, and disappears with its pod. Pure: no socket, no clock.
+//
+// Thread rule: none; one thread owns it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/cli/sidecar_status.h"
+
+namespace ringmaster::cli {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// One view of the job, with the rebuild that led to it (none for the first).
+struct ViewRecord {
+  Rebuild rebuild;
+  int old_size = 0;                // ranks of the view before; 0 for the first
+  std::vector<RankStatus> lost;    // workers that the view before had and this one has not
+  std::vector<RankStatus> gained;  // the other way round
+  TimePoint first_seen;
+  bool told = false;
+};
+
+// The phases that follow one another; "stop" runs inside "decide".
+double TotalSeconds(const std::map<std::string, double>& seconds);
+
+class JobProgress {
+ public:
+  void Observe(const SidecarStatus& status, TimePoint now);
+  // A pod that is no more: its state says nothing about the job.
+  void Forget(const std::string& pod);
+  // The newest end of a process of this pod; 128+n: killed by signal n.
+  void NoteExit(const std::string& pod, int code);
+  std::string HowEnded(const std::string& pod) const;
+
+  // Views whose story is complete (it stepped again, or nothing more came for a second, or a newer
+  // one is known), each once, in order. `last`: the run is over, give everything.
+  std::vector<ViewRecord> TakeSettled(TimePoint now, bool last = false);
+
+  uint64_t step() const { return step_; }
+  uint64_t epoch() const { return epoch_; }
+  int world_size() const { return world_size_; }
+  double samples_per_second() const { return samples_per_second_; }
+  const std::map<std::string, double>& values() const { return values_; }
+  int64_t steps_lost() const;
+  // What the coordinator says of the job ("Training", "Rebuilding", "Held", ...); empty: nobody
+  // said.
+  std::string state() const;
+  const std::map<uint64_t, ViewRecord>& views() const { return views_; }
+  const std::map<std::string, SidecarStatus>& sidecars() const { return sidecars_; }
+
+ private:
+  void ObserveView(const SidecarStatus& status, TimePoint now);
+  void ObserveRebuild(const Rebuild& rebuild, TimePoint now);
+  void InferFounding(const Rebuild& change, TimePoint now);
+  void CompareWithParent(ViewRecord* record);
+  bool Settled(const ViewRecord& record, TimePoint now) const;
+
+  std::map<std::string, SidecarStatus> sidecars_;  // newest answer by pod
+  std::map<uint64_t, ViewRecord> views_;
+  std::map<uint64_t, std::vector<RankStatus>> ranks_;  // by epoch
+  std::map<std::string, std::string> ends_;
+  std::map<std::string, double> values_;
+  uint64_t step_ = 0;
+  uint64_t epoch_ = 0;
+  int world_size_ = 0;
+  double samples_per_second_ = 0;
+};
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,160 @@
+#include "operator/cli/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/cli/words.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
+
+// What the sidecar of pod `self` says in a view of the given workers ("pod/incarnation", slot 0
+// each).
+class Answer {
+ public:
+  Answer(int self, uint64_t epoch, std::string reason, std::vector<std::pair<int, int>> members) {
+    text_["job"] = {{"name", "digits"}};
+    text_["pod"] = {{"name", Pod(self)}};
+    text_["state"] = "Training";
+    text_["epoch"] = epoch;
+    Json view = {{"reason", reason}, {"pods", Json::array()}, {"ranks", Json::array()}};
+    for (auto [pod, incarnation] : members) {
+      view["ranks"].push_back(
+          {{"pod", view["pods"].size()}, {"slot", 0}, {"incarnation", incarnation}});
+      view["pods"].push_back({{"name", Pod(pod)}});
+    }
+    text_["view"] = view;
+  }
+  Answer& Step(uint64_t step) { return text_["progress"]["step"] = step, *this; }
+  Answer& Value(const char* name, double v) { return text_["progress"]["values"][name] = v, *this; }
+  Answer& Rebuilt(uint64_t epoch, const char* reason, int size, Json seconds, int lost = 0) {
+    text_["rebuilds"].push_back({{"epoch", epoch},
+                                 {"parent", epoch - 1},
+                                 {"reason", reason},
+                                 {"worldSize", size},
+                                 {"seconds", seconds},
+                                 {"stepsLost", lost}});
+    return *this;
+  }
+  SidecarStatus Status() const { return *ParseSidecarStatus(text_); }
+  static std::string Pod(int i) { return "digits-worker-" + std::to_string(i); }
+
+ private:
+  Json text_;
+};
+
+class ProgressTest : public testing::Test {
+ protected:
+  TimePoint At(int ms) { return TimePoint{} + milliseconds(ms); }
+  JobProgress job_;
+};
+
+TEST_F(ProgressTest, LostWorkerIsToldOnceWithEveryPhaseOfTheSlowestMember) {
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}, {2, 1}}).Step(9).Status(), At(0));
+  ASSERT_THAT(job_.TakeSettled(At(500)), SizeIs(1));
+  job_.NoteExit("digits-worker-2", 137);
+
+  Answer a(0, kFirst + 1, "WorkerLost", {{0, 1}, {1, 1}});
+  a.Rebuilt(kFirst + 1, "WorkerLost", 2,
+            {{"detect", .001}, {"decide", .012}, {"stop", .004}, {"connect", .002}});
+  job_.Observe(a.Status(), At(1000));
+  EXPECT_THAT(job_.TakeSettled(At(1500)), SizeIs(0)) << "not stepping yet";
+
+  Answer b(1, kFirst + 1, "WorkerLost", {{0, 1}, {1, 1}});
+  b.Rebuilt(kFirst + 1, "WorkerLost", 2, {{"connect", .001}, {"redo", .001}, {"resume", .025}});
+  job_.Observe(b.Status(), At(1500));
+  auto settled = job_.TakeSettled(At(1600));
+  ASSERT_THAT(settled, SizeIs(1));
+  EXPECT_EQ(ChangeText(settled[0], job_),
+            "view 1.2: worker digits-worker-2/0 lost (killed by signal 9); 3 -> 2; back to "
+            "stepping after 41 ms (detect 1, decide 12, connect 2, redo 1, resume 25)");
+  EXPECT_THAT(job_.TakeSettled(At(9000)), SizeIs(0)) << "told twice";
+}
+
+TEST_F(ProgressTest, FirstViewThatNobodyAskedInTimeForIsKnownFromTheChangeAfterIt) {
+  SidecarStatus status = Answer(0, kFirst + 1, "WorkerLost", {{0, 1}, {1, 1}}).Status();
+  status.rebuilds.push_back({.epoch = kFirst + 1,
+                             .parent = kFirst,
+                             .reason = "WorkerLost",
+                             .world_size = 2,
+                             .members = {"digits-worker-0", "digits-worker-1"},
+                             .left = {"digits-worker-2"}});
+  job_.Observe(status, At(0));
+  auto settled = job_.TakeSettled(At(9000));
+  ASSERT_THAT(settled, SizeIs(2));
+  EXPECT_EQ(ChangeText(settled[0], job_), "view 1.1: 3 workers in 3 pods begin");
+  EXPECT_THAT(ChangeText(settled[1], job_), HasSubstr("3 -> 2"));
+}
+
+TEST_F(ProgressTest, ANewerViewSettlesTheOneBeforeIt) {
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Status(), At(0));
+  job_.Observe(Answer(0, kFirst + 1, "WorkerLost", {{0, 1}}).Status(), At(10));
+  job_.Observe(Answer(0, kFirst + 2, "WorkerJoined", {{0, 1}, {1, 2}}).Status(), At(20));
+  auto settled = job_.TakeSettled(At(415));
+  ASSERT_THAT(settled, SizeIs(2)) << "the third is the newest and has not stepped yet";
+  EXPECT_EQ(settled[1].rebuild.epoch, kFirst + 1);
+}
+
+TEST_F(ProgressTest, RestartedWorkerIsNewThoughItHasTheOldPodAndSlot) {
+  job_.Observe(Answer(0, kFirst, "WorkerLost", {{0, 1}}).Status(), At(0));
+  job_.Observe(Answer(0, kFirst + 1, "WorkerJoined", {{0, 1}, {1, 2}}).Status(), At(10));
+  auto settled = job_.TakeSettled(At(20), true);
+  ASSERT_THAT(settled, SizeIs(2));
+  EXPECT_THAT(ChangeText(settled[1], job_),
+              HasSubstr("worker digits-worker-1/0 restarted and joined; 1 -> 2"));
+}
+
+TEST_F(ProgressTest, StepNeverFallsWhenAPodWithTheNewestAnswerGoes) {
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(7).Status(), At(0));
+  job_.Observe(Answer(1, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(8).Status(), At(1));
+  job_.Forget("digits-worker-1");
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(7).Status(), At(2));
+  EXPECT_EQ(job_.step(), 8u);
+}
+
+TEST_F(ProgressTest, StepsLostAreSummedOverViewsNotOverReporters) {
+  for (int pod : {0, 1}) {
+    Answer answer(pod, kFirst + 1, "PodLost", {{0, 1}, {1, 1}});
+    job_.Observe(answer.Rebuilt(kFirst + 1, "PodLost", 2, Json::object(), 3).Status(), At(0));
+  }
+  EXPECT_EQ(job_.steps_lost(), 3);
+}
+
+TEST_F(ProgressTest, TotalStepsGiveABarAndAreNotShownAsAValue) {
+  Answer answer(0, kFirst, "Founding", {{0, 1}});
+  job_.Observe(answer.Step(30).Value("total_steps", 120).Value("loss", 0.2127).Status(), At(0));
+  EXPECT_EQ(Bar(job_, 8), "[##------]");
+  EXPECT_EQ(ProgressText(job_), "step 30/120  loss 0.2127  1 worker  view 1.1");
+}
+
+TEST_F(ProgressTest, BarIsEmptyWithoutATotalAndFullBeyondIt) {
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}}).Step(30).Status(), At(0));
+  EXPECT_EQ(Bar(job_, 8), "");
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}}).Value("total_steps", 10).Status(), At(1));
+  EXPECT_EQ(Bar(job_, 4), "[####]");
+}
+
+TEST(SidecarStatusTest, AnswersOfAnotherShapeDoNotThrow) {
+  EXPECT_FALSE(ParseSidecarStatus(Json::array()).has_value());
+  EXPECT_FALSE(ParseSidecarStatus("text").has_value());
+  Json odd = {{"pod", {{"name", 7}}},
+              {"workers", "none"},
+              {"view", {{"ranks", {{{"pod", 9}}}}}},
+              {"rebuilds", {1, "two"}},
+              {"progress", Json::array()}};
+  auto status = ParseSidecarStatus(odd);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->ranks.at(0).pod, "");
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

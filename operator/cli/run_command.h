@@ -1,0 +1,16 @@
+// `ringmaster run`: a cluster of this machine, the operator, the jobs, until they end.
+#pragma once
+
+#include <string>
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/outcome.h"
+#include "operator/cli/run_directory.h"
+
+namespace ringmaster::cli {
+
+// `run_id`: the name of the run directory where the user names none. However this process ends, the
+// guard of the local cluster sees it and leaves nothing behind.
+Outcome<void> RunJobs(const RunOptions& options, const Places& places, const std::string& run_id);
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,56 @@
+// The directory of one `ringmaster run` (docs/contracts.md, section 4) and how others find it. A
+// run is alive while its process holds the lock on `run.lock`: the kernel lets go of it however the
+// process ends.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+// What main() reads from the environment about places.
+struct Places {
+  std::filesystem::path run_dir;      // RINGMASTER_RUN_DIR
+  std::filesystem::path runtime_dir;  // XDG_RUNTIME_DIR
+  std::filesystem::path bin_dir;      // where this program lies, with the sidecar beside it
+};
+
+// The folder that holds the runs of this user, one folder each.
+std::filesystem::path RunsFolder(const Places& places);
+
+class RunDirectory {
+ public:
+  // `path` empty: a new folder, named `run_id`, under RunsFolder (or RINGMASTER_RUN_DIR itself).
+  static Outcome<RunDirectory> Create(const std::filesystem::path& path, const Places& places,
+                                      const std::string& run_id);
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&&) = delete;
+  ~RunDirectory();  // gives up the lock
+
+  const std::filesystem::path& path() const { return path_; }
+  bool ours() const { return ours_; }  // made by us, so removed by us
+
+  // What is left of a run that has ended: nothing where the folder is ours, only logs where the
+  // user named it.
+  static void Clean(const std::filesystem::path& path, bool ours, bool keep);
+
+ private:
+  RunDirectory(std::filesystem::path path, bool ours, int lock_fd)
+      : path_(std::move(path)), ours_(ours), lock_fd_(lock_fd) {}
+
+  std::filesystem::path path_;
+  bool ours_;
+  int lock_fd_;
+};
+
+bool IsAlive(const std::filesystem::path& run_dir);
+
+// The newest run that is alive; the failure says how to start one.
+Outcome<std::filesystem::path> NewestLivingRun(const Places& places);
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,280 @@
+#include "operator/cli/run_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "operator/cli/observer.h"
+#include "operator/cli/words.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+
+constexpr std::chrono::milliseconds kTick{100};
+constexpr size_t kTailLines = 15;
+constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
+
+std::string Text(const Json& object, const char* pointer) {
+  Json::json_pointer at(pointer);
+  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>() : "";
+}
+
+std::string JobOf(const Json& pod) {
+  const Json::json_pointer at("/metadata/labels");
+  return pod.contains(at) ? pod[at].value(kJobLabel, "") : "";
+}
+
+std::string FirstContainer(const Json& pod) { return Text(pod, "/spec/containers/0/name"); }
+
+// The last lines of a text that comes in pieces.
+class LastLines {
+ public:
+  void Add(std::string_view text) {
+    for (char c : text) {
+      if (c != '\n') {
+        line_ += c;
+        continue;
+      }
+      lines_.push_back(std::exchange(line_, ""));
+      if (lines_.size() > kTailLines) lines_.pop_front();
+    }
+  }
+  std::string Text(const std::string& indent) {
+    if (!line_.empty()) Add("\n");
+    std::string text;
+    for (const std::string& line : lines_) text += "\n" + indent + line;
+    return text;
+  }
+
+ private:
+  std::string line_;
+  std::deque<std::string> lines_;
+};
+
+}  // namespace
+
+struct RunSession::Watchers {
+  std::unique_ptr<StatusPoller> poller;
+  std::map<std::string, Json> pods;
+  std::set<std::string> killed;                 // uids
+  std::map<std::string, std::jthread> outputs;  // by pod
+  std::vector<std::unique_ptr<Observer>> observers;
+};
+
+RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
+                       const SessionOptions& options)
+    : api_(std::move(api)),
+      display_(display),
+      options_(options),
+      begun_(std::chrono::steady_clock::now()),
+      watchers_(std::make_unique<Watchers>()) {}
+
+RunSession::~RunSession() { watchers_.reset(); }
+
+Outcome<void> RunSession::Create(const std::vector<Json>& jobs) {
+  for (const Json& job : jobs) {
+    std::string ns = Text(job, "/metadata/namespace");
+    std::string name = Text(job, "/metadata/name");
+    if (auto created = api_->Create(kube::HorovodJobs(), ns, job); !created) {
+      bool wrong = created.error().code == kube::ErrorCode::kInvalid;
+      return Fail(wrong ? ExitCode::kUsage : ExitCode::kJobFailed, created.error().message);
+    }
+    jobs_.push_back(std::make_unique<JobRun>(ns, name));
+  }
+  return {};
+}
+
+JobRun* RunSession::Find(const std::string& ns, const std::string& name) {
+  for (auto& job : jobs_)
+    if (job->ns() == ns && job->name() == name) return job.get();
+  return nullptr;
+}
+
+void RunSession::OnPod(const Json& pod, bool gone) {
+  JobRun* job = Find(Text(pod, "/metadata/namespace"), JobOf(pod));
+  if (!job) return;
+  job->OnPod(pod, gone);
+  std::string name = Text(pod, "/metadata/name");
+  KillIfMarked(pod);
+  if (options_.show_output && !gone && watchers_->poller && Text(pod, "/status/phase") == "Running")
+    FollowOutput(job->ns(), name);
+  watchers_->pods[name] = pod;
+  if (gone) watchers_->pods.erase(name);
+
+  std::map<std::string, StatusPoller::Pod> polled;
+  for (const auto& one : jobs_) {
+    for (const auto& [pod_name, address] : one->SidecarAddresses())
+      polled[one->ns() + "/" + pod_name] = {one->ns() + "/" + one->name(), address};
+  }
+  // The last events are worked off after the threads have ended.
+  if (watchers_->poller) watchers_->poller->SetPods(std::move(polled));
+}
+
+void RunSession::KillIfMarked(const Json& pod) {
+  const Json::json_pointer at("/metadata/annotations");
+  std::string uid = Text(pod, "/metadata/uid");
+  if (!options_.kill_pod || !pod.contains(at) || pod[at].value(kKillAnnotation, "") != uid) return;
+  if (watchers_->killed.insert(uid).second)
+    options_.kill_pod(Text(pod, "/metadata/namespace"), Text(pod, "/metadata/name"));
+}
+
+// Prints what the workers of a pod print, line by line.
+void RunSession::FollowOutput(const std::string& ns, const std::string& pod) {
+  if (watchers_->outputs.count(pod)) return;
+  std::string container = FirstContainer(watchers_->pods[pod]);
+  watchers_->outputs[pod] = std::jthread([this, ns, pod, container](std::stop_token stop) {
+    std::string line;
+    auto on_text = [&](std::string_view text) {
+      for (char c : text) {
+        if (c != '\n') {
+          line += c;
+          continue;
+        }
+        inbox_.Post([this, line = std::exchange(line, "")] { display_->Line(line); });
+      }
+      return true;
+    };
+    (void)api_->PodLog(ns, pod, container, true, on_text, stop);
+  });
+}
+
+SessionEnd RunSession::Follow() {
+  watchers_->poller = std::make_unique<StatusPoller>(
+      options_.poll_period, [this](const std::string& key, const SidecarStatus& status) {
+        inbox_.Post([this, key, status] {
+          auto slash = key.find('/');
+          JobRun* job = Find(key.substr(0, slash), key.substr(slash + 1));
+          if (job) job->OnStatus(status, std::chrono::steady_clock::now());
+        });
+      });
+  watchers_->observers.push_back(std::make_unique<Observer>(
+      api_, kube::HorovodJobs(), "", [this](const Json& object, bool gone) {
+        inbox_.Post([this, object, gone] {
+          JobRun* job = Find(Text(object, "/metadata/namespace"), Text(object, "/metadata/name"));
+          if (job) job->OnJob(object, gone);
+        });
+      }));
+  watchers_->observers.push_back(
+      std::make_unique<Observer>(api_, kube::Pods(), "", [this](const Json& object, bool gone) {
+        inbox_.Post([this, object, gone] { OnPod(object, gone); });
+      }));
+
+  SessionEnd end = SessionEnd::kSucceeded;
+  while (true) {
+    TimePoint now = std::chrono::steady_clock::now();
+    inbox_.RunUntil(now + kTick);
+    now = std::chrono::steady_clock::now();
+    if (std::all_of(jobs_.begin(), jobs_.end(), [](auto& job) { return job->end().has_value(); }))
+      break;
+    if (interrupted_)
+      end = SessionEnd::kInterrupted;
+    else if (options_.timeout.count() && now - begun_ >= options_.timeout)
+      end = SessionEnd::kTimeout;
+    if (end != SessionEnd::kSucceeded) break;
+    Show(now, false);
+  }
+  // Threads end before the last word: nothing is posted after it.
+  auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
+  watchers->observers.clear();
+  watchers->poller.reset();
+  watchers->outputs.clear();
+  TimePoint now = std::chrono::steady_clock::now();
+  inbox_.RunUntil(now);
+  Show(now, true);
+  display_->Finish();
+  bool failed = std::any_of(jobs_.begin(), jobs_.end(),
+                            [](auto& job) { return job->end() && !job->end()->succeeded; });
+  return end == SessionEnd::kSucceeded && failed ? SessionEnd::kFailed : end;
+}
+
+void RunSession::Interrupt(int signal) {
+  interrupted_ = signal;
+  inbox_.Post([] {});
+}
+
+double RunSession::Seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+}
+
+std::string RunSession::Prefix(const JobRun& job) const {
+  return jobs_.size() > 1 ? job.name() + ": " : "";
+}
+
+void RunSession::Show(TimePoint now, bool last) {
+  std::string clock = Clock(Seconds()) + "  ";
+  std::string progress;
+  for (auto& job : jobs_) {
+    for (const std::string& line : job->TakeLines(now, last))
+      display_->Line(clock + Prefix(*job) + line);
+    if (job->end()) continue;
+    int bar = jobs_.size() > 1 ? 0 : std::max(0, display_->width() - 90);
+    if (!progress.empty()) progress += " | ";
+    progress += Prefix(*job) + job->ProgressLine(bar);
+  }
+  if (!last) display_->Progress(clock + progress, now);
+}
+
+std::string RunSession::ExitReason(const JobRun& job, SessionEnd end) const {
+  if (job.end()) return job.end()->succeeded ? "Succeeded" : "Failed";
+  return end == SessionEnd::kTimeout ? "Timeout" : "Interrupted";
+}
+
+std::vector<std::string> RunSession::SummaryLines(SessionEnd end) const {
+  std::vector<std::string> lines;
+  for (const auto& job : jobs_)
+    for (std::string& line : job->SummaryLines(ExitReason(*job, end), Seconds()))
+      lines.push_back(std::move(line));
+  return lines;
+}
+
+Json RunSession::Summary(SessionEnd end) const {
+  Json all = Json::array();
+  for (const auto& job : jobs_) all.push_back(job->Summary(ExitReason(*job, end), Seconds()));
+  if (all.size() == 1) return all[0];
+  return {{"jobs", all}};
+}
+
+std::string RunSession::Tail(const std::string& ns, const std::string& pod) {
+  auto object = api_->Get(kube::Pods(), ns, pod);
+  if (!object) return "";
+  LastLines lines;
+  auto read = api_->PodLog(ns, pod, FirstContainer(*object), false,
+                           [&](std::string_view text) {
+                             lines.Add(text);
+                             return true;
+                           },
+                           {});
+  return read ? lines.Text("  | ") : "";
+}
+
+std::vector<std::string> RunSession::FailureLines() {
+  std::vector<std::string> lines;
+  for (auto& job : jobs_) {
+    bool timed_out = !job->end();
+    if (job->end() && job->end()->succeeded) continue;
+    lines.push_back(fmt::format(
+        "{}: {}", job->name(),
+        timed_out ? fmt::format("not done after {} s (--timeout)", options_.timeout.count())
+                  : job->end()->message));
+    std::map<std::string, std::vector<std::string>> same;  // pods by what they said last
+    for (const std::string& pod : job->PodsToBlame()) {
+      std::string tail = Tail(job->ns(), pod);
+      if (!tail.empty()) same[tail].push_back(pod);
+    }
+    size_t shown = 0;
+    for (const auto& [tail, pods] : same) {
+      if (++shown > 2) break;
+      lines.push_back(fmt::format("  the log of {} ends with{}", pods[0], tail));
+    }
+  }
+  return lines;
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,77 @@
+// The loop of `ringmaster run` over a cluster that stands: creates the jobs, follows them, shows
+// them, until all have ended. Knows the cluster by KubeApi alone.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/cli/display.h"
+#include "operator/cli/inbox.h"
+#include "operator/cli/job_run.h"
+#include "operator/cli/outcome.h"
+#include "operator/cli/poller.h"
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::cli {
+
+// `ringmaster kill POD` sets it, to the pod's uid; the run that owns the kubelet acts on it.
+inline constexpr char kKillAnnotation[] = "ringmaster.dev/local-kill";
+
+struct SessionOptions {
+  std::chrono::seconds timeout{0};  // 0: none
+  std::chrono::milliseconds poll_period{150};
+  bool show_output = false;  // of the workers, above the progress line
+  // Ends a pod without a word; called for a pod that `ringmaster kill` has marked
+  // (kKillAnnotation).
+  std::function<void(const std::string& ns, const std::string& pod)> kill_pod;
+};
+
+enum class SessionEnd { kSucceeded, kFailed, kInterrupted, kTimeout };
+
+class RunSession {
+ public:
+  RunSession(std::shared_ptr<kube::KubeApi> api, Display* display, const SessionOptions& options);
+  ~RunSession();
+
+  // kUsage: the API server refuses a job; the message is its own.
+  Outcome<void> Create(const std::vector<kube::Json>& jobs);
+  // Blocks until every job has ended, Interrupt() or the timeout.
+  SessionEnd Follow();
+  // From any thread. Follow() returns soon.
+  void Interrupt(int signal);
+
+  // After Follow(): the jobs as people and programs read them, and the end of the logs of what
+  // failed.
+  std::vector<std::string> SummaryLines(SessionEnd end) const;
+  kube::Json Summary(SessionEnd end) const;
+  std::vector<std::string> FailureLines();
+
+ private:
+  struct Watchers;
+
+  JobRun* Find(const std::string& ns, const std::string& name);
+  void OnPod(const kube::Json& pod, bool gone);
+  void KillIfMarked(const kube::Json& pod);
+  void Show(TimePoint now, bool last);
+  void FollowOutput(const std::string& ns, const std::string& pod);
+  std::string Tail(const std::string& ns, const std::string& pod);
+  std::string Prefix(const JobRun& job) const;
+  double Seconds() const;
+  std::string ExitReason(const JobRun& job, SessionEnd end) const;
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  Display* const display_;
+  const SessionOptions options_;
+  const TimePoint begun_;
+  std::atomic<int> interrupted_{0};
+  Inbox inbox_;
+  // Loop thread only:
+  std::vector<std::unique_ptr<JobRun>> jobs_;
+  std::unique_ptr<Watchers> watchers_;
+};
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,207 @@
+#include "operator/cli/run_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "operator/local/in_memory_api.h"
+#include "operator/local/store.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{20};
+constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
+
+// Keeps the lines, and calls back for each, so that a test acts on what it sees.
+class RecordingDisplay : public Display {
+ public:
+  void Line(const std::string& text) override { Record(text); }
+  void Progress(const std::string& text, TimePoint) override { Record(text); }
+  void Finish() override {}
+  int width() const override { return 80; }
+
+  void On(std::string text, std::function<void()> act) {
+    waits_.emplace_back(std::move(text), std::move(act));
+  }
+  std::vector<std::string> lines;
+
+ private:
+  void Record(const std::string& text) {
+    lines.push_back(text);
+    if (waits_.empty() || text.find(waits_.front().first) == std::string::npos) return;
+    auto act = waits_.front().second;
+    waits_.erase(waits_.begin());
+    act();
+  }
+  std::vector<std::pair<std::string, std::function<void()>>> waits_;
+};
+
+// A sidecar as far as GET /status goes.
+class FakeSidecar {
+ public:
+  FakeSidecar() {
+    server_.Get("/status", [this](const httplib::Request&, httplib::Response& response) {
+      std::lock_guard lock(mu_);
+      response.set_content(status_.dump(), "application/json");
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) std::this_thread::yield();  // stop() before that does nothing
+  }
+  ~FakeSidecar() {
+    server_.stop();
+    thread_.join();
+  }
+  void Say(uint64_t epoch, const char* reason, int ranks) {
+    Json pods = Json::array(), workers = Json::array();
+    for (int i = 0; i < ranks; ++i) {
+      pods.push_back({{"name", "digits-worker-" + std::to_string(i)}});
+      workers.push_back({{"pod", i}, {"slot", 0}, {"incarnation", 1}});
+    }
+    std::lock_guard lock(mu_);
+    status_ = {{"job", {{"name", "digits"}}},
+               {"pod", {{"name", "digits-worker-0"}}},
+               {"coordinator", true},
+               {"state", "Training"},
+               {"epoch", epoch},
+               {"view", {{"reason", reason}, {"pods", pods}, {"ranks", workers}}},
+               {"progress", {{"step", 12}, {"values", {{"loss", 0.5}}}}}};
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  httplib::Server server_;
+  std::mutex mu_;
+  Json status_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+Json Job() {
+  return {{"apiVersion", "ringmaster.dev/v1alpha1"},
+          {"kind", "HorovodJob"},
+          {"metadata", {{"name", "digits"}, {"namespace", "default"}}},
+          {"spec", {{"worker", {{"replicas", 2}}}}}};
+}
+
+class RunSessionTest : public testing::Test {
+ protected:
+  RunSessionTest() { sidecar_.Say(kFirst, "Founding", 2); }
+
+  // What operator and kubelet would do for a running pod.
+  void MakePod() {
+    Json pod = {{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata",
+                 {{"name", "digits-worker-0"},
+                  {"namespace", "default"},
+                  {"labels", {{"training.kubeflow.org/job-name", "digits"}}},
+                  {"annotations", {{"ringmaster.dev/http", sidecar_.address()}}}}},
+                {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
+    auto made = api_->Create(kube::Pods(), "default", pod);
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+  }
+  void EndJob(const char* type) {
+    Json status = {
+        {"status",
+         {{"conditions",
+           {{{"type", type}, {"status", "True"}, {"message", "the worker fell over"}}}}}}};
+    auto done =
+        api_->Patch(kube::HorovodJobs(), "default", "digits", status, {.subresource = "status"});
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+  }
+  SessionEnd Run(SessionOptions options = {}) {
+    options.poll_period = std::chrono::milliseconds(5);
+    session_ = std::make_unique<RunSession>(api_, &display_, options);
+    auto created = session_->Create({Job()});
+    EXPECT_TRUE(created.has_value()) << created.error().message;
+    return session_->Follow();
+  }
+
+  std::shared_ptr<kube::KubeApi> api_ =
+      std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}));
+  FakeSidecar sidecar_;
+  RecordingDisplay display_;
+  std::unique_ptr<RunSession> session_;
+};
+
+TEST_F(RunSessionTest, ShowsEachViewAndEndsWithTheJob) {
+  display_.On("starting", [this] { MakePod(); });
+  display_.On("view 1.1: 2 workers", [this] { sidecar_.Say(kFirst + 1, "PodLost", 1); });
+  display_.On("1 worker  view 1.2", [this] { EndJob("Succeeded"); });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
+  EXPECT_THAT(display_.lines, Contains(HasSubstr("pod digits-worker-1 lost; 2 -> 1")));
+  EXPECT_THAT(display_.lines, Contains(HasSubstr("step 12  loss 0.5")));
+  Json summary = session_->Summary(SessionEnd::kSucceeded);
+  EXPECT_EQ(summary["views"].size(), 2u);
+  EXPECT_EQ(summary["steps"], 12);
+}
+
+TEST_F(RunSessionTest, FailedJobSaysWhy) {
+  display_.On("starting", [this] { EndJob("Failed"); });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kFailed);
+  EXPECT_THAT(session_->FailureLines(), Contains(HasSubstr("the worker fell over")));
+  EXPECT_EQ(session_->Summary(SessionEnd::kFailed)["exitReason"], "Failed");
+}
+
+TEST_F(RunSessionTest, PodsThatComeWithTheJobsEndDisturbNothing) {
+  display_.On("starting", [this] {
+    MakePod();
+    EndJob("Succeeded");
+  });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
+}
+
+TEST_F(RunSessionTest, InterruptEndsItThoughTheJobGoesOn) {
+  display_.On("starting", [this] { session_->Interrupt(2); });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kInterrupted);
+  EXPECT_EQ(session_->Summary(SessionEnd::kInterrupted)["exitReason"], "Interrupted");
+}
+
+TEST_F(RunSessionTest, PodThatIsMarkedIsKilledOnce) {
+  std::vector<std::string> killed;
+  SessionOptions options{.timeout = kPatience};
+  options.kill_pod = [&](const std::string& ns, const std::string& pod) {
+    killed.push_back(ns + "/" + pod);
+    EndJob("Succeeded");
+  };
+  display_.On("starting", [this] { MakePod(); });
+  display_.On("view 1.1", [this] {
+    auto pod = api_->Get(kube::Pods(), "default", "digits-worker-0");
+    for (const char* word : {"a", "b"}) {  // two events of the marked pod
+      Json mark = {
+          {"metadata",
+           {{"annotations", {{kKillAnnotation, (*pod)["metadata"]["uid"]}, {"x", word}}}}}};
+      EXPECT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0", mark, {}).has_value());
+    }
+  });
+  EXPECT_EQ(Run(options), SessionEnd::kSucceeded);
+  EXPECT_THAT(killed, testing::ElementsAre("default/digits-worker-0"));
+}
+
+TEST_F(RunSessionTest, TimeoutIsSaidAsSuch) {
+  EXPECT_EQ(Run({.timeout = std::chrono::seconds(1)}), SessionEnd::kTimeout);
+  EXPECT_THAT(session_->FailureLines(), Contains(HasSubstr("not done after 1 s (--timeout)")));
+}
+
+TEST_F(RunSessionTest, JobThatExistsAlreadyIsRefused) {
+  ASSERT_TRUE(api_->Create(kube::HorovodJobs(), "default", Job()).has_value());
+  session_ = std::make_unique<RunSession>(api_, &display_, SessionOptions{});
+  auto created = session_->Create({Job()});
+  ASSERT_FALSE(created.has_value());
+  EXPECT_THAT(created.error().message, HasSubstr("digits"));
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

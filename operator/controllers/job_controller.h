@@ -1,0 +1,67 @@
+// Reconciles HorovodJobs: observe once, plan, apply, one status write, events.
+//
+// Thread rule: Start and Stop from one thread. `workers` threads reconcile, one job at a time each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operator/controllers/pod_builder.h"
+#include "operator/controllers/record_store.h"
+#include "operator/controllers/sidecar_hub.h"
+#include "operator/kube/kube_api.h"
+#include "operator/planner/decision.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/informer.h"
+#include "operator/runtime/work_queue.h"
+
+namespace ringmaster::controllers {
+
+struct JobControllerOptions {
+  PodOptions pod;
+  std::string watch_namespace;  // empty: all
+  std::string instance = "ringmaster-operator";
+  int workers = 2;
+  std::chrono::milliseconds sync_timeout{60'000};
+  runtime::WorkQueueOptions queue;
+};
+
+class JobController {
+ public:
+  JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub, RecordStore* records,
+                JobControllerOptions options);
+  ~JobController();
+
+  // Returns when the caches hold what the API server has; the error says why they don't.
+  kube::Result<void> Start();
+  void Stop();
+
+ private:
+  void Work(std::stop_token stop);
+  // False: look again after a while.
+  bool Reconcile(const std::string& key);
+  bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
+  kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
+  bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
+  bool Annotate(const api::HorovodJob& job, const std::string& pod, const kube::Json& annotations);
+  bool DeletePod(const api::HorovodJob& job, const planner::PodDelete& pod);
+  bool WriteStatus(const api::HorovodJob& job, kube::Json object, const api::Status& status);
+  bool RefuseJob(const kube::Json& object, const std::string& why);
+  void Say(const api::HorovodJob& job, const planner::Event& event);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  SidecarHub* const hub_;
+  const JobControllerOptions options_;
+  RecordStore* const records_;
+  runtime::EventRecorder events_;
+  runtime::WorkQueue queue_;
+  runtime::Informer jobs_;
+  runtime::Informer pods_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,268 @@
+#include "operator/controllers/job_controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "operator/controllers/testing/fake_cluster.h"
+#include "operator/local/in_memory_api.h"
+#include "operator/local/store.h"
+#include "operator/planner/planner.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::ElementsAre;
+
+std::string ReadFile(const char* path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class JobControllerTest : public testing::Test {
+ protected:
+  JobControllerTest()
+      : store_(
+            std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = ReadFile(RM_CRD_FILE)})),
+        api_(std::make_shared<local::InMemoryApi>(store_)) {
+    StartOperator();
+    cluster_ = std::make_unique<FakeCluster>(api_, hub_.get(), [this](const std::string& pod) {
+      EXPECT_TRUE(store_->Bind("default", pod, "node-1"));
+    });
+  }
+  ~JobControllerTest() override {
+    controller_->Stop();
+    cluster_.reset();
+  }
+
+  void StartOperator() {
+    hub_ = std::make_unique<SidecarHub>();
+    records_ = std::make_unique<RecordStore>(api_);
+    JobControllerOptions options;
+    options.pod.sidecar_target = "unix:/tmp/operator.sock";
+    options.queue.first_backoff = std::chrono::milliseconds(5);
+    controller_ = std::make_unique<JobController>(api_, hub_.get(), records_.get(), options);
+    const auto started = controller_->Start();
+    ASSERT_TRUE(started) << started.error().message;
+  }
+  // The former operator is gone with all it knew.
+  void RestartOperator() {
+    controller_->Stop();
+    old_hubs_.push_back(std::move(hub_));
+    StartOperator();
+    cluster_->MoveTo(hub_.get());
+  }
+
+  void Apply(int replicas, const Json& spec = Json::object()) {
+    Json job = Json::parse(R"({
+      "apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob",
+      "metadata": {"name": "digits", "namespace": "default"},
+      "spec": {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 8},
+        "worker": {"template": {"spec": {"containers": [
+        {"name": "worker", "image": "digits", "command": ["python3", "train.py"]}]}}}}})");
+    job["spec"]["worker"]["replicas"] = replicas;
+    job["spec"].merge_patch(spec);
+    const auto created = api_->Create(kube::HorovodJobs(), "default", job);
+    ASSERT_TRUE(created) << created.error().message;
+  }
+  void Change(const Json& spec) {
+    const auto patched =
+        api_->Patch(kube::HorovodJobs(), "default", "digits", {{"spec", spec}}, {});
+    ASSERT_TRUE(patched) << patched.error().message;
+  }
+  api::Status Status() {
+    const auto job = api_->Get(kube::HorovodJobs(), "default", "digits");
+    return job ? api::StatusFromJson(job->value("status", Json::object())) : api::Status{};
+  }
+  std::vector<std::string> Pods() {
+    std::vector<std::string> names;
+    const auto list = api_->ListAll(kube::Pods(), "default", {});
+    for (const Json& pod : list->items) names.push_back(runtime::MetaField(pod, "name"));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::vector<std::string> Names(std::vector<int> indexes) {
+    std::vector<std::string> names;
+    for (const int index : indexes) names.push_back(planner::PodName("digits", index));
+    return names;
+  }
+  // The API is the only thing to look at, so look until it is so; the limit is for broken code
+  // only.
+  testing::AssertionResult Eventually(const std::function<bool()>& so) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!so()) {
+      if (std::chrono::steady_clock::now() > end) {
+        return testing::AssertionFailure()
+               << "pods: " << testing::PrintToString(Pods())
+               << " members: " << testing::PrintToString(cluster_->Members())
+               << " status: " << api::StatusToJson(Status()).dump(1);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return testing::AssertionSuccess();
+  }
+  testing::AssertionResult TrainsAs(std::vector<int> indexes) {
+    const auto names = Names(indexes);
+    return Eventually([&] {
+      const api::Status status = Status();
+      return Pods() == names && cluster_->Members() == names && status.state == "Running" &&
+             status.epoch == cluster_->epoch() && status.ring.size() == names.size();
+    });
+  }
+
+  const std::shared_ptr<local::Store> store_;
+  const std::shared_ptr<kube::KubeApi> api_;
+  std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
+  std::unique_ptr<SidecarHub> hub_;
+  std::unique_ptr<RecordStore> records_;
+  std::unique_ptr<JobController> controller_;
+  std::unique_ptr<FakeCluster> cluster_;
+};
+
+TEST_F(JobControllerTest, ANewJobComesToTrain) {
+  Apply(4);
+  ASSERT_TRUE(TrainsAs({0, 1, 2, 3}));
+  const api::Status status = Status();
+  EXPECT_TRUE(status.Is("Running"));
+  EXPECT_TRUE(Eventually([&] { return Status().Is("Scheduled"); }));
+  EXPECT_EQ(status.world_size, 4);
+  const auto record = api_->Get(kube::ConfigMaps(), "default", "digits-record");
+  ASSERT_TRUE(record);
+  EXPECT_EQ((*record)["metadata"]["ownerReferences"][0]["name"], "digits");
+}
+
+TEST_F(JobControllerTest, ScalesUpAndDown) {
+  Apply(3);
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  Change({{"worker", {{"replicas", 5}}}});
+  ASSERT_TRUE(TrainsAs({0, 1, 2, 3, 4}));
+  Change({{"worker", {{"replicas", 2}}}});
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  EXPECT_TRUE(cluster_->WasTold("digits-worker-0", "Drain")) << "the coordinator";
+  EXPECT_TRUE(cluster_->WasTold("digits-worker-4", "Drain")) << "the pod itself";
+}
+
+TEST_F(JobControllerTest, APodThatFailsIsReplaced) {
+  Apply(3);
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  cluster_->EndPod("digits-worker-1", 137);
+  ASSERT_TRUE(TrainsAs({0, 2, 3}));
+  EXPECT_EQ(Status().pods_replaced, 1);
+  EXPECT_EQ(Status().faults, 0);
+}
+
+TEST_F(JobControllerTest, APodThatIsDeletedIsReplaced) {
+  Apply(3);
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-0", {}));
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({1, 2, 3}) || Pods() == Names({0, 1, 2}); }));
+  ASSERT_TRUE(Eventually([&] { return Status().world_size == 3 && Status().state == "Running"; }));
+}
+
+TEST_F(JobControllerTest, AnAnnotatedPodIsDrainedAndReplaced) {
+  Apply(3);
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-2",
+                          {{"metadata", {{"annotations", {{planner::kDrainAnnotation, "try"}}}}}},
+                          {}));
+  ASSERT_TRUE(TrainsAs({0, 1, 3}));
+  EXPECT_TRUE(cluster_->WasTold("digits-worker-2", "Drain"));
+}
+
+TEST_F(JobControllerTest, SuspendsAndResumesInANewLineage) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  Change({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(Eventually([&] { return Pods().empty() && Status().state == "Suspended"; }));
+  Change({{"runPolicy", {{"suspend", false}}}});
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  EXPECT_EQ(membership::EpochLineage(Status().epoch), 2u);
+}
+
+TEST_F(JobControllerTest, AFinishedJobSucceeds) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  cluster_->FinishJob();
+  ASSERT_TRUE(Eventually([&] { return Status().Is("Succeeded"); }));
+  EXPECT_EQ(Status().worker.succeeded, 2);
+  EXPECT_EQ(Status().state, "Succeeded");
+}
+
+TEST_F(JobControllerTest, AScriptThatExitsWithOneFailsTheJob) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  cluster_->EndPod("digits-worker-1", 1);
+  ASSERT_TRUE(Eventually([&] { return Status().Is("Failed") && Pods() == Names({1}); }))
+      << "the running pod is removed, the failed one stays to be looked at";
+}
+
+TEST_F(JobControllerTest, AnOperatorThatStartsAnewDisturbsNothingAndGoesOn) {
+  Apply(3);
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  const std::uint64_t before = cluster_->epoch();
+  RestartOperator();
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  EXPECT_EQ(cluster_->epoch(), before);
+  Change({{"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(TrainsAs({0, 1, 2, 3}));
+}
+
+TEST_F(JobControllerTest, AnOperatorThatDiedInTheMiddleOfADrainEndsIt) {
+  Apply(3);
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  controller_->Stop();
+  ASSERT_TRUE(api_->Patch(
+      kube::Pods(), "default", "digits-worker-1",
+      {{"metadata",
+        {{"annotations",
+          {{planner::kDrainAnnotation, "try"},
+           {planner::kDrainSinceAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}}}},
+      {}));
+  RestartOperator();
+  ASSERT_TRUE(TrainsAs({0, 2, 3}));
+}
+
+TEST_F(JobControllerTest, WorkersRestartedInPlaceAreCountedOnce) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  cluster_->RestartWorker("digits-worker-1", 139);
+  cluster_->RestartWorker("digits-worker-1", 137);
+  ASSERT_TRUE(Eventually([&] { return Status().worker_restarts == 2; }));
+  EXPECT_EQ(Status().faults, 1) << "a crash is the application's fault, a kill is not";
+}
+
+TEST_F(JobControllerTest, AJobThatTheSchemaLetThroughButMakesNoSenseIsRefusedByCondition) {
+  Apply(2, {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}});
+  ASSERT_TRUE(Eventually([&] { return Status().state == "Invalid"; }));
+  const auto status = Status();
+  ASSERT_NE(status.Find("Created"), nullptr);
+  EXPECT_THAT(status.Find("Created")->message, testing::HasSubstr("did you mean \"nodeSelector\""));
+  EXPECT_TRUE(Pods().empty());
+}
+
+TEST_F(JobControllerTest, EventsTellTheStory) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  cluster_->EndPod("digits-worker-1", 137);
+  ASSERT_TRUE(TrainsAs({0, 2}));
+  std::vector<std::string> reasons;
+  ASSERT_TRUE(Eventually([&] {
+    reasons.clear();
+    const auto events = api_->ListAll(kube::Events(), "default", {});
+    for (const Json& event : events->items) {
+      reasons.push_back(event.value("reason", ""));
+    }
+    return std::count(reasons.begin(), reasons.end(), "PodFailed") == 1 &&
+           std::count(reasons.begin(), reasons.end(), "PodLost") == 1;
+  })) << testing::PrintToString(reasons);
+  EXPECT_THAT(reasons, Contains("PodCreated"));
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

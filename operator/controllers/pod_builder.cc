@@ -1,0 +1,222 @@
+#include "operator/controllers/pod_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/planner/planner.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kBin[] = "$(RINGMASTER_MOUNT_RINGMASTER_BIN)";
+constexpr char kRun[] = "$(RINGMASTER_MOUNT_RINGMASTER_RUN)";
+
+struct Volume {
+  const char* name;
+  const char* variable;
+  const char* path;
+  bool memory;
+};
+constexpr Volume kVolumes[] = {
+    {"ringmaster-bin", "RINGMASTER_MOUNT_RINGMASTER_BIN", "/opt/ringmaster", false},
+    {"ringmaster-run", "RINGMASTER_MOUNT_RINGMASTER_RUN", "/run/ringmaster", true},
+    {"shm", "RINGMASTER_MOUNT_SHM", "/dev/shm", true},
+};
+
+// An array field that is made if it isn't there.
+Json& List(Json& object, const char* name) {
+  Json& list = object[name];
+  if (!list.is_array()) list = Json::array();
+  return list;
+}
+
+bool HasMountAt(const Json& container, const std::string& path) {
+  const auto mounts = container.find("volumeMounts");
+  if (mounts == container.end() || !mounts->is_array()) return false;
+  return std::any_of(mounts->begin(), mounts->end(),
+                     [&](const Json& m) { return m.value("mountPath", "") == path; });
+}
+
+bool HasNamed(const Json& list, const std::string& name) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const Json& item) { return item.value("name", "") == name; });
+}
+
+Json Env(const std::string& name, const std::string& value) {
+  return {{"name", name}, {"value", value}};
+}
+Json EnvField(const std::string& name, const std::string& path) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
+}
+
+// Before all other variables: $(NAME) only sees what comes before it.
+Json MountEnv(const Json& container) {
+  Json env = Json::array();
+  for (const Volume& volume : kVolumes) {
+    if (HasNamed(container.value("volumeMounts", Json::array()), volume.name)) {
+      env.push_back(Env(volume.variable, volume.path));
+    }
+  }
+  return env;
+}
+
+void AddMounts(Json& container) {
+  for (const Volume& volume : kVolumes) {
+    if (HasMountAt(container, volume.path)) continue;  // a user's own /dev/shm
+    List(container, "volumeMounts").push_back({{"name", volume.name}, {"mountPath", volume.path}});
+  }
+}
+
+constexpr int kDefaultGraceSeconds = 30;  // Kubernetes' own
+
+int GraceSeconds(const api::HorovodJob& job) {
+  const Json& spec = job.spec.worker.pod_template.at("spec");
+  const auto grace = spec.find("terminationGracePeriodSeconds");
+  return grace != spec.end() && grace->is_number_integer() ? grace->get<int>()
+                                                           : kDefaultGraceSeconds;
+}
+
+// What sidecar and launcher both need.
+void AddJobEnv(Json& env, const api::HorovodJob& job) {
+  env.push_back(Env("RINGMASTER_JOB_NAMESPACE", job.ns));
+  env.push_back(Env("RINGMASTER_JOB_NAME", job.name));
+  env.push_back(Env("RINGMASTER_JOB_UID", job.uid));
+  env.push_back(EnvField("RINGMASTER_POD_NAME", "metadata.name"));
+  env.push_back(EnvField("RINGMASTER_POD_UID", "metadata.uid"));
+  env.push_back(EnvField("RINGMASTER_POD_IP", "status.podIP"));
+  env.push_back(Env("RINGMASTER_SLOTS", std::to_string(job.spec.slots_per_worker)));
+  env.push_back(
+      Env("RINGMASTER_STANDBYS", std::to_string(job.spec.elastic_policy.standby_per_pod)));
+  env.push_back(Env("RINGMASTER_GRACE_SECONDS", std::to_string(GraceSeconds(job))));
+  // Short, because the path of a unix socket may have 107 bytes.
+  env.push_back(Env("RINGMASTER_SOCKET", fmt::format("{}/link", kRun)));
+}
+
+Json SidecarContainer(const api::HorovodJob& job, const PodOptions& options) {
+  Json container = {{"name", "ringmaster-sidecar"},
+                    {"image", options.sidecar_image},
+                    {"command", {"ringmaster-sidecar"}},
+                    {"restartPolicy", "Always"}};
+  AddMounts(container);
+  Json env = MountEnv(container);
+  AddJobEnv(env, job);
+  env.push_back(EnvField("RINGMASTER_NODE_NAME", "spec.nodeName"));
+  env.push_back(EnvField("RINGMASTER_ZONE", "metadata.labels['topology.kubernetes.io/zone']"));
+  env.push_back(Env("RINGMASTER_OPERATOR", options.sidecar_target));
+  env.push_back(Env("RINGMASTER_STATE_DIR", kRun));
+  env.push_back(
+      Env("RINGMASTER_INIT_TIMEOUT_SECONDS", std::to_string(job.spec.init_timeout_seconds)));
+  container["env"] = std::move(env);
+  return container;
+}
+
+Json InstallContainer(const PodOptions& options) {
+  Json container = {{"name", "ringmaster-install"},
+                    {"image", options.sidecar_image},
+                    {"command", {"ringmaster-sidecar", "install", "--to", kBin}}};
+  AddMounts(container);
+  container["env"] = MountEnv(container);
+  return container;
+}
+
+void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
+  Json command = {fmt::format("{}/ringmaster-launcher", kBin), "--"};
+  for (const Json& word : container["command"]) command.push_back(word);
+  for (const Json& word : container.value("args", Json::array())) command.push_back(word);
+  container["command"] = std::move(command);
+  container.erase("args");
+  AddMounts(container);
+  Json env = MountEnv(container);
+  AddJobEnv(env, job);
+  env.push_back(Env("RINGMASTER_REPLICA_INDEX", std::to_string(index)));
+  env.push_back(Env("RINGMASTER_REPLICAS", std::to_string(job.WantedPods())));
+  env.push_back(EnvField("RINGMASTER_BIND_WORKER", "status.podIP"));
+  env.push_back(Env("RINGMASTER_FAILURE_POLICY", job.spec.failure_policy_json.dump()));
+  env.push_back(Env("RINGMASTER_COLLECTIVES", job.spec.collectives.dump()));
+  // LD_LIBRARY_PATH and PYTHONPATH are the launcher's to extend: only it sees what the image says.
+  for (const Json& variable : container.value("env", Json::array())) env.push_back(variable);
+  container["env"] = std::move(env);
+}
+
+void AddVolumes(Json& spec) {
+  Json& volumes = List(spec, "volumes");
+  for (const Volume& volume : kVolumes) {
+    if (HasNamed(volumes, volume.name)) continue;
+    Json empty_dir = Json::object();
+    if (volume.memory) empty_dir["medium"] = "Memory";
+    volumes.push_back({{"name", volume.name}, {"emptyDir", std::move(empty_dir)}});
+  }
+}
+
+void SetDefault(Json& spec, const char* name, Json value) {
+  if (!spec.contains(name) || spec[name].is_null()) spec[name] = std::move(value);
+}
+
+Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options) {
+  Json spec = job.spec.worker.pod_template.at("spec");
+  spec["restartPolicy"] = "Never";  // a dead worker is the launcher's, a dead pod the operator's
+  SetDefault(spec, "terminationGracePeriodSeconds", kDefaultGraceSeconds);
+  SetDefault(spec, "automountServiceAccountToken", false);
+  SetDefault(spec, "enableServiceLinks", false);
+  if (!job.spec.run_policy.scheduling_policy.priority_class.empty()) {
+    SetDefault(spec, "priorityClassName", job.spec.run_policy.scheduling_policy.priority_class);
+  }
+  Json init = {InstallContainer(options), SidecarContainer(job, options)};
+  for (const Json& user : spec.value("initContainers", Json::array())) init.push_back(user);
+  spec["initContainers"] = std::move(init);
+  for (Json& container : spec.at("containers")) {
+    if (container.value("name", "") == api::kWorkerContainer) WrapWorker(container, job, index);
+  }
+  AddVolumes(spec);
+  return spec;
+}
+
+}  // namespace
+
+Json OwnerReference(const api::HorovodJob& job) {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", api::kKind},
+          {"name", job.name},
+          {"uid", job.uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
+}
+
+Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) {
+  Json metadata = Json::object();
+  const Json& pod_template = job.spec.worker.pod_template;
+  if (pod_template.contains("metadata") && pod_template["metadata"].is_object()) {
+    for (const char* field : {"labels", "annotations"}) {
+      if (pod_template["metadata"].contains(field))
+        metadata[field] = pod_template["metadata"][field];
+    }
+  }
+  metadata["name"] = planner::PodName(job.name, index);
+  metadata["namespace"] = job.ns;
+  metadata["labels"][planner::kJobNameLabel] = job.name;
+  metadata["labels"][planner::kJobRoleLabel] = "worker";
+  metadata["labels"][planner::kReplicaIndexLabel] = std::to_string(index);
+  metadata["labels"]["ringmaster.dev/job-uid"] = job.uid;
+  // Local mode runs containers where the manifest lies.
+  for (const auto& [key, value] : job.annotations) {
+    if (key.rfind("ringmaster.dev/local-", 0) == 0) metadata["annotations"][key] = value;
+  }
+  metadata["ownerReferences"] = Json::array({OwnerReference(job)});
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", std::move(metadata)},
+          {"spec", BuildSpec(job, index, options)}};
+}
+
+bool IsOwnedBy(const Json& object, const std::string& uid) {
+  const auto owners = object.value("/metadata/ownerReferences"_json_pointer, Json::array());
+  return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+    return owner.value("controller", false) && owner.value("uid", "") == uid;
+  });
+}
+
+}  // namespace ringmaster::controllers

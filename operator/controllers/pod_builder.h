@@ -1,0 +1,28 @@
+// The worker pod of a job, and what the planner wants to know of one. Pure functions on JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "operator/api/horovod_job.h"
+#include "operator/planner/snapshot.h"
+
+namespace ringmaster::controllers {
+
+struct PodOptions {
+  std::string sidecar_image = "ringmaster.dev/sidecar:latest";
+  std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: none
+};
+
+// Owner reference, labels, init container, sidecar, the user's containers with the worker's command
+// wrapped by the launcher, environment of docs/contracts.md section 1, volumes.
+nlohmann::json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options);
+
+// index -1: not a worker pod of ours.
+planner::PodFacts ReadPod(const nlohmann::json& pod);
+
+// metadata.ownerReferences names `uid` as the controller.
+bool IsOwnedBy(const nlohmann::json& object, const std::string& uid);
+nlohmann::json OwnerReference(const api::HorovodJob& job);
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,133 @@
+#include "operator/controllers/pod_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+api::HorovodJob Job() {
+  api::HorovodJob job;
+  job.name = "digits";
+  job.uid = "job-uid";
+  job.annotations = {{"ringmaster.dev/local-working-dir", "/here"}, {"other", "x"}};
+  job.spec.slots_per_worker = 2;
+  job.spec.worker.replicas = 4;
+  job.spec.worker.pod_template = Json::parse(R"x({"metadata": {"labels": {"team": "a"}},
+    "spec": {"nodeSelector": {"gpu": "yes"}, "containers": [{"name": "worker", "image": "i",
+      "command": ["python3", "train.py"], "args": ["--lr", "$(RATE)"],
+      "env": [{"name": "RATE", "value": "0.1"}, {"name": "PYTHONPATH", "value": "/mine"},
+        {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}]}})x");
+  return job;
+}
+
+std::string EnvOf(const Json& container, const std::string& name) {
+  for (const Json& env : container["env"]) {
+    if (env["name"] == name)
+      return env.contains("value") ? env["value"].get<std::string>() : "field";
+  }
+  return "(none)";
+}
+
+TEST(PodBuilderTest, TheUsersCommandRunsUnderTheLauncher) {
+  const Json worker = BuildPod(Job(), 2, {})["spec"]["containers"][0];
+  EXPECT_EQ(worker["command"],
+            Json::parse(R"x(["$(RINGMASTER_MOUNT_RINGMASTER_BIN)/ringmaster-launcher", "--",
+                            "python3", "train.py", "--lr", "$(RATE)"])x"));
+  EXPECT_FALSE(worker.contains("args"));
+  EXPECT_EQ(EnvOf(worker, "RATE"), "0.1");
+  EXPECT_EQ(EnvOf(worker, "RINGMASTER_SLOTS"), "2");
+  EXPECT_EQ(EnvOf(worker, "RINGMASTER_REPLICA_INDEX"), "2");
+  EXPECT_EQ(worker["env"][0]["name"], "RINGMASTER_MOUNT_RINGMASTER_BIN")
+      << "$(NAME) only sees what comes before it";
+}
+
+TEST(PodBuilderTest, TheUsersEnvironmentIsLeftAsItIs) {
+  const Json worker = BuildPod(Job(), 2, {})["spec"]["containers"][0];
+  EXPECT_EQ(EnvOf(worker, "PYTHONPATH"), "/mine");
+  EXPECT_EQ(EnvOf(worker, "SECRET"), "field");
+  EXPECT_EQ(EnvOf(worker, "LD_LIBRARY_PATH"), "(none)") << "it would hide the image's own";
+}
+
+TEST(PodBuilderTest, SidecarAndLauncherKnowTheGraceOfThePod) {
+  api::HorovodJob job = Job();
+  const auto grace = [&] {
+    const Json spec = BuildPod(job, 0, {})["spec"];
+    EXPECT_EQ(EnvOf(spec["containers"][0], "RINGMASTER_GRACE_SECONDS"),
+              EnvOf(spec["initContainers"][1], "RINGMASTER_GRACE_SECONDS"));
+    EXPECT_EQ(EnvOf(spec["containers"][0], "RINGMASTER_GRACE_SECONDS"),
+              spec["terminationGracePeriodSeconds"].dump());
+    return EnvOf(spec["containers"][0], "RINGMASTER_GRACE_SECONDS");
+  };
+  EXPECT_EQ(grace(), "30");
+  job.spec.worker.pod_template["spec"]["terminationGracePeriodSeconds"] = nullptr;
+  EXPECT_EQ(grace(), "30");
+  job.spec.worker.pod_template["spec"]["terminationGracePeriodSeconds"] = 120;
+  EXPECT_EQ(grace(), "120");
+}
+
+TEST(PodBuilderTest, InstallerAndSidecarComeBeforeTheUsersInitContainers) {
+  api::HorovodJob job = Job();
+  job.spec.worker.pod_template["spec"]["initContainers"] = Json::parse(R"([{"name": "data"}])");
+  const Json pod = BuildPod(job, 0, {.sidecar_image = "s:1", .sidecar_target = "op:1"});
+  const Json& init = pod["spec"]["initContainers"];
+  ASSERT_EQ(init.size(), 3u);
+  EXPECT_EQ(init[0]["name"], "ringmaster-install");
+  EXPECT_EQ(init[1]["name"], "ringmaster-sidecar");
+  EXPECT_EQ(init[1]["restartPolicy"], "Always");
+  EXPECT_EQ(init[1]["image"], "s:1");
+  EXPECT_EQ(EnvOf(init[1], "RINGMASTER_OPERATOR"), "op:1");
+  EXPECT_EQ(init[2]["name"], "data");
+}
+
+TEST(PodBuilderTest, BelongsToItsJobAndKeepsWhatTheUserWrote) {
+  const Json pod = BuildPod(Job(), 3, {});
+  EXPECT_EQ(pod["metadata"]["name"], "digits-worker-3");
+  EXPECT_EQ(pod["metadata"]["labels"]["training.kubeflow.org/job-name"], "digits");
+  EXPECT_EQ(pod["metadata"]["labels"]["training.kubeflow.org/replica-index"], "3");
+  EXPECT_EQ(pod["metadata"]["labels"]["team"], "a");
+  EXPECT_EQ(pod["metadata"]["annotations"], Json({{"ringmaster.dev/local-working-dir", "/here"}}));
+  EXPECT_TRUE(IsOwnedBy(pod, "job-uid"));
+  EXPECT_FALSE(IsOwnedBy(pod, "another"));
+  EXPECT_EQ(pod["spec"]["nodeSelector"]["gpu"], "yes");
+  EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+}
+
+TEST(PodBuilderTest, AUsersOwnShmIsLeftAlone) {
+  api::HorovodJob job = Job();
+  job.spec.worker.pod_template["spec"]["containers"][0]["volumeMounts"] =
+      Json::parse(R"([{"name": "big", "mountPath": "/dev/shm"}])");
+  const Json worker = BuildPod(job, 0, {})["spec"]["containers"][0];
+  EXPECT_EQ(EnvOf(worker, "RINGMASTER_MOUNT_SHM"), "(none)");
+}
+
+TEST(ReadPodTest, ReadsHowAPodEnded) {
+  const Json pod = Json::parse(R"({"metadata": {"name": "p", "uid": "u",
+      "labels": {"training.kubeflow.org/replica-index": "5"}},
+    "spec": {"containers": [{"name": "worker"}], "initContainers": [{"name": "ringmaster-sidecar"}]},
+    "status": {"phase": "Running",
+      "containerStatuses": [{"name": "worker", "state": {"terminated": {"exitCode": 137,
+        "reason": "OOMKilled", "finishedAt": "2026-01-31T12:00:00Z"}}}],
+      "initContainerStatuses": [{"name": "ringmaster-sidecar", "state": {"running": {}}}]}})");
+  planner::PodFacts facts = ReadPod(pod);
+  EXPECT_EQ(facts.index, 5);
+  EXPECT_EQ(facts.exit_code, 137);
+  EXPECT_EQ(facts.reason, "OOMKilled");
+  EXPECT_FALSE(facts.all_terminated) << "the sidecar still runs";
+  EXPECT_FALSE(facts.ended());
+}
+
+TEST(ReadPodTest, ADisruptionTargetIsADrain) {
+  const Json pod = Json::parse(R"({"metadata": {"name": "p"}, "spec": {}, "status": {"conditions":
+    [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]}})");
+  EXPECT_TRUE(ReadPod(pod).leaving());
+  EXPECT_EQ(ReadPod(Json(3)).index, -1) << "nonsense is no pod of ours";
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

@@ -1,0 +1,146 @@
+#include "operator/controllers/record_store.h"
+
+#include <fmt/format.h>
+
+#include "operator/controllers/pod_builder.h"
+#include "sidecar/membership/message_json.h"
+#include "sidecar/membership/state_json.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+
+constexpr char kDataKey[] = "record";
+// Each lost race means that somebody else's write succeeded, so a few are plenty.
+constexpr int kTries = 5;
+
+kube::Error Broken(const JobIdentity& job, const std::string& why) {
+  return {.code = kube::ErrorCode::kInternal,
+          .message = fmt::format("configmap {}/{} is not a record: {}", job.ns,
+                                 RecordName(job.name), why)};
+}
+
+Json MakeObject(const JobIdentity& job, const membership::RecordState& state) {
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata",
+           {{"name", RecordName(job.name)},
+            {"namespace", job.ns},
+            {"labels", {{"ringmaster.dev/job-uid", job.uid}}},
+            {"ownerReferences", Json::array({{{"apiVersion", api::kApiVersion},
+                                              {"kind", api::kKind},
+                                              {"name", job.name},
+                                              {"uid", job.uid},
+                                              {"controller", true},
+                                              {"blockOwnerDeletion", true}}})}}},
+          {"data", {{kDataKey, membership::EncodeRecord(state)}}}};
+}
+
+std::string ResourceVersion(const Json& object) {
+  return object.value("/metadata/resourceVersion"_json_pointer, "");
+}
+
+}  // namespace
+
+std::string RecordName(const std::string& job) { return job + "-record"; }
+
+std::shared_ptr<RecordStore::Entry> RecordStore::EntryOf(const std::string& job_uid) {
+  const std::lock_guard lock(mu_);
+  auto& entry = entries_[job_uid];
+  if (entry == nullptr) entry = std::make_shared<Entry>();
+  return entry;
+}
+
+void RecordStore::Forget(const std::string& job_uid) {
+  const std::lock_guard lock(mu_);
+  entries_.erase(job_uid);
+}
+
+kube::Result<void> RecordStore::Load(const JobIdentity& job, Entry& entry) {
+  if (entry.known) return {};
+  const auto object = api_->Get(kube::ConfigMaps(), job.ns, RecordName(job.name));
+  if (!object && object.error().code != kube::ErrorCode::kNotFound) {
+    return tl::unexpected(object.error());
+  }
+  entry.state.reset();
+  entry.resource_version.clear();
+  if (object) {
+    // Of a job of the same name that was deleted: the garbage collector takes it away soon.
+    if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));
+    const std::string text = object->value(Json::json_pointer("/data/record"), "");
+    auto state = membership::DecodeRecord(text);
+    if (!state) return tl::unexpected(Broken(job, state.error()));
+    entry.state = std::move(*state);
+    entry.resource_version = ResourceVersion(*object);
+  }
+  entry.known = true;
+  return {};
+}
+
+kube::Result<void> RecordStore::Write(const JobIdentity& job, Entry& entry,
+                                      const membership::RecordState& state) {
+  Json object = MakeObject(job, state);
+  kube::Result<Json> written;
+  if (entry.state) {
+    object["metadata"]["resourceVersion"] = entry.resource_version;
+    written = api_->Update(kube::ConfigMaps(), job.ns, object);
+  } else {
+    written = api_->Create(kube::ConfigMaps(), job.ns, object);
+  }
+  if (!written) {
+    entry.known = false;  // it may have been written for all we know
+    return tl::unexpected(written.error());
+  }
+  entry.state = state;
+  entry.resource_version = ResourceVersion(*written);
+  return {};
+}
+
+kube::Result<membership::ViewPtr> RecordStore::NewestView(const JobIdentity& job) {
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  if (const auto loaded = Load(job, *entry); !loaded) return tl::unexpected(loaded.error());
+  return entry->state ? entry->state->view : nullptr;
+}
+
+kube::Result<void> RecordStore::Found(const api::HorovodJob& job, const membership::ViewPtr& view) {
+  const JobIdentity identity{job.ns, job.name, job.uid};
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  if (const auto loaded = Load(identity, *entry); !loaded) return loaded;
+  if (entry->state && membership::EpochLineage(entry->state->view->epoch) >=
+                          membership::EpochLineage(view->epoch)) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
+                                      .message = "the record has a view of this lineage already"});
+  }
+  membership::RecordState state = membership::NewRecord(view);
+  state.lineage = membership::EpochLineage(view->epoch);
+  return Write(identity, *entry, state);
+}
+
+kube::Result<std::string> RecordStore::Answer(const JobIdentity& job, const std::string& text) {
+  const auto message = membership::DecodeMessage(text);
+  if (!message) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kInvalid,
+                                      .message = "bad message for the record: " + message.error()});
+  }
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    if (const auto loaded = Load(job, *entry); !loaded) return tl::unexpected(loaded.error());
+    if (!entry->state) {
+      return tl::unexpected(
+          kube::Error{.code = kube::ErrorCode::kNotFound, .message = "the job has no record yet"});
+    }
+    const membership::RecordResult result = membership::AnswerAsRecord(*entry->state, *message);
+    if (!result.changed) return membership::EncodeMessage(result.answer);
+    const auto written = Write(job, *entry, result.state);
+    if (written) return membership::EncodeMessage(result.answer);
+    if (written.error().code != kube::ErrorCode::kConflict) return tl::unexpected(written.error());
+  }
+  return tl::unexpected(kube::Error{.code = kube::ErrorCode::kConflict,
+                                    .message = "the record changes faster than we can write it"});
+}
+
+}  // namespace ringmaster::controllers

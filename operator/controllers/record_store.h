@@ -1,0 +1,59 @@
+// The record R of each job (membership rule 8): a ConfigMap <job>-record, owned by the job, made
+// with create-only and changed by compare-and-swap on resourceVersion. What is answered comes from
+// the own last write or a read of the API server, never from a watch cache.
+//
+// Thread rule: every method is safe from any thread; one job is answered one message at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "operator/api/horovod_job.h"
+#include "operator/kube/kube_api.h"
+#include "sidecar/membership/record.h"
+
+namespace ringmaster::controllers {
+
+struct JobIdentity {
+  std::string ns;
+  std::string name;
+  std::string uid;
+};
+
+class RecordStore {
+ public:
+  explicit RecordStore(std::shared_ptr<kube::KubeApi> api) : api_(std::move(api)) {}
+
+  // The newest view that the record knows; null: there is no record.
+  kube::Result<membership::ViewPtr> NewestView(const JobIdentity& job);
+  // Makes the record with its first view, or moves it to a view of a higher lineage.
+  // kAlreadyExists: somebody was quicker, and NewestView says what.
+  kube::Result<void> Found(const api::HorovodJob& job, const membership::ViewPtr& view);
+  // Answers a message for the voter R, both as JSON text. kNotFound: no record yet.
+  kube::Result<std::string> Answer(const JobIdentity& job, const std::string& message);
+  void Forget(const std::string& job_uid);
+
+ private:
+  struct Entry {
+    std::mutex mu;
+    bool known = false;  // what follows is our last write or read; guarded by mu
+    std::optional<membership::RecordState> state;  // guarded by mu
+    std::string resource_version;                  // guarded by mu
+  };
+  std::shared_ptr<Entry> EntryOf(const std::string& job_uid);
+  kube::Result<void> Load(const JobIdentity& job, Entry& entry);
+  // kConflict: somebody else wrote it; the entry is forgotten then.
+  kube::Result<void> Write(const JobIdentity& job, Entry& entry,
+                           const membership::RecordState& state);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  std::mutex mu_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;  // by job uid; guarded by mu_
+};
+
+std::string RecordName(const std::string& job);
+
+}  // namespace ringmaster::controllers

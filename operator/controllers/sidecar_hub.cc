@@ -1,0 +1,202 @@
+#include "operator/controllers/sidecar_hub.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ringmaster::controllers {
+namespace {
+
+using planner::Notice;
+
+// Reports of one rebuild come from every pod within a moment: one look is enough for all.
+constexpr std::chrono::milliseconds kGather{50};
+constexpr std::chrono::milliseconds kAtOnce{0};
+constexpr std::size_t kMaxRebuilds = 64;
+
+// A later notice on the same topic takes the place of the earlier one.
+bool SameTopic(const Notice& a, const Notice& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* gone = std::get_if<planner::PodGoneNotice>(&a)) {
+    return gone->pod_uid == std::get<planner::PodGoneNotice>(b).pod_uid;
+  }
+  if (const auto* drain = std::get_if<planner::DrainNotice>(&a)) {
+    return drain->pod_uids == std::get<planner::DrainNotice>(b).pod_uids;
+  }
+  return true;
+}
+
+}  // namespace
+
+void SidecarHub::SetChangeHandler(ChangeHandler handler) {
+  const std::lock_guard lock(mu_);
+  handler_ = std::move(handler);
+}
+
+void SidecarHub::Report(const std::string& key, std::chrono::milliseconds delay) {
+  ChangeHandler handler;
+  {
+    const std::lock_guard lock(mu_);
+    handler = handler_;
+  }
+  if (handler) handler(key, delay);
+}
+
+SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registration,
+                                            std::shared_ptr<NoticeSink> sink) {
+  const std::string key = registration.job_namespace + "/" + registration.job_name;
+  AttendanceId id;
+  {
+    const std::lock_guard lock(mu_);
+    id = ++last_id_;
+    Job& job = jobs_[registration.job_uid];
+    job.key = key;
+    Sidecar& sidecar = job.sidecars[registration.pod_uid];
+    places_.erase(sidecar.attendance);
+    const std::uint64_t finished = sidecar.facts.finished_epoch;
+    sidecar = Sidecar{.attendance = id, .sink = std::move(sink)};
+    sidecar.facts.pod_name = registration.pod_name;
+    sidecar.facts.pod_uid = registration.pod_uid;
+    sidecar.facts.attending = true;
+    sidecar.facts.http_address = registration.http_address;
+    sidecar.facts.epoch = registration.epoch;
+    sidecar.facts.finished_epoch = finished;
+    places_[id] = {registration.job_uid, registration.pod_uid};
+  }
+  Report(key, kAtOnce);
+  return id;
+}
+
+void SidecarHub::Change(AttendanceId id, std::chrono::milliseconds delay,
+                        const std::function<void(Job&, Sidecar&)>& change) {
+  std::string key;
+  {
+    const std::lock_guard lock(mu_);
+    const auto place = places_.find(id);
+    if (place == places_.end()) return;
+    Job& job = jobs_[place->second.job_uid];
+    change(job, job.sidecars[place->second.pod_uid]);
+    key = job.key;
+  }
+  Report(key, delay);
+}
+
+void SidecarHub::Leave(AttendanceId id) {
+  Change(id, kAtOnce, [](Job&, Sidecar& sidecar) {
+    sidecar.facts.attending = false;
+    sidecar.facts.ready = false;
+    sidecar.facts.ready_since.reset();
+    sidecar.sink.reset();
+  });
+  const std::lock_guard lock(mu_);
+  places_.erase(id);
+}
+
+void SidecarHub::OnReadiness(AttendanceId id, bool ready, std::vector<std::uint32_t> missing_slots,
+                             membership::Candidate candidate) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    if (ready && !sidecar.facts.ready) sidecar.facts.ready_since = std::chrono::system_clock::now();
+    if (!ready) sidecar.facts.ready_since.reset();
+    sidecar.facts.ready = ready;
+    sidecar.facts.missing_slots = std::move(missing_slots);
+    sidecar.facts.candidate = std::move(candidate);
+  });
+}
+
+void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
+                        std::optional<planner::RebuildFacts> rebuild) {
+  Change(id, kGather, [&](Job& job, Sidecar& sidecar) {
+    if (view != nullptr) {
+      sidecar.facts.epoch = std::max(sidecar.facts.epoch, view->epoch);
+      if (view->epoch > membership::EpochOf(job.view)) job.view = std::move(view);
+    }
+    if (!rebuild) return;
+    planner::RebuildFacts& known = job.rebuilds[rebuild->epoch];
+    // The slowest member is when the ring was whole again.
+    known.epoch = rebuild->epoch;
+    if (known.reason.empty()) known.reason = rebuild->reason;
+    known.seconds = std::max(known.seconds, rebuild->seconds);
+    known.steps_lost = std::max(known.steps_lost, rebuild->steps_lost);
+    while (job.rebuilds.size() > kMaxRebuilds) job.rebuilds.erase(job.rebuilds.begin());
+  });
+}
+
+void SidecarHub::OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
+                              planner::WorkerExitFacts exit) {
+  Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
+    const std::string name =
+        fmt::format("{}/{}/{}", sidecar.facts.pod_uid, exit.slot, worker_incarnation);
+    if (!job.known_exits.insert(name).second) return;
+    exit.pod_name = sidecar.facts.pod_name;
+    job.exits.push_back(std::move(exit));
+  });
+}
+
+void SidecarHub::OnFinished(AttendanceId id, std::uint64_t epoch) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.finished_epoch = std::max(sidecar.facts.finished_epoch, epoch);
+  });
+}
+
+SidecarHub::JobFacts SidecarHub::Facts(const std::string& job_uid) const {
+  const std::lock_guard lock(mu_);
+  JobFacts facts;
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return facts;
+  for (const auto& [uid, sidecar] : job->second.sidecars) facts.sidecars.push_back(sidecar.facts);
+  facts.exits = job->second.exits;
+  facts.view = job->second.view;
+  for (const auto& [epoch, rebuild] : job->second.rebuilds) facts.rebuilds.push_back(rebuild);
+  return facts;
+}
+
+void SidecarHub::Tell(const std::string& job_uid, const std::string& pod_uid,
+                      const Notice& notice) {
+  std::shared_ptr<NoticeSink> sink;
+  {
+    const std::lock_guard lock(mu_);
+    const auto job = jobs_.find(job_uid);
+    if (job == jobs_.end()) return;
+    const auto at = job->second.sidecars.find(pod_uid);
+    if (at == job->second.sidecars.end() || at->second.sink == nullptr) return;
+    auto& told = at->second.told;
+    const auto same = std::find_if(told.begin(), told.end(),
+                                   [&](const Notice& other) { return SameTopic(notice, other); });
+    if (same == told.end()) {
+      told.push_back(notice);
+    } else if (*same == notice) {
+      return;
+    } else {
+      *same = notice;
+    }
+    sink = at->second.sink;
+  }
+  sink->Send(notice);
+}
+
+void SidecarHub::ExitsCounted(const std::string& job_uid, std::size_t count) {
+  const std::lock_guard lock(mu_);
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return;
+  auto& exits = job->second.exits;
+  exits.erase(exits.begin(), exits.begin() + std::min(count, exits.size()));
+}
+
+void SidecarHub::Retain(const std::string& job_uid, const std::set<std::string>& pod_uids) {
+  const std::lock_guard lock(mu_);
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return;
+  std::erase_if(job->second.sidecars, [&](const auto& entry) {
+    return !entry.second.facts.attending && pod_uids.count(entry.first) == 0;
+  });
+}
+
+void SidecarHub::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {
+  const std::lock_guard lock(mu_);
+  std::erase_if(jobs_, [&](const auto& entry) {
+    return entry.second.key == job_key && entry.first != job_uid_to_keep;
+  });
+  std::erase_if(places_, [&](const auto& entry) { return jobs_.count(entry.second.job_uid) == 0; });
+}
+
+}  // namespace ringmaster::controllers

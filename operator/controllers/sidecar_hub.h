@@ -1,0 +1,112 @@
+// What the sidecars have said, and what they have been told. It remembers nothing that they don't
+// say again when they come back: an operator that starts anew knows all after their registrations.
+//
+// Thread rule: every method is safe from any thread. Sinks and the change handler are called
+// without a lock held.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/planner/decision.h"
+#include "operator/planner/snapshot.h"
+
+namespace ringmaster::controllers {
+
+// A sidecar's end of the line. Send must not block.
+class NoticeSink {
+ public:
+  virtual ~NoticeSink() = default;
+  virtual void Send(const planner::Notice& notice) = 0;
+};
+
+struct SidecarRegistration {
+  std::string job_namespace;
+  std::string job_name;
+  std::string job_uid;
+  std::string pod_name;
+  std::string pod_uid;
+  std::uint64_t incarnation = 0;
+  std::string http_address;
+  std::uint64_t epoch = 0;
+};
+
+class SidecarHub {
+ public:
+  // `key` is namespace/name of a job that wants a look after `delay`.
+  using ChangeHandler =
+      std::function<void(const std::string& key, std::chrono::milliseconds delay)>;
+  using AttendanceId = std::uint64_t;
+
+  struct JobFacts {
+    std::vector<planner::SidecarFacts> sidecars;
+    std::vector<planner::WorkerExitFacts> exits;
+    membership::ViewPtr view;  // the newest that a sidecar reported
+    std::vector<planner::RebuildFacts> rebuilds;
+  };
+
+  void SetChangeHandler(ChangeHandler handler);
+
+  // From the sidecars' side. A second stream of the same pod takes the place of the first.
+  AttendanceId Attend(const SidecarRegistration& registration, std::shared_ptr<NoticeSink> sink);
+  void Leave(AttendanceId id);
+  void OnReadiness(AttendanceId id, bool ready, std::vector<std::uint32_t> missing_slots,
+                   membership::Candidate candidate);
+  void OnView(AttendanceId id, membership::ViewPtr view,
+              std::optional<planner::RebuildFacts> rebuild);
+  void OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
+                    planner::WorkerExitFacts exit);
+  void OnFinished(AttendanceId id, std::uint64_t epoch);
+
+  // From the controller's side.
+  JobFacts Facts(const std::string& job_uid) const;
+  // Sent unless this stream was told the same already.
+  void Tell(const std::string& job_uid, const std::string& pod_uid, const planner::Notice& notice);
+  // The first `count` exits of Facts are in the status now.
+  void ExitsCounted(const std::string& job_uid, std::size_t count);
+  // Forgets sidecars that don't attend and whose pods are not in `pod_uids`.
+  void Retain(const std::string& job_uid, const std::set<std::string>& pod_uids);
+  void Forget(const std::string& job_key, const std::string& job_uid_to_keep = "");
+
+ private:
+  struct Sidecar {
+    planner::SidecarFacts facts;
+    AttendanceId attendance = 0;
+    std::shared_ptr<NoticeSink> sink;
+    std::vector<planner::Notice> told;  // in this stream; one for each topic
+  };
+  struct Job {
+    std::string key;
+    std::map<std::string, Sidecar> sidecars;  // by pod uid
+    std::vector<planner::WorkerExitFacts> exits;
+    std::set<std::string> known_exits;  // reports may come twice
+    membership::ViewPtr view;
+    std::map<std::uint64_t, planner::RebuildFacts> rebuilds;
+  };
+  struct Place {
+    std::string job_uid;
+    std::string pod_uid;
+  };
+
+  // Runs `change` on the sidecar and its job if `id` is its current stream, then reports the job as
+  // changed.
+  void Change(AttendanceId id, std::chrono::milliseconds delay,
+              const std::function<void(Job&, Sidecar&)>& change);
+  void Report(const std::string& key, std::chrono::milliseconds delay);
+
+  mutable std::mutex mu_;
+  ChangeHandler handler_;                 // guarded by mu_
+  AttendanceId last_id_ = 0;              // guarded by mu_
+  std::map<std::string, Job> jobs_;       // by job uid; guarded by mu_
+  std::map<AttendanceId, Place> places_;  // guarded by mu_
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,248 @@
+#include "operator/controllers/testing/fake_cluster.h"
+
+#include <algorithm>
+
+#include "operator/planner/planner.h"
+#include "operator/runtime/informer.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+using runtime::MetaField;
+
+Json ContainerStatuses(const Json& pod, const char* list, const Json& state) {
+  Json statuses = Json::array();
+  for (const Json& container : pod["spec"][list]) {
+    statuses.push_back({{"name", container["name"]}, {"state", state}});
+  }
+  return statuses;
+}
+
+std::string Now() { return api::FormatTime(std::chrono::system_clock::now()); }
+
+const char* Kind(const planner::Notice& notice) {
+  constexpr const char* kKinds[] = {"Found", "Drain", "PodGone", "Target", "Finish"};
+  return kKinds[notice.index()];
+}
+
+}  // namespace
+
+class FakeCluster::Sink : public NoticeSink {
+ public:
+  Sink(FakeCluster* cluster, std::string uid) : cluster_(cluster), uid_(std::move(uid)) {}
+  void Send(const planner::Notice& notice) override { cluster_->OnNotice(uid_, notice); }
+
+ private:
+  FakeCluster* const cluster_;
+  const std::string uid_;
+};
+
+FakeCluster::FakeCluster(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub,
+                         std::function<void(const std::string& pod)> bind)
+    : api_(std::move(api)),
+      bind_(std::move(bind)),
+      hub_(hub),
+      thread_([this](std::stop_token stop) { Watch(stop); }) {}
+
+FakeCluster::~FakeCluster() = default;
+
+void FakeCluster::Watch(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    kube::WatchOptions options;
+    options.timeout = std::chrono::seconds(60);
+    (void)api_->Watch(
+        kube::Pods(), "default", options,
+        [&](const kube::WatchEvent& event) {
+          if (event.type != kube::WatchEvent::Type::kBookmark) {
+            OnPod(event.object, event.type == kube::WatchEvent::Type::kDeleted);
+          }
+          return !stop.stop_requested();
+        },
+        stop);
+  }
+}
+
+void FakeCluster::OnPod(const Json& object, bool deleted) {
+  const std::lock_guard lock(mu_);
+  const std::string uid = MetaField(object, "uid"), name = MetaField(object, "name");
+  if (deleted) return Drop(uid);
+  if (!MetaField(object, "deletionTimestamp").empty()) {
+    // The sidecar takes TERM as a drain; then the kubelet says that nothing runs any more.
+    if (view_ != nullptr && view_->FindPod(uid) >= 0 && view_->pods.size() > 1) {
+      Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
+        std::erase_if(view.pods, [&](const auto& pod) { return pod.uid == uid; });
+      });
+    }
+    Drop(uid);
+    (void)api_->Delete(kube::Pods(), "default", name, {.grace_period_seconds = 0});
+    return;
+  }
+  if (pods_.count(uid) != 0) return;
+  Json status = {{"phase", "Running"}, {"podIP", "127.0.0.1"}};
+  const Json running = {{"running", {{"startedAt", Now()}}}};
+  status["containerStatuses"] = ContainerStatuses(object, "containers", running);
+  status["initContainerStatuses"] = ContainerStatuses(object, "initContainers", running);
+  bind_(name);
+  (void)api_->Patch(kube::Pods(), "default", name, {{"status", status}}, {.subresource = "status"});
+  const Json& owner = object["metadata"]["ownerReferences"][0];
+  job_name_ = owner["name"].get<std::string>();
+  job_uid_ = owner["uid"].get<std::string>();
+  Pod& pod = pods_[uid];
+  pod.name = name;
+  pod.uid = uid;
+  pod.candidate.pod = {.uid = uid,
+                       .name = name,
+                       .incarnation = 1,
+                       .node = "node-1",
+                       .address = "a",
+                       .heartbeat = "h",
+                       .http = "127.0.0.1:1"};
+  pod.candidate.workers = {{.slot = 0, .incarnation = 1, .tcp = "t", .shm = "s", .ready = true}};
+  Attend(pod);
+}
+
+void FakeCluster::Attend(Pod& pod) {
+  pod.attendance =
+      hub_->Attend({.job_namespace = "default",
+                    .job_name = job_name_,
+                    .job_uid = job_uid_,
+                    .pod_name = pod.name,
+                    .pod_uid = pod.uid,
+                    .incarnation = 1,
+                    .http_address = "127.0.0.1:1",
+                    .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0},
+                   std::make_shared<Sink>(this, pod.uid));
+  const bool ready = never_ready_.count(pod.name) == 0;
+  std::vector<std::uint32_t> missing;
+  if (!ready) missing.push_back(0);
+  hub_->OnReadiness(pod.attendance, ready, missing, pod.candidate);
+}
+
+void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& notice) {
+  const std::lock_guard lock(mu_);
+  const auto pod = pods_.find(pod_uid);
+  if (pod == pods_.end()) return;
+  told_.insert({pod->second.name, Kind(notice)});
+  if (const auto* found = std::get_if<planner::FoundNotice>(&notice)) {
+    if (membership::EpochOf(view_) < found->view->epoch) {
+      view_ = found->view;
+      return Announce();
+    }
+    if (view_->FindPod(pod_uid) >= 0) return Announce();
+    const bool anybody = std::any_of(pods_.begin(), pods_.end(), [&](const auto& entry) {
+      return !entry.second.ended && view_->FindPod(entry.first) >= 0;
+    });
+    if (!anybody) return;  // nobody of that view answers the joiner
+    Decide(membership::Reason::kPodJoined,
+           [&](membership::View& view) { view.pods.push_back(pod->second.candidate.pod); });
+  } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
+    const std::string& uid = drain->pod_uids[0];
+    if (view_ == nullptr || view_->FindPod(uid) < 0 || view_->pods.size() < 2) return;
+    Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
+      std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
+    });
+  } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
+    if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
+    Decide(membership::Reason::kPodLost, [&](membership::View& view) {
+      std::erase_if(view.pods, [&](const auto& member) { return member.uid == gone->pod_uid; });
+    });
+  }
+}
+
+void FakeCluster::Decide(membership::Reason reason,
+                         const std::function<void(membership::View&)>& change) {
+  membership::View view = *view_;
+  view.parent = view.epoch;
+  ++view.epoch;
+  view.reason = reason;
+  change(view);
+  view.coordinator = view.pods.front().uid;
+  view.ranks.clear();
+  for (std::uint32_t i = 0; i < view.pods.size(); ++i) {
+    view.ranks.push_back({.pod = i, .incarnation = 1, .tcp = "t", .shm = "s"});
+  }
+  view_ = std::make_shared<const membership::View>(std::move(view));
+  Announce();
+}
+
+void FakeCluster::Announce() {
+  for (auto& [uid, pod] : pods_) {
+    if (view_->FindPod(uid) < 0 || pod.ended) continue;
+    planner::RebuildFacts figures{view_->epoch, std::string(ReasonText(view_->reason)), 0.05, 0};
+    hub_->OnView(pod.attendance, view_, figures);
+  }
+}
+
+void FakeCluster::Drop(const std::string& uid) {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || pod->second.ended) return;
+  pod->second.ended = true;
+  hub_->Leave(pod->second.attendance);
+}
+
+void FakeCluster::NeverReady(const std::string& pod) {
+  const std::lock_guard lock(mu_);
+  never_ready_.insert(pod);
+}
+
+void FakeCluster::EndPod(const std::string& name, int exit_code) {
+  const std::lock_guard lock(mu_);
+  const auto object = api_->Get(kube::Pods(), "default", name);
+  if (!object) return;
+  const Json ended = {{"terminated", {{"exitCode", exit_code}, {"finishedAt", Now()}}}};
+  const Json status = {
+      {"phase", exit_code == 0 ? "Succeeded" : "Failed"},
+      {"containerStatuses", ContainerStatuses(*object, "containers", ended)},
+      {"initContainerStatuses", ContainerStatuses(*object, "initContainers", ended)}};
+  Drop(MetaField(*object, "uid"));
+  (void)api_->Patch(kube::Pods(), "default", name, {{"status", status}}, {.subresource = "status"});
+}
+
+void FakeCluster::FinishJob() {
+  const std::lock_guard lock(mu_);
+  for (const membership::Pod& member : view_->pods) {
+    hub_->OnFinished(pods_[member.uid].attendance, view_->epoch);
+  }
+  for (const membership::Pod& member : view_->pods) EndPod(member.name, 0);
+}
+
+void FakeCluster::RestartWorker(const std::string& name, int exit_code) {
+  const std::lock_guard lock(mu_);
+  for (auto& [uid, pod] : pods_) {
+    if (pod.name != name || pod.ended) continue;
+    const std::uint64_t incarnation = pod.candidate.workers[0].incarnation++;
+    hub_->OnWorkerExit(pod.attendance, incarnation,
+                       {.slot = 0, .exit_code = exit_code, .restarting = true});
+  }
+}
+
+void FakeCluster::MoveTo(SidecarHub* hub) {
+  const std::lock_guard lock(mu_);
+  hub_ = hub;
+  for (auto& [uid, pod] : pods_) {
+    if (!pod.ended) Attend(pod);
+  }
+}
+
+std::vector<std::string> FakeCluster::Members() const {
+  const std::lock_guard lock(mu_);
+  std::vector<std::string> names;
+  if (view_ != nullptr) {
+    for (const membership::Pod& pod : view_->pods) names.push_back(pod.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::uint64_t FakeCluster::epoch() const {
+  const std::lock_guard lock(mu_);
+  return membership::EpochOf(view_);
+}
+
+bool FakeCluster::WasTold(const std::string& pod, const std::string& kind) const {
+  const std::lock_guard lock(mu_);
+  return told_.count({pod, kind}) != 0;
+}
+
+}  // namespace ringmaster::controllers

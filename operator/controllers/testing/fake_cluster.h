@@ -1,0 +1,75 @@
+// Kubelet and sidecars for tests of the operator: pods start and end at once, sidecars agree on
+// every view without a vote.
+//
+// Thread rule: every method is safe from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operator/controllers/sidecar_hub.h"
+#include "operator/kube/kube_api.h"
+#include "sidecar/membership/view.h"
+
+namespace ringmaster::controllers {
+
+class FakeCluster {
+ public:
+  // `bind` is the scheduler: gives the pod of that name a node.
+  FakeCluster(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub,
+              std::function<void(const std::string& pod)> bind);
+  ~FakeCluster();
+
+  // Pods of these names start, but their workers never call init().
+  void NeverReady(const std::string& pod);
+  // As the kubelet would report it; exit codes of all containers.
+  void EndPod(const std::string& pod, int exit_code);
+  // All ranks agree to end, and every pod of the view ends with 0.
+  void FinishJob();
+  void RestartWorker(const std::string& pod, int exit_code);
+  // Every sidecar attends again, at another operator.
+  void MoveTo(SidecarHub* hub);
+
+  std::vector<std::string> Members() const;  // pod names of the view, sorted
+  std::uint64_t epoch() const;
+  bool WasTold(const std::string& pod, const std::string& kind) const;  // "Found", "Drain", ...
+
+ private:
+  class Sink;
+  struct Pod {
+    std::string name;
+    std::string uid;
+    SidecarHub::AttendanceId attendance = 0;
+    membership::Candidate candidate;
+    bool ended = false;
+  };
+
+  void Watch(std::stop_token stop);
+  void OnPod(const kube::Json& object, bool deleted);
+  void Attend(Pod& pod);
+  void OnNotice(const std::string& pod_uid, const planner::Notice& notice);
+  // Everybody installs the view that `change` makes of the newest one.
+  void Decide(membership::Reason reason, const std::function<void(membership::View&)>& change);
+  void Announce();
+  void Drop(const std::string& uid);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const std::function<void(const std::string& pod)> bind_;
+  mutable std::recursive_mutex mu_;
+  SidecarHub* hub_;                                     // guarded by mu_
+  std::map<std::string, Pod> pods_;                     // by uid; guarded by mu_
+  std::set<std::string> never_ready_;                   // guarded by mu_
+  std::set<std::pair<std::string, std::string>> told_;  // guarded by mu_
+  membership::ViewPtr view_;                            // guarded by mu_
+  std::string job_name_, job_uid_, ns_;                 // guarded by mu_
+  std::jthread thread_;
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,61 @@
+// HTTP to one API server: TLS verification, client certificates, a pool of kept connections. The
+// only place of the client that knows httplib.
+//
+// Thread rule: safe from any thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operator/kube/credentials.h"
+
+namespace ringmaster::kube {
+
+struct HttpRequest {
+  std::string method;
+  std::string path;  // with the query
+  std::string body;
+  std::string content_type;
+  std::string accept = "application/json";
+  std::chrono::milliseconds deadline{30'000};
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::string body;                      // not what `on_data` has taken
+  std::chrono::seconds retry_after{-1};  // -1: no such header
+};
+
+class HttpConnections {
+ public:
+  // kInvalid: a certificate or key that OpenSSL can't read.
+  static Result<std::unique_ptr<HttpConnections>> Make(const ClientConfig& config);
+  ~HttpConnections();
+
+  // The error is a sentence for people; the caller adds what was asked.
+  Result<HttpResponse> Send(const HttpRequest& request, const Credential& credential);
+
+  // As Send on a connection of its own; a 200's body goes to `on_data` as it comes, until it
+  // returns false or `stop`.
+  Result<HttpResponse> Stream(const HttpRequest& request, const Credential& credential,
+                              const std::function<bool(std::string_view)>& on_data,
+                              std::stop_token stop);
+
+ private:
+  struct Connection;
+  explicit HttpConnections(const ClientConfig& config);
+  Result<std::unique_ptr<Connection>> Take(const Credential& credential, bool fresh);
+  void Return(std::unique_ptr<Connection> connection);
+
+  const ClientConfig config_;
+  std::mutex mu_;
+  std::vector<std::unique_ptr<Connection>> idle_;  // guarded by mu_
+};
+
+}  // namespace ringmaster::kube

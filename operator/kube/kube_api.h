@@ -1,0 +1,145 @@
+// The Kubernetes API as the rest of the operator sees it. KubeClient (REST) implements it;
+// controllers and the command line know only this. Objects are JSON as the API server gives them.
+//
+// Thread rule: every method is safe from any thread and blocks at most `deadline` (default 30 s; a
+// watch: its timeout).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace ringmaster::kube {
+
+using Json = nlohmann::json;
+
+// The code tells the caller what to do.
+enum class ErrorCode {
+  kNotFound,
+  kAlreadyExists,
+  kConflict,         // resourceVersion is old: read again, decide again
+  kInvalid,          // the object is wrong (422, 400): terminal until it changes
+  kForbidden,        // 401, 403
+  kGone,             // 410: list again
+  kTooManyRequests,  // 429: after retry_after
+  kUnavailable,      // no connection, 5xx, deadline: retry with backoff
+  kInternal,         // an answer that is not what the API promises
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  int http_status = 0;  // 0: no answer
+  std::string reason;   // metav1.Status.reason
+  std::string message;  // for people: what was asked for and what came back
+  std::chrono::milliseconds retry_after{0};
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+struct Resource {
+  std::string group;  // "" for core
+  std::string version;
+  std::string plural;
+  std::string kind;
+  bool namespaced = true;
+  std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+// The resources the project uses.
+const Resource& Pods();
+const Resource& Nodes();
+const Resource& Namespaces();
+const Resource& ConfigMaps();
+const Resource& Secrets();
+const Resource& Services();
+const Resource& Events();  // events.k8s.io/v1
+const Resource& Leases();
+const Resource& PodDisruptionBudgets();
+const Resource& HorovodJobs();
+
+struct ListOptions {
+  std::string label_selector;
+  std::string field_selector;
+  int chunk = 500;
+};
+
+struct List {
+  std::vector<Json> items;
+  std::string resource_version;
+};
+
+struct WatchEvent {
+  enum class Type { kAdded, kModified, kDeleted, kBookmark };
+  Type type = Type::kAdded;
+  Json object;
+};
+
+struct WatchOptions {
+  std::string label_selector;
+  std::string field_selector;
+  std::string resource_version;
+  std::chrono::seconds timeout{300};
+};
+
+enum class PatchType { kMerge, kApply };  // JSON merge patch; server-side apply
+
+struct PatchOptions {
+  PatchType type = PatchType::kMerge;
+  std::string subresource;    // "", "status", "scale"
+  std::string field_manager;  // required for kApply
+  bool force = false;
+};
+
+struct DeleteOptions {
+  std::optional<int> grace_period_seconds;
+  std::string propagation;  // "", "Background", "Foreground", "Orphan"
+  std::string uid;          // preconditions; empty: none
+  std::string resource_version;
+};
+
+class KubeApi {
+ public:
+  virtual ~KubeApi() = default;
+  virtual Result<Json> Get(const Resource& resource, const std::string& ns,
+                           const std::string& name) = 0;
+  // ns empty: all namespaces.
+  virtual Result<List> ListAll(const Resource& resource, const std::string& ns,
+                               const ListOptions& options) = 0;
+  virtual Result<Json> Create(const Resource& resource, const std::string& ns,
+                              const Json& object) = 0;
+  // PUT: refused with kConflict if metadata.resourceVersion is set and old. subresource: "",
+  // "status", "scale".
+  virtual Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
+                              const std::string& subresource = "") = 0;
+  virtual Result<Json> Patch(const Resource& resource, const std::string& ns,
+                             const std::string& name, const Json& patch,
+                             const PatchOptions& options) = 0;
+  virtual Result<void> Delete(const Resource& resource, const std::string& ns,
+                              const std::string& name, const DeleteOptions& options) = 0;
+  // Blocks, calling on_event for each event, until the server ends the watch (ok: watch again from
+  // the last resourceVersion), an error (kGone: list again), on_event returns false, or `stop` is
+  // requested.
+  virtual Result<void> Watch(const Resource& resource, const std::string& ns,
+                             const WatchOptions& options,
+                             const std::function<bool(const WatchEvent&)>& on_event,
+                             std::stop_token stop) = 0;
+  // Pod subresource log, as text. follow: until the container ends or `stop`.
+  virtual Result<void> PodLog(const std::string& ns, const std::string& pod,
+                              const std::string& container, bool follow,
+                              const std::function<bool(std::string_view)>& on_text,
+                              std::stop_token stop) = 0;
+  // POST pods/NAME/eviction (policy/v1).
+  virtual Result<void> Evict(const std::string& ns, const std::string& pod,
+                             const DeleteOptions& options) = 0;
+};
+
+}  // namespace ringmaster::kube

@@ -1,0 +1,54 @@
+// Where the API server is and who we are: read from a kubeconfig file or from a pod's service
+// account.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::kube {
+
+// A program that prints a client.authentication.k8s.io ExecCredential.
+struct ExecPlugin {
+  std::string command;
+  std::vector<std::string> args;
+  std::map<std::string, std::string> env;
+  std::string api_version;
+  std::string install_hint;
+};
+
+struct ClientConfig {
+  std::string host;
+  int port = 443;
+  bool tls = true;          // false only for an http:// server, which must be on loopback
+  std::string path_prefix;  // of a server behind a proxy: "/k8s/clusters/x"
+  std::string tls_server_name;
+  std::string ca_pem;  // empty: the system's authorities
+  std::string client_cert_pem;
+  std::string client_key_pem;
+  std::string token;
+  std::filesystem::path token_file;  // read again every minute, and after a 401
+  ExecPlugin exec;                   // used when `command` is set
+  std::string default_namespace = "default";
+
+  double qps = 50;
+  int burst = 100;
+  std::chrono::milliseconds deadline{30'000};
+  std::string user_agent = "ringmaster";
+  // "Strict", "Warn" or "Ignore": what the server does about fields that a schema doesn't know.
+  std::string field_validation = "Warn";
+};
+
+// `context` empty: the current one. kInvalid: the message names the file and the entry.
+Result<ClientConfig> LoadKubeconfig(const std::filesystem::path& file,
+                                    const std::string& context = "");
+
+// From /var/run/secrets/kubernetes.io/serviceaccount and KUBERNETES_SERVICE_HOST, _PORT (passed in:
+// main() reads them).
+Result<ClientConfig> InClusterConfig(const std::filesystem::path& service_account_dir,
+                                     const std::string& host, const std::string& port);
+
+}  // namespace ringmaster::kube

@@ -1,0 +1,243 @@
+#include "operator/local/admission.h"
+
+#include <algorithm>
+#include <set>
+
+#include "operator/kube/base64.h"
+#include "operator/kube/resources.h"
+
+namespace ringmaster::local {
+namespace {
+
+const Json kEmptyList = Json::array();
+const Json kEmptyObject = Json::object();
+
+const Json& Field(const Json& object, const char* key, const Json& otherwise) {
+  auto it = object.find(key);
+  return it == object.end() || it->is_null() ? otherwise : *it;
+}
+
+void Preset(Json& object, const char* key, Json value) {
+  if (!object.contains(key)) object[key] = std::move(value);
+}
+
+bool DnsLabel(const std::string& name) {
+  if (name.empty() || name.size() > 63 || name.front() == '-' || name.back() == '-') return false;
+  for (unsigned char c : name) {
+    if (!(std::islower(c) || std::isdigit(c) || c == '-')) return false;
+  }
+  return true;
+}
+
+void DefaultContainer(Json& container) {
+  Preset(container, "resources", Json::object());
+  Preset(container, "imagePullPolicy", "IfNotPresent");
+  // Requests default to limits.
+  Json& resources = container["resources"];
+  if (!resources.is_object() || !Field(resources, "limits", kEmptyObject).is_object()) return;
+  for (const auto& [name, amount] : Field(resources, "limits", kEmptyObject).items()) {
+    if (!resources["requests"].contains(name)) resources["requests"][name] = amount;
+  }
+}
+
+void DefaultPod(Json& pod) {
+  Json& spec = pod["spec"];
+  if (!spec.is_object()) return;
+  Preset(spec, "restartPolicy", "Always");
+  Preset(spec, "terminationGracePeriodSeconds", 30);
+  Preset(spec, "dnsPolicy", "ClusterFirst");
+  Preset(spec, "schedulerName", "default-scheduler");
+  Preset(spec, "securityContext", Json::object());
+  for (const char* list : {"containers", "initContainers"}) {
+    if (!spec.contains(list) || !spec[list].is_array()) continue;
+    for (Json& container : spec[list]) {
+      if (container.is_object()) DefaultContainer(container);
+    }
+  }
+  pod["status"] = {{"phase", "Pending"}, {"qosClass", "BestEffort"}};
+  if (!Field(spec, "schedulingGates", kEmptyList).empty()) {
+    pod["status"]["conditions"] = {
+        {{"type", "PodScheduled"},
+         {"status", "False"},
+         {"reason", "SchedulingGated"},
+         {"lastTransitionTime", pod["metadata"]["creationTimestamp"]},
+         {"message", "Scheduling is blocked due to non-empty scheduling gates"}}};
+  }
+}
+
+void CheckContainers(const Json& spec, const char* list, std::set<std::string>& names,
+                     std::vector<Cause>& causes) {
+  const Json& containers = Field(spec, list, kEmptyList);
+  if (!containers.is_array()) {
+    causes.push_back(
+        {"FieldValueTypeInvalid", "Invalid value: must be a list", std::string("spec.") + list});
+    return;
+  }
+  for (size_t i = 0; i < containers.size(); ++i) {
+    std::string path = std::string("spec.") + list + "[" + std::to_string(i) + "]";
+    const Json& c = containers[i];
+    std::string name = c.is_object() ? c.value("name", "") : "";
+    if (name.empty()) {
+      causes.push_back({"FieldValueRequired", "Required value", path + ".name"});
+    } else if (!DnsLabel(name)) {
+      causes.push_back(
+          {"FieldValueInvalid",
+           "Invalid value: \"" + name +
+               "\": a lowercase RFC 1123 label must consist of lower case alphanumeric "
+               "characters or '-'",
+           path + ".name"});
+    } else if (!names.insert(name).second) {
+      causes.push_back(
+          {"FieldValueDuplicate", "Duplicate value: \"" + name + "\"", path + ".name"});
+    }
+    if (!c.is_object() || c.value("image", "").empty()) {
+      causes.push_back({"FieldValueRequired", "Required value", path + ".image"});
+    }
+    std::set<std::string> volumes;
+    for (const Json& v : Field(spec, "volumes", kEmptyList)) volumes.insert(v.value("name", ""));
+    const Json& mounts = c.is_object() ? Field(c, "volumeMounts", kEmptyList) : kEmptyList;
+    for (size_t m = 0; m < mounts.size(); ++m) {
+      std::string volume = mounts[m].value("name", "");
+      if (!volumes.count(volume)) {
+        causes.push_back({"FieldValueNotFound", "Not found: \"" + volume + "\"",
+                          path + ".volumeMounts[" + std::to_string(m) + "].name"});
+      }
+    }
+  }
+}
+
+std::vector<Cause> CheckPod(const Json& pod) {
+  std::vector<Cause> causes;
+  const Json& spec = Field(pod, "spec", kEmptyObject);
+  std::set<std::string> names;
+  if (Field(spec, "containers", kEmptyList).empty()) {
+    causes.push_back({"FieldValueRequired", "Required value", "spec.containers"});
+  }
+  CheckContainers(spec, "initContainers", names, causes);
+  CheckContainers(spec, "containers", names, causes);
+  std::string policy = spec.value("restartPolicy", "Always");
+  if (policy != "Always" && policy != "OnFailure" && policy != "Never") {
+    causes.push_back({"FieldValueNotSupported",
+                      "Unsupported value: \"" + policy +
+                          "\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+                      "spec.restartPolicy"});
+  }
+  return causes;
+}
+
+// A pod's spec may lose scheduling gates, change images and the active deadline, and nothing else.
+std::vector<Cause> CheckPodUpdate(const Json& before, const Json& after) {
+  Json a = Field(before, "spec", kEmptyObject), b = Field(after, "spec", kEmptyObject);
+  bool gated = !Field(a, "schedulingGates", kEmptyList).empty();
+  for (const Json& gate : Field(b, "schedulingGates", kEmptyList)) {
+    const Json& had = Field(a, "schedulingGates", kEmptyList);
+    if (std::find(had.begin(), had.end(), gate) == had.end()) {
+      return {{"FieldValueForbidden",
+               "Forbidden: only deletion is allowed, but found new scheduling gate '" +
+                   gate.value("name", "") + "'",
+               "spec.schedulingGates"}};
+    }
+  }
+  for (Json* spec : {&a, &b}) {
+    for (const char* key : {"schedulingGates", "activeDeadlineSeconds", "tolerations"})
+      spec->erase(key);
+    if (gated) {
+      spec->erase("nodeSelector");
+      spec->erase("affinity");
+    }
+    for (const char* list : {"containers", "initContainers"}) {
+      if (!spec->contains(list)) continue;
+      for (Json& container : (*spec)[list]) container.erase("image");
+    }
+  }
+  if (a == b) return {};
+  return {
+      {"FieldValueForbidden",
+       "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+       "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+       "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be "
+       "set to 1 if it was previously negative)",
+       "spec"}};
+}
+
+}  // namespace
+
+Traits TraitsOf(const Resource& resource) {
+  if (resource == kube::Pods()) return {.status = true, .generation = true};
+  if (resource == kube::Nodes()) return {.status = true, .status_on_create = true};
+  if (resource == kube::Namespaces()) return {.status = true};
+  if (resource == kube::Services()) return {.status = true};
+  if (resource == kube::PodDisruptionBudgets()) {
+    return {.status = true, .generation = true, .unconditional_update = false};
+  }
+  if (resource == kube::HorovodJobs()) {
+    return {.status = true, .generation = true, .unconditional_update = false};
+  }
+  if (resource == kube::Leases()) return {.unconditional_update = false};
+  return {};
+}
+
+std::vector<std::string> SelectableFields(const Resource& resource) {
+  std::vector<std::string> fields = {"metadata.name"};
+  if (resource.namespaced) fields.push_back("metadata.namespace");
+  if (resource == kube::Pods()) {
+    for (const char* path : {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+                             "spec.serviceAccountName", "status.phase", "status.podIP"}) {
+      fields.push_back(path);
+    }
+  } else if (resource == kube::Nodes()) {
+    fields.push_back("spec.unschedulable");
+  } else if (resource == kube::Namespaces()) {
+    fields.push_back("status.phase");
+  } else if (resource == kube::Secrets()) {
+    fields.push_back("type");
+  } else if (resource == kube::Events()) {
+    for (const char* path : {"regarding.kind", "regarding.namespace", "regarding.name",
+                             "regarding.uid", "reason", "type", "reportingController"}) {
+      fields.push_back(path);
+    }
+  }
+  return fields;
+}
+
+void SetDefaults(const Resource& resource, Json& object) {
+  if (resource == kube::Pods()) DefaultPod(object);
+  if (resource == kube::Namespaces()) {
+    object["spec"] = {{"finalizers", {"kubernetes"}}};
+    object["status"] = {{"phase", "Active"}};
+  }
+  if (resource == kube::Secrets()) {
+    Preset(object, "type", "Opaque");
+    if (auto plain = object.find("stringData"); plain != object.end()) {
+      for (const auto& [key, value] : plain->items()) {
+        object["data"][key] = kube::EncodeBase64(value.is_string() ? value.get<std::string>() : "");
+      }
+      object.erase("stringData");
+    }
+  }
+}
+
+std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
+  if (resource == kube::Pods()) return CheckPod(object);
+  return {};
+}
+
+std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, const Json& after) {
+  if (resource == kube::Pods()) {
+    std::vector<Cause> causes = CheckPod(after);
+    if (causes.empty()) causes = CheckPodUpdate(before, after);
+    return causes;
+  }
+  if (resource == kube::ConfigMaps() || resource == kube::Secrets()) {
+    bool immutable = before.value("immutable", false);
+    for (const char* key : {"data", "binaryData"}) {
+      if (immutable && Field(before, key, kEmptyObject) != Field(after, key, kEmptyObject)) {
+        return {
+            {"FieldValueForbidden", "Forbidden: field is immutable when `immutable` is set", key}};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace ringmaster::local

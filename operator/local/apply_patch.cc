@@ -1,0 +1,138 @@
+#include "operator/local/apply_patch.h"
+
+namespace ringmaster::local {
+namespace {
+
+// The key of a list's items; null: the list is one value.
+const char* ListKey(const std::string& field) {
+  static const std::map<std::string, const char*> kKeys = {
+      {"containers", "name"},        {"initContainers", "name"},
+      {"volumes", "name"},           {"env", "name"},
+      {"conditions", "type"},        {"ownerReferences", "uid"},
+      {"volumeMounts", "mountPath"}, {"schedulingGates", "name"},
+  };
+  auto it = kKeys.find(field);
+  return it == kKeys.end() ? nullptr : it->second;
+}
+
+std::string ItemPath(const std::string& path, const char* key, const Json& item) {
+  return path + "[" + key + "=" + item.value(key, "") + "]";
+}
+
+Json* FindItem(Json& list, const char* key, const Json& like) {
+  for (Json& item : list) {
+    if (item.is_object() && item.value(key, "") == like.value(key, "")) return &item;
+  }
+  return nullptr;
+}
+
+// Calls leaf(path, value) for each leaf of `config`.
+template <class F>
+void ForEachLeaf(const Json& config, const std::string& path, const std::string& field, F leaf) {
+  if (config.is_object() && !config.empty()) {
+    for (const auto& [key, value] : config.items()) ForEachLeaf(value, path + "." + key, key, leaf);
+    return;
+  }
+  const char* key = config.is_array() ? ListKey(field) : nullptr;
+  if (key == nullptr) {
+    leaf(path, config);
+    return;
+  }
+  for (const Json& item : config) {
+    if (item.is_object()) ForEachLeaf(item, ItemPath(path, key, item), "", leaf);
+  }
+}
+
+void Merge(Json& live, const Json& config, const std::string& field) {
+  if (config.is_object() && live.is_object()) {
+    for (const auto& [key, value] : config.items()) {
+      if (live.contains(key)) {
+        Merge(live[key], value, key);
+      } else {
+        live[key] = value;
+      }
+    }
+    return;
+  }
+  const char* key = config.is_array() && live.is_array() ? ListKey(field) : nullptr;
+  if (key == nullptr) {
+    live = config;
+    return;
+  }
+  for (const Json& item : config) {
+    if (Json* same = FindItem(live, key, item)) {
+      Merge(*same, item, "");
+    } else {
+      live.push_back(item);
+    }
+  }
+}
+
+// Removes the leaves named in `paths`, and what is empty without them.
+bool RemoveLeaves(Json& live, const std::string& path, const std::string& field,
+                  const std::set<std::string>& paths) {
+  if (paths.count(path)) return true;
+  if (live.is_object()) {
+    bool any = false;
+    for (auto it = live.begin(); it != live.end();) {
+      if (RemoveLeaves(*it, path + "." + it.key(), it.key(), paths)) {
+        it = live.erase(it);
+        any = true;
+      } else {
+        ++it;
+      }
+    }
+    return any && live.empty();
+  }
+  const char* key = live.is_array() ? ListKey(field) : nullptr;
+  if (key == nullptr) return false;
+  Json kept = Json::array();
+  bool any = false;
+  for (Json& item : live) {
+    if (item.is_object() && RemoveLeaves(item, ItemPath(path, key, item), "", paths)) {
+      any = true;
+    } else {
+      kept.push_back(std::move(item));
+    }
+  }
+  live = std::move(kept);
+  return any && live.empty();
+}
+
+}  // namespace
+
+ApplyResult Apply(const Json& live, const Json& config, const std::string& manager, bool force,
+                  FieldOwners& owners) {
+  ApplyResult result;
+  std::map<std::string, Json> wanted, present;
+  ForEachLeaf(config, "", "", [&](const std::string& p, const Json& v) { wanted[p] = v; });
+  ForEachLeaf(live, "", "", [&](const std::string& p, const Json& v) { present[p] = v; });
+  for (const auto& [other, paths] : owners) {
+    if (other == manager) continue;
+    for (const auto& [path, value] : wanted) {
+      auto now = present.find(path);
+      if (paths.count(path) && (now == present.end() || now->second != value)) {
+        result.conflicts.push_back({other, path});
+      }
+    }
+  }
+  if (!result.conflicts.empty() && !force) return result;
+  for (const auto& [other, path] : result.conflicts) owners[other].erase(path);
+  result.conflicts.clear();
+
+  std::set<std::string> dropped;
+  for (const std::string& path : owners[manager]) {
+    bool shared = false;
+    for (const auto& [other, paths] : owners) shared |= other != manager && paths.count(path) > 0;
+    if (!shared && !wanted.count(path)) dropped.insert(path);
+  }
+  owners[manager].clear();
+  for (const auto& [path, value] : wanted) owners[manager].insert(path);
+
+  result.object = live;
+  RemoveLeaves(result.object, "", "", dropped);
+  Merge(result.object, config, "");
+  return result;
+}
+
+}  // namespace ringmaster::local

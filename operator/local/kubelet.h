@@ -1,0 +1,96 @@
+// The kubelet of local mode: runs the pods of every node of the embedded cluster as processes of
+// this machine.
+//
+// Owner and thread: LocalCluster owns it. One loop thread forks, watches and kills all processes
+// and owns all runners; the other threads (pod watch, HTTP probes) only post to it. Public methods
+// are safe from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "operator/local/pod_runner.h"
+#include "operator/local/store.h"
+
+namespace ringmaster::local {
+
+class Kubelet : private RunnerHost {
+ public:
+  Kubelet(RunnerOptions options, std::shared_ptr<Store> store);
+  ~Kubelet() override;
+
+  void Start();
+  // Ends every pod within `grace` and returns when no process is left.
+  void Stop(std::chrono::milliseconds grace);
+
+  // SIGKILL to all processes of the pod at once. False: no such pod runs here.
+  bool KillPod(const std::string& ns, const std::string& pod);
+  std::optional<PodRunner::Log> LogOf(const std::string& ns, const std::string& pod,
+                                      const std::string& container);
+
+ private:
+  struct HttpProbe {
+    std::string uid, container;
+    int start;
+    std::string host_port, path;
+    std::chrono::milliseconds timeout;
+  };
+  struct Child {
+    int pidfd;
+    std::string uid;
+  };
+
+  void Post(std::function<void()> task);
+  template <class F>
+  auto Ask(F question) -> decltype(question());
+  void Loop();
+  void WatchPods(std::stop_token stop);
+  void RunProbes();
+  void Wait();
+  void ReapChildren();
+  void ReapOrphans();
+  void OnPod(const kube::WatchEvent& event);
+  void StepAll();
+  void Sync(PodRunner& runner);
+  void Forget(const std::string& uid);
+  PodRunner* Find(const std::string& ns, const std::string& pod);
+
+  void WatchProcess(pid_t pid, const std::string& pod_uid) override;
+  Json Read(const kube::Resource& resource, const std::string& ns,
+            const std::string& name) override;
+  void ProbeHttp(const std::string& pod_uid, const std::string& container, int start,
+                 const std::string& host_port, const std::string& path,
+                 std::chrono::milliseconds timeout) override;
+  std::string Now() override;
+
+  const RunnerOptions options_;
+  const std::shared_ptr<Store> store_;
+  int wake_fd_ = -1;
+
+  // Guarded by mu_.
+  std::mutex mu_;
+  std::deque<std::function<void()>> tasks_;
+  bool accepting_ = false;
+  std::condition_variable probe_wanted_;
+  std::deque<HttpProbe> probes_;
+  bool probes_closed_ = false;
+
+  // Loop thread only.
+  std::map<std::string, std::unique_ptr<PodRunner>> runners_;  // by pod uid
+  std::map<std::string, bool> gone_;                           // uid: its object was removed
+  std::map<pid_t, Child> children_;
+  pid_t dead_orphan_ = 0;  // a zombie that is no child of `children_`
+  Clock::time_point dead_orphan_since_;
+  bool stopping_ = false;
+
+  std::jthread watcher_, prober_;
+  std::thread loop_;
+};
+
+}  // namespace ringmaster::local

@@ -1,0 +1,221 @@
+#include "operator/local/local_cluster.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "operator/kube/base64.h"
+#include "operator/kube/errors.h"
+#include "operator/kube/resources.h"
+#include "operator/local/embedded_crd.h"
+#include "operator/local/guard.h"
+#include "operator/local/kubelet.h"
+#include "operator/local/process.h"
+#include "operator/local/rest_server.h"
+#include "operator/local/scheduler.h"
+#include "operator/local/store.h"
+
+extern char** environ;
+
+namespace ringmaster::local {
+namespace {
+
+namespace fs = std::filesystem;
+
+tl::unexpected<kube::Error> Fail(const std::string& why) {
+  return tl::unexpected(kube::Unavailable("local cluster", why));
+}
+
+// Readable by its owner only, from the first byte on.
+bool WritePrivate(const fs::path& file, const std::string& text) {
+  int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  bool ok = fchmod(fd, 0600) == 0 &&
+            write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  return close(fd) == 0 && ok;
+}
+
+std::string Kubeconfig(int port, const std::string& ca_pem, const std::string& token) {
+  // JSON is YAML.
+  Json config = {
+      {"apiVersion", "v1"},
+      {"kind", "Config"},
+      {"clusters",
+       {{{"name", "local"},
+         {"cluster",
+          {{"server", "https://127.0.0.1:" + std::to_string(port)},
+           {"certificate-authority-data", kube::EncodeBase64(ca_pem)}}}}}},
+      {"users", {{{"name", "local"}, {"user", {{"token", token}}}}}},
+      {"contexts",
+       {{{"name", "local"},
+         {"context", {{"cluster", "local"}, {"user", "local"}, {"namespace", "default"}}}}}},
+      {"current-context", "local"}};
+  return config.dump(2) + "\n";
+}
+
+int CountGpus() {
+  int count = 0;
+  while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
+  return count;
+}
+
+Json MakeNode(int index, int cpus, int gpus) {
+  std::string name = "local-" + std::to_string(index);
+  struct sysinfo info {};
+  sysinfo(&info);
+  uint64_t memory = static_cast<uint64_t>(info.totalram) * info.mem_unit;
+  Json amounts = {{"cpu", std::to_string(cpus)},
+                  {"memory", std::to_string(memory / 1024) + "Ki"},
+                  {"pods", "1000"}};
+  if (gpus > 0) amounts["nvidia.com/gpu"] = std::to_string(gpus);
+  return {
+      {"metadata",
+       {{"name", name},
+        {"labels",
+         {{"kubernetes.io/hostname", name},
+          {"kubernetes.io/os", "linux"},
+          {"topology.kubernetes.io/zone", "local"}}}}},
+      {"spec", Json::object()},
+      {"status",
+       {{"capacity", amounts},
+        {"allocatable", amounts},
+        {"addresses",
+         {{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
+          {{"type", "Hostname"}, {"address", name}}}},
+        {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"reason", "KubeletReady"}}}}}}};
+}
+
+class Cluster : public LocalCluster {
+ public:
+  Cluster(const LocalClusterOptions& options, std::string id)
+      : options_(options),
+        id_(std::move(id)),
+        store_(std::make_shared<Store>(MakeStoreOptions())) {}
+  ~Cluster() override { Stop(std::chrono::milliseconds(0)); }
+
+  kube::Result<void> Start() {
+    const fs::path& dir = options_.run_dir;
+    std::error_code error;
+    if (!fs::is_directory(dir, error))
+      return Fail("run directory " + dir.string() + " doesn't exist");
+    // Before any other thread, so that it holds nothing of ours.
+    auto guard = Guard::Start(Mark(), dir);
+    if (!guard) return Fail(guard.error());
+    guard_ = std::move(*guard);
+    for (const char* sub : {"pods", "logs"}) {
+      fs::create_directories(dir / sub, error);
+      if (error) return Fail((dir / sub).string() + ": " + error.message());
+      fs::permissions(dir / sub, fs::perms::owner_all, error);
+    }
+    if (auto crd = CheckCrd(kEmbeddedCrd); kEmbeddedCrd[0] != '\0' && !crd) {
+      return Fail("the CustomResourceDefinition that was built in: " + crd.error());
+    }
+    AddNodes();
+    RunnerOptions runner;
+    runner.run_dir = fs::absolute(dir);
+    runner.bin_dir = fs::absolute(options_.bin_dir);
+    runner.run_mark = Mark();
+    for (char** e = environ; *e; ++e) runner.machine_env.push_back(*e);
+    kubelet_ = std::make_unique<Kubelet>(runner, store_);
+    if (auto served = Serve(); !served) return served;
+    kubelet_->Start();
+    scheduler_ = std::make_unique<Scheduler>(store_);
+    scheduler_->Start();
+    return {};
+  }
+
+  fs::path kubeconfig() const override { return options_.run_dir / "kubeconfig"; }
+
+  kube::Result<void> KillPod(const std::string& ns, const std::string& pod) override {
+    if (kubelet_ && kubelet_->KillPod(ns, pod)) return {};
+    return tl::unexpected(kube::ErrorFromStatus(kube::Asked("kill", kube::Pods(), ns, pod), 404,
+                                                Failure(404, "NotFound", "no such pod runs here")));
+  }
+
+  void Stop(std::chrono::milliseconds grace) override {
+    if (stopped_) return;
+    stopped_ = true;
+    if (scheduler_) scheduler_->Stop();
+    if (kubelet_) kubelet_->Stop(grace);
+    store_->Close();
+    if (server_) server_->Stop();
+    std::error_code error;
+    fs::remove(kubeconfig(), error);
+    fs::remove_all(options_.run_dir / "pods", error);
+    if (guard_) guard_->Dismiss();
+  }
+
+ private:
+  static StoreOptions MakeStoreOptions() {
+    StoreOptions options;
+    options.crd_yaml = kEmbeddedCrd;
+    return options;
+  }
+  std::string Mark() const { return "RINGMASTER_RUN=" + id_; }
+
+  void AddNodes() {
+    int cpus = options_.cpus > 0
+                   ? options_.cpus
+                   : 64 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    int gpus = CountGpus();
+    for (int i = 0; i < std::max(1, options_.nodes); ++i) {
+      (void)store_->Create(kube::Nodes(), "", MakeNode(i, cpus, gpus));
+    }
+  }
+
+  kube::Result<void> Serve() {
+    auto tls = MakeTlsMaterial();
+    if (!tls) return Fail(tls.error());
+    RestServerOptions options;
+    options.port = options_.port;
+    options.tls = *tls;
+    options.token = RandomHex(32);
+    options.crd_yaml = kEmbeddedCrd;
+    std::string token = options.token;
+    options.logs = [this](const std::string& ns, const std::string& pod,
+                          const std::string& container) -> Answer<LogFile> {
+      auto log = kubelet_->LogOf(ns, pod, container);
+      if (!log) {
+        return tl::unexpected(
+            BadRequest("container \"" + container + "\" of pod \"" + pod + "\" has no log"));
+      }
+      if (!log->started) {
+        return tl::unexpected(BadRequest("container \"" + container + "\" in pod \"" + pod +
+                                         "\" is waiting to start"));
+      }
+      return LogFile{log->file, log->offset, log->running};
+    };
+    auto server = RestServer::Start(std::move(options), store_);
+    if (!server) return Fail(server.error());
+    server_ = std::move(*server);
+    if (!WritePrivate(kubeconfig(), Kubeconfig(server_->port(), tls->ca_pem, token))) {
+      return Fail(kubeconfig().string() + ": " + std::strerror(errno));
+    }
+    return {};
+  }
+
+  const LocalClusterOptions options_;
+  const std::string id_;
+  std::unique_ptr<Guard> guard_;
+  std::shared_ptr<Store> store_;
+  std::unique_ptr<Kubelet> kubelet_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<RestServer> server_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+kube::Result<std::unique_ptr<LocalCluster>> LocalCluster::Start(
+    const LocalClusterOptions& options) {
+  auto cluster = std::make_unique<Cluster>(options, RandomHex(8));
+  if (auto ok = cluster->Start(); !ok) return tl::unexpected(ok.error());
+  return cluster;
+}
+
+}  // namespace ringmaster::local

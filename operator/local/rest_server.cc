@@ -1,0 +1,446 @@
+#include "operator/local/rest_server.h"
+
+#include <arpa/inet.h>
+#include <httplib.h>
+#include <openssl/crypto.h>
+#include <openssl/pem.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "operator/kube/resources.h"
+#include "operator/kube/yaml.h"
+#include "operator/local/connection_threads.h"
+#include "operator/local/discovery.h"
+#include "operator/local/request_path.h"
+#include "operator/local/table.h"
+
+namespace ringmaster::local {
+namespace {
+
+using httplib::Request;
+using httplib::Response;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostConnections = 512;
+constexpr seconds kBookmarkEvery{10};
+constexpr milliseconds kLookAround{250};  // how soon a watch sees that its client has gone
+
+struct FreeOpenSsl {
+  void operator()(BIO* p) const { BIO_free(p); }
+  void operator()(X509* p) const { X509_free(p); }
+  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
+};
+
+std::string Param(const Request& request, const char* name) {
+  return request.has_param(name) ? request.get_param_value(name) : "";
+}
+
+bool Flag(const Request& request, const char* name) {
+  std::string value = Param(request, name);
+  return value == "true" || value == "1";
+}
+
+void Send(Response& response, int code, const Json& body) {
+  response.status = code;
+  response.set_content(body.dump(-1, ' ', false, Json::error_handler_t::replace),
+                       "application/json");
+}
+
+void SendStatus(Response& response, const Json& status) {
+  Send(response, status.value("code", 500), status);
+}
+
+Json MethodNotAllowed() {
+  return Failure(405, "MethodNotAllowed",
+                 "the server does not allow this method on the requested resource");
+}
+
+Json NoSuchPath() {
+  return Failure(404, "NotFound", "the server could not find the requested resource");
+}
+
+bool WantsTable(const Request& request) {
+  return request.get_header_value("Accept").find("as=Table") != std::string::npos;
+}
+
+// Types that httplib doesn't compress: gzip would hold events back until it has a block full.
+constexpr char kWatchType[] = "application/json;stream=watch";
+constexpr char kLogType[] = "application/octet-stream";
+
+// JSON, or YAML as apply sends it.
+Answer<Json> Body(const Request& request) {
+  if (request.body.empty()) return Json::object();
+  Json json = Json::parse(request.body, nullptr, false);
+  if (!json.is_discarded()) return json;
+  if (request.get_header_value("Content-Type").find("yaml") != std::string::npos) {
+    auto documents = kube::YamlToJson(request.body);
+    if (documents && documents->size() == 1) return documents->front();
+    return tl::unexpected(
+        BadRequest("error decoding YAML: " + (documents ? "not one document" : documents.error())));
+  }
+  return tl::unexpected(BadRequest("the body is not valid JSON"));
+}
+
+kube::DeleteOptions ReadDeleteOptions(const Json& body, const Request& request) {
+  kube::DeleteOptions options;
+  if (body.contains("gracePeriodSeconds") && body["gracePeriodSeconds"].is_number()) {
+    options.grace_period_seconds = body["gracePeriodSeconds"].get<int>();
+  } else if (std::string grace = Param(request, "gracePeriodSeconds"); !grace.empty()) {
+    options.grace_period_seconds = std::atoi(grace.c_str());
+  }
+  options.propagation = body.value("propagationPolicy", Param(request, "propagationPolicy"));
+  if (body.value("orphanDependents", false)) options.propagation = "Orphan";
+  const Json conditions = body.value("preconditions", Json::object());
+  options.uid = conditions.value("uid", "");
+  options.resource_version = conditions.value("resourceVersion", "");
+  return options;
+}
+
+const char* TypeName(kube::WatchEvent::Type type) {
+  switch (type) {
+    case kube::WatchEvent::Type::kAdded:
+      return "ADDED";
+    case kube::WatchEvent::Type::kModified:
+      return "MODIFIED";
+    case kube::WatchEvent::Type::kDeleted:
+      return "DELETED";
+    case kube::WatchEvent::Type::kBookmark:
+      return "BOOKMARK";
+  }
+  return "ERROR";
+}
+
+std::string Line(const std::string& type, const Json& object) {
+  return Json{{"type", type}, {"object", object}}.dump(-1, ' ', false,
+                                                       Json::error_handler_t::replace) +
+         "\n";
+}
+
+// Field names of core/v1 events in a selector.
+std::string FieldSelectorOf(const Request& request, bool core_event) {
+  std::string text = Param(request, "fieldSelector");
+  for (size_t at; core_event && (at = text.find("involvedObject.")) != std::string::npos;) {
+    text.replace(at, 15, "regarding.");
+  }
+  return text;
+}
+
+}  // namespace
+
+struct RestServer::Impl {
+  RestServerOptions options;
+  std::shared_ptr<Store> store;
+  CrdSchema crd;
+  std::unique_ptr<X509, FreeOpenSsl> cert;
+  std::unique_ptr<EVP_PKEY, FreeOpenSsl> key;
+  std::unique_ptr<httplib::SSLServer> http;
+  std::thread thread;
+  std::atomic<bool> stopping{false};
+  int port = 0;
+
+  bool Authorized(const Request& request) const {
+    std::string expected = "Bearer " + options.token;
+    std::string given = request.get_header_value("Authorization");
+    return given.size() == expected.size() &&
+           CRYPTO_memcmp(given.data(), expected.data(), given.size()) == 0;
+  }
+
+  void Handle(const Request& request, Response& response) {
+    try {
+      Route(request, response);
+    } catch (const Json::exception& e) {
+      SendStatus(response, BadRequest(std::string("malformed request: ") + e.what()));
+    }
+  }
+
+  void Route(const Request& request, Response& response) {
+    const std::string& path = request.path;
+    if (path == "/healthz" || path == "/livez" || path == "/readyz") {
+      response.set_content("ok", "text/plain");
+      return;
+    }
+    if (!Authorized(request))
+      return SendStatus(response, Failure(401, "Unauthorized", "Unauthorized"));
+    if (auto document = Discover(path, crd)) return Send(response, 200, *document);
+    auto api = ParsePath(path);
+    if (!api) return SendStatus(response, NoSuchPath());
+    const std::string& sub = api->subresource;
+    if (sub == "log" && *api->resource == kube::Pods()) return Log(request, *api, response);
+    if (sub == "eviction" && *api->resource == kube::Pods()) return Evict(request, *api, response);
+    if (request.method == "GET") {
+      if (!api->name.empty()) return Get(request, *api, response);
+      bool watch = Flag(request, "watch");
+      return watch ? Watch(request, *api, response) : List(request, *api, response);
+    }
+    if (request.method == "DELETE") return Delete(request, *api, response);
+    Write(request, *api, response);
+  }
+
+  void SendObject(const Request& request, const ApiRequest& api, Response& response, int code,
+                  const Json& object) {
+    if (WantsTable(request) && request.method == "GET" && api.subresource.empty()) {
+      return Send(response, code, MakeTable(*api.resource, {object}, crd, std::time(nullptr)));
+    }
+    Send(response, code, api.core_event ? ToCoreEvent(object) : object);
+  }
+
+  void Get(const Request& request, const ApiRequest& api, Response& response) {
+    Answer<Json> object = api.subresource == "scale" ? store->GetScale(api.ns, api.name)
+                                                     : store->Get(*api.resource, api.ns, api.name);
+    if (!object) return SendStatus(response, object.error());
+    SendObject(request, api, response, 200, *object);
+  }
+
+  void List(const Request& request, const ApiRequest& api, Response& response) {
+    ListRequest list{Param(request, "labelSelector"), FieldSelectorOf(request, api.core_event),
+                     std::atoi(Param(request, "limit").c_str()), Param(request, "continue")};
+    auto answer = store->List(*api.resource, api.ns, list);
+    if (!answer) return SendStatus(response, answer.error());
+    Json meta = {{"resourceVersion", answer->resource_version}};
+    if (!answer->continue_token.empty()) {
+      meta["continue"] = answer->continue_token;
+      meta["remainingItemCount"] = answer->remaining;
+    }
+    if (WantsTable(request)) {
+      Json table = MakeTable(*api.resource, answer->items, crd, std::time(nullptr));
+      table["metadata"] = std::move(meta);
+      return Send(response, 200, table);
+    }
+    Json items = Json::array();
+    for (Json& item : answer->items)
+      items.push_back(api.core_event ? ToCoreEvent(item) : std::move(item));
+    Send(response, 200,
+         {{"kind", api.resource->kind + "List"},
+          {"apiVersion", api.core_event ? "v1" : api.resource->ApiVersion()},
+          {"metadata", std::move(meta)},
+          {"items", std::move(items)}});
+  }
+
+  void Write(const Request& request, const ApiRequest& api, Response& response) {
+    auto body = Body(request);
+    if (!body) return SendStatus(response, body.error());
+    if (api.core_event) *body = FromCoreEvent(*body);
+    WriteOptions options{Param(request, "fieldValidation") == "Strict",
+                         Param(request, "dryRun") == "All"};
+    Answer<Json> written = tl::unexpected(MethodNotAllowed());
+    bool created = false;
+    if (request.method == "POST" && api.name.empty()) {
+      written = store->Create(*api.resource, api.ns, std::move(*body), options);
+      created = true;
+    } else if (request.method == "PUT" && !api.name.empty()) {
+      written = store->Update(*api.resource, api.ns, api.name, std::move(*body), api.subresource,
+                              options);
+    } else if (request.method == "PATCH" && !api.name.empty()) {
+      PatchRequest patch{PatchRequest::Type::kMerge, std::move(*body), api.subresource,
+                         Param(request, "fieldManager"), Flag(request, "force")};
+      std::string type = request.get_header_value("Content-Type");
+      if (type.starts_with("application/json-patch+json"))
+        patch.type = PatchRequest::Type::kJson;
+      else if (type.starts_with("application/apply-patch+yaml"))
+        patch.type = PatchRequest::Type::kApply;
+      else if (!type.starts_with("application/merge-patch+json") &&
+               !type.starts_with("application/strategic-merge-patch+json")) {
+        return SendStatus(response,
+                          Failure(415, "UnsupportedMediaType",
+                                  "the body of the request was in an unknown format: " + type));
+      }
+      written = store->Patch(*api.resource, api.ns, api.name, patch, options);
+    }
+    if (!written) return SendStatus(response, written.error());
+    SendObject(request, api, response, created ? 201 : 200, *written);
+  }
+
+  void Delete(const Request& request, const ApiRequest& api, Response& response) {
+    if (api.name.empty() || !api.subresource.empty())
+      return SendStatus(response, MethodNotAllowed());
+    auto body = Body(request);
+    if (!body) return SendStatus(response, body.error());
+    auto deleted =
+        store->Delete(*api.resource, api.ns, api.name, ReadDeleteOptions(*body, request));
+    if (!deleted) return SendStatus(response, deleted.error());
+    SendObject(request, api, response, 200, *deleted);
+  }
+
+  void Evict(const Request& request, const ApiRequest& api, Response& response) {
+    if (request.method != "POST") return SendStatus(response, MethodNotAllowed());
+    auto body = Body(request);
+    if (!body) return SendStatus(response, body.error());
+    Json options =
+        body->is_object() ? body->value("deleteOptions", Json::object()) : Json::object();
+    auto done = store->Evict(api.ns, api.name, ReadDeleteOptions(options, request));
+    if (!done) return SendStatus(response, done.error());
+    Send(response, 201, {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}});
+  }
+
+  void Watch(const Request& request, const ApiRequest& api, Response& response) {
+    struct State {
+      WatchCursor cursor;
+      Clock::time_point end, bookmark;
+    };
+    auto cursor =
+        store->Watch(*api.resource, api.ns,
+                     {Param(request, "labelSelector"), FieldSelectorOf(request, api.core_event),
+                      Param(request, "resourceVersion")});
+    bool table = WantsTable(request), bookmarks = Flag(request, "allowWatchBookmarks");
+    if (!cursor) {
+      if (cursor.error().value("code", 0) != 410) return SendStatus(response, cursor.error());
+      // As the real server: the watch begins, and its only event is the error.
+      response.set_content(Line("ERROR", cursor.error()), "application/json");
+      return;
+    }
+    int timeout = std::atoi(Param(request, "timeoutSeconds").c_str());
+    auto now = Clock::now();
+    auto state = std::make_shared<State>(State{
+        std::move(*cursor), now + seconds(timeout > 0 ? timeout : 1800), now + kBookmarkEvery});
+    response.set_chunked_content_provider(kWatchType, [this, state, api, table, bookmarks](
+                                                          size_t, httplib::DataSink& sink) {
+      auto write = [&](const std::string& line) { return sink.write(line.data(), line.size()); };
+      auto bookmark = [&] {
+        return !bookmarks ||
+               write(Line(
+                   "BOOKMARK",
+                   {{"kind", api.resource->kind},
+                    {"apiVersion", api.resource->ApiVersion()},
+                    {"metadata", {{"resourceVersion", std::to_string(state->cursor.version())}}}}));
+      };
+      auto now = Clock::now();
+      if (stopping || now >= state->end) {
+        bool ok = bookmark();
+        sink.done();
+        return ok;
+      }
+      if (now >= state->bookmark) {
+        state->bookmark = now + kBookmarkEvery;
+        if (!bookmark()) return false;
+      }
+      auto left = std::chrono::ceil<milliseconds>(state->end - now);
+      auto event = state->cursor.Next(std::min(left, kLookAround));
+      if (!event) {
+        write(Line("ERROR", event.error()));
+        sink.done();
+        return true;
+      }
+      if (!*event) return sink.is_writable();
+      const Json& object = (*event)->object;
+      if (table) {
+        return write(Line(TypeName((*event)->type),
+                          MakeTable(*api.resource, {object}, crd, std::time(nullptr))));
+      }
+      return write(Line(TypeName((*event)->type), api.core_event ? ToCoreEvent(object) : object));
+    });
+  }
+
+  void Log(const Request& request, const ApiRequest& api, Response& response) {
+    std::string container = Param(request, "container");
+    auto pod = store->Get(kube::Pods(), api.ns, api.name);
+    if (!pod) return SendStatus(response, pod.error());
+    auto log = options.logs ? options.logs(api.ns, api.name, container)
+                            : Answer<LogFile>(tl::unexpected(NotFound(kube::Pods(), api.name)));
+    if (!log) return SendStatus(response, log.error());
+    bool follow = Flag(request, "follow");
+    uint64_t start = Flag(request, "previous") ? 0 : log->offset;
+    auto at = std::make_shared<uint64_t>(start);
+    response.set_chunked_content_provider(
+        kLogType, [=, this, ns = api.ns, name = api.name](size_t, httplib::DataSink& sink) {
+          auto now = options.logs(ns, name, container);
+          bool more = follow && !stopping && now && now->running;
+          std::ifstream file(log->file, std::ios::binary);
+          file.seekg(static_cast<std::streamoff>(*at));
+          char buffer[16384];
+          bool any = false;
+          while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
+            any = true;
+            *at += static_cast<uint64_t>(file.gcount());
+            if (!sink.write(buffer, static_cast<size_t>(file.gcount()))) return false;
+          }
+          if (!more) {
+            sink.done();
+            return true;
+          }
+          if (!any) std::this_thread::sleep_for(milliseconds(50));
+          return sink.is_writable();
+        });
+  }
+
+  // httplib joins its threads only when idle connections have timed out; this ends them now.
+  void CloseConnections() const {
+    for (int fd = 0; fd < 1024; ++fd) {
+      sockaddr_in address{};
+      socklen_t size = sizeof address;
+      if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+          address.sin_family == AF_INET && ntohs(address.sin_port) == port) {
+        shutdown(fd, SHUT_RD);
+      }
+    }
+  }
+};
+
+RestServer::RestServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RestServer::~RestServer() { Stop(); }
+int RestServer::port() const { return impl_->port; }
+
+tl::expected<std::unique_ptr<RestServer>, std::string> RestServer::Start(
+    RestServerOptions options, std::shared_ptr<Store> store) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = std::move(options);
+  impl->store = std::move(store);
+  if (auto crd = CrdSchema::FromYaml(impl->options.crd_yaml)) impl->crd = std::move(*crd);
+  auto memory = [](const std::string& text) {
+    return std::unique_ptr<BIO, FreeOpenSsl>(
+        BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  };
+  impl->cert.reset(
+      PEM_read_bio_X509(memory(impl->options.tls.cert_pem).get(), nullptr, nullptr, nullptr));
+  impl->key.reset(
+      PEM_read_bio_PrivateKey(memory(impl->options.tls.key_pem).get(), nullptr, nullptr, nullptr));
+  impl->http = std::make_unique<httplib::SSLServer>(impl->cert.get(), impl->key.get());
+  httplib::SSLServer& http = *impl->http;
+  if (!http.is_valid()) return tl::unexpected<std::string>("the server certificate is not usable");
+  http.new_task_queue = [] { return new ConnectionThreads(kMostConnections); };
+  http.set_tcp_nodelay(true);
+  http.set_keep_alive_max_count(1'000'000);
+  http.set_keep_alive_timeout(60);
+  http.set_payload_max_length(8 << 20);
+  // Without SO_REUSEPORT, which httplib would set: two servers on one port are an error here.
+  http.set_socket_options([](socket_t fd) {
+    int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  auto handler = [impl = impl.get()](const Request& request, Response& response) {
+    impl->Handle(request, response);
+  };
+  http.Get("/.*", handler)
+      .Post("/.*", handler)
+      .Put("/.*", handler)
+      .Patch("/.*", handler)
+      .Delete("/.*", handler);
+  if (impl->options.port > 0) {
+    impl->port = impl->options.port;
+    if (!http.bind_to_port("127.0.0.1", impl->port)) {
+      return tl::unexpected("can't listen on 127.0.0.1:" + std::to_string(impl->port) + ": " +
+                            std::strerror(errno ? errno : EADDRINUSE));
+    }
+  } else {
+    impl->port = http.bind_to_any_port("127.0.0.1");
+    if (impl->port <= 0) return tl::unexpected<std::string>("no free port on 127.0.0.1");
+  }
+  impl->thread = std::thread([impl = impl.get()] { impl->http->listen_after_bind(); });
+  return std::unique_ptr<RestServer>(new RestServer(std::move(impl)));
+}
+
+void RestServer::Stop() {
+  if (!impl_->thread.joinable()) return;
+  impl_->stopping = true;
+  while (!impl_->http->is_running())
+    std::this_thread::yield();  // stop() before it listens would be lost
+  impl_->http->stop();
+  impl_->store->WakeAll();
+  impl_->CloseConnections();
+  impl_->thread.join();
+}
+
+}  // namespace ringmaster::local

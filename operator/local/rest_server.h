@@ -1,0 +1,53 @@
+// The Kubernetes REST API over a Store: HTTPS on 127.0.0.1 with a bearer token. What people's
+// kubectl needs for get, describe, apply, delete, scale and logs is here; openapi is not (kubectl
+// apply wants --validate=false).
+//
+// Thread rule: Start and Stop from one thread. Each connection has a thread of its own while it is
+// open.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "operator/local/store.h"
+#include "operator/local/tls_material.h"
+
+namespace ringmaster::local {
+
+struct LogFile {
+  std::filesystem::path file;
+  uint64_t offset = 0;
+  bool running = false;
+};
+
+struct RestServerOptions {
+  int port = 0;  // 0: chosen free
+  TlsMaterial tls;
+  std::string token;
+  std::string crd_yaml;  // for printer columns and short names; may be empty
+  // The log of a container ("" the only one), or a Status. Called again and again while somebody
+  // follows.
+  std::function<Answer<LogFile>(const std::string& ns, const std::string& pod,
+                                const std::string& container)>
+      logs;
+};
+
+class RestServer {
+ public:
+  // The error is a sentence: the port is in use, ...
+  static tl::expected<std::unique_ptr<RestServer>, std::string> Start(RestServerOptions options,
+                                                                      std::shared_ptr<Store> store);
+  ~RestServer();
+  int port() const;
+  void Stop();
+
+ private:
+  struct Impl;
+  explicit RestServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ringmaster::local

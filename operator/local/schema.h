@@ -1,0 +1,38 @@
+// The structural schema of a CustomResourceDefinition: unknown fields pruned or refused, defaults
+// set, values checked. CEL rules (x-kubernetes-validations) are not evaluated: the operator's own
+// validation has the same rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/local/status.h"
+
+namespace ringmaster::local {
+
+class CrdSchema {
+ public:
+  // The text of a CustomResourceDefinition; the schema of its storage version.
+  static tl::expected<CrdSchema, std::string> FromYaml(const std::string& crd_yaml);
+
+  // Removes fields that the schema doesn't know; their paths ("spec.foo").
+  std::vector<std::string> Prune(Json& object) const;
+  void Default(Json& object) const;
+  std::vector<Cause> Validate(const Json& object) const;
+
+  const std::vector<Json>& printer_columns() const { return printer_columns_; }
+  const std::vector<std::string>& short_names() const { return short_names_; }
+  const std::vector<std::string>& categories() const { return categories_; }
+  // JSON paths of the scale subresource; empty: the defaults below stand.
+  std::string spec_replicas_path = ".spec.worker.replicas";
+  std::string status_replicas_path = ".status.replicaStatuses.Worker.active";
+  std::string label_selector_path;
+
+ private:
+  Json schema_;
+  std::vector<Json> printer_columns_;
+  std::vector<std::string> short_names_;
+  std::vector<std::string> categories_;
+};
+
+}  // namespace ringmaster::local

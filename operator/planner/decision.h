@@ -1,0 +1,100 @@
+// What the planner wants done. Applied in the order of the fields; doing one of them twice does no
+// harm.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/api/horovod_job.h"
+#include "operator/api/time.h"
+#include "sidecar/membership/view.h"
+
+namespace ringmaster::planner {
+
+struct PodCreate {
+  int index = 0;
+  std::string reason;
+};
+
+// Marks the pod, so that it goes on leaving whatever happens to the operator.
+struct PodDrain {
+  std::string name;
+  std::string uid;
+  std::string reason;
+};
+
+struct PodDelete {
+  std::string name;
+  std::string uid;
+  std::string reason;
+};
+
+struct PodAnnotate {
+  std::string name;
+  std::string key;
+  std::string value;
+};
+
+// What sidecars are told; proto/operator.proto says what each means.
+struct FoundNotice {
+  membership::ViewPtr view;
+  friend bool operator==(const FoundNotice& a, const FoundNotice& b) {
+    return membership::EpochOf(a.view) == membership::EpochOf(b.view);
+  }
+};
+struct DrainNotice {
+  std::vector<std::string> pod_uids;
+  std::string reason;
+  std::int64_t deadline_unix_ms = 0;
+  friend bool operator==(const DrainNotice&, const DrainNotice&) = default;
+};
+struct PodGoneNotice {
+  std::string pod_uid;
+  std::string reason;
+  bool proof = false;
+  friend bool operator==(const PodGoneNotice&, const PodGoneNotice&) = default;
+};
+struct TargetNotice {
+  std::uint32_t min_pods = 0;
+  std::uint32_t max_pods = 0;
+  std::uint32_t expected_pods = 0;
+  friend bool operator==(const TargetNotice&, const TargetNotice&) = default;
+};
+struct FinishNotice {
+  std::string reason;
+  friend bool operator==(const FinishNotice&, const FinishNotice&) = default;
+};
+using Notice = std::variant<FoundNotice, DrainNotice, PodGoneNotice, TargetNotice, FinishNotice>;
+
+struct Tell {
+  std::string pod_uid;
+  Notice notice;
+};
+
+struct Event {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+  std::string pod;  // empty: about the job
+};
+
+struct Decision {
+  membership::ViewPtr
+      found;  // make the record with this first view, or move it on to a new lineage
+  std::vector<PodCreate> creates;
+  std::vector<PodDrain> drains;
+  std::vector<PodAnnotate> annotations;
+  std::vector<PodDelete> deletes;
+  std::vector<Tell> tells;  // everything each sidecar should know by now; the hub sends what is new
+  bool delete_job = false;
+  api::Status status;
+  std::size_t exits_counted = 0;  // of Snapshot::exits: in `status` now
+  std::vector<Event> events;      // after the status has been written
+  std::optional<std::chrono::milliseconds> look_again;
+};
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,81 @@
+#include "operator/planner/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+
+std::string PodName(const std::string& job, int index) {
+  return fmt::format("{}-worker-{}", job, index);
+}
+
+std::string Plural(std::size_t n, const std::string& noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+void Work::LookAgainAt(Time time) {
+  // A little later than needed, so that "not yet" isn't found once more.
+  const auto wait = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(time - in.now),
+                             std::chrono::milliseconds(0)) +
+                    std::chrono::milliseconds(10);
+  if (!out.look_again || wait < *out.look_again) out.look_again = wait;
+}
+
+void Work::Say(bool warning, std::string reason, std::string message, std::string pod) {
+  out.events.push_back({warning, std::move(reason), std::move(message), std::move(pod)});
+}
+
+const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid) {
+  const auto at = std::find_if(in.sidecars.begin(), in.sidecars.end(),
+                               [&](const SidecarFacts& s) { return s.pod_uid == pod_uid; });
+  return at == in.sidecars.end() ? nullptr : &*at;
+}
+
+const PodFacts* FindPod(const Snapshot& in, const std::string& pod_uid) {
+  const auto at = std::find_if(in.pods.begin(), in.pods.end(),
+                               [&](const PodFacts& p) { return p.uid == pod_uid; });
+  return at == in.pods.end() ? nullptr : &*at;
+}
+
+bool InView(const Snapshot& in, const std::string& pod_uid) {
+  return in.view != nullptr && in.view->FindPod(pod_uid) >= 0;
+}
+
+bool IsGone(const Snapshot& in, const std::string& pod_uid) {
+  const PodFacts* pod = FindPod(in, pod_uid);
+  if (pod != nullptr) return pod->ended();
+  // The cache may not know a new pod yet whose sidecar attends already.
+  const SidecarFacts* sidecar = FindSidecar(in, pod_uid);
+  return sidecar == nullptr || !sidecar->attending;
+}
+
+bool IsAccounted(const Snapshot& in, const std::string& pod_uid) {
+  const auto& uids = in.job.status.accounted_pods;
+  return std::find(uids.begin(), uids.end(), pod_uid) != uids.end();
+}
+
+Decision Plan(const Snapshot& snapshot) {
+  Work work{.in = snapshot};
+  work.out.status = snapshot.job.status;
+  work.wanted = snapshot.job.WantedPods();
+  work.suspended = snapshot.job.spec.run_policy.suspend;
+  for (const PodFacts& pod : snapshot.pods) {
+    if (pod.ended()) continue;
+    (pod.leaving() ? work.leaving : work.active).push_back(&pod);
+  }
+  CountEnds(work);
+  Judge(work);
+  CleanUp(work);
+  if (!work.verdict.ended() && !work.suspended) {
+    Size(work);
+    MakeView(work);
+    TellSidecars(work);
+  }
+  WriteStatus(work);
+  return std::move(work.out);
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,583 @@
+#include "operator/planner/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ringmaster::planner {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Time kNow = *api::ParseTime("2026-01-31T12:00:00Z");
+
+// A job of `n` pods that train, from which a test departs.
+class World {
+ public:
+  explicit World(int replicas) {
+    in.now = kNow;
+    in.job.name = "digits";
+    in.job.uid = "job-uid";
+    in.job.generation = 1;
+    in.job.spec.worker.replicas = replicas;
+  }
+  static World Training(int n) {
+    World world(n);
+    for (int i = 0; i < n; ++i) world.Running(i).Ready(i);
+    world.View(1, n);
+    world.Settle();
+    return world;
+  }
+
+  World& Pending(int index) {
+    in.pods.push_back(
+        {.name = PodName("digits", index), .uid = Uid(index), .index = index, .created = kNow});
+    return *this;
+  }
+  World& Running(int index) {
+    Pending(index);
+    PodFacts& pod = in.pods.back();
+    pod.phase = PodPhase::kRunning;
+    pod.scheduled = true;
+    pod.node = "node";
+    pod.running_since = kNow;
+    return *this;
+  }
+  World& Attending(int index) {
+    SidecarFacts sidecar;
+    sidecar.pod_name = PodName("digits", index);
+    sidecar.pod_uid = Uid(index);
+    sidecar.attending = true;
+    sidecar.http_address = "10.0.0.1:80";
+    sidecar.missing_slots = {0};
+    sidecar.candidate.pod.uid = Uid(index);
+    sidecar.candidate.pod.name = sidecar.pod_name;
+    sidecar.candidate.workers = {
+        {.slot = 0, .incarnation = 1, .tcp = "t", .shm = "", .ready = true}};
+    in.sidecars.push_back(sidecar);
+    return *this;
+  }
+  World& Ready(int index) {
+    Attending(index);
+    in.sidecars.back().ready = true;
+    in.sidecars.back().ready_since = in.now;
+    in.sidecars.back().missing_slots.clear();
+    return *this;
+  }
+  // Pods 0 to n-1 are in view 1.number.
+  World& View(std::uint64_t number, int n) {
+    std::vector<membership::Candidate> candidates;
+    for (int i = 0; i < n; ++i) candidates.push_back(Sidecar(i).candidate);
+    membership::View view = membership::FoundingView(candidates, 1);
+    view.epoch = membership::MakeEpoch(1, number);
+    in.view = std::make_shared<const membership::View>(view);
+    for (SidecarFacts& sidecar : in.sidecars) {
+      if (view.FindPod(sidecar.pod_uid) >= 0) sidecar.epoch = view.epoch;
+    }
+    return *this;
+  }
+  // The status is as the planner would have written it.
+  World& Settle() {
+    in.job.status = Plan(in).status;
+    return *this;
+  }
+  World& End(int index, PodPhase phase, int exit_code, std::string reason = "") {
+    PodFacts& pod = Pod(index);
+    pod.phase = phase;
+    pod.exit_code = exit_code;
+    pod.reason = std::move(reason);
+    pod.ended_at = in.now;
+    pod.all_terminated = true;
+    Sidecar(index).attending = false;
+    return *this;
+  }
+  World& Remove(int index) {
+    std::erase_if(in.pods, [&](const PodFacts& p) { return p.index == index; });
+    Sidecar(index).attending = false;
+    return *this;
+  }
+
+  static std::string Uid(int index) { return "uid-" + std::to_string(index); }
+  PodFacts& Pod(int index) {
+    return *std::find_if(in.pods.begin(), in.pods.end(),
+                         [&](const PodFacts& p) { return p.index == index; });
+  }
+  SidecarFacts& Sidecar(int index) {
+    return *std::find_if(in.sidecars.begin(), in.sidecars.end(),
+                         [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
+  }
+
+  Snapshot in;
+};
+
+std::vector<int> Created(const Decision& decision) {
+  std::vector<int> indexes;
+  for (const PodCreate& create : decision.creates) indexes.push_back(create.index);
+  return indexes;
+}
+std::vector<std::string> Drained(const Decision& decision) {
+  std::vector<std::string> names;
+  for (const PodDrain& drain : decision.drains) names.push_back(drain.name);
+  return names;
+}
+std::vector<std::string> Deleted(const Decision& decision) {
+  std::vector<std::string> names;
+  for (const PodDelete& pod : decision.deletes) names.push_back(pod.name);
+  return names;
+}
+template <class T>
+std::vector<std::string> Told(const Decision& decision) {
+  std::vector<std::string> uids;
+  for (const Tell& tell : decision.tells) {
+    if (std::holds_alternative<T>(tell.notice)) uids.push_back(tell.pod_uid);
+  }
+  return uids;
+}
+
+TEST(PlannerTest, ANewJobGetsAllItsPods) {
+  World world(3);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(out.status.Is("Created"));
+  EXPECT_EQ(out.status.state, "Pending");
+  EXPECT_EQ(out.status.start_time, "2026-01-31T12:00:00Z");
+  EXPECT_EQ(out.status.replicas, 0);
+}
+
+TEST(PlannerTest, NothingIsDoneTwiceWhenNothingChanged) {
+  World world = World::Training(3);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(out.creates, IsEmpty());
+  EXPECT_THAT(out.drains, IsEmpty());
+  EXPECT_THAT(out.deletes, IsEmpty());
+  EXPECT_THAT(out.events, IsEmpty());
+  EXPECT_EQ(out.status, world.in.job.status);
+}
+
+TEST(PlannerTest, TheFirstViewIsMadeAtOnceWhenAllAreReady) {
+  World world(2);
+  world.Running(0).Ready(0).Running(1).Ready(1);
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_EQ(out.found->epoch, membership::MakeEpoch(1, 1));
+  EXPECT_EQ(out.found->pods.size(), 2u);
+}
+
+TEST(PlannerTest, WithMinReplicasReadyTheOthersAreWaitedForAShortTime) {
+  World world(3);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.Running(0).Ready(0).Running(1).Ready(1).Running(2).Attending(2);
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.found, nullptr);
+  ASSERT_TRUE(out.look_again);
+  EXPECT_LE(*out.look_again, kSettle + std::chrono::milliseconds(100));
+  world.in.now += kSettle;
+  out = Plan(world.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_EQ(out.found->pods.size(), 2u);
+}
+
+TEST(PlannerTest, BelowMinReplicasNoViewIsMade) {
+  World world(3);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.Running(0).Ready(0).Running(1).Attending(1);
+  world.in.now += seconds(60);
+  EXPECT_EQ(Plan(world.in).found, nullptr);
+}
+
+TEST(PlannerTest, AJoinerLearnsTheNewestViewAndMembersDoNot) {
+  World world = World::Training(2);
+  world.in.job.spec.worker.replicas = 3;
+  world.Running(2).Ready(2);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Told<FoundNotice>(out), ElementsAre("uid-2"));
+  EXPECT_THAT(Told<TargetNotice>(out), ElementsAre("uid-0", "uid-1", "uid-2"));
+}
+
+TEST(PlannerTest, MembersOfTheFirstViewAreToldUntilTheyHaveInstalledIt) {
+  World world = World::Training(2);
+  world.Sidecar(1).epoch = 0;
+  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-1"));
+}
+
+TEST(PlannerTest, ScaleUpTakesTheLowestFreeIndexes) {
+  World world = World::Training(3);
+  world.in.job.spec.worker.replicas = 5;
+  EXPECT_THAT(Created(Plan(world.in)), ElementsAre(3, 4));
+}
+
+TEST(PlannerTest, ScaleDownDrainsTheHighestIndexesFirst) {
+  World world = World::Training(4);
+  world.in.job.spec.worker.replicas = 2;
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-3", "digits-worker-2"));
+  EXPECT_THAT(out.deletes, IsEmpty()) << "they leave the ring first";
+  EXPECT_THAT(out.creates, IsEmpty());
+}
+
+TEST(PlannerTest, PodsThatDoNotTrainLeaveBeforeThoseThatDo) {
+  World world = World::Training(2);
+  world.Pending(2).Pending(3);
+  world.in.job.spec.worker.replicas = 1;
+  EXPECT_THAT(Drained(Plan(world.in)),
+              ElementsAre("digits-worker-3", "digits-worker-2", "digits-worker-1"));
+  // The lowest index has lost its pod and its successor finds no node: it isn't kept at the cost of
+  // one that trains.
+  world = World::Training(2);
+  world.Remove(0).Pending(0);
+  world.Pod(0).uid = "uid-of-the-successor";
+  std::swap(world.in.pods[0], world.in.pods[1]);
+  world.in.job.spec.worker.replicas = 1;
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-0"));
+}
+
+TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
+  World world(4);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.in.job.spec.init_timeout_seconds = 60;
+  world.Running(0).Ready(0).Running(1).Ready(1).Pending(2).Pending(3);
+  for (const int index : {2, 3})
+    world.Pod(index).waiting = "Unschedulable: 0/2 nodes are available";
+  world.in.now += kSettle;
+  ASSERT_NE(Plan(world.in).found, nullptr);
+  EXPECT_EQ(Plan(world.in).found->pods.size(), 2u);
+  world.View(1, 2).Settle();
+  world.in.now += seconds(3600);
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.state, "Running");
+  EXPECT_FALSE(out.status.Is("Failed")) << "who has no node can't come to init()";
+  EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("2 of 4 pods"));
+  EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("digits-worker-3: Unschedulable"));
+  EXPECT_THAT(out.creates, IsEmpty());
+  EXPECT_THAT(out.deletes, IsEmpty());
+  // A node comes: the pod joins at once, whatever resizeIntervalSeconds says.
+  world.Ready(2);
+  world.Pod(2).phase = PodPhase::kRunning;
+  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-2"));
+}
+
+TEST(PlannerTest, ADrainedPodIsReplacedAtOnceAndDeletedWhenItHasLeftTheView) {
+  World world = World::Training(3);
+  world.Pod(1).drain_reason = "maintenance";
+  world.Pod(1).drain_since = kNow;
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(3));
+  EXPECT_THAT(out.deletes, IsEmpty());
+  EXPECT_THAT(Told<DrainNotice>(out), ElementsAre("uid-0", "uid-1")) << "coordinator and pod";
+  membership::View left = *world.in.view;
+  left.epoch += 1;
+  left.pods.erase(left.pods.begin() + 1);
+  left.ranks = {{.pod = 0}, {.pod = 1}};
+  world.in.view = std::make_shared<const membership::View>(left);
+  out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-1"));
+}
+
+TEST(PlannerTest, ADrainMarkedByHandGetsItsTime) {
+  World world = World::Training(2);
+  world.Pod(1).drain_reason = "by hand";
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-1"));
+}
+
+TEST(PlannerTest, ADrainThatHangsEndsWithItsGrace) {
+  World world = World::Training(2);
+  world.Pod(1).drain_reason = "x";
+  world.Pod(1).drain_since = kNow;
+  world.in.now += seconds(29);
+  Decision out = Plan(world.in);
+  EXPECT_THAT(out.deletes, IsEmpty());
+  EXPECT_TRUE(out.look_again);
+  world.in.now += seconds(1);
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-1"));
+}
+
+TEST(PlannerTest, ADeletedPodIsReplacedWhileItStillGoes) {
+  World world = World::Training(2);
+  world.Pod(0).deleting = true;
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(2));
+  EXPECT_THAT(out.deletes, IsEmpty());
+}
+
+struct EndCase {
+  std::string name;
+  int exit_code;
+  std::string reason;
+  bool fails_job;
+  int faults;
+};
+
+class PodEnd : public testing::TestWithParam<EndCase> {};
+
+TEST_P(PodEnd, IsJudgedByWhoseFaultItWas) {
+  World world = World::Training(3);
+  world.End(1, PodPhase::kFailed, GetParam().exit_code, GetParam().reason);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.Is("Failed"), GetParam().fails_job);
+  EXPECT_EQ(out.status.faults, GetParam().faults);
+  if (GetParam().fails_job) {
+    EXPECT_THAT(out.status.Find("Failed")->message, HasSubstr("digits-worker-1"));
+    EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-2"));
+  } else {
+    EXPECT_THAT(Created(out), ElementsAre(3));
+    EXPECT_EQ(out.status.pods_replaced, 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(PlannerTest, PodEnd,
+                         testing::Values(EndCase{"Killed", 137, "", false, 0},
+                                         EndCase{"Terminated", 143, "", false, 0},
+                                         EndCase{"Evicted", 137, "Evicted", false, 0},
+                                         EndCase{"OutOfMemory", 137, "OOMKilled", false, 1},
+                                         EndCase{"SegmentationFault", 139, "", false, 1},
+                                         EndCase{"ExitsWithOne", 1, "", true, 1}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(PlannerTest, PodsThatFailBeforeTheirWorkerRunsAreNotReplacedForEver) {
+  World world = World::Training(3);
+  world.End(1, PodPhase::kFailed, 0);
+  world.in.pods[1].exit_code.reset();
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.faults, 1);
+  EXPECT_EQ(out.status.pods_replaced, 1);
+}
+
+TEST(PlannerTest, TheFirstRuleThatMatchesDecides) {
+  World world = World::Training(2);
+  auto& rules = world.in.job.spec.failure_policy.rules;
+  rules = {{{3}, {}, api::FailureAction::kReplacePod}, {{3}, {}, api::FailureAction::kFailJob}};
+  world.End(1, PodPhase::kFailed, 3);
+  EXPECT_FALSE(Plan(world.in).status.Is("Failed"));
+  rules.erase(rules.begin());
+  EXPECT_TRUE(Plan(world.in).status.Is("Failed"));
+}
+
+TEST(PlannerTest, AnEndIsCountedOnceAndThenThePodMakesRoom) {
+  World world = World::Training(2);
+  world.End(1, PodPhase::kFailed, 139);
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.faults, 1);
+  EXPECT_THAT(out.deletes, IsEmpty()) << "not before the status says that it was counted";
+  world.in.job.status = out.status;
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.faults, 1);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-1"));
+}
+
+TEST(PlannerTest, AMemberThatVanishedIsReportedToTheOthers) {
+  World world = World::Training(3);
+  world.Remove(2);
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Told<PodGoneNotice>(out), ElementsAre("uid-0", "uid-1"));
+  EXPECT_THAT(Created(out), ElementsAre(2));
+  EXPECT_EQ(out.status.state, "Rebuilding");
+}
+
+TEST(PlannerTest, OnlyTerminatedContainersAreProof) {
+  World world = World::Training(3);
+  world.End(2, PodPhase::kFailed, 137);
+  for (const bool terminated : {true, false}) {
+    world.Pod(2).all_terminated = terminated;
+    for (const Tell& tell : Plan(world.in).tells) {
+      if (const auto* gone = std::get_if<PodGoneNotice>(&tell.notice)) {
+        EXPECT_EQ(gone->proof, terminated);
+      }
+    }
+  }
+}
+
+TEST(PlannerTest, AMemberWhoseSidecarAttendsIsNotGoneThoughTheCacheLacksIt) {
+  World world = World::Training(2);
+  world.in.pods.pop_back();
+  EXPECT_THAT(Told<PodGoneNotice>(Plan(world.in)), IsEmpty());
+}
+
+TEST(PlannerTest, WhenNobodyOfTheViewLivesTheJobStartsAgainInANewLineage) {
+  World world = World::Training(2);
+  world.Remove(0).Remove(1);
+  world.in.sidecars.clear();
+  world.Running(2).Ready(2).Running(3);
+  EXPECT_EQ(Plan(world.in).found, nullptr);
+  world.Ready(3);
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_EQ(out.found->epoch, membership::MakeEpoch(2, 1));
+}
+
+TEST(PlannerTest, AnyMemberThatMayLiveForbidsANewLineage) {
+  World world = World::Training(2);
+  world.Remove(0);
+  world.Pod(1).deleting = true;
+  world.Running(2).Ready(2).Running(3).Ready(3);
+  EXPECT_EQ(Plan(world.in).found, nullptr);
+}
+
+TEST(PlannerTest, SucceedsWhenAllPodsOfTheLastViewEndedWithZero) {
+  World world = World::Training(2);
+  world.Sidecar(0).finished_epoch = world.in.view->epoch;
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.state, "Finishing");
+  EXPECT_THAT(Told<FinishNotice>(out), ElementsAre("uid-0", "uid-1"));
+  world.in.job.status = out.status;
+  world.End(0, PodPhase::kSucceeded, 0);
+  out = Plan(world.in);
+  EXPECT_FALSE(out.status.Is("Succeeded"));
+  EXPECT_THAT(out.creates, IsEmpty()) << "nothing is rebuilt";
+  world.in.job.status = out.status;
+  world.End(1, PodPhase::kSucceeded, 0);
+  out = Plan(world.in);
+  EXPECT_TRUE(out.status.Is("Succeeded"));
+  EXPECT_EQ(out.status.worker.succeeded, 2);
+  EXPECT_FALSE(out.status.completion_time.empty());
+}
+
+TEST(PlannerTest, AnOperatorThatMissedTheEndStillSeesSuccess) {
+  World world = World::Training(2);
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  world.in.sidecars.clear();
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+}
+
+TEST(PlannerTest, ALonePodThatWasDeletedAndEndedWithZeroIsNoSuccess) {
+  World world = World::Training(1);
+  world.Pod(0).deleting = true;
+  world.End(0, PodPhase::kSucceeded, 0);
+  const Decision out = Plan(world.in);
+  EXPECT_FALSE(out.status.Is("Succeeded"));
+  EXPECT_THAT(Created(out), ElementsAre(1));
+}
+
+TEST(PlannerTest, ExitWithZeroWhileOthersTrainFailsTheJob) {
+  World world = World::Training(2);
+  world.End(1, PodPhase::kSucceeded, 0);
+  Decision out = Plan(world.in);
+  EXPECT_FALSE(out.status.Is("Failed"));
+  EXPECT_TRUE(out.look_again);
+  world.in.now += kFinishGrace;
+  out = Plan(world.in);
+  ASSERT_TRUE(out.status.Is("Failed"));
+  EXPECT_EQ(out.status.Find("Failed")->reason, "WorkerEndedEarly");
+}
+
+TEST(PlannerTest, FaultsOverTheBackoffLimitFailTheJobAndKillsDoNot) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.backoff_limit = 1;
+  for (int i = 0; i < 5; ++i) world.in.exits.push_back({"digits-worker-0", 0, 137, true, false});
+  EXPECT_FALSE(Plan(world.in).status.Is("Failed"));
+  EXPECT_EQ(Plan(world.in).status.worker_restarts, 5);
+  EXPECT_EQ(Plan(world.in).exits_counted, 5u);
+  for (int i = 0; i < 2; ++i) world.in.exits.push_back({"digits-worker-0", 0, 139, true, false});
+  const Decision out = Plan(world.in);
+  ASSERT_TRUE(out.status.Is("Failed"));
+  EXPECT_EQ(out.status.Find("Failed")->reason, "BackoffLimitExceeded");
+}
+
+TEST(PlannerTest, InitTimeoutNamesThePodsAndSlotsThatHaveNotCome) {
+  World world(2);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.Running(0).Ready(0).Running(1).Attending(1);
+  EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
+              HasSubstr("digits-worker-1 (slot 0 has not called init())"));
+  world.in.now += seconds(600);
+  const Decision out = Plan(world.in);
+  ASSERT_TRUE(out.status.Is("Failed"));
+  EXPECT_EQ(out.status.Find("Failed")->reason, "InitTimeout");
+  EXPECT_THAT(out.status.Find("Failed")->message, HasSubstr("digits-worker-1 (slot 0"));
+}
+
+TEST(PlannerTest, ActiveDeadlineCountsFromTheStart) {
+  World world = World::Training(1);
+  world.in.job.spec.run_policy.active_deadline_seconds = 60;
+  world.in.now += seconds(59);
+  EXPECT_TRUE(Plan(world.in).look_again);
+  world.in.now += seconds(1);
+  EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "DeadlineExceeded");
+}
+
+TEST(PlannerTest, BelowMinHoldsOrFailsAsThePolicySays) {
+  World world = World::Training(2);
+  membership::View held = *world.in.view;
+  held.train = false;
+  world.in.view = std::make_shared<const membership::View>(held);
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.state, "Held");
+  EXPECT_FALSE(out.status.Is("Running"));
+  world.in.job.spec.elastic_policy.on_below_min = api::OnBelowMin::kFailJob;
+  EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "BelowMinReplicas");
+}
+
+TEST(PlannerTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_TRUE(out.status.Is("Suspended"));
+  EXPECT_EQ(out.status.state, "Suspended");
+  EXPECT_EQ(out.status.world_size, 0);
+  world.in.job.status = out.status;
+  world.Remove(0).Remove(1);
+  world.in.sidecars.clear();
+  world.in.job.spec.run_policy.suspend = false;
+  out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(0, 1));
+  EXPECT_FALSE(out.status.Is("Suspended"));
+}
+
+struct CleanCase {
+  api::CleanPodPolicy policy;
+  std::vector<std::string> deleted;
+};
+
+class CleanUpAfterTheEnd : public testing::TestWithParam<CleanCase> {};
+
+TEST_P(CleanUpAfterTheEnd, FollowsThePolicy) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.clean_pod_policy = GetParam().policy;
+  world.End(1, PodPhase::kFailed, 1);
+  EXPECT_EQ(Deleted(Plan(world.in)), GetParam().deleted);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    PlannerTest, CleanUpAfterTheEnd,
+    testing::Values(CleanCase{api::CleanPodPolicy::kRunning, {"digits-worker-0"}},
+                    CleanCase{api::CleanPodPolicy::kAll, {"digits-worker-0", "digits-worker-1"}},
+                    CleanCase{api::CleanPodPolicy::kNone, {}}));
+
+TEST(PlannerTest, TheJobIsDeletedWhenItsTimeToLiveIsOver) {
+  World world = World::Training(1);
+  world.in.job.spec.run_policy.ttl_seconds_after_finished = 10;
+  world.End(0, PodPhase::kFailed, 1).Settle();
+  EXPECT_FALSE(Plan(world.in).delete_job);
+  EXPECT_TRUE(Plan(world.in).look_again);
+  world.in.now += seconds(10);
+  EXPECT_TRUE(Plan(world.in).delete_job);
+}
+
+TEST(PlannerTest, ANewViewAndItsFiguresComeIntoTheStatus) {
+  World world = World::Training(3);
+  world.View(2, 2);
+  world.in.rebuilds = {{membership::MakeEpoch(1, 2), "PodLost", 0.08, 1}};
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.world_size, 2);
+  ASSERT_EQ(out.status.ring.size(), 2u);
+  EXPECT_EQ(out.status.ring[1].pod, "digits-worker-1");
+  EXPECT_EQ(out.status.last_rebuild->reason, "PodLost");
+  EXPECT_EQ(out.status.steps_lost, 1);
+  world.in.job.status = out.status;
+  EXPECT_EQ(Plan(world.in).status.steps_lost, 1) << "the same figures count once";
+}
+
+TEST(PlannerTest, TheSidecarsAddressIsWrittenOnItsPodOnce) {
+  World world = World::Training(1);
+  ASSERT_EQ(Plan(world.in).annotations.size(), 1u);
+  EXPECT_EQ(Plan(world.in).annotations[0].key, kHttpAnnotation);
+  world.Pod(0).http = "10.0.0.1:80";
+  EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringmaster::planner

@@ -1,0 +1,86 @@
+// What the planner looks at: one job as it was at one moment. Observed once for each reconcile,
+// never changed after.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/horovod_job.h"
+#include "operator/api/time.h"
+#include "sidecar/membership/view.h"
+
+namespace ringmaster::planner {
+
+using api::Time;
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
+
+struct PodFacts {
+  std::string name;
+  std::string uid;
+  int index = 0;
+  std::string node;
+  PodPhase phase = PodPhase::kPending;
+  bool scheduled = false;
+  bool deleting = false;
+  bool all_terminated = false;  // every container, as the kubelet wrote it: proof of death
+  Time created;
+  std::optional<Time> running_since;  // the worker container's
+  std::optional<Time> ended_at;       // the worker container's
+  std::optional<int> exit_code;       // the worker container's; 128+n for signal n
+  std::string reason;                 // Evicted, OOMKilled, DisruptionTarget's, ...; empty: none
+  std::string waiting;                // for people: "ImagePullBackOff: ...", "Unschedulable: ..."
+  std::string drain_reason;           // annotation ringmaster.dev/drain
+  std::optional<Time> drain_since;    // annotation ringmaster.dev/drain-since
+  int grace_seconds = 30;
+  std::string http;  // annotation ringmaster.dev/http
+
+  bool ended() const {
+    return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed || all_terminated;
+  }
+  bool leaving() const { return deleting || !drain_reason.empty(); }
+};
+
+// A sidecar that has registered since the operator started.
+struct SidecarFacts {
+  std::string pod_name;
+  std::string pod_uid;
+  bool attending = false;  // its stream stands
+  std::string http_address;
+  bool ready = false;
+  std::vector<std::uint32_t> missing_slots;
+  std::optional<Time> ready_since;
+  membership::Candidate candidate;   // of the newest Readiness
+  std::uint64_t epoch = 0;           // newest view that it has installed
+  std::uint64_t finished_epoch = 0;  // 0: not finished
+};
+
+// The end of a worker process that is not yet in status.
+struct WorkerExitFacts {
+  std::string pod_name;
+  std::uint32_t slot = 0;
+  int exit_code = 0;
+  bool restarting = false;
+  bool by_us = false;
+};
+
+struct RebuildFacts {
+  std::uint64_t epoch = 0;
+  std::string reason;
+  double seconds = 0;
+  std::int64_t steps_lost = 0;
+};
+
+struct Snapshot {
+  api::HorovodJob job;
+  std::vector<PodFacts> pods;  // by index
+  std::vector<SidecarFacts> sidecars;
+  std::vector<WorkerExitFacts> exits;
+  membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
+  std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
+  Time now;
+};
+
+}  // namespace ringmaster::planner

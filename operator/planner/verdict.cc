@@ -1,0 +1,260 @@
+// Phases 1 to 3: what has ended and whose fault it was, whether the job has ended, and cleaning up
+// after it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using api::FailureAction;
+
+bool IsSignal(int exit_code) { return exit_code > 128; }
+
+// Death by these is the program's own doing; TERM, KILL and the like come from outside.
+bool IsCrash(int exit_code) {
+  constexpr std::array kCrashes = {128 + 4, 128 + 6, 128 + 7, 128 + 8, 128 + 11};
+  return std::find(kCrashes.begin(), kCrashes.end(), exit_code) != kCrashes.end();
+}
+
+bool IsApplicationFault(int exit_code, const std::string& reason) {
+  return reason == "OOMKilled" || IsCrash(exit_code) || (exit_code != 0 && !IsSignal(exit_code));
+}
+
+bool IsFromOutside(const std::string& reason) { return !reason.empty() && reason != "OOMKilled"; }
+
+// The first rule that matches counts; by default a pod that a signal or the cluster ended is
+// replaced, any other exit code fails the job.
+FailureAction ActionFor(const api::FailurePolicy& policy, int exit_code,
+                        const std::string& reason) {
+  for (const api::FailureRule& rule : policy.rules) {
+    const auto& codes = rule.on_exit_codes;
+    const auto& reasons = rule.on_reasons;
+    if (std::find(codes.begin(), codes.end(), exit_code) != codes.end() ||
+        (!reason.empty() && std::find(reasons.begin(), reasons.end(), reason) != reasons.end())) {
+      return rule.action;
+    }
+  }
+  if (IsFromOutside(reason) || IsSignal(exit_code) || exit_code == 0) {
+    return FailureAction::kReplacePod;
+  }
+  return FailureAction::kFailJob;
+}
+
+std::string ExitText(const PodFacts& pod) {
+  std::string text;
+  if (pod.exit_code) {
+    text = IsSignal(*pod.exit_code)
+               ? fmt::format("its worker was ended by signal {}", *pod.exit_code - 128)
+               : fmt::format("its worker exited with {}", *pod.exit_code);
+  } else {
+    text = "it ended before its worker ran";
+  }
+  return pod.reason.empty() ? text : fmt::format("{} ({})", text, pod.reason);
+}
+
+void Fail(Work& work, std::string reason, std::string message) {
+  if (work.verdict.ended()) return;
+  work.verdict = {.failed = true, .reason = std::move(reason), .message = std::move(message)};
+}
+
+void CountPod(Work& work, const PodFacts& pod) {
+  api::Status& status = work.out.status;
+  status.accounted_pods.push_back(pod.uid);
+  if (pod.leaving() || pod.phase == PodPhase::kSucceeded) return;
+  ++status.worker.failed;
+  const int exit_code = pod.exit_code.value_or(IsFromOutside(pod.reason) ? 0 : 137);
+  const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit_code, pod.reason);
+  // Failed in an init container: nothing from outside did that, and its replacement may well do the
+  // same.
+  const bool never_ran = !pod.exit_code && pod.reason.empty();
+  if (action != FailureAction::kIgnore && !IsFromOutside(pod.reason) &&
+      (never_ran || IsApplicationFault(exit_code, pod.reason))) {
+    ++status.faults;
+  }
+  const std::string what = fmt::format("pod {} failed: {}", pod.name, ExitText(pod));
+  if (work.finishing) {
+    if (exit_code != 0 && !IsSignal(exit_code) && !IsFromOutside(pod.reason)) {
+      Fail(work, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
+    }
+    return;
+  }
+  work.Say(true, "PodFailed", what, pod.name);
+  if (action == FailureAction::kFailJob) {
+    Fail(work, "WorkerFailed", what + "; failurePolicy says FailJob");
+  } else {
+    ++status.pods_replaced;
+  }
+}
+
+void CountWorkerExits(Work& work) {
+  api::Status& status = work.out.status;
+  for (const WorkerExitFacts& exit : work.in.exits) {
+    if (exit.by_us) continue;
+    if (exit.restarting) ++status.worker_restarts;
+    if (!exit.restarting) continue;  // its pod ends with it and is counted then
+    const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit.exit_code, "");
+    if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code, "")) ++status.faults;
+    work.Say(true, "WorkerRestarted",
+             fmt::format("worker {} of pod {} ended ({}) and was started again in place", exit.slot,
+                         exit.pod_name,
+                         IsSignal(exit.exit_code) ? fmt::format("signal {}", exit.exit_code - 128)
+                                                  : fmt::format("exit code {}", exit.exit_code)),
+             exit.pod_name);
+  }
+  work.out.exits_counted = work.in.exits.size();
+}
+
+// A pod that ended with 0 although nobody said that the ranks had agreed to end.
+void JudgeEarlyExits(Work& work) {
+  for (const PodFacts& pod : work.in.pods) {
+    if (pod.phase != PodPhase::kSucceeded || pod.leaving()) continue;
+    const Time patience = pod.ended_at.value_or(pod.created) + kFinishGrace;
+    if (work.in.now < patience) {
+      work.LookAgainAt(patience);
+      continue;
+    }
+    return Fail(work, "WorkerEndedEarly",
+                fmt::format("pod {} exited with 0 while others still train: a script ends with "
+                            "shutdown() on all ranks, or by leaving the interpreter on all of them",
+                            pod.name));
+  }
+}
+
+// Pods that decide about success: those of the last view, or all where no view is known any more.
+void JudgeSuccess(Work& work) {
+  std::size_t succeeded = 0, running = 0;
+  for (const PodFacts& pod : work.in.pods) {
+    if (work.in.view != nullptr && !InView(work.in, pod.uid)) continue;
+    // A pod that left may end with 0 too: that says nothing about the job unless all had agreed to
+    // end.
+    if (pod.phase == PodPhase::kSucceeded && (work.finishing || !pod.leaving())) {
+      ++succeeded;
+    } else if (!pod.ended()) {
+      ++running;
+    }
+  }
+  if (running > 0 || succeeded == 0) return;
+  work.verdict = {.succeeded = true,
+                  .reason = "AllRanksDone",
+                  .message = fmt::format("all ranks of {} ended with 0", Plural(succeeded, "pod"))};
+}
+
+void JudgeDeadlines(Work& work) {
+  const api::Spec& spec = work.in.job.spec;
+  const auto started = api::ParseTime(work.out.status.start_time);
+  if (spec.run_policy.active_deadline_seconds && started) {
+    const Time end = *started + std::chrono::seconds(*spec.run_policy.active_deadline_seconds);
+    if (work.in.now >= end) {
+      return Fail(work, "DeadlineExceeded",
+                  fmt::format("it ran longer than activeDeadlineSeconds ({} s)",
+                              *spec.run_policy.active_deadline_seconds));
+    }
+    work.LookAgainAt(end);
+  }
+  if (work.out.status.faults > spec.run_policy.backoff_limit) {
+    Fail(work, "BackoffLimitExceeded",
+         fmt::format("the application failed {} times; backoffLimit is {}", work.out.status.faults,
+                     spec.run_policy.backoff_limit));
+  }
+  if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && work.in.view != nullptr &&
+      !work.in.view->train && !work.finishing) {
+    Fail(work, "BelowMinReplicas",
+         fmt::format("{} left, minReplicas is {}, and onBelowMin says FailJob",
+                     Plural(work.in.view->pods.size(), "pod"), spec.elastic_policy.min_replicas));
+  }
+}
+
+}  // namespace
+
+std::string WhatIsMissing(const SidecarFacts* sidecar) {
+  if (sidecar == nullptr || !sidecar->attending) return "its sidecar has not registered";
+  if (sidecar->missing_slots.empty()) return "no worker has connected";
+  return fmt::format("slot {} has not called init()", fmt::join(sidecar->missing_slots, ", slot "));
+}
+
+namespace {
+
+void JudgeInit(Work& work) {
+  if (work.in.view != nullptr) return;
+  const auto timeout = std::chrono::seconds(work.in.job.spec.init_timeout_seconds);
+  std::string who;
+  for (const PodFacts* pod : work.active) {
+    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
+    if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
+    const Time end = *pod->running_since + timeout;
+    if (work.in.now < end) {
+      work.LookAgainAt(end);
+    } else {
+      who += fmt::format("{}{} ({})", who.empty() ? "" : ", ", pod->name, WhatIsMissing(sidecar));
+    }
+  }
+  if (!who.empty()) {
+    Fail(work, "InitTimeout",
+         fmt::format("after initTimeoutSeconds ({} s) these have not come to init(): {}",
+                     timeout.count(), who));
+  }
+}
+
+}  // namespace
+
+void CountEnds(Work& work) {
+  api::Status& status = work.out.status;
+  for (const SidecarFacts& sidecar : work.in.sidecars) {
+    status.finished_epoch = std::max(status.finished_epoch, sidecar.finished_epoch);
+  }
+  work.finishing = status.finished_epoch != 0;
+  // Only of pods that still exist, so that the list stays short.
+  std::erase_if(status.accounted_pods,
+                [&](const std::string& uid) { return FindPod(work.in, uid) == nullptr; });
+  if (status.Is("Succeeded") || status.Is("Failed") || work.suspended) {
+    work.out.exits_counted = work.in.exits.size();
+    return;
+  }
+  for (const PodFacts& pod : work.in.pods) {
+    if (pod.ended() && !IsAccounted(work.in, pod.uid)) CountPod(work, pod);
+  }
+  CountWorkerExits(work);
+}
+
+void Judge(Work& work) {
+  for (const char* type : {"Succeeded", "Failed"}) {
+    const api::Condition* condition = work.in.job.status.Find(type);
+    if (condition == nullptr || !condition->status) continue;
+    const bool succeeded = std::string(type) == "Succeeded";
+    work.verdict = {succeeded, !succeeded, condition->reason, condition->message};
+    return;
+  }
+  if (work.suspended) return;
+  if (!work.verdict.ended()) JudgeSuccess(work);
+  if (!work.verdict.ended()) JudgeDeadlines(work);
+  if (!work.verdict.ended() && !work.finishing) JudgeEarlyExits(work);
+  if (!work.verdict.ended()) JudgeInit(work);
+}
+
+void CleanUp(Work& work) {
+  const api::RunPolicy& policy = work.in.job.spec.run_policy;
+  const bool all = policy.clean_pod_policy == api::CleanPodPolicy::kAll;
+  if (!work.verdict.ended() && !work.suspended) return;
+  if (work.verdict.ended() && policy.clean_pod_policy == api::CleanPodPolicy::kNone) {
+    // Pods stay as they are.
+  } else {
+    const std::string reason = work.verdict.ended() ? "JobEnded" : "Suspended";
+    for (const PodFacts& pod : work.in.pods) {
+      if (!pod.deleting && (!pod.ended() || all || work.suspended)) {
+        work.out.deletes.push_back({pod.name, pod.uid, reason});
+      }
+    }
+  }
+  const auto completed = api::ParseTime(work.in.job.status.completion_time);
+  if (work.verdict.ended() && policy.ttl_seconds_after_finished && completed) {
+    const Time end = *completed + std::chrono::seconds(*policy.ttl_seconds_after_finished);
+    work.out.delete_job = work.in.now >= end;
+    if (!work.out.delete_job) work.LookAgainAt(end);
+  }
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,141 @@
+// Phases 5 and 6: the first view, and what each sidecar should know.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+struct Ready {
+  std::vector<membership::Candidate> candidates;
+  Time last;  // when the last of them became ready
+};
+
+Ready FindReady(const Work& work) {
+  Ready ready;
+  for (const PodFacts* pod : work.active) {
+    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
+    if (sidecar == nullptr || !sidecar->attending || !sidecar->ready) continue;
+    ready.candidates.push_back(sidecar->candidate);
+    ready.last = std::max(ready.last, sidecar->ready_since.value_or(work.in.now));
+  }
+  return ready;
+}
+
+// Nobody of the last view lives: the job starts again, from its checkpoint, in a new lineage.
+bool ViewIsDead(const Work& work) {
+  const auto& pods = work.in.view->pods;
+  return std::all_of(pods.begin(), pods.end(),
+                     [&](const membership::Pod& pod) { return IsGone(work.in, pod.uid); });
+}
+
+std::int64_t UnixMs(Time time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+class Notices {
+ public:
+  explicit Notices(Work& work) : work_(work) {}
+
+  void All(const Notice& notice) {
+    for (const SidecarFacts& sidecar : work_.in.sidecars) One(sidecar, notice);
+  }
+  void One(const SidecarFacts& sidecar, const Notice& notice) {
+    if (sidecar.attending) work_.out.tells.push_back({sidecar.pod_uid, notice});
+  }
+
+ private:
+  Work& work_;
+};
+
+// A member that has installed nothing gets its view; who is in no view learns whom to ask.
+void TellView(Work& work, Notices& notices) {
+  const membership::ViewPtr view = work.in.view;
+  if (view == nullptr) return;
+  for (const SidecarFacts& sidecar : work.in.sidecars) {
+    const bool member = view->FindPod(sidecar.pod_uid) >= 0;
+    const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
+    if (pod != nullptr && pod->leaving() && !member) continue;
+    const bool behind = sidecar.epoch == 0 || membership::EpochLineage(sidecar.epoch) <
+                                                  membership::EpochLineage(view->epoch);
+    if (!member || behind) notices.One(sidecar, FoundNotice{view});
+  }
+}
+
+void TellDrains(Work& work, Notices& notices) {
+  for (const PodFacts* pod : work.leaving) {
+    // Without a deadline on the pod it is not marked yet: the next look has it.
+    if (!pod->drain_since && !pod->deleting) continue;
+    const Time since = pod->drain_since.value_or(work.in.now);
+    const DrainNotice drain{
+        {pod->uid},
+        pod->drain_reason.empty() ? "Deleted" : pod->drain_reason,
+        pod->drain_since ? UnixMs(since + std::chrono::seconds(pod->grace_seconds)) : 0};
+    for (const SidecarFacts& sidecar : work.in.sidecars) {
+      const bool coordinator =
+          work.in.view != nullptr && work.in.view->coordinator == sidecar.pod_uid;
+      if (coordinator || sidecar.pod_uid == pod->uid) notices.One(sidecar, drain);
+    }
+  }
+}
+
+void TellGone(Work& work, Notices& notices) {
+  if (work.in.view == nullptr || work.finishing) return;
+  for (const membership::Pod& pod : work.in.view->pods) {
+    if (!IsGone(work.in, pod.uid)) continue;
+    const PodFacts* facts = FindPod(work.in, pod.uid);
+    const bool proof = facts != nullptr && facts->all_terminated;
+    notices.All(PodGoneNotice{pod.uid, proof ? "Terminated" : "PodGone", proof});
+  }
+}
+
+// Where people and the command line find the sidecar.
+void WriteAddresses(Work& work) {
+  for (const SidecarFacts& sidecar : work.in.sidecars) {
+    const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
+    if (pod == nullptr || !sidecar.attending || sidecar.http_address.empty()) continue;
+    if (pod->http == sidecar.http_address) continue;
+    work.out.annotations.push_back({pod->name, kHttpAnnotation, sidecar.http_address});
+  }
+}
+
+}  // namespace
+
+void MakeView(Work& work) {
+  if (work.finishing) return;
+  if (work.in.view != nullptr && !ViewIsDead(work)) return;
+  const Ready ready = FindReady(work);
+  const int min = work.in.job.spec.elastic_policy.min_replicas;
+  const int count = static_cast<int>(ready.candidates.size());
+  if (count < min) return;
+  if (count < work.wanted && work.in.now < ready.last + kSettle) {
+    work.LookAgainAt(ready.last + kSettle);
+    return;
+  }
+  membership::View view =
+      membership::FoundingView(ready.candidates, static_cast<std::uint32_t>(min));
+  if (work.in.view != nullptr) {
+    view.epoch = membership::MakeEpoch(membership::EpochLineage(work.in.view->epoch) + 1, 1);
+    view.parent = work.in.view->epoch;
+    work.Say(true, "StartedAgain",
+             "no pod of the last view lives: the job starts again from its checkpoint");
+  }
+  work.out.found = std::make_shared<const membership::View>(std::move(view));
+}
+
+void TellSidecars(Work& work) {
+  Notices notices(work);
+  WriteAddresses(work);
+  const int min = work.in.job.spec.elastic_policy.min_replicas;
+  notices.All(TargetNotice{static_cast<std::uint32_t>(min),
+                           static_cast<std::uint32_t>(work.in.job.MaxPods()),
+                           static_cast<std::uint32_t>(work.wanted)});
+  if (work.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
+  TellView(work, notices);
+  TellDrains(work, notices);
+  TellGone(work, notices);
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,97 @@
+#include "operator/runtime/event_recorder.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+#include "operator/api/time.h"
+
+namespace ringmaster::runtime {
+namespace {
+
+constexpr std::int64_t kSeriesMs = 6 * 60 * 1000;
+constexpr std::size_t kMaxSeries = 4096;
+constexpr std::size_t kMaxNote = 1000;  // the API's limit is 1024 bytes
+
+std::int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// At most kMaxNote bytes, cut between two characters: half of one can't be sent.
+std::string CutNote(const std::string& note) {
+  if (note.size() <= kMaxNote) return note;
+  std::size_t end = kMaxNote;
+  while (end > 0 && (static_cast<unsigned char>(note[end]) & 0xC0) == 0x80) --end;
+  return note.substr(0, end);
+}
+
+}  // namespace
+
+EventRecorder::EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string instance)
+    : api_(std::move(api)), instance_(std::move(instance)) {}
+
+void EventRecorder::Record(const ObjectReference& regarding, bool warning,
+                           const std::string& reason, const std::string& action,
+                           const std::string& note) {
+  const std::string text = CutNote(note);
+  const std::string key = regarding.uid + "/" + reason + "/" + text;
+  const std::int64_t now = NowMs();
+  std::string name;
+  int count = 1;
+  {
+    const std::lock_guard lock(mu_);
+    std::erase_if(series_, [&](const auto& s) { return now - s.second.last_seen_ms > kSeriesMs; });
+    if (series_.size() >= kMaxSeries) series_.clear();
+    Series& series = series_[key];
+    if (series.name.empty()) {
+      series.name = fmt::format("{}.{:x}", regarding.name,
+                                std::hash<std::string>()(key) ^ static_cast<std::size_t>(now));
+    } else {
+      count = ++series.count;
+    }
+    series.last_seen_ms = now;
+    name = series.name;
+  }
+  if (count == 1) {
+    if (Create(regarding, name, warning, reason, action, text)) return;
+    const std::lock_guard lock(mu_);
+    series_.erase(key);  // there is nothing to count on: the next one tries again
+    return;
+  }
+  const kube::Json patch = {
+      {"series",
+       {{"count", count},
+        {"lastObservedTime", api::FormatMicroTime(std::chrono::system_clock::now())}}}};
+  const auto patched = api_->Patch(kube::Events(), regarding.ns, name, patch, {});
+  if (!patched) spdlog::warn("event {} not updated: {}", reason, patched.error().message);
+}
+
+bool EventRecorder::Create(const ObjectReference& regarding, const std::string& name, bool warning,
+                           const std::string& reason, const std::string& action,
+                           const std::string& note) {
+  const kube::Json event = {{"apiVersion", kube::Events().ApiVersion()},
+                            {"kind", "Event"},
+                            {"metadata", {{"name", name}, {"namespace", regarding.ns}}},
+                            {"eventTime", api::FormatMicroTime(std::chrono::system_clock::now())},
+                            {"reportingController", "ringmaster.dev/operator"},
+                            {"reportingInstance", instance_},
+                            {"action", action},
+                            {"reason", reason},
+                            {"note", note},
+                            {"type", warning ? "Warning" : "Normal"},
+                            {"regarding",
+                             {{"apiVersion", regarding.api_version},
+                              {"kind", regarding.kind},
+                              {"namespace", regarding.ns},
+                              {"name", regarding.name},
+                              {"uid", regarding.uid},
+                              {"resourceVersion", regarding.resource_version}}}};
+  const auto created = api_->Create(kube::Events(), regarding.ns, event);
+  if (!created) spdlog::warn("event {} not written: {}", reason, created.error().message);
+  return created.has_value();
+}
+
+}  // namespace ringmaster::runtime

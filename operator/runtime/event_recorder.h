@@ -1,0 +1,49 @@
+// Events (events.k8s.io/v1) about a job and its pods. The same event again within a while raises a
+// count instead of making another object. Events are best effort: a failure is logged and
+// forgotten.
+//
+// Thread rule: every method is safe from any thread; Record blocks for one call to the API.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::runtime {
+
+struct ObjectReference {
+  std::string api_version;
+  std::string kind;
+  std::string ns;
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+};
+
+class EventRecorder {
+ public:
+  EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string instance);
+
+  void Record(const ObjectReference& regarding, bool warning, const std::string& reason,
+              const std::string& action, const std::string& note);
+
+ private:
+  struct Series {
+    std::string name;
+    int count = 1;
+    std::int64_t last_seen_ms = 0;
+  };
+  bool Create(const ObjectReference& regarding, const std::string& name, bool warning,
+              const std::string& reason, const std::string& action, const std::string& note);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const std::string instance_;
+  std::mutex mu_;
+  std::map<std::string, Series> series_;  // by uid, reason and note; guarded by mu_
+};
+
+}  // namespace ringmaster::runtime

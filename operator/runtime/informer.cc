@@ -1,0 +1,200 @@
+#include "operator/runtime/informer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <set>
+
+namespace ringmaster::runtime {
+namespace {
+
+// Versions of one resource are comparable as numbers where they are numbers (etcd's and ours are).
+// nullopt: can't say.
+std::optional<std::uint64_t> Version(const std::string& text) {
+  std::uint64_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return version;
+}
+
+bool IsOlder(const kube::Json& a, const kube::Json& b) {
+  const auto va = Version(MetaField(a, "resourceVersion"));
+  const auto vb = Version(MetaField(b, "resourceVersion"));
+  return va && vb && *va < *vb;
+}
+
+void Wait(std::chrono::milliseconds duration, std::stop_token stop) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  std::uniform_int_distribution<std::int64_t> extra(0, duration.count() / 2 + 1);
+  std::mutex mu;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mu);
+  wake.wait_for(lock, stop, duration + std::chrono::milliseconds(extra(random)),
+                [] { return false; });
+}
+
+}  // namespace
+
+std::string MetaField(const kube::Json& object, const char* field) {
+  const auto metadata = object.find("metadata");
+  if (metadata == object.end() || !metadata->is_object()) return "";
+  const auto value = metadata->find(field);
+  return value != metadata->end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+Informer::Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
+                   InformerOptions options, Handler handler)
+    : api_(std::move(api)),
+      resource_(resource),
+      options_(std::move(options)),
+      handler_(std::move(handler)) {}
+
+Informer::~Informer() { Stop(); }
+
+void Informer::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+void Informer::Stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+bool Informer::WaitForSync(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mu_);
+  return synced_changed_.wait_for(lock, timeout, [&] { return synced_; });
+}
+
+std::string Informer::LastError() const {
+  const std::lock_guard lock(mu_);
+  return last_error_;
+}
+
+ObjectPtr Informer::Get(const std::string& ns, const std::string& name) const {
+  const std::lock_guard lock(mu_);
+  const auto at = objects_.find({ns, name});
+  return at == objects_.end() ? nullptr : at->second;
+}
+
+std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
+  const std::lock_guard lock(mu_);
+  std::vector<ObjectPtr> found;
+  for (auto at = objects_.lower_bound({ns, ""}); at != objects_.end() && at->first.first == ns;
+       ++at) {
+    found.push_back(at->second);
+  }
+  return found;
+}
+
+void Informer::Observe(const kube::Json& object) { Put(object); }
+
+bool Informer::Put(const kube::Json& object) {
+  const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
+  auto copy = std::make_shared<const kube::Json>(object);
+  const std::lock_guard lock(mu_);
+  ObjectPtr& slot = objects_[key];
+  // Old news: we have written it since, and put the result here ourselves.
+  if (slot != nullptr && IsOlder(object, *slot)) return false;
+  slot = std::move(copy);
+  return true;
+}
+
+void Informer::Remove(const kube::Json& object) {
+  const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
+  const std::lock_guard lock(mu_);
+  const auto at = objects_.find(key);
+  // The name may have been taken again already, by an object that we have made and put here
+  // ourselves.
+  if (at != objects_.end() && MetaField(*at->second, "uid") == MetaField(object, "uid")) {
+    objects_.erase(at);
+  }
+}
+
+void Informer::Fail(const kube::Error& error) {
+  spdlog::warn("{}: list or watch failed: {}", resource_.plural, error.message);
+  const std::lock_guard lock(mu_);
+  last_error_ = error.message;
+}
+
+bool Informer::Relist() {
+  kube::ListOptions list_options;
+  list_options.label_selector = options_.label_selector;
+  const auto list = api_->ListAll(resource_, options_.ns, list_options);
+  if (!list) {
+    Fail(list.error());
+    return false;
+  }
+  std::set<Key> seen;
+  for (const kube::Json& item : list->items) {
+    seen.insert({MetaField(item, "namespace"), MetaField(item, "name")});
+    if (Put(item)) handler_(item, false);
+  }
+  const auto listed = Version(list->resource_version);
+  std::vector<ObjectPtr> gone;
+  {
+    const std::lock_guard lock(mu_);
+    for (const auto& [key, object] : objects_) {
+      // What we made after the list was taken can't be in it.
+      const auto version = Version(MetaField(*object, "resourceVersion"));
+      const bool newer = version && listed && *version > *listed;
+      if (seen.count(key) == 0 && !newer) gone.push_back(object);
+    }
+    for (const ObjectPtr& object : gone) {
+      objects_.erase({MetaField(*object, "namespace"), MetaField(*object, "name")});
+    }
+    synced_ = true;
+    last_error_.clear();
+  }
+  for (const ObjectPtr& object : gone) handler_(*object, true);
+  synced_changed_.notify_all();
+  resource_version_ = list->resource_version;
+  return true;
+}
+
+bool Informer::OnWatchEvent(const kube::WatchEvent& event) {
+  const std::string version = MetaField(event.object, "resourceVersion");
+  if (!version.empty()) resource_version_ = version;
+  switch (event.type) {
+    case kube::WatchEvent::Type::kBookmark:
+      return true;
+    case kube::WatchEvent::Type::kDeleted:
+      Remove(event.object);
+      handler_(event.object, true);
+      return true;
+    default:
+      if (Put(event.object)) handler_(event.object, false);
+      return true;
+  }
+}
+
+void Informer::Run(std::stop_token stop) {
+  auto backoff = options_.relist_backoff;
+  while (!stop.stop_requested()) {
+    if (resource_version_.empty() && !Relist()) {
+      Wait(backoff, stop);
+      backoff = std::min(backoff * 2, options_.max_relist_backoff);
+      continue;
+    }
+    kube::WatchOptions watch;
+    watch.label_selector = options_.label_selector;
+    watch.resource_version = resource_version_;
+    const auto ended = api_->Watch(
+        resource_, options_.ns, watch,
+        [&](const kube::WatchEvent& event) {
+          backoff = options_.relist_backoff;
+          return OnWatchEvent(event) && !stop.stop_requested();
+        },
+        stop);
+    if (ended || stop.stop_requested()) continue;
+    Fail(ended.error());
+    // Whatever went wrong, a new list is right; only 410 needs it.
+    if (ended.error().code == kube::ErrorCode::kGone) resource_version_.clear();
+    Wait(std::max(backoff, ended.error().retry_after), stop);
+    backoff = std::min(backoff * 2, options_.max_relist_backoff);
+  }
+}
+
+}  // namespace ringmaster::runtime

@@ -1,0 +1,81 @@
+// A cache of one resource, kept up to date by list and watch. It lists again when the watch has
+// lost its place (410), with jitter, so that many operators don't do so at once.
+//
+// Thread rule: every method is safe from any thread. The handler is called from the informer's
+// thread, never under a lock.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::runtime {
+
+using ObjectPtr = std::shared_ptr<const kube::Json>;
+
+struct InformerOptions {
+  std::string ns;  // empty: all
+  std::string label_selector;
+  std::chrono::milliseconds relist_backoff{200};
+  std::chrono::milliseconds max_relist_backoff{30'000};
+};
+
+class Informer {
+ public:
+  // `object` is the newest state; for a deleted object its last one.
+  using Handler = std::function<void(const kube::Json& object, bool deleted)>;
+
+  Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
+           InformerOptions options, Handler handler);
+  ~Informer();
+  Informer(const Informer&) = delete;
+
+  void Start();
+  void Stop();  // joins
+  // False if the first list has not succeeded within `timeout`; LastError() says why.
+  bool WaitForSync(std::chrono::milliseconds timeout);
+  std::string LastError() const;
+
+  ObjectPtr Get(const std::string& ns, const std::string& name) const;
+  std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
+  // An object that we have just written: the cache must not be older than our own writes.
+  void Observe(const kube::Json& object);
+
+ private:
+  using Key = std::pair<std::string, std::string>;
+
+  void Run(std::stop_token stop);
+  bool Relist();
+  bool OnWatchEvent(const kube::WatchEvent& event);
+  bool Put(const kube::Json& object);
+  void Remove(const kube::Json& object);
+  void Fail(const kube::Error& error);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const kube::Resource resource_;
+  const InformerOptions options_;
+  const Handler handler_;
+  std::string resource_version_;  // informer thread only; empty: list first
+
+  mutable std::mutex mu_;
+  std::condition_variable synced_changed_;
+  bool synced_ = false;               // guarded by mu_
+  std::string last_error_;            // guarded by mu_
+  std::map<Key, ObjectPtr> objects_;  // guarded by mu_
+  std::jthread thread_;
+};
+
+// metadata.<field> as text, empty if absent.
+std::string MetaField(const kube::Json& object, const char* field);
+
+}  // namespace ringmaster::runtime

@@ -1,0 +1,130 @@
+#include "operator/runtime/informer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/runtime/testing/scripted_api.h"
+
+namespace ringmaster::runtime {
+namespace {
+
+using kube::ErrorCode;
+using testing::ElementsAre;
+using Type = kube::WatchEvent::Type;
+
+class InformerTest : public testing::Test {
+ protected:
+  ~InformerTest() override { informer_.Stop(); }
+
+  void StartWith(std::vector<kube::Json> objects) {
+    api_->SetList(10, std::move(objects));
+    informer_.Start();
+    ASSERT_TRUE(informer_.WaitForSync(kPatience));
+    ASSERT_EQ(api_->AwaitWatch(1), "10");
+  }
+
+  // What the handler was told, after `n` calls: "a", or "-a" for a deletion.
+  std::vector<std::string> Told(std::size_t n) {
+    std::unique_lock lock(mu_);
+    changed_.wait_for(lock, kPatience, [&] { return told_.size() >= n; });
+    return told_;
+  }
+  std::string VersionOf(const std::string& name) {
+    const ObjectPtr object = informer_.Get("ns", name);
+    return object == nullptr ? "none" : MetaField(*object, "resourceVersion");
+  }
+
+  std::shared_ptr<ScriptedApi> api_ = std::make_shared<ScriptedApi>();
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<std::string> told_;  // guarded by mu_
+  Informer informer_{api_, kube::Pods(),
+                     InformerOptions{.relist_backoff = std::chrono::milliseconds(1),
+                                     .max_relist_backoff = std::chrono::milliseconds(2)},
+                     [this](const kube::Json& object, bool deleted) {
+                       const std::lock_guard lock(mu_);
+                       told_.push_back((deleted ? "-" : "") + MetaField(object, "name"));
+                       changed_.notify_all();
+                     }};
+};
+
+TEST_F(InformerTest, ListsOnceAndThenFollowsTheWatch) {
+  StartWith({Object("a", 5)});
+  api_->Push(Type::kAdded, Object("b", 11));
+  api_->Push(Type::kModified, Object("a", 12));
+  api_->Push(Type::kDeleted, Object("b", 13));
+  EXPECT_THAT(Told(4), ElementsAre("a", "b", "a", "-b"));
+  EXPECT_EQ(VersionOf("a"), "12");
+  EXPECT_EQ(VersionOf("b"), "none");
+  EXPECT_EQ(informer_.InNamespace("ns").size(), 1u);
+  EXPECT_TRUE(informer_.InNamespace("n").empty()) << "a namespace is no prefix";
+  EXPECT_EQ(api_->lists(), 1);
+}
+
+TEST_F(InformerTest, AWatchThatEndsGoesOnWhereItWas) {
+  StartWith({});
+  api_->Push(Type::kBookmark, Object("", 17));
+  api_->EndWatch();
+  EXPECT_EQ(api_->AwaitWatch(2), "17");
+  EXPECT_EQ(api_->lists(), 1);
+}
+
+TEST_F(InformerTest, ALostConnectionIsNoReasonToListAgain) {
+  StartWith({});
+  api_->Push(Type::kAdded, Object("a", 11));
+  api_->BreakWatch(ErrorCode::kUnavailable);
+  EXPECT_EQ(api_->AwaitWatch(2), "11");
+  EXPECT_EQ(api_->lists(), 1);
+  EXPECT_EQ(informer_.LastError(), "broken");
+}
+
+TEST_F(InformerTest, AWatchThatHasLostItsPlaceListsAgainAndTellsOfMissedDeletes) {
+  StartWith({Object("a", 5), Object("b", 6)});
+  api_->SetList(30, {Object("a", 5), Object("c", 21)});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(5), ElementsAre("a", "b", "a", "c", "-b"));
+  EXPECT_EQ(VersionOf("b"), "none");
+  EXPECT_EQ(VersionOf("c"), "21");
+}
+
+TEST_F(InformerTest, AFirstListThatFailsIsTriedAgainAndSaysWhy) {
+  api_->FailLists({.code = ErrorCode::kForbidden, .message = "not for you"});
+  informer_.Start();
+  ASSERT_TRUE(api_->AwaitLists(2));
+  EXPECT_FALSE(informer_.WaitForSync(std::chrono::milliseconds(0)));
+  EXPECT_EQ(informer_.LastError(), "not for you");
+  api_->SetList(10, {Object("a", 5)});
+  EXPECT_TRUE(informer_.WaitForSync(kPatience));
+  EXPECT_EQ(informer_.LastError(), "");
+}
+
+TEST_F(InformerTest, OldNewsDoesNotHideWhatWeHaveWritten) {
+  StartWith({Object("a", 5)});
+  informer_.Observe(Object("a", 20));
+  api_->Push(Type::kModified, Object("a", 15));
+  api_->Push(Type::kAdded, Object("b", 21));
+  EXPECT_THAT(Told(2), ElementsAre("a", "b"));
+  EXPECT_EQ(VersionOf("a"), "20");
+}
+
+TEST_F(InformerTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
+  StartWith({Object("a", 5, "first")});
+  informer_.Observe(Object("a", 20, "second"));
+  api_->Push(Type::kDeleted, Object("a", 12, "first"));
+  EXPECT_THAT(Told(2), ElementsAre("a", "-a"));
+  EXPECT_EQ(VersionOf("a"), "20");
+}
+
+TEST_F(InformerTest, AnObjectMadeWhileTheListWasOnItsWayIsNotMissing) {
+  StartWith({});
+  api_->DuringLists([this] { informer_.Observe(Object("new", 31)); });
+  api_->SetList(30, {});
+  api_->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_EQ(VersionOf("new"), "31");
+  EXPECT_TRUE(Told(0).empty());
+}
+
+}  // namespace
+}  // namespace ringmaster::runtime

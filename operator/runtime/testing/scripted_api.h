@@ -1,0 +1,161 @@
+// An API server that answers as the test says: lists from `objects`, watches from what the test
+// pushes.
+//
+// Thread rule: every method is safe from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::runtime {
+
+// A test that waits longer than this has failed.
+inline constexpr std::chrono::seconds kPatience{20};
+
+inline kube::Json Object(const std::string& name, int version, const std::string& uid = "uid") {
+  return {{"metadata",
+           {{"namespace", "ns"},
+            {"name", name},
+            {"uid", uid},
+            {"resourceVersion", std::to_string(version)}}}};
+}
+
+class ScriptedApi : public kube::KubeApi {
+ public:
+  using Json = kube::Json;
+
+  // What the next lists give.
+  void SetList(int version, std::vector<Json> objects) {
+    const std::lock_guard lock(mu_);
+    list_ = {std::move(objects), std::to_string(version)};
+  }
+  void FailLists(kube::Error error) {
+    const std::lock_guard lock(mu_);
+    list_ = tl::unexpected(std::move(error));
+  }
+  // Called while a list is on its way: after it was taken, before it is there.
+  void DuringLists(std::function<void()> hook) { during_list_ = std::move(hook); }
+
+  void Push(kube::WatchEvent::Type type, const Json& object) {
+    PushStep(kube::WatchEvent{type, object});
+  }
+  void EndWatch() { PushStep(kube::Result<void>{}); }
+  void BreakWatch(kube::ErrorCode code) {
+    PushStep(kube::Result<void>(tl::unexpected(kube::Error{.code = code, .message = "broken"})));
+  }
+
+  bool AwaitLists(int n) {
+    std::unique_lock lock(mu_);
+    return changed_.wait_for(lock, kPatience, [&] { return lists_ >= n; });
+  }
+  // Until the n-th watch has begun; the version it began at, empty if it never did.
+  std::string AwaitWatch(std::size_t n) {
+    std::unique_lock lock(mu_);
+    if (!changed_.wait_for(lock, kPatience, [&] { return watches_.size() >= n; })) return "";
+    return watches_[n - 1];
+  }
+  int lists() const {
+    const std::lock_guard lock(mu_);
+    return lists_;
+  }
+
+  kube::Result<kube::List> ListAll(const kube::Resource&, const std::string&,
+                                   const kube::ListOptions&) override {
+    kube::Result<kube::List> list;
+    {
+      const std::lock_guard lock(mu_);
+      list = list_;
+    }
+    if (during_list_) during_list_();
+    const std::lock_guard lock(mu_);
+    ++lists_;
+    changed_.notify_all();
+    return list;
+  }
+
+  kube::Result<void> Watch(const kube::Resource&, const std::string&,
+                           const kube::WatchOptions& options,
+                           const std::function<bool(const kube::WatchEvent&)>& on_event,
+                           std::stop_token stop) override {
+    std::unique_lock lock(mu_);
+    watches_.push_back(options.resource_version);
+    changed_.notify_all();
+    while (changed_.wait(lock, stop, [&] { return !steps_.empty(); })) {
+      const Step step = std::move(steps_.front());
+      steps_.pop_front();
+      if (const auto* end = std::get_if<kube::Result<void>>(&step)) return *end;
+      lock.unlock();
+      if (!on_event(std::get<kube::WatchEvent>(step))) return {};
+      lock.lock();
+    }
+    return {};
+  }
+
+  kube::Result<Json> Create(const kube::Resource&, const std::string&,
+                            const Json& object) override {
+    const std::lock_guard lock(mu_);
+    if (refuse_creates > 0) {
+      --refuse_creates;
+      return tl::unexpected(kube::Error{.code = kube::ErrorCode::kUnavailable});
+    }
+    created.push_back(object);
+    return object;
+  }
+  kube::Result<Json> Patch(const kube::Resource&, const std::string&, const std::string& name,
+                           const Json& patch, const kube::PatchOptions&) override {
+    const std::lock_guard lock(mu_);
+    patched.push_back({{"name", name}, {"patch", patch}});
+    return patch;
+  }
+
+  // Nothing under test calls these.
+  kube::Result<Json> Get(const kube::Resource&, const std::string&, const std::string&) override {
+    return tl::unexpected(kube::Error{});
+  }
+  kube::Result<Json> Update(const kube::Resource&, const std::string&, const Json&,
+                            const std::string&) override {
+    return tl::unexpected(kube::Error{});
+  }
+  kube::Result<void> Delete(const kube::Resource&, const std::string&, const std::string&,
+                            const kube::DeleteOptions&) override {
+    return tl::unexpected(kube::Error{});
+  }
+  kube::Result<void> PodLog(const std::string&, const std::string&, const std::string&, bool,
+                            const std::function<bool(std::string_view)>&,
+                            std::stop_token) override {
+    return tl::unexpected(kube::Error{});
+  }
+  kube::Result<void> Evict(const std::string&, const std::string&,
+                           const kube::DeleteOptions&) override {
+    return tl::unexpected(kube::Error{});
+  }
+
+  // To be read, and set, while no other thread calls.
+  std::vector<Json> created;
+  std::vector<Json> patched;  // {name, patch}
+  int refuse_creates = 0;
+
+ private:
+  using Step = std::variant<kube::WatchEvent, kube::Result<void>>;
+  void PushStep(Step step) {
+    const std::lock_guard lock(mu_);
+    steps_.push_back(std::move(step));
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mu_;
+  std::condition_variable_any changed_;
+  kube::Result<kube::List> list_;      // guarded by mu_
+  std::function<void()> during_list_;  // constant once an informer runs
+  std::deque<Step> steps_;             // guarded by mu_
+  std::vector<std::string> watches_;   // resource versions; guarded by mu_
+  int lists_ = 0;                      // guarded by mu_
+};
+
+}  // namespace ringmaster::runtime

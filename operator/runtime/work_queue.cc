@@ -1,0 +1,84 @@
+#include "operator/runtime/work_queue.h"
+
+#include <algorithm>
+#include <random>
+
+namespace ringmaster::runtime {
+namespace {
+
+std::chrono::milliseconds Jitter(std::chrono::milliseconds delay) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  std::uniform_int_distribution<std::int64_t> extra(0, delay.count() / 10 + 1);
+  return delay + std::chrono::milliseconds(extra(random));
+}
+
+}  // namespace
+
+void WorkQueue::AddLocked(const std::string& key, Clock::time_point due) {
+  auto& where = busy_.count(key) != 0 ? deferred_ : due_;
+  const auto [at, added] = where.emplace(key, due);
+  if (!added) at->second = std::min(at->second, due);
+  changed_.notify_one();
+}
+
+void WorkQueue::AddAfter(const std::string& key, std::chrono::milliseconds delay) {
+  const std::lock_guard lock(mu_);
+  AddLocked(key, Clock::now() + delay);
+}
+
+void WorkQueue::AddBackoff(const std::string& key) {
+  const std::lock_guard lock(mu_);
+  AddLocked(key, Clock::now() + Jitter(Backoff(options_, failures_[key]++)));
+}
+
+std::chrono::milliseconds WorkQueue::Backoff(const WorkQueueOptions& options, int failures) {
+  return std::min(options.first_backoff * (1 << std::min(failures, 20)), options.max_backoff);
+}
+
+void WorkQueue::Forget(const std::string& key) {
+  const std::lock_guard lock(mu_);
+  failures_.erase(key);
+}
+
+std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
+  std::unique_lock lock(mu_);
+  while (!stop.stop_requested()) {
+    const auto next = std::min_element(
+        due_.begin(), due_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (next == due_.end()) {
+      // Every change notifies; the limit only bounds the harm of a lost wake-up.
+      changed_.wait_for(lock, stop, std::chrono::seconds(10), [&] { return !due_.empty(); });
+    } else if (next->second > Clock::now()) {
+      const auto until = next->second;
+      const std::size_t before = due_.size();
+      changed_.wait_until(lock, stop, until, [&] {
+        return due_.size() != before ||
+               std::any_of(due_.begin(), due_.end(),
+                           [&](const auto& entry) { return entry.second < until; });
+      });
+    } else {
+      std::string key = next->first;
+      due_.erase(next);
+      busy_.insert(key);
+      return key;
+    }
+  }
+  return std::nullopt;
+}
+
+void WorkQueue::Done(const std::string& key) {
+  const std::lock_guard lock(mu_);
+  busy_.erase(key);
+  const auto deferred = deferred_.find(key);
+  if (deferred == deferred_.end()) return;
+  const auto due = deferred->second;
+  deferred_.erase(deferred);
+  AddLocked(key, due);
+}
+
+std::size_t WorkQueue::size() const {
+  const std::lock_guard lock(mu_);
+  return due_.size() + deferred_.size() + busy_.size();
+}
+
+}  // namespace ringmaster::runtime

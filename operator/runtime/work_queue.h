@@ -1,0 +1,58 @@
+// Keys that wait to be looked at. A key waits at most once, is handed to one worker at a time, and
+// comes back when it was added while that worker had it. Failures wait longer and longer.
+//
+// Thread rule: every method is safe from any thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+
+namespace ringmaster::runtime {
+
+struct WorkQueueOptions {
+  std::chrono::milliseconds first_backoff{50};
+  std::chrono::milliseconds max_backoff{30'000};
+};
+
+class WorkQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit WorkQueue(WorkQueueOptions options = {}) : options_(options) {}
+
+  void Add(const std::string& key) { AddAfter(key, std::chrono::milliseconds(0)); }
+  // The earliest of all requested moments counts.
+  void AddAfter(const std::string& key, std::chrono::milliseconds delay);
+  // Again after a failure: first_backoff, doubled each time up to max_backoff, with some jitter.
+  void AddBackoff(const std::string& key);
+  // The key did well: its next failure starts from first_backoff.
+  void Forget(const std::string& key);
+
+  // Blocks until a key is due, or `stop`. Done(key) has to follow.
+  std::optional<std::string> Take(std::stop_token stop);
+  void Done(const std::string& key);
+
+  std::size_t size() const;
+
+  // How long to wait after that many failures in a row before this one, without jitter.
+  static std::chrono::milliseconds Backoff(const WorkQueueOptions& options, int failures);
+
+ private:
+  void AddLocked(const std::string& key, Clock::time_point due);
+
+  const WorkQueueOptions options_;
+  mutable std::mutex mu_;
+  std::condition_variable_any changed_;
+  std::map<std::string, Clock::time_point> due_;       // guarded by mu_
+  std::map<std::string, Clock::time_point> deferred_;  // of busy_ keys; guarded by mu_
+  std::set<std::string> busy_;                         // guarded by mu_
+  std::map<std::string, int> failures_;                // guarded by mu_
+};
+
+}  // namespace ringmaster::runtime

@@ -1,0 +1,373 @@
+#include "sidecar/app/agent.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sidecar/health/metrics.h"
+#include "sidecar/membership/message_json.h"
+#include "sidecar/membership/view_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+using membership::MakeEpoch;
+using membership::Message;
+using membership::MessageKind;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// One agent with fake outputs; the other pods are names.
+class AgentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.job_name = "job";
+    options_.job_uid = "job-uid";
+    options_.pod_name = "p0";
+    options_.pod_uid = "u0";
+    options_.operator_target = "unix:/nowhere";
+    AgentOutputs outputs;
+    outputs.now = [this] { return now_; };
+    outputs.unix_ms = [] { return int64_t{1000}; };
+    outputs.persist =
+        [this](const membership::PersistentState&) -> tl::expected<void, std::string> {
+      log_.push_back(disk_full_ ? "persist failed" : "persist");
+      if (disk_full_) return tl::unexpected(std::string("no space"));
+      return {};
+    };
+    outputs.link_send = [this](uint64_t to, const json& frame) {
+      log_.push_back(frame["t"]);
+      if (frame["t"] == "error") errors_[to] = frame["message"];
+    };
+    outputs.link_refuse = [](uint64_t, const std::string&) {};
+    outputs.deliver = [this](const std::string& to, const std::string&, const Message& message) {
+      log_.push_back(std::string(membership::MessageKindText(message.kind)) + " to " + to);
+    };
+    outputs.ask_record = [this](const Message&) { log_.push_back("record"); };
+    outputs.watch = [this](const std::vector<membership::Pod>& pods) { watched_ = pods.size(); };
+    outputs.suspects = [](const std::string&) { return false; };
+    outputs.unreachable = [this](const std::string& pod) { return pod == unreachable_; };
+    outputs.set_epoch = [](Epoch) {};
+    outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
+                                      const std::string&) {
+      ready_ = ready;
+      missing_ = missing;
+    };
+    outputs.report_view = [this](const std::string&, const std::string& rebuild, uint64_t) {
+      rebuild_ = rebuild;
+    };
+    outputs.report_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
+    outputs.report_finished = [](Epoch) {};
+    membership::PersistentState state;
+    state.incarnation = 1;
+    membership::Pod self;
+    self.uid = "u0";
+    self.name = "p0";
+    agent_ = std::make_unique<Agent>(options_, self, state, outputs, &metrics_);
+    agent_->Start();
+  }
+
+  // The worker of slot 0, connected and waiting in init.
+  void StartWorker() {
+    agent_->OnHello(
+        1, true, {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
+    agent_->OnHello(2, false, {{"slot", 0}, {"incarnation", 1}, {"tcp", "t"}}, 0);
+    agent_->OnFrame(2, {{"t", "enter"}});
+  }
+
+  // u0 and two others, one rank each, u1 coordinates.
+  static std::string FirstView() {
+    membership::View view;
+    view.epoch = MakeEpoch(1, 1);
+    view.coordinator = "u1";
+    for (uint32_t i = 0; i < 3; ++i) {
+      membership::Pod pod;
+      pod.uid = "u" + std::to_string(i);
+      pod.name = "p" + std::to_string(i);
+      pod.incarnation = 1;
+      pod.address = "10.0.0.1:" + std::to_string(100 + i);
+      pod.heartbeat = pod.http = pod.address;
+      view.pods.push_back(pod);
+      view.ranks.push_back({.pod = i, .slot = 0, .incarnation = 1, .tcp = "t", .shm = ""});
+    }
+    return membership::EncodeView(view);
+  }
+
+  bool Logged(const std::string& entry) const {
+    return std::find(log_.begin(), log_.end(), entry) != log_.end();
+  }
+  void Resigns(const std::string& pod) {
+    Message message;
+    message.kind = MessageKind::kResign;
+    message.from = pod;
+    message.incarnation = 1;
+    message.view = MakeEpoch(1, 1);
+    agent_->OnMessage(membership::EncodeMessage(message), pod, "");
+  }
+  void Advance(milliseconds by) { AdvanceWithPingsOf(2, by); }
+  void AdvanceWithPingsOf(uint64_t connection, milliseconds by) {
+    for (milliseconds step(50); by.count() > 0; by -= step) {
+      now_ += step;
+      agent_->OnFrame(connection, {{"t", "ping"}, {"n", 1}});
+      agent_->Tick();
+    }
+  }
+
+  SidecarOptions options_;
+  health::Metrics metrics_{"default", "job", "p0"};
+  SteadyTime now_{seconds(1000)};
+  bool disk_full_ = false, ready_ = false;
+  std::vector<uint32_t> missing_;
+  size_t watched_ = 0;
+  std::string unreachable_;
+  std::string rebuild_;
+  std::vector<std::string> log_;
+  std::map<uint64_t, std::string> errors_;  // by connection
+  std::vector<ProcessExit> exits_;
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(AgentTest, TellsWhoIsMissingUntilAllHaveCalledInit) {
+  agent_->OnHello(1, true,
+                  {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
+  EXPECT_EQ(missing_, std::vector<uint32_t>{0});
+  StartWorker();
+  EXPECT_TRUE(ready_);
+  EXPECT_EQ(agent_->Status()["state"], "Waiting");
+}
+
+TEST_F(AgentTest, WelcomesFoundersOnlyWhenTheOperatorHasLooked) {
+  StartWorker();
+  agent_->OnAccepted();
+  Advance(milliseconds(500));
+  EXPECT_FALSE(Logged("welcome"));
+  agent_->OnTarget(1, 0);
+  Advance(milliseconds(200));
+  EXPECT_TRUE(Logged("welcome"));
+}
+
+TEST_F(AgentTest, InstallsTheFirstViewAndIsReadyWhenItsWorkersHaveIt) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  EXPECT_TRUE(Logged("view"));
+  EXPECT_EQ(watched_, 3u);
+  EXPECT_FALSE(agent_->Ready());
+  EXPECT_EQ(agent_->Status()["state"], "Rebuilding");
+  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  EXPECT_TRUE(agent_->Ready());
+  json status = agent_->Status();
+  EXPECT_EQ(status["state"], "Training");
+  EXPECT_EQ(status["workers"][0]["rank"], 0);
+  EXPECT_EQ(status["epoch"], MakeEpoch(1, 1));
+}
+
+TEST_F(AgentTest, ADeadWorkerIsSaidToTheOthersAtOnceAndAfterTheStateIsStored) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  agent_->OnFrame(1, {{"t", "exited"},
+                      {"slot", 0},
+                      {"incarnation", 1},
+                      {"exitCode", 137},
+                      {"signal", 9},
+                      {"restarting", true}});
+  ASSERT_FALSE(log_.empty());
+  EXPECT_EQ(log_[0], "persist");
+  EXPECT_TRUE(Logged("resign to u1")) << json(log_).dump();
+  EXPECT_TRUE(exits_.at(0).restarting);
+}
+
+TEST(RebuildTrackerTest, DetectIsFromTheDeathThatTheLauncherSawToTheFirstNoticeOfIt) {
+  const SteadyTime start(seconds(100));
+  membership::View before, after;
+  before.epoch = MakeEpoch(1, 1);
+  after.epoch = MakeEpoch(1, 2);
+  health::RebuildLog log;
+  RebuildTracker tracker(&log);
+  const auto detect = [&](SteadyTime died, SteadyTime noticed) {
+    tracker.Noticed(noticed, 1);
+    tracker.Died(died, noticed);
+    return tracker.Installed(&before, after, 1, noticed + seconds(1), 2)->seconds["detect"];
+  };
+  EXPECT_DOUBLE_EQ(detect(start, start + milliseconds(250)), 0.25);
+  EXPECT_EQ(detect(start, start + seconds(3600)), 0) << "the clock of another machine";
+  EXPECT_EQ(detect(start + seconds(1), start), 0) << "the same";
+  // A death belongs to the next view only.
+  tracker.Noticed(start + seconds(2), 1);
+  EXPECT_EQ(tracker.Installed(&before, after, 1, start + seconds(3), 2)->seconds.count("detect"),
+            0u);
+}
+
+TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedThoseWhoComeAreToldToGiveUp) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  agent_->OnFrame(
+      1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
+  Resigns("u1");
+  agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
+  AdvanceWithPingsOf(3, seconds(4));
+  EXPECT_TRUE(errors_.empty()) << "u2 may go on";
+  Resigns("u2");
+  AdvanceWithPingsOf(3, seconds(4));
+  EXPECT_NE(errors_[3].find("all workers that had the job's state have died (view 1.1)"),
+            std::string::npos)
+      << errors_[3];
+}
+
+TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  agent_->Terminate();
+  Message dropped;
+  dropped.kind = MessageKind::kDecided;
+  dropped.from = "u1";
+  dropped.incarnation = 1;
+  auto view = *membership::DecodeView(FirstView());
+  view.parent = view.epoch++;
+  view.pods.erase(view.pods.begin());
+  view.ranks.pop_back();
+  dropped.value = std::make_shared<const membership::View>(view);
+  agent_->OnMessage(membership::EncodeMessage(dropped), "u1", "");
+  EXPECT_TRUE(Logged("left"));
+  agent_->OnFrame(
+      1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
+  Advance(seconds(2));
+  EXPECT_TRUE(Logged("record"));
+  EXPECT_FALSE(agent_->Done()) << "the others may not have heard of the view";
+  agent_->OnRecordAnswer(membership::EncodeMessage(dropped));
+  Advance(seconds(1));
+  EXPECT_TRUE(agent_->Done());
+}
+
+TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  disk_full_ = true;
+  agent_->OnFrame(
+      1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
+  EXPECT_EQ(log_, std::vector<std::string>{"persist failed"});
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(agent_->exit_code(), 1);
+}
+
+TEST_F(AgentTest, AWorkersSuspicionOfALivingPodCountsOnlyWhenItLasts) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  log_.clear();
+  agent_->OnFrame(2,
+                  {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "reset"}});
+  Advance(milliseconds(2500));
+  EXPECT_FALSE(Logged("suspect to u1"));
+  Advance(milliseconds(1000));
+  EXPECT_TRUE(Logged("suspect to u1")) << json(log_).dump();
+}
+
+TEST_F(AgentTest, AnUnreachableSidecarAloneIsNoSuspicion) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  agent_->OnUnreachable("u2", "reset");
+  Advance(milliseconds(500));
+  EXPECT_FALSE(Logged("suspect to u1"));
+}
+
+TEST_F(AgentTest, AnUnreachableSidecarAndABrokenRingAreAPodThatIsGoneWhicheverShowsFirst) {
+  const json broken_ring = {
+      {"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "connection closed"}};
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  agent_->OnUnreachable("u2", "reset");
+  unreachable_ = "u2";
+  EXPECT_FALSE(Logged("suspect to u1"));
+  agent_->OnFrame(2, broken_ring);
+  EXPECT_TRUE(Logged("suspect to u1")) << json(log_).dump();
+
+  unreachable_ = "";
+  SetUp();
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  agent_->OnFrame(2, broken_ring);
+  EXPECT_FALSE(Logged("suspect to u1"));
+  agent_->OnUnreachable("u2", "reset");
+  EXPECT_TRUE(Logged("suspect to u1")) << json(log_).dump();
+}
+
+TEST_F(AgentTest, ABrokenRingToAnotherPodSaysNothingOfAnUnreachableSidecar) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  agent_->OnFrame(
+      2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 1}, {"reason", "closed"}});
+  agent_->OnUnreachable("u2", "reset");
+  EXPECT_FALSE(Logged("suspect to u1")) << json(log_).dump();
+}
+
+TEST_F(AgentTest, ASuspicionOfAnOldViewOrNoRankIsNothing) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  for (int rank : {-1, 3, 99})
+    agent_->OnFrame(2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", rank}});
+  agent_->OnFrame(2, {{"t", "suspect"}, {"epoch", 5}, {"rank", 2}});
+  Advance(milliseconds(4000));
+  EXPECT_FALSE(Logged("suspect to u1"));
+}
+
+TEST_F(AgentTest, GarbageFromOutsideChangesNothing) {
+  StartWorker();
+  agent_->OnFound("{");
+  agent_->OnFound("{\"epoch\":\"x\"}");
+  agent_->OnMessage("[]", "u1", "");
+  agent_->OnMessage("{\"kind\":1}", "u1", "");
+  agent_->OnRecordAnswer("");
+  EXPECT_EQ(agent_->Status()["state"], "Waiting");
+}
+
+TEST_F(AgentTest, SigtermBeforeTheFirstViewLetsTheWorkersGo) {
+  StartWorker();
+  agent_->OnTarget(1, 0);
+  Advance(milliseconds(200));
+  agent_->Terminate();
+  EXPECT_TRUE(Logged("finish"));
+  EXPECT_TRUE(Logged("left"));
+  agent_->OnFrame(
+      1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
+  EXPECT_FALSE(agent_->Done());
+  Advance(milliseconds(500));
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(agent_->exit_code(), 0);
+}
+
+TEST_F(AgentTest, AtTheEndOfTheJobNothingIsWaitedForOnceItsWordIsOut) {
+  for (const bool at_once : {false, true}) {
+    StartWorker();
+    agent_->OnFound(FirstView());
+    agent_->OnFrame(2, {{"t", "finished"}, {"epoch", MakeEpoch(1, 1)}});
+    if (!at_once) Advance(seconds(1));  // an interpreter takes its time to exit
+    agent_->OnFrame(
+        1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
+    agent_->Terminate();
+    EXPECT_EQ(agent_->Done(), !at_once) << "the operator may not have heard it yet";
+    SetUp();
+  }
+}
+
+TEST_F(AgentTest, SigtermEndsWithinTheGraceThoughAWorkerHangs) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  agent_->Terminate();
+  Advance(seconds(27));
+  EXPECT_FALSE(agent_->Done());
+  Advance(seconds(3));
+  EXPECT_TRUE(agent_->Done());
+}
+
+}  // namespace
+}  // namespace ringmaster::app

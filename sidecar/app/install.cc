@@ -1,0 +1,59 @@
+#include "sidecar/app/install.h"
+
+#include <system_error>
+#include <vector>
+
+#include "sidecar/launcher/layout.h"
+
+namespace ringmaster::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Item {
+  fs::path name;                    // below the target, too
+  std::vector<const char*> places;  // relative to the binary, the first that exists counts
+};
+
+const Item kItems[] = {
+    {launcher::kLauncherFile, {"ringmaster-launcher"}},
+    {fs::path(launcher::kLibraryDir) / "libringmaster.so",
+     {"libringmaster.so", "../lib/libringmaster.so"}},
+    {launcher::kPythonDir, {"python", "../python", "../lib/ringmaster/python"}},
+};
+
+fs::path FindItem(const fs::path& binary_dir, const Item& item) {
+  std::error_code ignored;
+  for (const char* place : item.places) {
+    fs::path path = (binary_dir / place).lexically_normal();
+    if (fs::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+tl::expected<void, std::string> Install(const fs::path& binary_dir, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) return tl::unexpected("cannot make " + to.string() + ": " + error.message());
+  for (const Item& item : kItems) {
+    fs::path from = FindItem(binary_dir, item);
+    if (from.empty())
+      return tl::unexpected(item.name.string() + " is not beside " + binary_dir.string());
+    const fs::path target = to / item.name;
+    const fs::path temporary = target.parent_path() / ("." + target.filename().string() + ".new");
+    fs::create_directories(target.parent_path(), error);
+    fs::remove_all(temporary, error);
+    // A library is a link to its version; its readers need the file.
+    fs::copy(from, temporary, fs::copy_options::recursive, error);
+    if (!error && fs::is_directory(temporary)) fs::remove_all(target, error);
+    if (!error) fs::rename(temporary, target, error);
+    if (error)
+      return tl::unexpected("cannot copy " + from.string() + " to " + target.string() + ": " +
+                            error.message());
+  }
+  return {};
+}
+
+}  // namespace ringmaster::app

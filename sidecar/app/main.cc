@@ -1,0 +1,77 @@
+// ringmaster-sidecar: one for each pod of a job. `ringmaster-sidecar install --to DIR` copies what
+// workers need.
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "sidecar/app/install.h"
+#include "sidecar/app/options.h"
+#include "sidecar/app/sidecar.h"
+
+namespace {
+
+constexpr char kUsage[] =
+    "usage: ringmaster-sidecar               run beside the workers of a pod; options come from "
+    "RINGMASTER_* variables\n"
+    "       ringmaster-sidecar install --to DIR   copy launcher, library and Python package into "
+    "DIR\n";
+
+int Install(const char* to) {
+  std::error_code error;
+  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  auto done = ringmaster::app::Install(self.parent_path(), to);
+  if (done) return 0;
+  std::cerr << "ringmaster-sidecar: " << done.error() << "\n";
+  return 1;
+}
+
+int Run() {
+  auto options = ringmaster::app::ParseSidecarOptions([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return std::string(value == nullptr ? "" : value);
+  });
+  if (!options) {
+    std::cerr << "ringmaster-sidecar: " << options.error() << "\n";
+    return 2;
+  }
+  auto logger = spdlog::stderr_logger_st("sidecar");
+  spdlog::set_default_logger(logger);
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l pod=" + options->pod_name + " %v");
+  spdlog::flush_on(spdlog::level::info);
+  signal(SIGPIPE, SIG_IGN);
+
+  asio::io_context loop(1);
+  std::string error;
+  auto sidecar = ringmaster::app::Sidecar::Start(&loop, *options, &error);
+  if (sidecar == nullptr) {
+    spdlog::error("cannot start error=\"{}\"", error);
+    return 1;
+  }
+  asio::signal_set signals(loop, SIGTERM, SIGINT);
+  signals.async_wait([&](std::error_code cancelled, int) {
+    if (!cancelled) sidecar->Terminate();
+  });
+  loop.run();
+  const int exit_code = sidecar->exit_code();
+  sidecar.reset();
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) return Run();
+  if (argc == 4 && std::strcmp(argv[1], "install") == 0 && std::strcmp(argv[2], "--to") == 0)
+    return Install(argv[3]);
+  const bool help =
+      argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0);
+  (help ? std::cout : std::cerr) << kUsage;
+  return help ? 0 : 2;
+}

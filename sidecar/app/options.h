@@ -1,0 +1,31 @@
+// The sidecar's options, from the environment (docs/contracts.md, section 1). Read once, in main().
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <tl/expected.hpp>
+
+namespace ringmaster::app {
+
+struct SidecarOptions {
+  std::string job_namespace, job_name, job_uid;
+  std::string pod_name, pod_uid, node, zone;
+  std::string operator_target;  // empty: none
+  std::string state_dir;
+  std::string socket;
+  std::string bind = "127.0.0.1";       // where it listens
+  std::string advertise = "127.0.0.1";  // what it tells others
+  int rendezvous_port = 0, heartbeat_port = 0, http_port = 0;
+  int slots = 1;
+  int standbys = 0;
+  std::chrono::seconds init_timeout{600};
+  std::chrono::seconds grace{30};
+};
+
+// `lookup`: the value of a variable, "" if it is not set. The error names the variable, the value
+// and what is allowed.
+tl::expected<SidecarOptions, std::string> ParseSidecarOptions(
+    const std::function<std::string(const std::string& name)>& lookup);
+
+}  // namespace ringmaster::app

@@ -1,0 +1,28 @@
+// The ports that this pod's sidecar listens on, kept beside its membership state: the others know
+// them from the view, so a sidecar that is started again has to be found there.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+
+namespace ringmaster::app {
+
+struct Ports {
+  int rendezvous = 0, heartbeat = 0, http = 0;  // 0: chosen free
+};
+
+class PortsFile {
+ public:
+  // `directory` must exist. The file carries the pod's uid, as the state file does.
+  PortsFile(const std::string& directory, std::string pod_uid);
+
+  // What the forerunner listened on; zeros if there was none or the file can't be read.
+  Ports Load() const;
+  tl::expected<void, std::string> Store(const Ports& ports) const;
+
+ private:
+  const std::string path_;
+  const std::string pod_uid_;
+};
+
+}  // namespace ringmaster::app

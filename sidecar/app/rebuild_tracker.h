@@ -1,0 +1,47 @@
+// Times the rebuilds of this pod: from the first word of a change, over the decision and the stop,
+// to the first operation of the new view. The phases are those of docs/contracts.md section 5.
+//
+// Plain data on the loop; time is handed in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "sidecar/health/rebuild_log.h"
+#include "sidecar/membership/view.h"
+
+namespace ringmaster::app {
+
+class RebuildTracker {
+ public:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+
+  explicit RebuildTracker(health::RebuildLog* log) : log_(log) {}
+
+  // Something that may change the view happened: a death, a suspicion, a plan. The first since the
+  // last view counts.
+  void Noticed(SteadyTime now, int64_t unix_ms);
+  // A worker of this pod ended at `when`, which is known only now.
+  void Died(SteadyTime when, SteadyTime now);
+  // Taken back: nothing came of it.
+  void Forget() { noticed_.reset(); }
+  bool pending() const { return noticed_.has_value(); }
+  void StopAsked(SteadyTime now);
+  void Stopped(SteadyTime now);
+  // The rebuild that `view` is; null for the first view this pod ever had.
+  health::Rebuild* Installed(const membership::View* before, const membership::View& view,
+                             int slots, SteadyTime now, int64_t unix_ms);
+  // A worker's own figures; the slowest of the pod counts. Null if the rebuild is not known.
+  health::Rebuild* Finished(uint64_t epoch, const nlohmann::json& seconds);
+
+ private:
+  health::RebuildLog* const log_;
+  std::optional<SteadyTime> noticed_, stop_asked_, stopped_;
+  std::optional<SteadyTime> died_;  // the first since the last view
+  int64_t noticed_unix_ms_ = 0;
+};
+
+}  // namespace ringmaster::app

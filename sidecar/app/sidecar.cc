@@ -1,0 +1,348 @@
+#include "sidecar/app/sidecar.h"
+
+#include <spdlog/spdlog.h>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "sidecar/app/agent.h"
+#include "sidecar/app/ports_file.h"
+#include "sidecar/app/state_file.h"
+#include "sidecar/health/http_server.h"
+#include "sidecar/health/metrics.h"
+#include "sidecar/membership/message_json.h"
+#include "sidecar/rendezvous/address.h"
+#include "sidecar/rendezvous/heartbeat.h"
+#include "sidecar/rendezvous/operator_client.h"
+#include "sidecar/rendezvous/rendezvous.h"
+#include "sidecar/worker_link/link_server.h"
+
+namespace ringmaster::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDeliverDeadline{1000}, kRecordDeadline{500};
+// Connections are opened ahead in worlds of up to so many pods; in larger ones that would be too
+// many.
+constexpr size_t kMaxPrepared = 16;
+
+int64_t UnixMs() {
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+class SidecarImpl final : public Sidecar {
+ public:
+  SidecarImpl(asio::io_context* loop, const SidecarOptions& options)
+      : loop_(loop),
+        options_(options),
+        state_file_(options.state_dir, options.pod_uid),
+        ports_file_(options.state_dir, options.pod_uid),
+        metrics_(options.job_namespace, options.job_name, options.pod_name),
+        timer_(*loop) {}
+
+  ~SidecarImpl() override { Close(); }
+
+  bool Open(std::string* error) {
+    auto state = state_file_.Load(static_cast<uint64_t>(UnixMs()));
+    if (!state) return *error = state.error(), false;
+    if (!OpenPorts(error)) return false;
+    membership::Pod self = Self(state->incarnation);
+    const Epoch epoch = membership::EpochOf(state->view);
+    agent_ = std::make_unique<Agent>(options_, self, std::move(*state), Outputs(), &metrics_);
+    agent_->Start();
+    if (!OpenLink(error)) return false;
+    if (!options_.operator_target.empty()) OpenOperator(self, epoch);
+    spdlog::info("sidecar started job={}/{} pod={} rendezvous={} heartbeat={} http={} operator={}",
+                 options_.job_namespace, options_.job_name, options_.pod_name, self.address,
+                 self.heartbeat, self.http,
+                 options_.operator_target.empty() ? "none" : options_.operator_target);
+    Schedule();
+    return true;
+  }
+
+  void Terminate() override {
+    agent_->Terminate();
+    Schedule();
+  }
+  int exit_code() const override { return agent_->exit_code(); }
+
+ private:
+  // Where a forerunner of this process listened: the view tells the others to look there.
+  bool OpenPorts(std::string* error) {
+    const Ports before = ports_file_.Load();
+    auto open = [](int configured, int remembered, const auto& listen) {
+      if (configured == 0 && remembered != 0 && listen(remembered)) return true;
+      return listen(configured);  // taken meanwhile: this pod is dropped and rejoins
+    };
+    const bool opened =
+        open(options_.heartbeat_port, before.heartbeat,
+             [&](int port) { return OpenHeartbeats(port, error); }) &&
+        open(options_.rendezvous_port, before.rendezvous,
+             [&](int port) { return OpenRendezvous(port, error); }) &&
+        open(options_.http_port, before.http, [&](int port) { return OpenHttp(port, error); });
+    if (!opened) return false;
+    peers_ = rendezvous::RendezvousClient::Create(loop_);
+    auto stored = ports_file_.Store({rendezvous_->port(), heartbeats_->port(), http_->port()});
+    if (!stored) *error = stored.error();
+    return stored.has_value();
+  }
+
+  bool OpenHeartbeats(int port, std::string* error) {
+    rendezvous::HeartbeatCallbacks callbacks;
+    callbacks.on_suspect = [this](const std::string& pod, const std::string& why) {
+      Do([&] { agent_->OnSuspect(pod, why); });
+    };
+    callbacks.on_unreachable = [this](const std::string& pod, const std::string& why) {
+      Do([&] { agent_->OnUnreachable(pod, why); });
+    };
+    callbacks.on_heard = [this](const std::string& pod, uint64_t epoch) {
+      Do([&] { agent_->OnHeard(pod, epoch); });
+    };
+    rendezvous::HeartbeatOptions options;
+    options.bind = options_.bind;
+    options.port = port;
+    options.job = options_.job_uid;
+    options.self = options_.pod_uid;
+    heartbeats_ = rendezvous::Heartbeats::Listen(loop_, options, std::move(callbacks), error);
+    return heartbeats_ != nullptr;
+  }
+
+  bool OpenRendezvous(int port, std::string* error) {
+    rendezvous_ = rendezvous::RendezvousServer::Listen(
+        loop_, options_.bind, port, options_.job_uid, options_.pod_uid,
+        [this](rendezvous::Envelope envelope) {
+          Do([&] { agent_->OnMessage(envelope.body, envelope.from, envelope.address); });
+        },
+        error);
+    return rendezvous_ != nullptr;
+  }
+
+  bool OpenHttp(int port, std::string* error) {
+    http_ = health::HttpServer::Listen(
+        loop_, options_.bind, port, [this](const std::string& path) { return Answer(path); },
+        error);
+    return http_ != nullptr;
+  }
+
+  bool OpenLink(std::string* error) {
+    worker_link::LinkCallbacks callbacks;
+    callbacks.on_hello = [this](uint64_t id, worker_link::Role role, const nlohmann::json& hello) {
+      Do([&] {
+        agent_->OnHello(id, role == worker_link::Role::kLauncher, hello, link_->PeerPid(id));
+      });
+    };
+    callbacks.on_frame = [this](uint64_t id, const nlohmann::json& frame) {
+      Do([&] { agent_->OnFrame(id, frame); });
+    };
+    callbacks.on_closed = [this](uint64_t id, const std::string&) {
+      Do([&] { agent_->OnClosed(id); });
+    };
+    link_ = worker_link::LinkServer::Listen(loop_, options_.socket, std::move(callbacks), error);
+    return link_ != nullptr;
+  }
+
+  membership::Pod Self(uint64_t incarnation) const {
+    membership::Pod pod;
+    pod.uid = options_.pod_uid;
+    pod.name = options_.pod_name;
+    pod.incarnation = incarnation;
+    pod.node = options_.node;
+    pod.zone = options_.zone;
+    pod.address = rendezvous::JoinAddress(options_.advertise, rendezvous_->port());
+    pod.heartbeat = rendezvous::JoinAddress(options_.advertise, heartbeats_->port());
+    pod.http = rendezvous::JoinAddress(options_.advertise, http_->port());
+    return pod;
+  }
+
+  void OpenOperator(const membership::Pod& self, Epoch epoch) {
+    rendezvous::RegistrationInfo info;
+    info.job_namespace = options_.job_namespace;
+    info.job_name = options_.job_name;
+    info.job_uid = options_.job_uid;
+    info.pod_name = options_.pod_name;
+    info.pod_uid = options_.pod_uid;
+    info.incarnation = self.incarnation;
+    info.node = options_.node;
+    info.zone = options_.zone;
+    info.address = self.address;
+    info.http_address = self.http;
+    info.slots = static_cast<uint32_t>(options_.slots);
+    info.epoch = epoch;
+    rendezvous::OperatorCallbacks callbacks;
+    callbacks.on_connection = [this](bool connected) {
+      Do([&] { agent_->OnOperator(connected); });
+    };
+    callbacks.on_accepted = [this] { Do([&] { agent_->OnAccepted(); }); };
+    callbacks.on_found = [this](const std::string& view) { Do([&] { agent_->OnFound(view); }); };
+    callbacks.on_coordinator = [](const std::string& pod, const std::string&) {
+      spdlog::debug("operator suggests coordinator={}", pod);
+    };
+    callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& reason,
+                                int64_t deadline) {
+      Do([&] { agent_->OnDrain(pods, reason, deadline); });
+    };
+    callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason, bool) {
+      Do([&] { agent_->OnSuspect(pod, reason); });
+    };
+    callbacks.on_target = [this](uint32_t min_pods, uint32_t, uint32_t expected) {
+      Do([&] { agent_->OnTarget(min_pods, expected); });
+    };
+    callbacks.on_finish = [this](const std::string& reason) {
+      Do([&] { agent_->OnFinish(reason); });
+    };
+    operator_ = rendezvous::OperatorClient::Create(loop_, options_.operator_target, std::move(info),
+                                                   std::move(callbacks));
+  }
+
+  AgentOutputs Outputs();
+
+  // Every way into the agent: afterwards its next wake-up may be another, or it may be done.
+  template <typename Work>
+  void Do(Work work) {
+    if (agent_ == nullptr || agent_->Done()) return;
+    work();
+    Schedule();
+  }
+
+  void Schedule() {
+    if (agent_->Done()) return Finish();
+    const SteadyTime wake = agent_->NextWake();
+    if (timer_set_ && wake >= wake_) return;
+    timer_set_ = true;
+    wake_ = wake;
+    timer_.expires_at(wake);
+    timer_.async_wait([this](std::error_code cancelled) {
+      if (cancelled) return;
+      timer_set_ = false;
+      agent_->Tick();
+      metrics_.SetHeartbeatsMissed(heartbeats_->missed());
+      Schedule();
+    });
+  }
+
+  void Finish() {
+    spdlog::info("sidecar ends exit_code={}", agent_->exit_code());
+    loop_->stop();
+  }
+
+  void Close() {
+    timer_.cancel();
+    if (operator_ != nullptr) operator_->Stop();
+    if (peers_ != nullptr) peers_->Stop();
+    if (rendezvous_ != nullptr) rendezvous_->Stop();
+    if (heartbeats_ != nullptr) heartbeats_->Stop();
+    if (http_ != nullptr) http_->Stop();
+    if (link_ != nullptr) link_->Stop();
+  }
+
+  health::HttpResponse Answer(const std::string& path) const {
+    if (path == "/healthz")
+      return {agent_->Healthy() ? 200 : 503, "text/plain", agent_->Healthy() ? "ok\n" : "failed\n"};
+    if (path == "/readyz") {
+      const bool ready = agent_->Ready();
+      return {ready ? 200 : 503, "text/plain",
+              ready ? "ok\n" : "not all workers are in a training view\n"};
+    }
+    if (path == "/metrics")
+      return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
+    if (path == "/status") return {200, "application/json", agent_->Status().dump() + "\n"};
+    return {404, "text/plain", "/healthz /readyz /metrics /status\n"};
+  }
+
+  asio::io_context* const loop_;
+  const SidecarOptions options_;
+  StateFile state_file_;
+  const PortsFile ports_file_;
+  health::Metrics metrics_;
+  asio::steady_timer timer_;
+  bool timer_set_ = false;
+  SteadyTime wake_{};
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<rendezvous::Heartbeats> heartbeats_;
+  std::unique_ptr<rendezvous::RendezvousServer> rendezvous_;
+  std::unique_ptr<rendezvous::RendezvousClient> peers_;
+  std::unique_ptr<health::HttpServer> http_;
+  std::unique_ptr<worker_link::LinkServer> link_;
+  std::unique_ptr<rendezvous::OperatorClient> operator_;
+};
+
+AgentOutputs SidecarImpl::Outputs() {
+  AgentOutputs outputs;
+  outputs.now = [] { return std::chrono::steady_clock::now(); };
+  outputs.unix_ms = UnixMs;
+  outputs.persist = [this](const membership::PersistentState& state) {
+    return state_file_.Store(state);
+  };
+  outputs.link_send = [this](uint64_t id, const nlohmann::json& frame) {
+    if (link_ != nullptr) link_->Send(id, frame);
+  };
+  outputs.link_refuse = [this](uint64_t id, const std::string& message) {
+    if (link_ != nullptr) link_->Refuse(id, message);
+  };
+  const std::string address = rendezvous::JoinAddress(options_.advertise, rendezvous_->port());
+  outputs.deliver = [this, address](const std::string& to, const std::string& where,
+                                    const membership::Message& message) {
+    if (where.empty()) return;
+    peers_->Send(where,
+                 {options_.job_uid, options_.pod_uid, message.incarnation, to, address,
+                  membership::EncodeMessage(message)},
+                 kDeliverDeadline, [to](const std::string& why) {
+                   spdlog::debug("message not delivered to={} reason=\"{}\"", to, why);
+                 });
+  };
+  outputs.ask_record = [this](const membership::Message& message) {
+    if (operator_ == nullptr) return;
+    operator_->AskRecord(membership::EncodeMessage(message), kRecordDeadline,
+                         [this](bool ok, const std::string& reply) {
+                           if (!ok) return spdlog::info("record not reached reason=\"{}\"", reply);
+                           Do([&] { agent_->OnRecordAnswer(reply); });
+                         });
+  };
+  outputs.watch = [this](const std::vector<membership::Pod>& pods) {
+    std::vector<rendezvous::HeartbeatPeer> peers;
+    for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat});
+    heartbeats_->Watch(rendezvous::PeersToWatch(peers, options_.pod_uid));
+    if (pods.size() > kMaxPrepared) return;
+    for (const membership::Pod& pod : pods) {
+      if (pod.uid != options_.pod_uid) peers_->Prepare(pod.address);
+    }
+  };
+  outputs.suspects = [this](const std::string& pod) { return heartbeats_->Suspects(pod); };
+  outputs.unreachable = [this](const std::string& pod) { return heartbeats_->Unreachable(pod); };
+  outputs.set_epoch = [this](Epoch epoch) {
+    heartbeats_->SetEpoch(epoch);
+    if (operator_ != nullptr) operator_->SetEpoch(epoch);
+  };
+  outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
+                                    const std::string& candidate) {
+    if (operator_ != nullptr) operator_->SetReadiness({ready, missing, candidate});
+  };
+  outputs.report_view = [this](const std::string& view, const std::string& rebuild, uint64_t step) {
+    if (operator_ != nullptr) operator_->ReportView(view, rebuild, step);
+  };
+  outputs.report_exit = [this](const ProcessExit& exit) {
+    if (operator_ == nullptr) return;
+    operator_->ReportWorkerExit({static_cast<uint32_t>(std::max(exit.slot, 0)), exit.incarnation,
+                                 exit.exit_code, exit.signal, exit.restarting, exit.by_us});
+  };
+  outputs.report_finished = [this](Epoch epoch) {
+    if (operator_ != nullptr) operator_->ReportFinished(epoch);
+  };
+  return outputs;
+}
+
+}  // namespace
+
+std::unique_ptr<Sidecar> Sidecar::Start(asio::io_context* loop, const SidecarOptions& options,
+                                        std::string* error) {
+  auto sidecar = std::make_unique<SidecarImpl>(loop, options);
+  if (!sidecar->Open(error)) return nullptr;
+  return sidecar;
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,431 @@
+// Jobs of real sidecars and launchers with fake workers, and a fake operator in this process.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sidecar/app/testing/fake_operator.h"
+
+namespace ringmaster::app {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+bool Eventually(const std::function<bool()>& done) {
+  for (auto deadline = Clock::now() + std::chrono::seconds(20); Clock::now() < deadline;
+       usleep(1000)) {
+    if (done()) return true;
+  }
+  return false;
+}
+
+// "host:port" -> the body of GET path, "" if nobody answers.
+std::string Get(const std::string& where, const std::string& path) {
+  size_t colon = where.rfind(':');
+  if (colon == std::string::npos) return "";
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(where.substr(colon + 1))));
+  inet_pton(AF_INET, where.substr(0, colon).c_str(), &address.sin_addr);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  timeval limit{2, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    [[maybe_unused]] ssize_t sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+    char buffer[65536];
+    for (ssize_t got; (got = recv(fd, buffer, sizeof buffer, 0)) > 0;)
+      answer.append(buffer, static_cast<size_t>(got));
+  }
+  close(fd);
+  size_t body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? "" : answer.substr(body + 4);
+}
+
+struct PodProcesses {
+  std::string uid, dir;
+  pid_t sidecar = -1, launcher = -1;
+};
+
+class SidecarProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rm-sidecar-XXXXXX";
+    dir_ = mkdtemp(name);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // nobody who is left behind hides from the test
+  }
+
+  void TearDown() override {
+    for (PodProcesses& pod : pods_) KillPod(&pod);
+    operator_.reset();
+    Eventually([] {
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+      return waitpid(-1, nullptr, WNOHANG) < 0;
+    });
+    EXPECT_LT(waitpid(-1, nullptr, WNOHANG), 0) << "somebody is left behind";
+    if (HasFailure()) {
+      for (PodProcesses& pod : pods_) {
+        std::ifstream log(pod.dir + "/log");
+        std::cout << "--- " << pod.uid << "\n" << log.rdbuf() << std::endl;
+      }
+    }
+    std::filesystem::remove_all(dir_);
+  }
+
+  void StartJob(int pods, std::vector<std::string> env = {}, uint32_t min_pods = 1) {
+    env_ = std::move(env);
+    operator_ =
+        std::make_unique<ringmaster::app::testing::FakeOperator>(dir_ + "/op", pods, min_pods);
+    operator_->Start();
+    for (int i = 0; i < pods; ++i) AddPod();
+  }
+
+  PodProcesses& AddPod() {
+    PodProcesses pod;
+    pod.uid = "uid-" + std::to_string(pods_.size());
+    pod.dir = dir_ + "/" + pod.uid;
+    std::filesystem::create_directory(pod.dir);
+    pods_.push_back(pod);
+    StartSidecar(&pods_.back());
+    pods_.back().launcher = Spawn(pods_.back(), {LAUNCHER_BINARY, "--", WORKER_BINARY});
+    return pods_.back();
+  }
+
+  void StartSidecar(PodProcesses* pod) { pod->sidecar = Spawn(*pod, {SIDECAR_BINARY}); }
+
+  pid_t Spawn(const PodProcesses& pod, std::vector<std::string> command) {
+    std::vector<std::string> env = env_;
+    for (auto& [key, value] :
+         std::map<std::string, std::string>{{"JOB_NAMESPACE", "default"},
+                                            {"JOB_NAME", "job"},
+                                            {"JOB_UID", "job-uid"},
+                                            {"POD_NAME", "job-worker-" + pod.uid.substr(4)},
+                                            {"POD_UID", pod.uid},
+                                            {"OPERATOR", "unix:" + dir_ + "/op"},
+                                            {"STATE_DIR", pod.dir},
+                                            {"SOCKET", pod.dir + "/s"},
+                                            {"GRACE_SECONDS", "10"}}) {
+      env.push_back("RINGMASTER_" + key + "=" + value);
+    }
+    std::vector<char*> argv, envp;
+    for (auto& text : command) argv.push_back(text.data());
+    for (auto& text : env) envp.push_back(text.data());
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    const std::string log = pod.dir + "/log";
+    pid_t pid = fork();
+    if (pid == 0) {
+      int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      dup2(fd, STDOUT_FILENO);
+      dup2(fd, STDERR_FILENO);
+      execve(argv[0], argv.data(), envp.data());
+      _exit(126);
+    }
+    return pid;
+  }
+
+  static void Kill(pid_t* pid) {
+    if (*pid <= 0) return;
+    kill(*pid, SIGKILL);
+    waitpid(*pid, nullptr, 0);
+    *pid = -1;
+  }
+  static void KillPod(PodProcesses* pod) {
+    Kill(&pod->sidecar);
+    Kill(&pod->launcher);
+  }
+
+  json Status(const PodProcesses& pod) {
+    json status = json::parse(Get(operator_->HttpOf(pod.uid), "/status"), nullptr, false);
+    return status.is_object() ? status : json::object();
+  }
+
+  // All of these pods train in one view of `size` ranks newer than `after`; the epoch, or 0.
+  uint64_t AwaitView(const std::vector<int>& pods, size_t size, uint64_t after = 0) {
+    uint64_t epoch = 0;
+    bool found = Eventually([&] {
+      std::set<uint64_t> epochs;
+      for (int i : pods) {
+        json status = Status(pods_[i]);
+        if (status.value("state", "") != "Training" || status["view"]["ranks"].size() != size)
+          return false;
+        epochs.insert(status["epoch"].get<uint64_t>());
+      }
+      epoch = *epochs.begin();
+      return epochs.size() == 1 && epoch > after;
+    });
+    if (found) return epoch;
+    for (int i : pods) ADD_FAILURE() << Status(pods_[i]).dump();
+    return 0;
+  }
+
+  pid_t WorkerPid(const PodProcesses& pod, int slot = 0) {
+    const json status = Status(pod);
+    for (const json& worker : status.value("workers", json::array())) {
+      if (worker["slot"] == slot) return worker["pid"];
+    }
+    return 0;
+  }
+
+  void KillWorker(const PodProcesses& pod, int slot = 0, int signal = SIGKILL) {
+    pid_t worker = 0;
+    ASSERT_TRUE(Eventually([&] { return (worker = WorkerPid(pod, slot)) > 0; }));
+    ASSERT_EQ(kill(worker, signal), 0);
+  }
+
+  int CoordinatorIndex() {
+    for (size_t i = 0; i < pods_.size(); ++i) {
+      if (Status(pods_[i]).value("coordinator", false)) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  int ExitCode(pid_t* pid) {
+    int status = -1;
+    EXPECT_TRUE(Eventually([&] { return waitpid(*pid, &status, WNOHANG) == *pid; }))
+        << "it does not end";
+    if (status != -1) *pid = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  json LastRebuild(const PodProcesses& pod) {
+    json rebuilds = Status(pod)["rebuilds"];
+    return rebuilds.empty() ? json::object() : rebuilds.back();
+  }
+
+  std::string dir_;
+  std::vector<std::string> env_;
+  std::unique_ptr<ringmaster::app::testing::FakeOperator> operator_;
+  std::deque<PodProcesses> pods_;
+};
+
+TEST_F(SidecarProcessTest, TheFirstViewHasAllThatAreReady) {
+  StartJob(3);
+  EXPECT_GT(AwaitView({0, 1, 2}, 3), 0u);
+  EXPECT_TRUE(Eventually([&] { return Get(operator_->HttpOf("uid-1"), "/readyz") == "ok\n"; }));
+  EXPECT_EQ(Get(operator_->HttpOf("uid-1"), "/healthz"), "ok\n");
+  std::string metrics = Get(operator_->HttpOf("uid-1"), "/metrics");
+  EXPECT_NE(metrics.find("ringmaster_sidecar_world_size{"), std::string::npos) << metrics;
+}
+
+TEST_F(SidecarProcessTest, AKilledWorkerLeavesAndItsRestartJoins) {
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  for (int victim : {2, 0}) {
+    auto killed = Clock::now();
+    KillWorker(pods_[victim]);
+    ASSERT_TRUE(Eventually([&] { return operator_->ReportedAfter(first) != Clock::time_point{}; }));
+    std::cout << "kill of a worker to its successor view: "
+              << std::chrono::duration<double, std::milli>(operator_->ReportedAfter(first) - killed)
+                     .count()
+              << " ms\n";
+    first = AwaitView({0, 1, 2}, 3, first + 1);
+    ASSERT_GT(first, 0u);
+    EXPECT_EQ(Status(pods_[victim])["workers"][0]["incarnation"], 2);
+    json rebuild = LastRebuild(pods_[1]);
+    EXPECT_TRUE(rebuild["planned"]) << rebuild;
+    EXPECT_EQ(rebuild["joined"], json::array({"job-worker-" + std::to_string(victim)})) << rebuild;
+    EXPECT_EQ(rebuild["seconds"]["redo"], 0.002) << "figures of the workers are kept: " << rebuild;
+  }
+  EXPECT_EQ(operator_->exit_codes(), (std::vector<int>{137, 137}));
+}
+
+TEST_F(SidecarProcessTest, AStandbyTakesTheDeadWorkersPlace) {
+  StartJob(2, {"RINGMASTER_STANDBYS=1"});
+  uint64_t first = AwaitView({0, 1}, 2);
+  ASSERT_TRUE(Eventually([&] { return Status(pods_[1])["workers"].size() == 2; }));
+  pid_t standby = WorkerPid(pods_[1], -1);
+  KillWorker(pods_[1]);
+  EXPECT_GT(AwaitView({0, 1}, 2, first + 1), 0u);
+  EXPECT_EQ(WorkerPid(pods_[1]), standby);
+}
+
+TEST_F(SidecarProcessTest, APodOfSeveralSlotsStaysWhenOneWorkerDies) {
+  StartJob(2, {"RINGMASTER_SLOTS=2"});
+  uint64_t first = AwaitView({0, 1}, 4);
+  KillWorker(pods_[1], 1);
+  EXPECT_GT(AwaitView({0, 1}, 4, first + 1), 0u);
+}
+
+TEST_F(SidecarProcessTest, ASidecarThatIsRestartedAtOnceGoesOnInTheSameView) {
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  const int victim = CoordinatorIndex();
+  ASSERT_GE(victim, 0);
+  const std::string http = operator_->HttpOf(pods_[victim].uid);
+  const pid_t worker = WorkerPid(pods_[victim]);
+  Kill(&pods_[victim].sidecar);
+  StartSidecar(&pods_[victim]);  // as the kubelet does
+  EXPECT_EQ(AwaitView({0, 1, 2}, 3), first);
+  EXPECT_EQ(operator_->HttpOf(pods_[victim].uid), http) << "the view tells where it listens";
+  EXPECT_TRUE(Eventually([&] { return WorkerPid(pods_[victim]) == worker; }));
+  EXPECT_EQ(CoordinatorIndex(), victim);
+  const json step = Status(pods_[victim])["progress"]["step"];
+  EXPECT_TRUE(Eventually([&] { return Status(pods_[victim])["progress"]["step"] > step; }))
+      << "its worker has connected again";
+  KillWorker(pods_[(victim + 1) % 3]);
+  EXPECT_GT(AwaitView({0, 1, 2}, 3, first + 1), 0u) << "it still coordinates";
+}
+
+TEST_F(SidecarProcessTest, APodWhoseSidecarStaysAwayIsDroppedAndRejoinsLater) {
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  int victim = CoordinatorIndex();
+  ASSERT_GE(victim, 0);
+  std::vector<int> survivors;
+  for (int i : {0, 1, 2}) {
+    if (i != victim) survivors.push_back(i);
+  }
+  auto killed = Clock::now();
+  Kill(&pods_[victim].sidecar);
+  EXPECT_GT(AwaitView(survivors, 2, first), 0u);
+  std::cout
+      << "kill of the coordinator's sidecar to its successor view: "
+      << std::chrono::duration<double, std::milli>(operator_->ReportedAfter(first) - killed).count()
+      << " ms\n";
+  StartSidecar(&pods_[victim]);  // it reloads its state, is told that it was dropped, rejoins
+  EXPECT_GT(AwaitView({0, 1, 2}, 3, first + 1), 0u);
+}
+
+TEST_F(SidecarProcessTest, APodThatFallsSilentIsDroppedAndRejoinsWhenItWakes) {
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  const std::vector<pid_t> all = {pods_[2].sidecar, pods_[2].launcher, WorkerPid(pods_[2])};
+  auto stopped = Clock::now();
+  for (pid_t pid : all) ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  EXPECT_GT(AwaitView({0, 1}, 2, first), 0u);
+  std::cout << "stop of a pod to its successor view: "
+            << std::chrono::duration<double, std::milli>(operator_->ReportedAfter(first) - stopped)
+                   .count()
+            << " ms\n";
+  for (pid_t pid : all) kill(pid, SIGCONT);
+  EXPECT_GT(AwaitView({0, 1, 2}, 3, first + 1), 0u);
+}
+
+TEST_F(SidecarProcessTest, OneOfTwoPodsGoesOnByTheRecord) {
+  StartJob(2);
+  uint64_t first = AwaitView({0, 1}, 2);
+  auto killed = Clock::now();
+  KillPod(&pods_[0]);
+  EXPECT_GT(AwaitView({1}, 1, first), 0u);
+  std::cout
+      << "kill of one of two pods to its successor view: "
+      << std::chrono::duration<double, std::milli>(operator_->ReportedAfter(first) - killed).count()
+      << " ms\n";
+}
+
+TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndEndsWithZero) {
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  kill(pods_[0].launcher, SIGTERM);  // on a cluster the worker container gets it first
+  uint64_t second = AwaitView({1, 2}, 2, first);
+  EXPECT_GT(second, 0u);
+  json rebuild = LastRebuild(pods_[1]);
+  EXPECT_EQ(rebuild["reason"], "PodDrained");
+  EXPECT_TRUE(rebuild["planned"]);
+  EXPECT_EQ(ExitCode(&pods_[0].launcher), 0);
+  kill(pods_[0].sidecar, SIGTERM);
+  EXPECT_EQ(ExitCode(&pods_[0].sidecar), 0);
+  EXPECT_FALSE(std::filesystem::exists(pods_[0].dir + "/s"));
+
+  kill(pods_[1].sidecar, SIGTERM);  // in local mode both get it at once
+  kill(pods_[1].launcher, SIGTERM);
+  EXPECT_GT(AwaitView({2}, 1, second), 0u);
+  EXPECT_EQ(ExitCode(&pods_[1].launcher), 0);
+  EXPECT_EQ(ExitCode(&pods_[1].sidecar), 0);
+
+  kill(pods_[2].sidecar, SIGTERM);  // the last one has nobody to leave to
+  EXPECT_EQ(ExitCode(&pods_[2].launcher), 0);
+  EXPECT_EQ(ExitCode(&pods_[2].sidecar), 0);
+}
+
+TEST_F(SidecarProcessTest, TheOperatorDrainsAPodAndANewOneJoins) {
+  StartJob(2);
+  uint64_t first = AwaitView({0, 1}, 2);
+  operator_->Drain({"uid-1"}, "ScaleDown");
+  uint64_t second = AwaitView({0}, 1, first);
+  EXPECT_GT(second, 0u);
+  EXPECT_EQ(ExitCode(&pods_[1].launcher), 0);
+  AddPod();
+  EXPECT_GT(AwaitView({0, 2}, 2, second), 0u);
+  EXPECT_EQ(LastRebuild(pods_[0])["reason"], "PodJoined");
+}
+
+TEST_F(SidecarProcessTest, RecoversAndRejoinsWithTheOperatorAway) {
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  operator_->Stop();
+  KillWorker(pods_[1]);
+  uint64_t second = AwaitView({0, 1, 2}, 3, first + 1);
+  EXPECT_GT(second, 0u);
+  operator_->Start();
+  EXPECT_TRUE(Eventually([&] {
+    return operator_->ReportedAfter(second - 1) != Clock::time_point{};
+  })) << "what the operator missed is told again";
+}
+
+TEST_F(SidecarProcessTest, AJobThatFinishesRestartsNobodyAndEndsWithZero) {
+  StartJob(2, {"RINGMASTER_STANDBYS=1"});
+  AwaitView({0, 1}, 2);
+  for (PodProcesses& pod : pods_) KillWorker(pod, 0, SIGUSR1);
+  for (PodProcesses& pod : pods_) EXPECT_EQ(ExitCode(&pod.launcher), 0);
+  EXPECT_TRUE(Eventually([&] { return operator_->finished() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return Status(pods_[0]).value("state", "") == "Finished"; }));
+  for (PodProcesses& pod : pods_) {
+    kill(pod.sidecar, SIGTERM);
+    EXPECT_EQ(ExitCode(&pod.sidecar), 0);
+  }
+}
+
+TEST_F(SidecarProcessTest, SaysWhichSlotsNeverCalledInit) {
+  env_ = {"RINGMASTER_SLOTS=2", "RINGMASTER_INIT_TIMEOUT_SECONDS=1"};
+  operator_ = std::make_unique<ringmaster::app::testing::FakeOperator>(dir_ + "/op", 1, 1);
+  operator_->Start();
+  PodProcesses pod{.uid = "uid-0", .dir = dir_ + "/uid-0"};
+  std::filesystem::create_directory(pod.dir);
+  pods_.push_back(pod);
+  StartSidecar(&pods_.back());
+  pods_.back().launcher = Spawn(
+      pods_.back(),
+      {LAUNCHER_BINARY, "--", "/bin/sh", "-c",
+       std::string("[ $RINGMASTER_SLOT = 1 ] && exec /bin/sleep 1000; exec ") + WORKER_BINARY});
+  EXPECT_TRUE(Eventually([&] {
+    std::ifstream log(pods_.back().dir + "/log");
+    std::string text((std::istreambuf_iterator<char>(log)), {});
+    return text.find("slots_without_init=1\n") != std::string::npos;
+  }));
+  EXPECT_EQ(Status(pods_.back())["state"], "Waiting");
+}
+
+TEST_F(SidecarProcessTest, EightPodsLoseAndRegainWorkers) {
+  StartJob(8);
+  uint64_t first = AwaitView({0, 1, 2, 3, 4, 5, 6, 7}, 8);
+  auto killed = Clock::now();
+  KillWorker(pods_[5]);
+  uint64_t second = AwaitView({0, 1, 2, 3, 4, 5, 6, 7}, 8, first + 1);
+  EXPECT_GT(second, 0u);
+  std::cout
+      << "8 pods, kill of a worker to its successor view: "
+      << std::chrono::duration<double, std::milli>(operator_->ReportedAfter(first) - killed).count()
+      << " ms\n";
+}
+
+}  // namespace
+}  // namespace ringmaster::app

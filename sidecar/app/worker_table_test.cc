@@ -1,0 +1,379 @@
+#include "sidecar/app/worker_table.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::app {
+namespace {
+
+using membership::MakeEpoch;
+using membership::View;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Epoch kFirst = MakeEpoch(1, 1), kSecond = MakeEpoch(1, 2);
+
+class WorkerTableTest : public testing::Test {
+ protected:
+  void Make(int slots, bool settle = true) {
+    WorkerTableCallbacks callbacks;
+    callbacks.send = [this](uint64_t connection, const json& frame) {
+      sent_.push_back({connection, frame});
+    };
+    callbacks.refuse = [this](uint64_t, const std::string& message) {
+      refused_.push_back(message);
+    };
+    callbacks.changed = [this] { ++changes_; };
+    callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
+    callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
+    callbacks.installed = [](Epoch) {};
+    callbacks.rebuilt = [](Epoch, const json&, uint64_t) {};
+    callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
+    callbacks.suspects = [](Epoch, int, const std::string&) {};
+    callbacks.finished = [](Epoch) {};
+    callbacks.exited = [this](const ProcessExit& exit) { exits_.push_back(exit); };
+    callbacks.terminate = [] {};
+    table_ = std::make_unique<WorkerTable>(
+        WorkerTableOptions{.job = "job", .pod = "p0", .pod_uid = "u0", .slots = slots}, callbacks);
+    if (settle) table_->SettleWelcome();
+  }
+
+  void Launcher(json running = json::array()) {
+    table_->OnHello(1, true, {{"slots", Slots()}, {"running", running}}, 0, now_);
+  }
+  // pid 0 and peer 0: another pid namespace.
+  void Worker(uint64_t connection, int slot, uint64_t incarnation, Epoch epoch = 0,
+              bool standby = false, int pid = 0) {
+    table_->OnHello(connection, false,
+                    {{"slot", slot},
+                     {"incarnation", incarnation},
+                     {"standby", standby},
+                     {"epoch", epoch},
+                     {"tcp", "t"},
+                     {"shm", "s"},
+                     {"pid", pid}},
+                    pid, now_);
+  }
+  void Frame(uint64_t connection, const json& frame) { table_->OnFrame(connection, frame, now_); }
+  int Slots() const { return slots_; }
+
+  static ViewPtr MakeView(Epoch epoch, std::vector<std::pair<int, uint64_t>> own) {
+    View view;
+    view.epoch = epoch;
+    view.parent = epoch - 1;
+    view.pods.push_back({.uid = "u0", .name = "p0"});
+    for (auto [slot, incarnation] : own) {
+      view.ranks.push_back(
+          {.pod = 0, .slot = static_cast<uint32_t>(slot), .incarnation = incarnation});
+    }
+    return std::make_shared<const View>(view);
+  }
+
+  std::vector<std::string> TypesTo(uint64_t connection) const {
+    std::vector<std::string> types;
+    for (const auto& [to, frame] : sent_) {
+      if (to == connection) types.push_back(frame["t"]);
+    }
+    return types;
+  }
+  json LastTo(uint64_t connection, const std::string& type) const {
+    for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
+      if (it->first == connection && it->second["t"] == type) return it->second;
+    }
+    return json::object();
+  }
+
+  int slots_ = 1;
+  std::unique_ptr<WorkerTable> table_;
+  std::vector<std::pair<uint64_t, json>> sent_;
+  std::vector<std::string> refused_;
+  std::vector<Epoch> stopped_, boundaries_, ran_;
+  std::vector<ProcessExit> exits_;
+  int changes_ = 0;
+  SteadyTime now_{};
+};
+
+using Types = std::vector<std::string>;
+
+TEST_F(WorkerTableTest, WelcomeWaitsUntilItIsKnownWhetherTheJobIsFounded) {
+  Make(1, false);
+  Worker(2, 0, 1);
+  EXPECT_TRUE(sent_.empty());
+  table_->SettleWelcome();
+  EXPECT_EQ(LastTo(2, "welcome")["state"], "founding");
+  Make(1, false);
+  Worker(3, 0, 1);
+  table_->Install(MakeView(kFirst, {}));
+  EXPECT_EQ(LastTo(3, "welcome")["state"], "joining");
+  EXPECT_EQ(TypesTo(3), Types{"welcome"}) << "a view that does not list a joiner is no news to it";
+}
+
+TEST_F(WorkerTableTest, IsReadyWhenAllSlotsHaveCalledInit) {
+  Make(2);
+  Worker(2, 0, 1);
+  Worker(3, 1, 1);
+  Frame(2, {{"t", "enter"}});
+  EXPECT_EQ(table_->MissingSlots(), std::vector<uint32_t>{1});
+  Frame(3, {{"t", "enter"}});
+  EXPECT_TRUE(table_->AllReady());
+  EXPECT_EQ(table_->Living()[1].tcp, "t");
+}
+
+TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
+  Make(2);
+  slots_ = 2;
+  Launcher();
+  Worker(2, 0, 1);
+  Worker(3, 1, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}));
+  table_->Stop(kFirst);
+  EXPECT_EQ(LastTo(3, "stop")["epoch"], kFirst);
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
+  EXPECT_TRUE(stopped_.empty());
+  Frame(1, {{"t", "exited"}, {"slot", 1}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+  EXPECT_EQ(exits_[0].signal, 9);
+}
+
+TEST_F(WorkerTableTest, StopIsAnsweredAtOnceWhereNobodyHasAView) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->Stop(kFirst);
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+  EXPECT_EQ(TypesTo(2), Types{"welcome"});
+}
+
+TEST_F(WorkerTableTest, StopWaitsForAWorkerThatIsAwayAndTellsItWhenItReturns) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->OnClosed(2, now_);
+  table_->Stop(kFirst);
+  EXPECT_TRUE(stopped_.empty()) << "it may be using the view";
+  Worker(3, 0, 1, kFirst);
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "stop"}));
+  EXPECT_EQ(LastTo(3, "welcome")["state"], "member");
+  Frame(3, {{"t", "stopped"}, {"epoch", kFirst}});
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, ARestartedSidecarWaitsForWorkersOfTheStoredView) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 1}}));
+  Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}});
+  table_->Stop(kFirst);
+  EXPECT_TRUE(stopped_.empty());
+}
+
+TEST_F(WorkerTableTest, AWorkerThatHasStoppedAViewIsNotGivenItAgain) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Stop(kFirst);
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+  table_->OnClosed(2, now_);
+  Worker(3, 0, 1);  // it had not built the view when it stopped it
+  EXPECT_EQ(TypesTo(3), Types{"welcome"});
+  table_->Install(MakeView(kSecond, {{0, 1}}));
+  EXPECT_EQ(LastTo(3, "view")["view"]["epoch"], kSecond);
+}
+
+TEST_F(WorkerTableTest, APingTellsOnceThatAnOperationOfTheViewHasCompleted) {
+  Make(2);
+  Worker(2, 0, 1);
+  Worker(3, 1, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}));
+  Frame(2, {{"t", "ping"}, {"n", 1}, {"step", 0}, {"ran", 0}});
+  EXPECT_TRUE(ran_.empty());
+  Frame(2, {{"t", "ping"}, {"n", 2}, {"step", 1}, {"ran", kFirst}});
+  Frame(3, {{"t", "ping"}, {"n", 2}, {"step", 1}, {"ran", kFirst}});
+  EXPECT_EQ(ran_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, WhoComesAfterTheJobWasGivenUpHearsWhy) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->GiveUp("all have died");
+  EXPECT_EQ(LastTo(2, "error")["message"], "all have died");
+  table_->OnClosed(2, now_);
+  Worker(3, 0, 2);
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "error"}));
+}
+
+TEST_F(WorkerTableTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
+  Make(1);
+  Worker(2, 0, 1);
+  Frame(2, {{"t", "enter"}});
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Install(MakeView(kSecond, {}));
+  EXPECT_EQ(TypesTo(2), (Types{"welcome", "view", "stop", "view"}))
+      << "stop of the parent comes first";
+  EXPECT_EQ(LastTo(2, "view")["self"], -1);
+  EXPECT_FALSE(table_->AllReady());
+  Frame(2, {{"t", "enter"}});
+  EXPECT_TRUE(table_->AllReady());
+}
+
+TEST_F(WorkerTableTest, TheBoundaryIsReachedWhenAllRanksOfThePodStandThere) {
+  Make(2);
+  Worker(2, 0, 1);
+  Worker(3, 1, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}));
+  table_->Arm(kFirst);
+  Frame(2, {{"t", "boundary"}, {"epoch", kFirst}});
+  EXPECT_TRUE(boundaries_.empty());
+  Frame(3, {{"t", "boundary"}, {"epoch", kFirst}});
+  EXPECT_EQ(boundaries_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, AClosedSocketIsADeathOnlyWhenTheProcessIsGone) {
+  Make(1);
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  Worker(2, 0, 1, 0, false, child);
+  table_->OnClosed(2, now_);
+  EXPECT_TRUE(table_->Doubtful());
+  EXPECT_EQ(table_->Living().size(), 1u);
+  kill(child, SIGKILL);
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);  // a zombie is gone too
+  table_->Tick(now_);
+  EXPECT_TRUE(table_->Living().empty());
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(WorkerTableTest, AWorkerOfAnotherPidNamespaceIsDeadAfterTheFence) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->OnClosed(2, now_);
+  table_->Tick(now_ + seconds(10));
+  EXPECT_EQ(table_->Living().size(), 1u);
+  table_->Tick(now_ + milliseconds(11'001));
+  EXPECT_TRUE(table_->Living().empty());
+}
+
+TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Tick(now_ + seconds(12));
+  EXPECT_TRUE(table_->Living().empty());
+  EXPECT_EQ(refused_.size(), 1u);
+  now_ += seconds(13);
+  Worker(3, 0, 1, kFirst);
+  EXPECT_EQ(table_->Living().size(), 1u);
+}
+
+TEST_F(WorkerTableTest, ASilentWorkerIsKilledSoThatANewOneComes) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
+  Worker(2, 0, 3);
+  table_->Tick(now_ + seconds(12));
+  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
+}
+
+TEST_F(WorkerTableTest, AFounderThatReconnectsBeforeItsFirstViewStandsKeepsItsState) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->OnClosed(2, now_);
+  Worker(3, 0, 1, 0);
+  EXPECT_EQ(LastTo(3, "welcome")["state"], "member");
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "view"}));
+}
+
+TEST_F(WorkerTableTest, OnlyJoinersLeaveWhenTheRanksHaveAgreedToEnd) {
+  Make(2);
+  Worker(2, 0, 1);
+  Worker(3, 1, 1);
+  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->LeaveJoiners(kFirst, "over");
+  EXPECT_EQ(TypesTo(2), (Types{"welcome", "view"}));
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "left"}));
+}
+
+TEST_F(WorkerTableTest, WorkersDieWithTheirLauncher) {
+  Make(1);
+  Launcher();
+  Worker(2, 0, 1);
+  table_->OnClosed(1, now_);
+  table_->OnClosed(2, now_);
+  table_->Tick(now_ + milliseconds(600));
+  EXPECT_TRUE(table_->Living().empty());
+}
+
+TEST_F(WorkerTableTest, WhomTheLauncherDoesNotNameIsDead) {
+  Make(1);
+  Worker(2, 0, 1);
+  Launcher({{{"slot", 0}, {"incarnation", 2}, {"pid", 6}}});
+  ASSERT_EQ(table_->Living().size(), 1u);
+  EXPECT_EQ(table_->Living()[0].incarnation, 2u);
+}
+
+TEST_F(WorkerTableTest, AStandbyIsNoWorkerUntilItIsPromoted) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}},
+            {{"slot", -1}, {"incarnation", 1}, {"pid", 6}, {"standby", true}}});
+  Worker(2, 0, 1);
+  Worker(3, 0, 1, 0, true);
+  EXPECT_EQ(LastTo(3, "welcome")["state"], "standby");
+  EXPECT_EQ(table_->Living().size(), 1u);
+  Frame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}});
+  Frame(1, {{"t", "promoted"}, {"slot", 0}, {"incarnation", 2}, {"pid", 6}});
+  EXPECT_EQ(LastTo(3, "promoted")["incarnation"], 2);
+  ASSERT_EQ(table_->Living().size(), 1u);
+  EXPECT_EQ(table_->Living()[0].incarnation, 2u);
+}
+
+TEST_F(WorkerTableTest, AStandbyThatIsPromotedBeforeItSaysHelloHearsBoth) {
+  Make(1);
+  Launcher({{{"slot", -1}, {"incarnation", 4}, {"pid", 6}, {"standby", true}}});
+  Frame(1, {{"t", "promoted"}, {"slot", 0}, {"incarnation", 2}, {"pid", 6}});
+  Worker(3, 0, 4, 0, true);
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "promoted"}));
+}
+
+TEST_F(WorkerTableTest, RefusesSlotsThatDoNotExistAndFormerIncarnations) {
+  Make(1);
+  Worker(2, 1, 1);
+  Worker(3, -5, 1);
+  Worker(4, 0, 2);
+  Worker(5, 0, 1);
+  EXPECT_EQ(refused_.size(), 3u);
+  table_->OnHello(6, true, {{"slots", 3}}, 0, now_);
+  EXPECT_EQ(refused_.back(), "launcher has 3 slots, this pod has 1");
+}
+
+TEST_F(WorkerTableTest, FramesOfAnyShapeAreHarmless) {
+  Make(1);
+  Launcher({1, "x", json::object(), nullptr});
+  Worker(2, 0, 1);
+  for (const char* type : {"started", "exited", "promoted", "term", "nonsense"})
+    Frame(1, {{"t", type}, {"slot", "x"}});
+  for (const char* type : {"ping", "enter", "stopped", "installed", "boundary", "suspect",
+                           "rebuilt", "finished", "bye"}) {
+    Frame(2, {{"t", type}, {"epoch", -1}, {"values", {1, 2}}, {"seconds", "x"}, {"rank", {}}});
+  }
+}
+
+TEST_F(WorkerTableTest, LeavingTellsTheLauncherBeforeItsWorkersEnd) {
+  Make(1);
+  Launcher();
+  Worker(2, 0, 1);
+  table_->Leave(kFirst, "drained");
+  ASSERT_EQ(sent_.size(), 3u);
+  EXPECT_EQ(sent_[1].second["t"], "finish");
+  EXPECT_EQ(sent_[2].second["t"], "left");
+}
+
+}  // namespace
+}  // namespace ringmaster::app

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+#include <nlohmann/json.hpp>
+
+#include "sidecar/health/http_server.h"
+#include "sidecar/health/metrics.h"
+#include "sidecar/health/rebuild_log.h"
+
+namespace ringmaster::health {
+namespace {
+
+using asio::ip::tcp;
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string error;
+    server_ = HttpServer::Listen(
+        &loop_, "127.0.0.1", 0,
+        [](const std::string& path) {
+          if (path == "/healthz") return HttpResponse{200, "text/plain", "ok\n"};
+          return HttpResponse{404, "text/plain", "no " + path + "\n"};
+        },
+        &error);
+    ASSERT_NE(server_, nullptr) << error;
+  }
+
+  std::string Ask(const std::string& request) {
+    tcp::socket socket(loop_);
+    socket.connect(
+        {asio::ip::make_address("127.0.0.1"), static_cast<unsigned short>(server_->port())});
+    asio::write(socket, asio::buffer(request));
+    std::string answer;
+    bool done = false;
+    asio::async_read(socket, asio::dynamic_buffer(answer),
+                     [&](std::error_code, size_t) { done = true; });
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done && std::chrono::steady_clock::now() < deadline)
+      loop_.run_for(std::chrono::milliseconds(5));
+    return answer;
+  }
+
+  asio::io_context loop_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersGetWithoutTheQuery) {
+  std::string answer = Ask("GET /healthz?x=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(answer.rfind("HTTP/1.1 200 OK\r\n", 0), 0u) << answer;
+  EXPECT_NE(answer.find("\r\n\r\nok\n"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, RefusesOtherMethodsGarbageAndEndlessRequests) {
+  EXPECT_NE(Ask("POST /healthz HTTP/1.1\r\n\r\n").find("405"), std::string::npos);
+  EXPECT_NE(Ask("\x16\x03\x01 hello\r\n\r\n").find("400"), std::string::npos);
+  EXPECT_NE(Ask("GET / HTTP/1.1\r\nX: " + std::string(20000, 'x')).find("400"), std::string::npos);
+  EXPECT_NE(Ask("GET /nothing HTTP/1.1\r\n\r\n").find("404"), std::string::npos);
+}
+
+TEST(HttpServer, NamesTheVariableWhenThePortIsInUse) {
+  asio::io_context loop;
+  std::string error;
+  auto first = HttpServer::Listen(&loop, "127.0.0.1", 0, {}, &error);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(HttpServer::Listen(&loop, "127.0.0.1", first->port(), {}, &error), nullptr);
+  EXPECT_NE(error.find("RINGMASTER_HTTP_PORT"), std::string::npos) << error;
+  EXPECT_EQ(HttpServer::Listen(&loop, "nohost", 0, {}, &error), nullptr);
+  EXPECT_NE(error.find("RINGMASTER_BIND"), std::string::npos) << error;
+}
+
+TEST(Metrics, AreServedAsPrometheusReadsThem) {
+  Metrics metrics("default", "digits", "digits-worker-0");
+  metrics.SetWorldSize(4);
+  metrics.ObserveRebuild("connect", "WorkerLost", 0.004);
+  for (int i = 0; i < 1000; ++i) metrics.SetValue("v" + std::to_string(i), i);
+  std::string text = metrics.Text();
+  EXPECT_NE(text.find("ringmaster_sidecar_world_size{"), std::string::npos) << text;
+  EXPECT_NE(text.find("phase=\"connect\""), std::string::npos);
+  EXPECT_NE(text.find("name=\"v63\""), std::string::npos);
+  EXPECT_EQ(text.find("name=\"v64\""), std::string::npos)
+      << "names without end must not eat the memory";
+}
+
+TEST(RebuildLog, KeepsTheLastThousand) {
+  RebuildLog log;
+  for (uint64_t epoch = 1; epoch <= RebuildLog::kKeep + 1; ++epoch) log.Add({.epoch = epoch});
+  EXPECT_EQ(log.Find(1), nullptr);
+  ASSERT_NE(log.Find(2), nullptr);
+  log.Find(2)->seconds["connect"] = 0.5;
+  nlohmann::json json = ToJson(*log.Find(2));
+  EXPECT_EQ(json["seconds"]["connect"], 0.5);
+  EXPECT_EQ(json["seconds"]["redo"], 0.0) << "every phase is shown";
+}
+
+}  // namespace
+}  // namespace ringmaster::health

@@ -1,0 +1,127 @@
+#include "sidecar/health/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace ringmaster::health {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+
+// From a rebuild on one machine to one that waits for a lost node.
+const prometheus::Histogram::BucketBoundaries kSeconds = {
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+// A script that reports names without end must not eat the memory.
+constexpr size_t kMaxValues = 64;
+
+}  // namespace
+
+struct Metrics::Families {
+  explicit Families(const prometheus::Labels& labels)
+      : epoch(BuildGauge()
+                  .Name("ringmaster_sidecar_epoch")
+                  .Help("Epoch of the installed view")
+                  .Labels(labels)
+                  .Register(registry)
+                  .Add({})),
+        world_size(BuildGauge()
+                       .Name("ringmaster_sidecar_world_size")
+                       .Help("Ranks in the installed view")
+                       .Labels(labels)
+                       .Register(registry)
+                       .Add({})),
+        step(BuildGauge()
+                 .Name("ringmaster_sidecar_step")
+                 .Help("Completed steps")
+                 .Labels(labels)
+                 .Register(registry)
+                 .Add({})),
+        coordinator(BuildGauge()
+                        .Name("ringmaster_sidecar_coordinator")
+                        .Help("1 while this sidecar coordinates the view")
+                        .Labels(labels)
+                        .Register(registry)
+                        .Add({})),
+        missed(BuildGauge()
+                   .Name("ringmaster_sidecar_heartbeats_missed")
+                   .Help("Heartbeats without an answer in time since the start")
+                   .Labels(labels)
+                   .Register(registry)
+                   .Add({})),
+        values(BuildGauge()
+                   .Name("ringmaster_sidecar_reported_value")
+                   .Help("What the training script reports, by name")
+                   .Labels(labels)
+                   .Register(registry)),
+        rebuild_seconds(BuildHistogram()
+                            .Name("ringmaster_sidecar_rebuild_seconds")
+                            .Help("Duration of rebuilds by phase and reason")
+                            .Labels(labels)
+                            .Register(registry)),
+        rebuilds(BuildCounter()
+                     .Name("ringmaster_sidecar_rebuilds_total")
+                     .Help("Views installed after the first, by reason")
+                     .Labels(labels)
+                     .Register(registry)),
+        restarts(BuildCounter()
+                     .Name("ringmaster_sidecar_worker_restarts_total")
+                     .Help("Workers restarted in place")
+                     .Labels(labels)
+                     .Register(registry)
+                     .Add({})),
+        exits(BuildCounter()
+                  .Name("ringmaster_sidecar_worker_exits_total")
+                  .Help("Worker processes ended, by exit code")
+                  .Labels(labels)
+                  .Register(registry)) {}
+
+  prometheus::Registry registry;
+  prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed;
+  prometheus::Family<prometheus::Gauge>& values;
+  prometheus::Family<prometheus::Histogram>& rebuild_seconds;
+  prometheus::Family<prometheus::Counter>& rebuilds;
+  prometheus::Counter& restarts;
+  prometheus::Family<prometheus::Counter>& exits;
+  size_t value_names = 0;
+};
+
+Metrics::Metrics(const std::string& job_namespace, const std::string& job, const std::string& pod)
+    : families_(std::make_unique<Families>(
+          prometheus::Labels{{"namespace", job_namespace}, {"job_name", job}, {"pod", pod}})) {}
+Metrics::~Metrics() = default;
+
+void Metrics::SetEpoch(uint64_t epoch) { families_->epoch.Set(static_cast<double>(epoch)); }
+void Metrics::SetWorldSize(int size) { families_->world_size.Set(size); }
+void Metrics::SetStep(uint64_t step) { families_->step.Set(static_cast<double>(step)); }
+void Metrics::SetCoordinator(bool coordinator) { families_->coordinator.Set(coordinator ? 1 : 0); }
+void Metrics::SetHeartbeatsMissed(uint64_t missed) {
+  families_->missed.Set(static_cast<double>(missed));
+}
+
+void Metrics::SetValue(const std::string& name, double value) {
+  prometheus::Labels labels{{"name", name}};
+  if (!families_->values.Has(labels) && ++families_->value_names > kMaxValues) return;
+  families_->values.Add(labels).Set(value);
+}
+
+void Metrics::ObserveRebuild(const std::string& phase, const std::string& reason, double seconds) {
+  families_->rebuild_seconds.Add({{"phase", phase}, {"reason", reason}}, kSeconds).Observe(seconds);
+}
+void Metrics::CountRebuild(const std::string& reason) {
+  families_->rebuilds.Add({{"reason", reason}}).Increment();
+}
+void Metrics::CountWorkerRestart() { families_->restarts.Increment(); }
+void Metrics::CountWorkerExit(int exit_code) {
+  families_->exits.Add({{"exit_code", std::to_string(exit_code)}}).Increment();
+}
+
+std::string Metrics::Text() const {
+  return prometheus::TextSerializer().Serialize(families_->registry.Collect());
+}
+
+}  // namespace ringmaster::health

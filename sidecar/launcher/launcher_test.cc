@@ -1,0 +1,399 @@
+// The launcher as a real process with shell scripts as workers, and this test as its sidecar.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sidecar/worker_link/frame.h"
+
+namespace ringmaster::launcher {
+namespace {
+
+using nlohmann::json;
+using worker_link::FrameReader;
+
+std::chrono::steady_clock::time_point Deadline() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(20);
+}
+
+// Plain reads: a stream throws when the process goes while it is read.
+bool Alive(pid_t pid) {
+  int fd = open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char text[512];
+  ssize_t got = read(fd, text, sizeof text);
+  close(fd);
+  std::string stat(text, got > 0 ? static_cast<size_t>(got) : 0);
+  size_t end = stat.rfind(')');
+  return end != std::string::npos && stat[end + 2] != 'Z';
+}
+
+bool Eventually(const std::function<bool()>& done) {
+  for (auto deadline = Deadline(); std::chrono::steady_clock::now() < deadline; usleep(2000)) {
+    if (done()) return true;
+  }
+  return false;
+}
+
+class LauncherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rm-launcher-XXXXXX";
+    dir_ = mkdtemp(name);
+    // What the launcher fails to kill comes to us, so that nothing hides from the test.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  void TearDown() override {
+    if (launcher_ > 0) kill(launcher_, SIGKILL);
+    if (connection_ >= 0) close(connection_);
+    if (listener_ >= 0) close(listener_);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::filesystem::remove_all(dir_);
+  }
+
+  std::string Path(const std::string& name) const { return dir_ + "/" + name; }
+
+  void Listen() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    Path("s").copy(address.sun_path, sizeof address.sun_path - 1);
+    listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(listen(listener_, 4), 0);
+  }
+
+  // Runs `script` by sh as every worker. `env` are NAME=value pairs.
+  void Start(const std::string& script, std::vector<std::string> env = {}) {
+    StartCommand({"/bin/sh", "-c", script}, std::move(env));
+  }
+  void StartCommand(std::vector<std::string> command, std::vector<std::string> env = {}) {
+    env.push_back("RINGMASTER_SOCKET=" + Path("s"));
+    env.push_back("DIR=" + dir_);
+    env.push_back(std::string("PATH=") + getenv("PATH"));
+    command.insert(command.begin(), {LAUNCHER_BINARY, "--"});
+    std::vector<char*> argv, envp;
+    for (auto& text : command) argv.push_back(text.data());
+    for (auto& text : env) envp.push_back(text.data());
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    launcher_ = fork();
+    if (launcher_ == 0) {
+      execve(argv[0], argv.data(), envp.data());
+      _exit(126);
+    }
+  }
+
+  void Accept() {
+    pollfd fd{listener_, POLLIN, 0};
+    ASSERT_EQ(poll(&fd, 1, 20000), 1) << "the launcher does not connect";
+    connection_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    reader_ = {};
+    hello_ = Await("hello");
+    ASSERT_EQ(hello_["role"], "launcher");
+  }
+
+  // The next frame of this type; others are dropped.
+  json Await(const std::string& type) {
+    for (auto deadline = Deadline(); std::chrono::steady_clock::now() < deadline;) {
+      json frame;
+      while (reader_.Next(&frame) == FrameReader::Result::kFrame) {
+        if (frame["t"] == type) return frame;
+      }
+      pollfd fd{connection_, POLLIN, 0};
+      if (poll(&fd, 1, 1000) <= 0) continue;
+      char buffer[4096];
+      ssize_t got = recv(connection_, buffer, sizeof buffer, 0);
+      if (got <= 0) break;
+      reader_.Feed({buffer, static_cast<size_t>(got)});
+    }
+    ADD_FAILURE() << "no frame " << type;
+    return json::object({{"t", ""}, {"pid", 0}, {"incarnation", 0}, {"exitCode", -1}});
+  }
+
+  void Send(const json& frame) {
+    std::string bytes = worker_link::EncodeFrame(frame);
+    ASSERT_EQ(send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+  int ExitCode() {
+    int status = 0;
+    bool ended = Eventually([&] { return waitpid(launcher_, &status, WNOHANG) == launcher_; });
+    EXPECT_TRUE(ended) << "the launcher does not end";
+    launcher_ = -1;
+    return ended && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  // The process ids that scripts have written into `name`, one a line.
+  std::vector<pid_t> Pids(const std::string& name, size_t count) {
+    std::vector<pid_t> pids;
+    EXPECT_TRUE(Eventually([&] {
+      pids.clear();
+      std::ifstream file(Path(name));
+      for (pid_t pid; file >> pid;) pids.push_back(pid);
+      return pids.size() >= count;
+    })) << name;
+    return pids;
+  }
+
+  std::string dir_;
+  pid_t launcher_ = -1;
+  int listener_ = -1, connection_ = -1;
+  FrameReader reader_;
+  json hello_;
+};
+
+TEST_F(LauncherTest, GivesEachSlotItsEnvironment) {
+  Listen();
+  Start(
+      R"(echo $RINGMASTER_SLOT $RINGMASTER_INCARNATION $RINGMASTER_STANDBY $HOROVOD_RANK $HOROVOD_SIZE \
+$HOROVOD_LOCAL_RANK $HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK $HOROVOD_CROSS_SIZE > $DIR/env.$RINGMASTER_SLOT)",
+      {"RINGMASTER_SLOTS=2", "RINGMASTER_REPLICA_INDEX=1", "RINGMASTER_REPLICAS=3"});
+  Accept();
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+  std::string line;
+  std::ifstream file(Path("env.1"));
+  std::getline(file, line);
+  EXPECT_EQ(line, "1 1 0 3 6 1 2 1 3");
+}
+
+TEST_F(LauncherTest, WorkersFindLibraryAndPackageBeforeWhatTheImageHas) {
+  Listen();
+  Start("echo $LD_LIBRARY_PATH $PYTHONPATH > $DIR/env",
+        {"RINGMASTER_MOUNT_RINGMASTER_BIN=/opt/r", "LD_LIBRARY_PATH=/of/the/image:/b",
+         "PYTHONPATH="});
+  Accept();
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+  std::string line;
+  std::ifstream file(Path("env"));
+  std::getline(file, line);
+  EXPECT_EQ(line, "/opt/r/lib:/of/the/image:/b /opt/r/python");
+}
+
+TEST_F(LauncherTest, RestartsAKilledWorkerAtOnceWithARisingIncarnation) {
+  Listen();
+  Start("exec sleep 1000");
+  Accept();
+  json started = Await("started");
+  EXPECT_EQ(started["incarnation"], 1);
+  kill(started["pid"], SIGKILL);
+  json exited = Await("exited");
+  EXPECT_EQ(exited["exitCode"], 137);
+  EXPECT_EQ(exited["signal"], 9);
+  EXPECT_EQ(exited["restarting"], true);
+  EXPECT_GT(exited["atUs"], 0);
+  json again = Await("started");
+  EXPECT_EQ(again["incarnation"], 2);
+  EXPECT_NE(again["pid"], started["pid"]);
+  Send({{"t", "stop"}, {"graceSeconds", 5}});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_FALSE(Alive(again["pid"]));
+}
+
+TEST_F(LauncherTest, KillsAStoppedWorkerThatTheSidecarGaveUp) {
+  Listen();
+  Start("exec sleep 1000");
+  Accept();
+  json started = Await("started");
+  kill(started["pid"], SIGSTOP);
+  Send({{"t", "kill"}, {"slot", 0}, {"incarnation", 7}, {"reason", "another one"}});
+  Send({{"t", "kill"}, {"slot", 0}, {"incarnation", 1}, {"reason", "silent"}});
+  EXPECT_EQ(Await("exited")["restarting"], true);
+  EXPECT_EQ(Await("started")["incarnation"], 2);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, TellsANewSidecarWhatRuns) {
+  Start("exec sleep 1000");  // nobody listens yet
+  Listen();
+  Accept();
+  pid_t pid = Await("started")["pid"];
+  close(connection_);
+  Accept();
+  ASSERT_EQ(hello_["running"].size(), 1u);
+  EXPECT_EQ(hello_["running"][0]["pid"], pid);
+  EXPECT_EQ(hello_["running"][0]["incarnation"], 1);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, ANonZeroExitFailsThePodWithItsCode) {
+  Listen();
+  Start("[ $RINGMASTER_SLOT = 1 ] && exit 3; echo $$ > $DIR/pids; exec sleep 1000",
+        {"RINGMASTER_SLOTS=2"});
+  Accept();
+  json exited = Await("exited");
+  EXPECT_EQ(exited["exitCode"], 3);
+  EXPECT_EQ(exited["restarting"], false);
+  EXPECT_EQ(ExitCode(), 3);
+}
+
+TEST_F(LauncherTest, RulesRestartOrIgnore) {
+  Listen();
+  Start(
+      "[ $RINGMASTER_SLOT = 0 ] && exit 4; [ $RINGMASTER_INCARNATION = 1 ] && exit 5; exec sleep "
+      "1000",
+      {"RINGMASTER_SLOTS=2",
+       R"(RINGMASTER_FAILURE_POLICY={"rules":[{"onExitCodes":[4],"action":"Ignore"},)"
+       R"({"onExitCodes":[5],"action":"RestartWorker"}]})"});
+  Accept();
+  std::set<int> codes;
+  for (int i = 0; i < 2; ++i) {
+    json exited = Await("exited");
+    codes.insert(exited["exitCode"].get<int>());
+    EXPECT_EQ(exited["restarting"], exited["exitCode"] == 5);
+  }
+  EXPECT_EQ(codes, (std::set<int>{4, 5}));
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, ExitZeroWithoutFinishIsAFault) {
+  Listen();
+  Start("exit 0");
+  Accept();
+  EXPECT_EQ(Await("exited")["exitCode"], 0);
+  EXPECT_EQ(ExitCode(), 1);
+}
+
+TEST_F(LauncherTest, ExitZeroIsRightWhenFinishComesWithinTheGrace) {
+  Listen();
+  Start("exit 0");
+  Accept();
+  Await("exited");
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, AFailureAfterFinishIsTheExitCode) {
+  Listen();
+  ASSERT_EQ(mkfifo(Path("gate").c_str(), 0600), 0);
+  Start("read line < $DIR/gate; exit 7");
+  Accept();
+  Send({{"t", "finish"}});
+  std::ofstream(Path("gate")) << "go\n";
+  EXPECT_EQ(ExitCode(), 7);
+}
+
+TEST_F(LauncherTest, ACommandThatDoesNotExistIsSaidOnceWithItsName) {
+  Listen();
+  StartCommand({"/nonexistent/train"});
+  EXPECT_EQ(ExitCode(), 127);
+}
+
+TEST_F(LauncherTest, PromotesTheStandbyAndStartsAnother) {
+  Listen();
+  Start("exec sleep 1000", {"RINGMASTER_STANDBYS=1"});
+  Accept();
+  json worker = Await("started"), standby = Await("started");
+  if (worker["standby"] == true) std::swap(worker, standby);
+  ASSERT_EQ(standby["standby"], true);
+  kill(worker["pid"], SIGKILL);
+  json promoted = Await("promoted");
+  EXPECT_EQ(promoted["pid"], standby["pid"]);
+  EXPECT_EQ(promoted["slot"], 0);
+  EXPECT_EQ(promoted["incarnation"], 2);
+  json next = Await("started");
+  EXPECT_EQ(next["standby"], true);
+  Send({{"t", "finish"}});
+  EXPECT_TRUE(Eventually([&] { return !Alive(next["pid"]); }))
+      << "standbys end when the job finishes";
+  EXPECT_TRUE(Alive(promoted["pid"]));
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  ExitCode();
+}
+
+constexpr char kWithLoaders[] =
+    "sleep 1000 & echo $! >> $DIR/kids; setsid sh -c 'sleep 1000 & echo $! >> $DIR/kids; echo $$ "
+    ">> $DIR/kids; wait' & "
+    "echo $$ >> $DIR/workers; wait";
+
+TEST_F(LauncherTest, KillsTheChildrenOfADeadWorkerButNotThoseOfOthers) {
+  Listen();
+  Start(R"([ $RINGMASTER_SLOT = 1 ] && { sleep 1000 & echo $! > $DIR/other; wait; })" +
+            std::string("\n") + "[ $RINGMASTER_INCARNATION = 2 ] && exec sleep 1000\n" +
+            kWithLoaders,
+        {"RINGMASTER_SLOTS=2"});
+  Accept();
+  std::vector<pid_t> kids = Pids("kids", 3);
+  pid_t other = Pids("other", 1)[0];
+  kill(Pids("workers", 1)[0], SIGKILL);
+  for (pid_t kid : kids) EXPECT_TRUE(Eventually([&] { return !Alive(kid); })) << kid;
+  EXPECT_EQ(Await("exited")["exitCode"], 137);
+  EXPECT_TRUE(Alive(other));
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_FALSE(Alive(other));
+}
+
+TEST_F(LauncherTest, LeavesNobodyBehindWhenTerminatedWithoutASidecar) {
+  Start(kWithLoaders);
+  std::vector<pid_t> kids = Pids("kids", 3);
+  kill(launcher_, SIGTERM);
+  EXPECT_EQ(ExitCode(), 0);
+  for (pid_t kid : kids) EXPECT_FALSE(Alive(kid)) << kid;
+  EXPECT_FALSE(Alive(Pids("workers", 1)[0]));
+}
+
+TEST_F(LauncherTest, AsksTheSidecarToDrainBeforeItPassesSigtermOn) {
+  Listen();
+  Start("echo $$ > $DIR/pids; exec sleep 1000");
+  Accept();
+  pid_t worker = Pids("pids", 1)[0];
+  kill(launcher_, SIGTERM);
+  EXPECT_EQ(Await("term")["graceSeconds"], 30);
+  EXPECT_TRUE(Alive(worker)) << "it finishes its step first";
+  Send({{"t", "finish"}});
+  kill(worker, SIGKILL);  // after `left` a worker ends by itself; sleep can't
+  ExitCode();
+}
+
+TEST_F(LauncherTest, KillsAWorkerThatIgnoresSigterm) {
+  Listen();
+  Start("trap '' TERM; echo $$ > $DIR/pids; while :; do sleep 1000; done");
+  Accept();
+  pid_t worker = Pids("pids", 1)[0];
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_FALSE(Alive(worker));
+}
+
+TEST_F(LauncherTest, KillsAllWhenItsParentDies) {
+  pid_t parent = fork();
+  if (parent == 0) {
+    Start(kWithLoaders);
+    pause();
+    _exit(0);
+  }
+  std::vector<pid_t> kids = Pids("kids", 3);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  for (pid_t kid : kids) EXPECT_TRUE(Eventually([&] { return !Alive(kid); })) << kid;
+  EXPECT_TRUE(Eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << "somebody is left";
+}
+
+TEST_F(LauncherTest, SaysWhatIsWrongWithAVariable) {
+  StartCommand({"true"}, {"RINGMASTER_SLOTS=zero"});
+  EXPECT_EQ(ExitCode(), 2);
+}
+
+}  // namespace
+}  // namespace ringmaster::launcher

@@ -1,0 +1,13 @@
+// The launcher's log: one line on standard error, a constant message and key=value pairs.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+namespace ringmaster::launcher {
+
+void Log(const std::string& message,
+         std::initializer_list<std::pair<const char*, std::string>> fields = {});
+
+}  // namespace ringmaster::launcher

@@ -1,0 +1,85 @@
+#include "sidecar/launcher/options.h"
+
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "sidecar/launcher/layout.h"
+
+namespace ringmaster::launcher {
+namespace {
+
+// The longest path that fits a sockaddr_un with its terminating zero.
+constexpr size_t kMaxSocketPath = 107;
+
+std::string Lookup(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (entry.size() > name.size() && entry[name.size()] == '=' &&
+        entry.compare(0, name.size(), name) == 0) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+bool ReadInt(const std::vector<std::string>& environment, const char* name, int low, int high,
+             int* value, std::string* error) {
+  std::string text = Lookup(environment, name);
+  if (text.empty()) return true;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (code == std::errc() && end == text.data() + text.size() && *value >= low && *value <= high) {
+    return true;
+  }
+  *error = std::string(name) + " is '" + text + "', an integer from " + std::to_string(low) +
+           " to " + std::to_string(high) + " is expected";
+  return false;
+}
+
+// `dir` comes before what the image or the user has under that name. Setting the variable in the
+// pod would lose what an image says of itself, as NVIDIA's do.
+void PrefixPath(std::vector<std::string>* environment, const std::string& name,
+                const std::string& dir) {
+  const std::string rest = Lookup(*environment, name);
+  std::erase_if(*environment, [&](const std::string& entry) {
+    return entry.compare(0, name.size() + 1, name + "=") == 0;
+  });
+  // An empty element would mean the working directory.
+  environment->push_back(name + "=" + dir + (rest.empty() ? "" : ":" + rest));
+}
+
+}  // namespace
+
+bool ParseOptions(int argc, char** argv, char** environment, Options* options, std::string* error) {
+  *options = {};
+  if (argc < 3 || std::strcmp(argv[1], "--") != 0) {
+    *error = "usage: ringmaster-launcher -- COMMAND [ARGUMENT...]";
+    return false;
+  }
+  options->command.assign(argv + 2, argv + argc);
+  for (char** entry = environment; *entry != nullptr; ++entry)
+    options->environment.push_back(*entry);
+  const auto& env = options->environment;
+  options->socket = Lookup(env, "RINGMASTER_SOCKET");
+  if (options->socket.size() > kMaxSocketPath) {
+    *error = "RINGMASTER_SOCKET has " + std::to_string(options->socket.size()) +
+             " bytes, at most 107 are allowed: " + options->socket;
+    return false;
+  }
+  int grace = 30;
+  if (!ReadInt(env, "RINGMASTER_SLOTS", 1, 1024, &options->slots, error) ||
+      !ReadInt(env, "RINGMASTER_STANDBYS", 0, 1, &options->standbys, error) ||
+      !ReadInt(env, "RINGMASTER_REPLICA_INDEX", 0, 1 << 20, &options->replica_index, error) ||
+      !ReadInt(env, "RINGMASTER_REPLICAS", 1, 1 << 20, &options->replicas, error) ||
+      !ReadInt(env, "RINGMASTER_GRACE_SECONDS", 0, 1 << 20, &grace, error)) {
+    return false;
+  }
+  options->grace = std::chrono::seconds(grace);
+  const std::string installed = Lookup(env, "RINGMASTER_MOUNT_RINGMASTER_BIN");
+  if (!installed.empty()) {
+    PrefixPath(&options->environment, "LD_LIBRARY_PATH", installed + "/" + kLibraryDir);
+    PrefixPath(&options->environment, "PYTHONPATH", installed + "/" + kPythonDir);
+  }
+  return ParseFailurePolicy(Lookup(env, "RINGMASTER_FAILURE_POLICY"), &options->policy, error);
+}
+
+}  // namespace ringmaster::launcher

@@ -1,0 +1,27 @@
+// The launcher's options, from the environment and the command line (docs/contracts.md, section 1).
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "sidecar/launcher/failure_policy.h"
+
+namespace ringmaster::launcher {
+
+struct Options {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  // NAME=value, handed on to the workers
+  std::string socket;  // of the sidecar; empty: none, workers only run and are watched
+  int slots = 1;
+  int standbys = 0;
+  int replica_index = 0;
+  int replicas = 1;
+  std::chrono::seconds grace{30};  // of the pod
+  FailurePolicy policy;
+};
+
+// False: `error` is one message for people. `environment` is the process's own (environ).
+bool ParseOptions(int argc, char** argv, char** environment, Options* options, std::string* error);
+
+}  // namespace ringmaster::launcher

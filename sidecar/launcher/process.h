@@ -1,0 +1,36 @@
+// Starting and killing processes: the only file of the launcher that forks, and that reads /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ringmaster::launcher {
+
+// Marks in its environment which worker a process descends from: a data-loader child that outlives
+// its parent becomes a child of the launcher (a subreaper), and only this tells whose it was.
+inline constexpr char kFamilyVariable[] = "RINGMASTER_PROCESS";
+
+struct SpawnResult {
+  pid_t pid = -1;
+  std::string error;  // why not, e.g. the command does not exist
+};
+
+// Starts `command` in a process group of its own that dies with the launcher; its standard input is
+// /dev/null. `family` goes into kFamilyVariable; `extra` (NAME=value) replaces what `environment`
+// says.
+SpawnResult Spawn(const std::vector<std::string>& command,
+                  const std::vector<std::string>& environment,
+                  const std::vector<std::string>& extra, int family);
+
+// SIGKILLs the descendants of this process that belong to no living worker: neither below one of
+// `workers` nor of one of `families`. Returns how many it found; until a later call finds none,
+// some may still be dying or have forked.
+int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families);
+
+// SIGKILLs every descendant and reaps until none is left, or for two seconds.
+void KillEverything();
+
+}  // namespace ringmaster::launcher

@@ -1,0 +1,404 @@
+// The rules one by one, on two to four members with a network that the test holds in its hand.
+#include "sidecar/membership/member.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "sidecar/membership/record.h"
+
+namespace ringmaster::membership {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Delivers at once and in order what is sent, except to those who are cut off; workers stop, reach
+// boundaries and complete operations as soon as they are asked.
+class Job {
+ public:
+  explicit Job(int pods, int slots = 1, std::uint32_t min_pods = 1) : min_pods_(min_pods) {
+    std::vector<Candidate> candidates;
+    for (int i = 0; i < pods; ++i) candidates.push_back(NewCandidate(i, slots));
+    first_ = std::make_shared<const View>(FoundingView(candidates, min_pods));
+    record_ = NewRecord(first_);
+    for (const Candidate& candidate : candidates) Start(candidate);
+    for (const Candidate& candidate : candidates) Give(candidate.pod.uid, Found{first_});
+  }
+
+  static std::string Uid(int i) { return "p" + std::to_string(i); }
+
+  Candidate NewCandidate(int i, int slots) {
+    Candidate candidate;
+    candidate.pod = {Uid(i), "job-worker-" + std::to_string(i), 1, "n", "z", Uid(i) + ":1", "", ""};
+    for (int s = 0; s < slots; ++s) {
+      candidate.workers.push_back({static_cast<std::uint32_t>(s), 1, "", "", true});
+    }
+    return candidate;
+  }
+
+  void Start(const Candidate& candidate, PersistentState state = {1}) {
+    Config config;
+    config.self = candidate.pod;
+    config.min_pods = min_pods_;
+    members_.erase(candidate.pod.uid);
+    members_.emplace(candidate.pod.uid, Member(config, std::move(state)));
+    workers_[candidate.pod.uid] = candidate.workers;
+    Give(candidate.pod.uid, Started{});
+    Give(candidate.pod.uid, WorkersChanged{candidate.workers});
+  }
+
+  void Give(const std::string& uid, const Event& event) {
+    queue_.push_back({uid, event});
+    Run();
+  }
+
+  void Run() {
+    while (!queue_.empty()) {
+      auto [uid, event] = queue_.front();
+      queue_.pop_front();
+      if (silent_.contains(uid)) continue;
+      for (Action& action : members_.at(uid).Step(event, now_)) Do(uid, action);
+    }
+  }
+
+  void Pass(milliseconds time) {
+    for (milliseconds step{0}; step < time; step += milliseconds(10)) {
+      now_ += milliseconds(10);
+      for (auto& [uid, member] : members_) {
+        if (auto at = member.NextDeadline(); at && *at <= now_) Give(uid, Tick{});
+      }
+    }
+  }
+
+  void KillWorker(const std::string& uid, std::uint32_t slot) {
+    std::erase_if(workers_[uid], [&](const Worker& worker) { return worker.slot == slot; });
+    Give(uid, WorkersChanged{workers_[uid]});
+  }
+  void StartWorker(const std::string& uid, std::uint32_t slot, std::uint64_t incarnation) {
+    workers_[uid].push_back({slot, incarnation, "", "", true});
+    Give(uid, WorkersChanged{workers_[uid]});
+  }
+
+  const View& ViewOf(const std::string& uid) { return *members_.at(uid).current(); }
+  Member& operator[](const std::string& uid) { return members_.at(uid); }
+
+  std::vector<std::string> Pods(const std::string& uid) {
+    std::vector<std::string> pods;
+    for (const Pod& pod : ViewOf(uid).pods) pods.push_back(pod.uid);
+    return pods;
+  }
+
+  std::set<std::string> silent_;  // cut off
+  bool boundary_ = true;          // workers reach it when armed
+  bool stops_ = true;             // workers stop when asked
+  bool record_up_ = true;
+  int to_record_ = 0;
+  std::map<std::string, PersistentState> disk_;
+  std::map<std::string, std::vector<std::string>> log_;  // kinds of actions, in order
+  ViewPtr first_;
+  RecordState record_;
+  TimePoint now_ = TimePoint(milliseconds(1000));
+
+ private:
+  void Do(const std::string& uid, Action& action) {
+    if (auto* persist = std::get_if<Persist>(&action)) {
+      disk_[uid] = persist->state;
+      log_[uid].push_back("persist");
+    } else if (auto* send = std::get_if<Send>(&action)) {
+      log_[uid].push_back(std::string(MessageKindText(send->message.kind)));
+      if (!members_.contains(send->to) || silent_.contains(send->to)) return;
+      queue_.push_back({send->to, MessageReceived{send->message, uid + ":1"}});
+    } else if (auto* ask = std::get_if<SendToRecord>(&action)) {
+      if (ask->message.kind != MessageKind::kDecided) ++to_record_;
+      if (!record_up_) return;
+      RecordResult result = AnswerAsRecord(record_, ask->message);
+      record_ = result.state;
+      queue_.push_back({uid, RecordAnswered{result.answer}});
+    } else if (auto* stop = std::get_if<StopWorkers>(&action)) {
+      log_[uid].push_back("stop");
+      if (stops_) queue_.push_back({uid, WorkersStopped{stop->epoch}});
+    } else if (auto* arm = std::get_if<ArmWorkers>(&action)) {
+      log_[uid].push_back("arm");
+      if (boundary_) queue_.push_back({uid, BoundaryReached{arm->epoch}});
+    } else if (auto* install = std::get_if<InstallView>(&action)) {
+      log_[uid].push_back("install");
+      queue_.push_back({uid, FirstOperationDone{install->view->epoch}});
+    } else if (std::get_if<LeftByPlan>(&action)) {
+      log_[uid].push_back("left");
+    }
+  }
+
+  std::uint32_t min_pods_;
+  std::map<std::string, Member> members_;
+  std::map<std::string, std::vector<Worker>> workers_;
+  std::deque<std::pair<std::string, Event>> queue_;
+};
+
+using Uids = std::vector<std::string>;
+
+TEST(MemberTest, SurvivorsKeepRanksWhenTailPodLeaves) {
+  Job job(3);
+  job.KillWorker("p2", 0);
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 2));
+  EXPECT_EQ(job.ViewOf("p1"), job.ViewOf("p0"));
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kWorkerLost);
+  EXPECT_EQ(job["p2"].role(), Role::kJoining);
+}
+
+TEST(MemberTest, AWorkersDeathIsDecidedWithoutAnyTimeOrTheRecord) {
+  Job job(2);
+  TimePoint before = job.now_;
+  job.KillWorker("p1", 0);
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0"}));
+  EXPECT_EQ(job.now_, before);
+  EXPECT_EQ(job.to_record_, 0);
+}
+
+TEST(MemberTest, ACoordinatorWhoseWorkersDieProposesTheViewWithoutItself) {
+  Job job(3);
+  job.KillWorker("p0", 0);
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p1", "p2"}));
+  EXPECT_TRUE(job["p1"].is_coordinator());
+  EXPECT_EQ(job["p1"].counters().campaigns, 0u);
+}
+
+TEST(MemberTest, ARestartedWorkerComesBackAsJoinerAtABoundary) {
+  Job job(2);
+  job.KillWorker("p0", 0);
+  job.StartWorker("p0", 0, 2);
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p1", "p0"})) << "newcomers come last";
+  const View& view = job.ViewOf("p1");
+  EXPECT_EQ(view.reason, Reason::kWorkerJoined);
+  EXPECT_TRUE(view.planned);
+  EXPECT_TRUE(view.ranks[1].joined);
+  EXPECT_EQ(view.ranks[1].incarnation, 2u);
+  EXPECT_FALSE(view.ranks[0].joined);
+}
+
+TEST(MemberTest, APodThatLosesSomeOfItsWorkersStaysWithNewRanks) {
+  Job job(2, 2);
+  job.KillWorker("p1", 0);
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
+  ASSERT_EQ(job.ViewOf("p0").ranks.size(), 3u);
+  EXPECT_EQ(job.ViewOf("p0").ranks[2].slot, 1u);
+  job.StartWorker("p1", 0, 2);
+  EXPECT_EQ(job.ViewOf("p0").ranks.size(), 4u);
+  EXPECT_TRUE(job.ViewOf("p0").ranks[3].joined);
+}
+
+TEST(MemberTest, AMajorityDropsASilentPod) {
+  Job job(3);
+  job.silent_.insert("p2");
+  job.Give("p0", PodSuspected{"p2", "silent"});
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p0", "p1"}));
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kPodLost);
+  EXPECT_EQ(job["p0"].counters().decided_by_majority, 1u);
+}
+
+TEST(MemberTest, TheNextInOrderCampaignsAtOnceForASilentCoordinator) {
+  Job job(3);
+  job.silent_.insert("p0");
+  job.Give("p2", PodSuspected{"p0", "silent"});
+  EXPECT_EQ(job.ViewOf("p2").epoch, MakeEpoch(1, 1)) << "p1 is ahead of p2";
+  job.Give("p1", PodSuspected{"p0", "silent"});
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p1", "p2"}));
+  EXPECT_TRUE(job["p1"].is_coordinator());
+}
+
+TEST(MemberTest, TheSecondInOrderCampaignsWhenTheFirstDoesNot) {
+  Job job(4);
+  job.silent_ = {"p0"};
+  job.Give("p2", PodSuspected{"p0", "silent"});
+  job.Pass(milliseconds(400));
+  EXPECT_EQ(job.Pods("p2"), (Uids{"p1", "p2", "p3"}));
+}
+
+TEST(MemberTest, OneOfTwoPodsGoesOnWithTheRecord) {
+  Job job(2);
+  job.silent_ = {"p0"};
+  job.Give("p1", PodSuspected{"p0", "silent"});
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p1"}));
+  EXPECT_EQ(job["p1"].counters().decided_by_record, 1u);
+  EXPECT_EQ(job.record_.view->epoch, job.ViewOf("p1").epoch) << "decided views are copied to R";
+}
+
+TEST(MemberTest, OneOfTwoPodsWaitsWhileTheRecordIsAway) {
+  Job job(2);
+  job.record_up_ = false;
+  job.silent_ = {"p0"};
+  job.Give("p1", PodSuspected{"p0", "silent"});
+  job.Pass(milliseconds(3000));
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p0", "p1"}));
+  job.record_up_ = true;
+  job.Pass(milliseconds(2000));
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p1"}));
+}
+
+TEST(MemberTest, AMinorityDecidesNothingAndGoesOnWhenTheOthersAreHeardAgain) {
+  Job job(3);
+  job.silent_ = {"p1", "p2"};
+  job.Give("p0", PodSuspected{"p1", "silent"});
+  job.silent_ = {};
+  job.Give("p0", PodHeard{"p1", 0});
+  Job other(3);
+  other.silent_ = {"p1", "p2"};
+  other.Give("p0", PodSuspected{"p1", "silent"});
+  other.Give("p0", PodSuspected{"p2", "silent"});
+  other.Pass(milliseconds(2000));
+  EXPECT_EQ(other.ViewOf("p0").epoch, MakeEpoch(1, 1));
+}
+
+TEST(MemberTest, AWronglyDroppedPodLearnsOfItAndRejoins) {
+  Job job(3);
+  job.silent_ = {"p2"};
+  job.Give("p0", PodSuspected{"p2", "silent"});
+  job.silent_ = {};
+  job.Give("p0", PodHeard{"p2", MakeEpoch(1, 1)});
+  EXPECT_EQ(job.Pods("p2"), (Uids{"p0", "p1", "p2"}));
+  EXPECT_EQ(job.ViewOf("p2").reason, Reason::kRejoin);
+  EXPECT_TRUE(job.ViewOf("p2").ranks[2].joined);
+}
+
+TEST(MemberTest, ADrainedPodLeavesAtTheBoundaryAndACoordinatorNamesItsSuccessor) {
+  Job job(3);
+  job.Give("p0", DrainRequested{{"p0"}, std::nullopt});
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p1", "p2"}));
+  EXPECT_EQ(job.ViewOf("p1").reason, Reason::kPodDrained);
+  EXPECT_TRUE(job.ViewOf("p1").planned);
+  EXPECT_EQ(job.ViewOf("p1").coordinator, "p1");
+  EXPECT_EQ(job["p0"].role(), Role::kLeft);
+  EXPECT_EQ(job.log_["p0"].back() == "left" || job["p0"].done(), true);
+}
+
+TEST(MemberTest, NothingIsProposedBeforeAllStandAtTheBoundary) {
+  Job job(3);
+  job.boundary_ = false;
+  job.Give("p0", DrainRequested{{"p2"}, std::nullopt});
+  job.Pass(milliseconds(1000));
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+  for (const char* pod : {"p0", "p1", "p2"}) {
+    EXPECT_EQ(std::count(job.log_[pod].begin(), job.log_[pod].end(), "stop"), 0);
+    job.Give(pod, BoundaryReached{MakeEpoch(1, 1)});
+  }
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
+}
+
+TEST(MemberTest, AFaultCancelsThePlanAndAdmitsNobody) {
+  Job job(3);
+  job.boundary_ = false;
+  job.Start(job.NewCandidate(3, 1));
+  job.Give("p3", Found{job.first_});
+  job.KillWorker("p1", 0);
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p2"}));
+  EXPECT_FALSE(job.ViewOf("p0").planned);
+}
+
+TEST(MemberTest, ADrainThatReachesNoBoundaryResignsAtItsDeadline) {
+  Job job(3);
+  job.boundary_ = false;
+  job.Give("p2", DrainRequested{{"p2"}, job.now_ + milliseconds(500)});
+  job.Pass(milliseconds(400));
+  EXPECT_EQ(job.ViewOf("p0").pods.size(), 3u);
+  job.Pass(milliseconds(200));
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
+  EXPECT_EQ(job["p2"].role(), Role::kLeft);
+}
+
+TEST(MemberTest, JoinsThatComeTogetherMakeOneView) {
+  Job job(2);
+  job.boundary_ = false;
+  for (int i : {2, 3}) {
+    job.Start(job.NewCandidate(i, 1));
+    job.Give(Job::Uid(i), Found{job.first_});
+  }
+  for (const char* pod : {"p0", "p1"}) job.Give(pod, BoundaryReached{MakeEpoch(1, 1)});
+  EXPECT_EQ(job.ViewOf("p3").epoch, MakeEpoch(1, 2));
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1", "p2", "p3"}));
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kPodJoined);
+}
+
+TEST(MemberTest, BelowMinPodsTheViewIsHeldAndReleasedByAJoiner) {
+  Job job(2, 1, 2);
+  EXPECT_TRUE(job.ViewOf("p0").train);
+  job.KillWorker("p1", 0);
+  EXPECT_FALSE(job.ViewOf("p0").train);
+  EXPECT_EQ(job.log_["p0"].back() == "install" || job.log_["p0"].back() == "arm", true);
+  job.StartWorker("p1", 0, 2);
+  EXPECT_TRUE(job.ViewOf("p0").train);
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
+}
+
+TEST(MemberTest, AMemberStoresBeforeItAccepts) {
+  Job job(3);
+  job.log_.clear();
+  job.KillWorker("p2", 0);
+  const auto& log = job.log_["p1"];
+  auto accepted = std::find(log.begin(), log.end(), "accepted");
+  ASSERT_NE(accepted, log.end());
+  EXPECT_EQ(*(accepted - 1), "persist");
+  EXPECT_NE(std::find(log.begin(), accepted, "stop"), accepted);
+}
+
+TEST(MemberTest, AMemberAcceptsOnlyAfterItsWorkersHaveStopped) {
+  Job job(3);
+  job.stops_ = false;
+  job.KillWorker("p2", 0);
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+  job.Give("p0", WorkersStopped{MakeEpoch(1, 1)});
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+  job.Give("p1", WorkersStopped{MakeEpoch(1, 1)});
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 2));
+}
+
+TEST(MemberTest, APodThatLostItsFileComesBackAsAJoiner) {
+  Job job(3);
+  Candidate again = job.NewCandidate(2, 1);
+  job.Start(again, {2});
+  job.Give("p2", Found{job.first_});
+  job.Pass(milliseconds(1000));
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1", "p2"}));
+  EXPECT_EQ(job.ViewOf("p0").pods[2].incarnation, 2u);
+  EXPECT_TRUE(job.ViewOf("p0").ranks[2].joined);
+}
+
+TEST(MemberTest, ARestartedSidecarGoesOnFromItsFile) {
+  Job job(3);
+  job.Start(job.NewCandidate(1, 1), job.disk_["p1"]);
+  EXPECT_EQ(job["p1"].role(), Role::kMember);
+  job.KillWorker("p2", 0);
+  EXPECT_EQ(job.Pods("p1"), (Uids{"p0", "p1"}));
+}
+
+TEST(MemberTest, ProposalsOfAStrangerAndForARoundThatIsNotItsOwnAreIgnored) {
+  Job job(3);
+  Message message;
+  message.kind = MessageKind::kPropose;
+  message.from = "p1";
+  message.incarnation = 1;
+  message.view = MakeEpoch(1, 1);
+  message.ballot = {0, "p1"};  // round 0 is the coordinator's
+  auto value = std::make_shared<View>(*job.first_);
+  value->epoch = MakeEpoch(1, 2);
+  value->parent = MakeEpoch(1, 1);
+  message.value = value;
+  EXPECT_TRUE(job["p2"].Step(MessageReceived{message, ""}, job.now_).empty());
+  message.ballot = {0, "p0"};
+  message.from = "p0";
+  message.incarnation = 7;
+  EXPECT_TRUE(job["p2"].Step(MessageReceived{message, ""}, job.now_).empty());
+}
+
+TEST(MemberTest, WhenTheJobFinishesNothingIsRebuilt) {
+  Job job(3);
+  job.Give("p0", Finishing{MakeEpoch(1, 1)});
+  job.KillWorker("p2", 0);
+  job.Give("p1", PodSuspected{"p2", "gone"});
+  job.Pass(milliseconds(1000));
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+}
+
+}  // namespace
+}  // namespace ringmaster::membership

@@ -1,0 +1,91 @@
+#include "sidecar/membership/record.h"
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::membership {
+namespace {
+
+ViewPtr MakeView(std::uint64_t number) {
+  auto view = std::make_shared<View>();
+  view->epoch = MakeEpoch(1, number);
+  view->parent = MakeEpoch(1, number - 1);
+  view->coordinator = "a";
+  view->pods = {{"a", "a", 1}, {"b", "b", 1}};
+  return view;
+}
+
+Message Ask(MessageKind kind, Ballot ballot, ViewPtr base, ViewPtr value = nullptr) {
+  Message message;
+  message.kind = kind;
+  message.from = ballot.pod;
+  message.view = EpochOf(base);
+  message.ballot = std::move(ballot);
+  message.base = std::move(base);
+  message.value = std::move(value);
+  return message;
+}
+
+TEST(RecordTest, ItPromisesAndReportsWhatItHasAccepted) {
+  RecordState state = NewRecord(MakeView(1));
+  auto accepted =
+      AnswerAsRecord(state, Ask(MessageKind::kPropose, {0, "a"}, MakeView(1), MakeView(2)));
+  EXPECT_EQ(accepted.answer.kind, MessageKind::kAccepted);
+  EXPECT_TRUE(accepted.changed);
+  auto promise = AnswerAsRecord(accepted.state, Ask(MessageKind::kPrepare, {1, "b"}, MakeView(1)));
+  EXPECT_EQ(promise.answer.kind, MessageKind::kPromise);
+  EXPECT_EQ(promise.answer.accepted, (Ballot{0, "a"}));
+  EXPECT_EQ(promise.answer.value->epoch, MakeEpoch(1, 2));
+}
+
+TEST(RecordTest, ItAcceptsNothingBelowItsPromise) {
+  RecordState state = NewRecord(MakeView(1));
+  state = AnswerAsRecord(state, Ask(MessageKind::kPrepare, {2, "b"}, MakeView(1))).state;
+  auto refused =
+      AnswerAsRecord(state, Ask(MessageKind::kPropose, {1, "a"}, MakeView(1), MakeView(2)));
+  EXPECT_EQ(refused.answer.kind, MessageKind::kRefused);
+  EXPECT_EQ(refused.answer.promised, (Ballot{2, "b"}));
+  EXPECT_FALSE(refused.changed);
+}
+
+TEST(RecordTest, ItRefusesViewsOlderThanItsOwn) {
+  RecordState state = NewRecord(MakeView(3));
+  auto answer = AnswerAsRecord(state, Ask(MessageKind::kPrepare, {1, "b"}, MakeView(2)));
+  EXPECT_EQ(answer.answer.kind, MessageKind::kDecided);
+  EXPECT_EQ(answer.answer.value->epoch, MakeEpoch(1, 3));
+  EXPECT_FALSE(answer.changed);
+}
+
+TEST(RecordTest, ItMovesUpToAViewItHasNotSeenBeforeItVotes) {
+  RecordState state = NewRecord(MakeView(1));
+  state = AnswerAsRecord(state, Ask(MessageKind::kPrepare, {9, "b"}, MakeView(1))).state;
+  auto answer = AnswerAsRecord(state, Ask(MessageKind::kPrepare, {1, "a"}, MakeView(5)));
+  EXPECT_EQ(answer.answer.kind, MessageKind::kPromise);
+  EXPECT_EQ(answer.state.view->epoch, MakeEpoch(1, 5));
+  EXPECT_EQ(answer.state.promised, (Ballot{1, "a"}));
+}
+
+TEST(RecordTest, ItDoesNotVoteBelowItsLineage) {
+  RecordState state = NewRecord(MakeView(1));
+  state.lineage = 2;
+  auto answer = AnswerAsRecord(state, Ask(MessageKind::kPrepare, {1, "a"}, MakeView(1)));
+  EXPECT_EQ(answer.answer.kind, MessageKind::kDecided);
+  EXPECT_FALSE(answer.changed);
+}
+
+TEST(RecordTest, ARepeatedQuestionGetsTheSameAnswerWithoutAWrite) {
+  RecordState state = NewRecord(MakeView(1));
+  Message propose = Ask(MessageKind::kPropose, {0, "a"}, MakeView(1), MakeView(2));
+  RecordResult first = AnswerAsRecord(state, propose);
+  RecordResult again = AnswerAsRecord(first.state, propose);
+  EXPECT_EQ(first.answer, again.answer);
+  EXPECT_FALSE(again.changed);
+}
+
+TEST(RecordTest, AQuestionWithoutItsViewIsAnsweredWithTheRecordsOwn) {
+  RecordState state = NewRecord(MakeView(1));
+  Message message = Ask(MessageKind::kPrepare, {1, "a"}, nullptr);
+  EXPECT_EQ(AnswerAsRecord(state, message).answer.kind, MessageKind::kDecided);
+}
+
+}  // namespace
+}  // namespace ringmaster::membership

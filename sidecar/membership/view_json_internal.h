@@ -1,0 +1,27 @@
+// Readers that the codecs of this folder share. Private to this folder.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "sidecar/membership/ballot.h"
+#include "sidecar/membership/view.h"
+
+namespace ringmaster::membership {
+
+class JsonReader;
+
+tl::expected<View, std::string> ReadView(const nlohmann::json& value, std::string path);
+tl::expected<Pod, std::string> ReadPod(const nlohmann::json& value, std::string path);
+tl::expected<Worker, std::string> ReadWorker(const nlohmann::json& value, std::string path);
+tl::expected<Candidate, std::string> ReadCandidate(const nlohmann::json& value, std::string path);
+void ReadReason(JsonReader* reader, const char* field, Reason* out);
+
+// Absent fields leave `out` as it is.
+void ReadBallot(JsonReader* reader, const char* field, Ballot* out);
+void ReadViewPtr(JsonReader* reader, const char* field, ViewPtr* out);
+nlohmann::json BallotJson(const Ballot& ballot);
+
+}  // namespace ringmaster::membership

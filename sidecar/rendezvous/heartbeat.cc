@@ -1,0 +1,382 @@
+#include "sidecar/rendezvous/heartbeat.h"
+
+#include <algorithm>
+#include <array>
+#include <asio/connect.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/read_until.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/streambuf.hpp>
+#include <asio/write.hpp>
+#include <istream>
+#include <map>
+#include <set>
+
+#include "sidecar/rendezvous/address.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr size_t kAllPairsLimit = 16;
+constexpr size_t kMaxLine = 512;
+
+constexpr size_t kBeatBytes = 8;
+using BeatBytes = std::array<unsigned char, kBeatBytes>;
+
+BeatBytes EncodeEpoch(uint64_t epoch) {
+  BeatBytes bytes;
+  for (size_t i = 0; i < kBeatBytes; ++i) bytes[i] = static_cast<unsigned char>(epoch >> (8 * i));
+  return bytes;
+}
+
+uint64_t DecodeEpoch(const BeatBytes& bytes) {
+  uint64_t epoch = 0;
+  for (size_t i = kBeatBytes; i-- > 0;) epoch = epoch << 8 | bytes[i];
+  return epoch;
+}
+
+// The watched end: answers a greeting line with its own, then every beat with the epoch it knows.
+class Echo : public std::enable_shared_from_this<Echo> {
+ public:
+  Echo(tcp::socket socket, std::string greeting, std::string expected_job,
+       std::shared_ptr<const uint64_t> epoch)
+      : socket_(std::move(socket)),
+        greeting_(std::move(greeting)),
+        expected_(std::move(expected_job)),
+        epoch_(std::move(epoch)),
+        line_(kMaxLine) {}
+
+  void Start() {
+    asio::async_read_until(socket_, line_, '\n',
+                           [self = shared_from_this()](std::error_code error, size_t) {
+                             if (error) return;
+                             std::istream in(&self->line_);
+                             std::string magic, job;
+                             in >> magic >> job;
+                             if (magic != "RMHB1" || job != self->expected_)
+                               return;  // a stranger: closing says it
+                             self->line_.consume(self->line_.size());
+                             self->Write(self->greeting_.size(), self->greeting_.data());
+                           });
+  }
+  void Close() {
+    std::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  void Write(size_t bytes, const char* data) {
+    asio::async_write(socket_, asio::buffer(data, bytes),
+                      [self = shared_from_this()](std::error_code error, size_t) {
+                        if (!error) self->Read();
+                      });
+  }
+  void Read() {
+    asio::async_read(
+        socket_, asio::buffer(beat_), [self = shared_from_this()](std::error_code error, size_t) {
+          if (error) return;
+          self->beat_ = EncodeEpoch(*self->epoch_);
+          self->Write(self->beat_.size(), reinterpret_cast<const char*>(self->beat_.data()));
+        });
+  }
+
+  tcp::socket socket_;
+  const std::string greeting_, expected_;
+  const std::shared_ptr<const uint64_t> epoch_;
+  asio::streambuf line_;
+  BeatBytes beat_;
+};
+
+// The watching end.
+class Watched : public std::enable_shared_from_this<Watched> {
+ public:
+  Watched(asio::io_context* loop, HeartbeatPeer peer, const HeartbeatOptions* options,
+          const HeartbeatCallbacks* callbacks)
+      : socket_(*loop),
+        retry_(*loop),
+        peer_(std::move(peer)),
+        options_(options),
+        callbacks_(callbacks),
+        line_(kMaxLine) {}
+
+  const HeartbeatPeer& peer() const { return peer_; }
+  bool suspected() const { return suspected_; }
+  bool unreachable() const { return unreachable_; }
+
+  // `elapsed`: since the last tick, as far as this process was awake. Returns whether a beat is
+  // missing.
+  bool Tick(milliseconds elapsed) {
+    if (closed_) return false;
+    silence_ += elapsed;
+    if (silence_ > options_->suspect_after)
+      Suspect("silent for " + std::to_string(silence_.count()) + " ms");
+    if (!connecting_ && !connected_) Connect();
+    if (connected_) Beat();
+    return silence_ > 2 * options_->interval;
+  }
+
+  void Close() {
+    closed_ = true;
+    retry_.cancel();
+    std::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  void Connect() {
+    tcp::endpoint endpoint;
+    if (!ParseEndpoint(peer_.address, &endpoint)) return;  // silence will tell
+    connecting_ = true;
+    line_.consume(line_.size());
+    socket_ = tcp::socket(socket_.get_executor());
+    socket_.async_connect(endpoint, [self = shared_from_this()](std::error_code error) {
+      if (self->closed_) return;
+      if (error) return self->Broken("connect: " + error.message());
+      std::error_code ignored;
+      // A free port may be given to the very socket that dials it, which then talks to itself.
+      if (self->socket_.local_endpoint(ignored) == self->socket_.remote_endpoint(ignored))
+        return self->Broken("connect: nobody listens");
+      self->socket_.set_option(tcp::no_delay(true), ignored);
+      self->Greet();
+    });
+  }
+
+  void Greet() {
+    greeting_ = "RMHB1 " + options_->job + " " + options_->self + "\n";
+    asio::async_write(socket_, asio::buffer(greeting_),
+                      [self = shared_from_this()](std::error_code error, size_t) {
+                        if (self->closed_) return;
+                        if (error) return self->Broken("write: " + error.message());
+                        self->ReadGreeting();
+                      });
+  }
+
+  void ReadGreeting() {
+    asio::async_read_until(socket_, line_, '\n',
+                           [self = shared_from_this()](std::error_code error, size_t) {
+                             if (self->closed_) return;
+                             if (error) return self->Broken("read: " + error.message());
+                             std::istream in(&self->line_);
+                             std::string magic, uid;
+                             in >> magic >> uid;
+                             self->line_.consume(self->line_.size());
+                             // Addresses are used again: another pod listens where this one was.
+                             if (uid != self->peer_.uid) {
+                               self->Disconnect();
+                               return self->Suspect("another pod listens at its address");
+                             }
+                             self->connecting_ = false;
+                             self->connected_ = true;
+                             self->Beat();
+                             self->Read();
+                           });
+  }
+
+  void Beat() {
+    if (writing_) return;
+    writing_ = true;
+    asio::async_write(socket_, asio::buffer(beat_),
+                      [self = shared_from_this()](std::error_code, size_t) {
+                        self->writing_ = false;  // an error shows in Read
+                      });
+  }
+
+  void Read() {
+    asio::async_read(socket_, asio::buffer(echo_),
+                     [self = shared_from_this()](std::error_code error, size_t) {
+                       if (self->closed_) return;
+                       if (error) return self->Broken("read: " + error.message());
+                       self->silence_ = milliseconds(0);
+                       self->suspected_ = self->unreachable_ = false;
+                       self->callbacks_->on_heard(self->peer_.uid, DecodeEpoch(self->echo_));
+                       if (!self->closed_) self->Read();
+                     });
+  }
+
+  void Broken(const std::string& why) {
+    Disconnect();
+    if (!suspected_) RetrySoon();
+    if (std::exchange(unreachable_, true)) return;
+    callbacks_->on_unreachable(peer_.uid, why);
+  }
+
+  // A sidecar that is started again listens within a few of these.
+  void RetrySoon() {
+    retry_.expires_after(options_->interval / 5);
+    retry_.async_wait([self = shared_from_this()](std::error_code cancelled) {
+      if (!cancelled && !self->closed_ && !self->connecting_ && !self->connected_) self->Connect();
+    });
+  }
+
+  void Disconnect() {
+    connecting_ = connected_ = false;
+    std::error_code ignored;
+    socket_.close(ignored);
+  }
+
+  void Suspect(const std::string& why) {
+    if (suspected_) return;
+    suspected_ = true;
+    callbacks_->on_suspect(peer_.uid, why);
+  }
+
+  tcp::socket socket_;
+  asio::steady_timer retry_;
+  const HeartbeatPeer peer_;
+  const HeartbeatOptions* const options_;
+  const HeartbeatCallbacks* const callbacks_;
+  std::string greeting_;
+  asio::streambuf line_;
+  const BeatBytes beat_ = EncodeEpoch(0);
+  BeatBytes echo_;
+  milliseconds silence_{0};
+  bool connecting_ = false, connected_ = false, writing_ = false, suspected_ = false,
+       unreachable_ = false, closed_ = false;
+};
+
+class HeartbeatsImpl final : public Heartbeats {
+ public:
+  HeartbeatsImpl(asio::io_context* loop, HeartbeatOptions options, HeartbeatCallbacks callbacks)
+      : loop_(loop),
+        options_(std::move(options)),
+        callbacks_(std::move(callbacks)),
+        acceptor_(*loop),
+        timer_(*loop) {}
+  ~HeartbeatsImpl() override { Stop(); }
+
+  bool Open(std::string* error) {
+    if (!ListenOn(&acceptor_, options_.bind, options_.port, "RINGMASTER_HEARTBEAT_PORT", error))
+      return false;
+    Accept();
+    last_tick_ = Clock::now();
+    Tick();
+    return true;
+  }
+
+  int port() const override {
+    std::error_code ignored;
+    return acceptor_.local_endpoint(ignored).port();
+  }
+
+  void Watch(const std::vector<HeartbeatPeer>& peers) override {
+    std::map<std::string, std::shared_ptr<Watched>> next;
+    for (const HeartbeatPeer& peer : peers) {
+      auto it = watched_.find(peer.uid);
+      if (it != watched_.end() && it->second->peer().address == peer.address) {
+        next[peer.uid] = it->second;
+      } else {
+        next[peer.uid] = std::make_shared<Watched>(loop_, peer, &options_, &callbacks_);
+      }
+    }
+    watched_.swap(next);
+    for (auto& [uid, old] : next) {
+      if (watched_[uid] == nullptr) watched_.erase(uid);
+      auto it = watched_.find(uid);
+      if (it == watched_.end() || it->second != old) old->Close();
+    }
+  }
+
+  void SetEpoch(uint64_t epoch) override { *epoch_ = epoch; }
+  bool Suspects(const std::string& uid) const override {
+    auto it = watched_.find(uid);
+    return it != watched_.end() && it->second->suspected();
+  }
+  bool Unreachable(const std::string& uid) const override {
+    auto it = watched_.find(uid);
+    return it != watched_.end() && it->second->unreachable();
+  }
+  uint64_t missed() const override { return missed_; }
+
+  void Stop() override {
+    std::error_code ignored;
+    acceptor_.close(ignored);
+    timer_.cancel();
+    for (auto& [uid, peer] : watched_) peer->Close();
+    for (auto& weak : echoes_) {
+      if (auto echo = weak.lock()) echo->Close();
+    }
+    watched_.clear();
+  }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept([this](std::error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (!error) {
+        std::error_code ignored;
+        socket.set_option(tcp::no_delay(true), ignored);
+        auto echo = std::make_shared<Echo>(std::move(socket), "RMHB1 " + options_.self + "\n",
+                                           options_.job, epoch_);
+        std::erase_if(echoes_, [](const auto& weak) { return weak.expired(); });
+        echoes_.push_back(echo);
+        echo->Start();
+        return Accept();
+      }
+      accept_again_ = true;  // out of descriptors: at the next tick
+    });
+  }
+
+  void Tick() {
+    Clock::time_point now = Clock::now();
+    auto elapsed = std::chrono::duration_cast<milliseconds>(now - last_tick_);
+    last_tick_ = now;
+    // If this process was paused or starved, the peers' answers wait unread: that is no silence of
+    // theirs.
+    elapsed = std::min(elapsed, options_.interval + options_.interval / 4);
+    for (auto& peer : Snapshot()) missed_ += peer->Tick(elapsed) ? 1 : 0;
+    if (std::exchange(accept_again_, false)) Accept();
+    timer_.expires_after(options_.interval);
+    timer_.async_wait([this](std::error_code error) {
+      if (!error) Tick();
+    });
+  }
+
+  // A callback may call Watch.
+  std::vector<std::shared_ptr<Watched>> Snapshot() const {
+    std::vector<std::shared_ptr<Watched>> all;
+    for (const auto& [uid, peer] : watched_) all.push_back(peer);
+    return all;
+  }
+
+  asio::io_context* const loop_;
+  const HeartbeatOptions options_;
+  const HeartbeatCallbacks callbacks_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer timer_;
+  Clock::time_point last_tick_;
+  std::map<std::string, std::shared_ptr<Watched>> watched_;
+  std::vector<std::weak_ptr<Echo>> echoes_;
+  const std::shared_ptr<uint64_t> epoch_ = std::make_shared<uint64_t>(0);
+  uint64_t missed_ = 0;
+  bool accept_again_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Heartbeats> Heartbeats::Listen(asio::io_context* loop,
+                                               const HeartbeatOptions& options,
+                                               HeartbeatCallbacks callbacks, std::string* error) {
+  auto heartbeats = std::make_unique<HeartbeatsImpl>(loop, options, std::move(callbacks));
+  if (!heartbeats->Open(error)) return nullptr;
+  return heartbeats;
+}
+
+std::vector<HeartbeatPeer> PeersToWatch(const std::vector<HeartbeatPeer>& pods,
+                                        const std::string& self) {
+  std::vector<HeartbeatPeer> peers;
+  const size_t n = pods.size();
+  for (size_t i = 0; i < n; ++i) {
+    if (pods[i].uid == self) continue;
+    const bool neighbour = pods[(i + 1) % n].uid == self || pods[(i + n - 1) % n].uid == self;
+    if (n <= kAllPairsLimit || neighbour) peers.push_back(pods[i]);
+  }
+  return peers;
+}
+
+}  // namespace ringmaster::rendezvous

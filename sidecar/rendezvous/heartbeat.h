@@ -1,0 +1,68 @@
+// Heartbeats between sidecars, over TCP connections of their own. A peer that has not answered for
+// a second is suspected; that may be wrong and costs only a rejoin (rule 11). A reset or refused
+// connection is told at once, and is no suspicion by itself: the sidecar alone may have died, and
+// its successor listens at the same address a moment later, while its workers train on.
+//
+// Beats and echoes carry the newest epoch that the sender knows, so a missed decision is noticed.
+// Each watcher dials whom it watches and counts the echoes of its beats; so both ends of a pair
+// learn for themselves. Thread rule: everything on the thread that runs the io_context, callbacks
+// included. Destroy it when that loop has ended.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace asio {
+class io_context;
+}
+
+namespace ringmaster::rendezvous {
+
+struct HeartbeatOptions {
+  std::string bind = "127.0.0.1";
+  int port = 0;      // 0: chosen free
+  std::string job;   // uid: strangers are turned away
+  std::string self;  // pod uid
+  std::chrono::milliseconds interval{250};
+  std::chrono::milliseconds suspect_after{1000};
+};
+
+struct HeartbeatPeer {
+  std::string uid;
+  std::string address;  // host:port
+};
+
+struct HeartbeatCallbacks {
+  // Once for each time that a peer falls silent, or when another one has its address.
+  std::function<void(const std::string& uid, const std::string& reason)> on_suspect;
+  // The connection is reset or refused, for the first time since the last echo.
+  std::function<void(const std::string& uid, const std::string& reason)> on_unreachable;
+  // Every echo, with the newest epoch that the peer knows. A suspected peer is no longer suspected.
+  std::function<void(const std::string& uid, uint64_t epoch)> on_heard;
+};
+
+class Heartbeats {
+ public:
+  static std::unique_ptr<Heartbeats> Listen(asio::io_context* loop, const HeartbeatOptions& options,
+                                            HeartbeatCallbacks callbacks, std::string* error);
+  virtual ~Heartbeats() = default;
+
+  virtual int port() const = 0;
+  // Watches exactly these from now on; who is watched already goes on undisturbed.
+  virtual void Watch(const std::vector<HeartbeatPeer>& peers) = 0;
+  virtual void SetEpoch(uint64_t epoch) = 0;  // what our echoes say from now on
+  virtual bool Suspects(const std::string& uid) const = 0;
+  virtual bool Unreachable(const std::string& uid) const = 0;  // since the last echo
+  virtual uint64_t missed() const = 0;  // beats without an answer in time, ever
+  virtual void Stop() = 0;
+};
+
+// Whom `self` watches: everybody up to 16 pods, its neighbours in the order of the view beyond.
+std::vector<HeartbeatPeer> PeersToWatch(const std::vector<HeartbeatPeer>& pods,
+                                        const std::string& self);
+
+}  // namespace ringmaster::rendezvous

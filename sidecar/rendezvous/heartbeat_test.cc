@@ -1,0 +1,174 @@
+#include "sidecar/rendezvous/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+#include <asio/io_context.hpp>
+#include <map>
+
+#include "sidecar/rendezvous/address.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Sidecars on one loop.
+class HeartbeatTest : public testing::Test {
+ protected:
+  Heartbeats* Add(const std::string& uid, const std::string& job = "job", int port = 0) {
+    HeartbeatOptions options;
+    options.job = job;
+    options.self = uid;
+    options.port = port;
+    options.interval = milliseconds(10);
+    options.suspect_after = suspect_after_;
+    HeartbeatCallbacks callbacks;
+    callbacks.on_suspect = [this, uid](const std::string& peer, const std::string& why) {
+      suspected_[uid + ">" + peer] = why;
+    };
+    callbacks.on_unreachable = [this, uid](const std::string& peer, const std::string&) {
+      unreachable_.push_back(uid + ">" + peer);
+    };
+    callbacks.on_heard = [this, uid](const std::string& peer, uint64_t epoch) {
+      suspected_.erase(uid + ">" + peer);
+      heard_[uid + ">" + peer] = epoch;
+    };
+    std::string error;
+    auto heartbeats = Heartbeats::Listen(&loop_, options, callbacks, &error);
+    EXPECT_NE(heartbeats, nullptr) << error;
+    return (all_[uid] = std::move(heartbeats)).get();
+  }
+  HeartbeatPeer PeerOf(const std::string& uid) {
+    return {uid, JoinAddress("127.0.0.1", all_[uid]->port())};
+  }
+
+  template <typename Done>
+  bool RunUntil(Done done) {
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < deadline) loop_.run_for(milliseconds(5));
+    return done();
+  }
+
+  milliseconds suspect_after_{200};
+  asio::io_context loop_;
+  std::map<std::string, std::unique_ptr<Heartbeats>> all_;
+  std::map<std::string, std::string> suspected_;
+  std::map<std::string, uint64_t> heard_;
+  std::vector<std::string> unreachable_;
+};
+
+TEST_F(HeartbeatTest, HearsTheNewestEpochThatThePeerKnows) {
+  Add("a");
+  Add("b");
+  all_["b"]->SetEpoch((uint64_t{1} << 40) + 7);
+  all_["a"]->Watch({PeerOf("b")});
+  EXPECT_TRUE(RunUntil([&] { return heard_["a>b"] == (uint64_t{1} << 40) + 7; }));
+  all_["b"]->SetEpoch((uint64_t{1} << 40) + 8);
+  EXPECT_TRUE(RunUntil([&] { return heard_["a>b"] == (uint64_t{1} << 40) + 8; }));
+}
+
+TEST_F(HeartbeatTest, AClosedConnectionIsToldAtOnceAndASuspicionOnlyWhenItLasts) {
+  Add("a");
+  Add("b");
+  all_["a"]->Watch({PeerOf("b")});
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+  all_["b"]->Stop();
+  ASSERT_TRUE(RunUntil([&] { return !unreachable_.empty(); }));
+  EXPECT_TRUE(all_["a"]->Unreachable("b"));
+  EXPECT_FALSE(all_["a"]->Suspects("b")) << suspected_["a>b"];
+  ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_NE(suspected_["a>b"].find("silent"), std::string::npos) << suspected_["a>b"];
+  EXPECT_TRUE(all_["a"]->Suspects("b"));
+  EXPECT_EQ(unreachable_, std::vector<std::string>{"a>b"}) << "said once";
+}
+
+TEST_F(HeartbeatTest, ASidecarThatIsBackAtItsAddressIsNotSuspected) {
+  suspect_after_ = std::chrono::hours(1);  // however slow this machine is
+  Add("a");
+  Add("b");
+  const int port = all_["b"]->port();
+  all_["a"]->Watch({PeerOf("b")});
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+  all_["b"]->Stop();
+  ASSERT_TRUE(RunUntil([&] { return all_["a"]->Unreachable("b"); }));
+  heard_.clear();
+  Add("b", "job", port);
+  EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+  EXPECT_FALSE(all_["a"]->Unreachable("b"));
+  EXPECT_TRUE(suspected_.empty());
+}
+
+TEST_F(HeartbeatTest, SuspectsAPodThatAcceptsButNeverAnswers) {
+  Add("a");
+  asio::ip::tcp::acceptor silent(loop_);
+  std::string error;
+  ASSERT_TRUE(ListenOn(&silent, "127.0.0.1", 0, "TEST", &error)) << error;
+  all_["a"]->Watch({{"b", JoinAddress("127.0.0.1", silent.local_endpoint().port())}});
+  ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_NE(suspected_["a>b"].find("silent"), std::string::npos);
+  EXPECT_GT(all_["a"]->missed(), 0u);
+}
+
+TEST_F(HeartbeatTest, SuspectsAPodWhoseAddressNowBelongsToAnother) {
+  Add("a");
+  Add("c");
+  all_["a"]->Watch({{"b", PeerOf("c").address}});
+  ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_NE(suspected_["a>b"].find("another pod"), std::string::npos);
+}
+
+TEST_F(HeartbeatTest, TurnsAwayPodsOfAnotherJob) {
+  Add("a");
+  Add("b", "another-job");
+  all_["a"]->Watch({PeerOf("b")});
+  EXPECT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+}
+
+TEST_F(HeartbeatTest, TakesSuspicionBackWhenThePodAnswersAgain) {
+  Add("a");
+  asio::ip::tcp::acceptor reserved(loop_);
+  std::string error;
+  ASSERT_TRUE(ListenOn(&reserved, "127.0.0.1", 0, "TEST", &error));
+  int port = reserved.local_endpoint().port();
+  reserved.close();
+  all_["a"]->Watch({{"b", JoinAddress("127.0.0.1", port)}});
+  ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  Add("b", "job", port);
+  EXPECT_TRUE(RunUntil([&] { return suspected_.empty(); }));
+}
+
+TEST_F(HeartbeatTest, ForgetsWhoIsNoLongerWatched) {
+  Add("a");
+  Add("b");
+  all_["a"]->Watch({PeerOf("b")});
+  loop_.run_for(milliseconds(50));
+  all_["a"]->Watch({});
+  all_["b"]->Stop();
+  loop_.run_for(milliseconds(100));
+  EXPECT_TRUE(suspected_.empty());
+}
+
+TEST(PeersToWatch, IsEverybodyInSmallJobsAndNeighboursInLargeOnes) {
+  std::vector<HeartbeatPeer> pods;
+  for (int i = 0; i < 16; ++i) pods.push_back({"p" + std::to_string(i), "x"});
+  EXPECT_EQ(PeersToWatch(pods, "p3").size(), 15u);
+  pods.push_back({"p16", "x"});
+  auto peers = PeersToWatch(pods, "p0");
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_EQ(peers[0].uid, "p1");
+  EXPECT_EQ(peers[1].uid, "p16");
+  EXPECT_TRUE(PeersToWatch({{"p0", "x"}}, "p0").empty());
+}
+
+TEST(ParseEndpoint, TakesNumericHostsOnly) {
+  asio::ip::tcp::endpoint endpoint;
+  EXPECT_TRUE(ParseEndpoint("127.0.0.1:80", &endpoint));
+  EXPECT_TRUE(ParseEndpoint("[::1]:80", &endpoint));
+  for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:99999",
+                          "host:80", "1.2.3.4:80x"}) {
+    EXPECT_FALSE(ParseEndpoint(bad, &endpoint)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::rendezvous

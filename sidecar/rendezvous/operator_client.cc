@@ -1,0 +1,347 @@
+#include "sidecar/rendezvous/operator_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "operator.grpc.pb.h"
+#include "sidecar/rendezvous/calls_in_flight.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstBackoff{50}, kLastBackoff{2000};
+constexpr milliseconds kFarewell{500};  // for the last reports to reach the operator
+constexpr size_t kMaxCarried = 1000;
+
+struct Queued {
+  v1::SidecarReport report;
+  bool must_arrive =
+      false;  // told again to the next stream if this one breaks before it was written
+};
+
+// One stream. gRPC's threads call its reactions; it owns itself until OnDone.
+class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::OperatorNotice> {
+ public:
+  using NoticeHandler = std::function<void(const v1::OperatorNotice&)>;
+  using DoneHandler = std::function<void(std::vector<Queued> unsent)>;
+
+  static std::shared_ptr<Stream> Open(v1::OperatorLink::Stub* stub, NoticeHandler notice,
+                                      DoneHandler done) {
+    auto stream = std::shared_ptr<Stream>(new Stream(std::move(notice), std::move(done)));
+    stream->self_ = stream;
+    stub->async()->Attend(&stream->context_, stream.get());
+    stream->AddHold();  // writes come from the loop, outside of reactions
+    stream->StartRead(&stream->incoming_);
+    stream->StartCall();
+    return stream;
+  }
+
+  void Send(Queued queued) {
+    std::lock_guard<std::mutex> lock(mu_);
+    queue_.push_back(std::move(queued));
+    if (!closed_ && !writing_) WriteNext();
+  }
+
+  void HalfClose() {
+    std::lock_guard<std::mutex> lock(mu_);
+    half_close_ = true;
+    if (!closed_ && !writing_) WriteNext();
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  bool WaitDone(milliseconds limit) {
+    std::unique_lock<std::mutex> lock(mu_);
+    return ended_.wait_for(lock, limit, [this] { return done_; });
+  }
+
+ private:
+  Stream(NoticeHandler notice, DoneHandler done)
+      : on_notice_(std::move(notice)), on_done_(std::move(done)) {}
+
+  void WriteNext() {  // with mu_
+    if (!queue_.empty()) {
+      writing_ = true;
+      StartWrite(&queue_.front().report);
+    } else if (half_close_) {
+      writing_ = true;
+      StartWritesDone();
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    writing_ = false;
+    if (!ok) return;  // the read fails too, and ends it
+    queue_.pop_front();
+    if (!closed_) WriteNext();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      on_notice_(incoming_);
+      StartRead(&incoming_);
+      return;
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    if (std::exchange(closed_, true)) return;
+    RemoveHold();
+  }
+
+  void OnDone(const grpc::Status&) override {
+    std::vector<Queued> unsent;
+    std::shared_ptr<Stream> self;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      for (Queued& queued : queue_) {
+        if (queued.must_arrive) unsent.push_back(std::move(queued));
+      }
+      queue_.clear();
+      self = std::move(self_);
+    }
+    on_done_(std::move(unsent));
+    std::lock_guard<std::mutex> lock(mu_);
+    done_ = true;
+    ended_.notify_all();
+  }
+
+  const NoticeHandler on_notice_;
+  const DoneHandler on_done_;
+  grpc::ClientContext context_;
+  v1::OperatorNotice incoming_;
+  std::shared_ptr<Stream> self_;
+  std::mutex mu_;
+  std::condition_variable ended_;
+  std::deque<Queued> queue_;  // guarded by mu_, as all below
+  bool writing_ = false, half_close_ = false, closed_ = false, done_ = false;
+};
+
+v1::SidecarReport RegistrationReport(const RegistrationInfo& info) {
+  v1::SidecarReport report;
+  v1::Registration* registration = report.mutable_registration();
+  registration->set_job_namespace(info.job_namespace);
+  registration->set_job_name(info.job_name);
+  registration->set_job_uid(info.job_uid);
+  registration->set_pod_name(info.pod_name);
+  registration->set_pod_uid(info.pod_uid);
+  registration->set_incarnation(info.incarnation);
+  registration->set_node(info.node);
+  registration->set_zone(info.zone);
+  registration->set_address(info.address);
+  registration->set_http_address(info.http_address);
+  registration->set_slots(info.slots);
+  registration->set_epoch(info.epoch);
+  return report;
+}
+
+v1::SidecarReport ReadinessReport(const ReadinessInfo& info) {
+  v1::SidecarReport report;
+  v1::Readiness* readiness = report.mutable_readiness();
+  readiness->set_ready(info.ready);
+  for (uint32_t slot : info.missing_slots) readiness->add_missing_slots(slot);
+  readiness->set_member(info.member);
+  return report;
+}
+
+v1::SidecarReport ExitReport(const WorkerExitInfo& info) {
+  v1::SidecarReport report;
+  v1::WorkerExit* exit = report.mutable_worker_exit();
+  exit->set_slot(info.slot);
+  exit->set_incarnation(info.incarnation);
+  exit->set_exit_code(info.exit_code);
+  exit->set_signal(info.signal);
+  exit->set_restarting(info.restarting);
+  exit->set_by_us(info.by_us);
+  return report;
+}
+
+class Client final : public OperatorClient {
+ public:
+  Client(asio::io_context* loop, const std::string& target, RegistrationInfo registration,
+         OperatorCallbacks callbacks)
+      : loop_(loop),
+        registration_(std::move(registration)),
+        callbacks_(std::move(callbacks)),
+        retry_(*loop),
+        calls_(std::make_shared<CallsInFlight>()),
+        alive_(std::make_shared<bool>(true)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(kLastBackoff.count()));
+    auto channel = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+    stub_ = v1::OperatorLink::NewStub(channel);
+    Connect();
+  }
+  ~Client() override { Stop(); }
+
+  void SetEpoch(uint64_t epoch) override { registration_.epoch = epoch; }
+
+  void SetReadiness(const ReadinessInfo& readiness) override {
+    readiness_ = ReadinessReport(readiness);
+    Tell(*readiness_, false);
+  }
+  void ReportView(const std::string& view, const std::string& rebuild, uint64_t step) override {
+    v1::SidecarReport report;
+    report.mutable_view()->set_view(view);
+    report.mutable_view()->set_rebuild(rebuild);
+    report.mutable_view()->set_step(step);
+    view_ = report;
+    Tell(report, false);
+  }
+  void ReportWorkerExit(const WorkerExitInfo& exit) override { Tell(ExitReport(exit), true); }
+  void ReportFinished(uint64_t epoch) override {
+    v1::SidecarReport report;
+    report.mutable_finished()->set_epoch(epoch);
+    finished_ = report;
+    Tell(report, false);
+  }
+
+  void AskRecord(const std::string& message, milliseconds deadline,
+                 std::function<void(bool, const std::string&)> answer) override {
+    struct Call {
+      grpc::ClientContext context;
+      v1::RecordRequest request;
+      v1::RecordReply reply;
+    };
+    auto call = std::make_shared<Call>();
+    call->context.set_deadline(std::chrono::system_clock::now() + deadline);
+    call->request.set_job_namespace(registration_.job_namespace);
+    call->request.set_job_name(registration_.job_name);
+    call->request.set_job_uid(registration_.job_uid);
+    call->request.set_from(registration_.pod_uid);
+    call->request.set_message(message);
+    if (!calls_->Begin(&call->context)) return;
+    stub_->async()->Record(
+        &call->context, &call->request, &call->reply,
+        [loop = loop_, calls = calls_, call, answer = std::move(answer)](grpc::Status status) {
+          std::string text = status.ok() ? call->reply.message() : status.error_message();
+          asio::post(*loop, [answer, ok = status.ok(), text] { answer(ok, text); });
+          calls->End(&call->context);
+        });
+  }
+
+  void Stop() override {
+    if (stopped_) return;
+    stopped_ = true;
+    *alive_ = false;
+    retry_.cancel();
+    calls_->StopAndWait();
+    if (stream_ == nullptr) return;
+    stream_->HalfClose();
+    if (!connected_ || !stream_->WaitDone(kFarewell)) {
+      stream_->Cancel();
+      stream_->WaitDone(std::chrono::seconds(2));
+    }
+    stream_.reset();
+  }
+
+ private:
+  void Connect() {
+    auto post = [loop = loop_, alive = alive_](std::function<void()> task) {
+      asio::post(*loop, [alive, task = std::move(task)] {
+        if (*alive) task();
+      });
+    };
+    stream_ = Stream::Open(
+        stub_.get(),
+        [this, post](const v1::OperatorNotice& notice) {
+          post([this, notice] { OnNotice(notice); });
+        },
+        [this, post](std::vector<Queued> unsent) {
+          auto kept = std::make_shared<std::vector<Queued>>(std::move(unsent));
+          post([this, kept] { OnDone(std::move(*kept)); });
+        });
+    stream_->Send({RegistrationReport(registration_), false});
+    for (const auto& report : {readiness_, view_, finished_}) {
+      if (report) stream_->Send({*report, false});
+    }
+    for (Queued& queued : carried_) stream_->Send(std::move(queued));
+    carried_.clear();
+  }
+
+  void Tell(const v1::SidecarReport& report, bool must_arrive) {
+    if (stream_ != nullptr) {
+      stream_->Send({report, must_arrive});
+    } else if (must_arrive) {
+      carried_.push_back({report, true});
+      if (carried_.size() > kMaxCarried) carried_.pop_front();
+    }
+  }
+
+  void OnDone(std::vector<Queued> unsent) {
+    stream_.reset();
+    carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
+                    std::make_move_iterator(unsent.end()));
+    if (std::exchange(connected_, false)) callbacks_.on_connection(false);
+    retry_.expires_after(backoff_);
+    backoff_ = std::min(backoff_ * 2, kLastBackoff);
+    retry_.async_wait([this, alive = alive_](std::error_code error) {
+      if (!error && *alive) Connect();
+    });
+  }
+
+  void OnNotice(const v1::OperatorNotice& notice) {
+    backoff_ = kFirstBackoff;
+    if (!std::exchange(connected_, true)) callbacks_.on_connection(true);
+    switch (notice.kind_case()) {
+      case v1::OperatorNotice::kFound:
+        return callbacks_.on_found(notice.found().view());
+      case v1::OperatorNotice::kCoordinator:
+        return callbacks_.on_coordinator(notice.coordinator().pod_uid(),
+                                         notice.coordinator().address());
+      case v1::OperatorNotice::kDrain: {
+        const v1::Drain& drain = notice.drain();
+        return callbacks_.on_drain({drain.pod_uids().begin(), drain.pod_uids().end()},
+                                   drain.reason(), drain.deadline_unix_ms());
+      }
+      case v1::OperatorNotice::kPodGone:
+        return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason(),
+                                      notice.pod_gone().proof());
+      case v1::OperatorNotice::kTarget:
+        return callbacks_.on_target(notice.target().min_pods(), notice.target().max_pods(),
+                                    notice.target().expected_pods());
+      case v1::OperatorNotice::kFinish:
+        return callbacks_.on_finish(notice.finish().reason());
+      case v1::OperatorNotice::kAccepted:
+        return callbacks_.on_accepted();
+      case v1::OperatorNotice::KIND_NOT_SET:
+        return;
+    }
+  }
+
+  asio::io_context* const loop_;
+  RegistrationInfo registration_;
+  const OperatorCallbacks callbacks_;
+  asio::steady_timer retry_;
+  std::unique_ptr<v1::OperatorLink::Stub> stub_;
+  std::shared_ptr<CallsInFlight> calls_;
+  std::shared_ptr<bool> alive_;  // tasks that gRPC's threads posted may run after Stop
+  std::shared_ptr<Stream> stream_;
+  std::optional<v1::SidecarReport> readiness_, view_, finished_;
+  std::deque<Queued> carried_;
+  milliseconds backoff_ = kFirstBackoff;
+  bool connected_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorClient> OperatorClient::Create(asio::io_context* loop,
+                                                       const std::string& target,
+                                                       RegistrationInfo registration,
+                                                       OperatorCallbacks callbacks) {
+  return std::make_unique<Client>(loop, target, std::move(registration), std::move(callbacks));
+}
+
+}  // namespace ringmaster::rendezvous

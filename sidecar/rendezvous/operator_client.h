@@ -1,0 +1,84 @@
+// The sidecar's stream to the operator (proto/operator.proto), connected again for ever, without
+// gRPC in this header.
+//
+// What the operator has to know is kept here and told again to every new stream, so the sidecar
+// reports and forgets. Thread rule: call from the loop; callbacks are posted to it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace asio {
+class io_context;
+}
+
+namespace ringmaster::rendezvous {
+
+struct RegistrationInfo {
+  std::string job_namespace, job_name, job_uid;
+  std::string pod_name, pod_uid;
+  uint64_t incarnation = 0;
+  std::string node, zone;
+  std::string address, http_address;
+  uint32_t slots = 1;
+  uint64_t epoch = 0;
+};
+
+struct ReadinessInfo {
+  bool ready = false;
+  std::vector<uint32_t> missing_slots;
+  std::string member;  // JSON
+};
+
+struct WorkerExitInfo {
+  uint32_t slot = 0;
+  uint64_t incarnation = 0;
+  int exit_code = 0;
+  int signal = 0;
+  bool restarting = false;
+  bool by_us = false;
+};
+
+struct OperatorCallbacks {
+  std::function<void(bool connected)> on_connection;
+  std::function<void()> on_accepted;
+  std::function<void(const std::string& view_json)> on_found;
+  std::function<void(const std::string& pod_uid, const std::string& address)> on_coordinator;
+  std::function<void(const std::vector<std::string>& pods, const std::string& reason,
+                     int64_t deadline_unix_ms)>
+      on_drain;
+  std::function<void(const std::string& pod_uid, const std::string& reason, bool proof)>
+      on_pod_gone;
+  std::function<void(uint32_t min_pods, uint32_t max_pods, uint32_t expected_pods)> on_target;
+  std::function<void(const std::string& reason)> on_finish;
+};
+
+class OperatorClient {
+ public:
+  // `target`: unix:/path or host:port.
+  static std::unique_ptr<OperatorClient> Create(asio::io_context* loop, const std::string& target,
+                                                RegistrationInfo registration,
+                                                OperatorCallbacks callbacks);
+  virtual ~OperatorClient() = default;
+
+  virtual void SetEpoch(uint64_t epoch) = 0;  // for the registration of the next stream
+  virtual void SetReadiness(const ReadinessInfo& readiness) = 0;
+  virtual void ReportView(const std::string& view_json, const std::string& rebuild_json,
+                          uint64_t step) = 0;
+  virtual void ReportWorkerExit(const WorkerExitInfo& exit) = 0;
+  virtual void ReportFinished(uint64_t epoch) = 0;
+
+  // A message for the voter R. `answer` gets R's reply, or nothing with `ok` false.
+  virtual void AskRecord(const std::string& message, std::chrono::milliseconds deadline,
+                         std::function<void(bool ok, const std::string& reply)> answer) = 0;
+
+  // Half-closes the stream so that reports still arrive, waits a moment for the operator to read
+  // them, and ends.
+  virtual void Stop() = 0;
+};
+
+}  // namespace ringmaster::rendezvous

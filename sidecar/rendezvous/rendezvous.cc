@@ -1,0 +1,155 @@
+#include "sidecar/rendezvous/rendezvous.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <map>
+#include <vector>
+
+#include "rendezvous.grpc.pb.h"
+#include "sidecar/rendezvous/calls_in_flight.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+// A channel for a pod that nobody writes to any more is closed after this many newer ones.
+constexpr size_t kMaxChannels = 4096;
+constexpr std::chrono::seconds kStopDeadline{1};
+
+class Server final : public RendezvousServer, private v1::Rendezvous::CallbackService {
+ public:
+  Server(asio::io_context* loop, std::string job_uid, std::string self,
+         std::function<void(Envelope)> receive)
+      : loop_(loop),
+        job_uid_(std::move(job_uid)),
+        self_(std::move(self)),
+        receive_(std::move(receive)) {}
+  ~Server() override { Stop(); }
+
+  bool Open(const std::string& host, int port, std::string* error) {
+    const bool v6 = host.find(':') != std::string::npos;
+    std::string address = (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+    grpc::ServerBuilder builder;
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    if (server_ != nullptr && port_ != 0) return true;
+    *error = "cannot listen on " + address + " (RINGMASTER_RENDEZVOUS_PORT)";
+    return false;
+  }
+
+  int port() const override { return port_; }
+
+  void Stop() override {
+    if (server_ == nullptr) return;
+    server_->Shutdown(std::chrono::system_clock::now() + kStopDeadline);
+    server_->Wait();
+    server_.reset();
+  }
+
+ private:
+  grpc::ServerUnaryReactor* Deliver(grpc::CallbackServerContext* context,
+                                    const v1::MemberMessage* message, v1::Delivered*) override {
+    auto* reactor = context->DefaultReactor();
+    if (message->job_uid() != job_uid_ || message->to() != self_) {
+      reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION,
+                       "to pod " + message->to() + " of job " + message->job_uid() +
+                           ", this is pod " + self_ + " of job " + job_uid_});
+      return reactor;
+    }
+    Envelope envelope{message->job_uid(), message->from(),    message->incarnation(),
+                      message->to(),      message->address(), message->body()};
+    asio::post(*loop_, [receive = receive_, envelope = std::move(envelope)] { receive(envelope); });
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  asio::io_context* const loop_;
+  const std::string job_uid_, self_;
+  const std::function<void(Envelope)> receive_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class Client final : public RendezvousClient {
+ public:
+  explicit Client(asio::io_context* loop)
+      : loop_(loop), calls_(std::make_shared<CallsInFlight>()) {}
+  ~Client() override { Stop(); }
+
+  void Send(const std::string& address, const Envelope& envelope,
+            std::chrono::milliseconds deadline,
+            std::function<void(const std::string&)> failed) override {
+    struct Call {
+      grpc::ClientContext context;
+      v1::MemberMessage request;
+      v1::Delivered reply;
+    };
+    auto call = std::make_shared<Call>();
+    call->context.set_deadline(std::chrono::system_clock::now() + deadline);
+    call->request.set_job_uid(envelope.job_uid);
+    call->request.set_from(envelope.from);
+    call->request.set_incarnation(envelope.incarnation);
+    call->request.set_to(envelope.to);
+    call->request.set_address(envelope.address);
+    call->request.set_body(envelope.body);
+    if (!calls_->Begin(&call->context)) return;
+    PeerAt(address).stub->async()->Deliver(
+        &call->context, &call->request, &call->reply,
+        [loop = loop_, calls = calls_, call, failed = std::move(failed)](grpc::Status status) {
+          if (!status.ok() && failed) {
+            asio::post(*loop, [failed, why = status.error_message()] { failed(why); });
+          }
+          calls->End(&call->context);
+        });
+  }
+
+  void Prepare(const std::string& address) override {
+    PeerAt(address).channel->GetState(/*try_to_connect=*/true);
+  }
+
+  void Stop() override { calls_->StopAndWait(); }
+
+ private:
+  struct Peer {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::Rendezvous::Stub> stub;
+  };
+
+  Peer& PeerAt(const std::string& address) {
+    auto it = peers_.find(address);
+    if (it != peers_.end()) return it->second;
+    if (peers_.size() >= kMaxChannels) peers_.clear();
+    grpc::ChannelArguments arguments;
+    // A pod that was not there a moment ago may be there now: the default waits a second and more.
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+    auto channel =
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    auto stub = v1::Rendezvous::NewStub(channel);
+    return peers_[address] = Peer{std::move(channel), std::move(stub)};
+  }
+
+  asio::io_context* const loop_;
+  std::map<std::string, Peer> peers_;
+  std::shared_ptr<CallsInFlight> calls_;
+};
+
+}  // namespace
+
+std::unique_ptr<RendezvousServer> RendezvousServer::Listen(
+    asio::io_context* loop, const std::string& host, int port, const std::string& job_uid,
+    const std::string& self, std::function<void(Envelope)> receive, std::string* error) {
+  auto server = std::make_unique<Server>(loop, job_uid, self, std::move(receive));
+  if (!server->Open(host, port, error)) return nullptr;
+  return server;
+}
+
+std::unique_ptr<RendezvousClient> RendezvousClient::Create(asio::io_context* loop) {
+  return std::make_unique<Client>(loop);
+}
+
+}  // namespace ringmaster::rendezvous

@@ -1,0 +1,58 @@
+// The gRPC service and client that sidecars of one job speak by (proto/rendezvous.proto), without
+// gRPC in this header.
+//
+// Thread rule: call from the loop; callbacks are posted to it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace asio {
+class io_context;
+}
+
+namespace ringmaster::rendezvous {
+
+struct Envelope {
+  std::string job_uid;
+  std::string from;          // pod uid
+  uint64_t incarnation = 0;  // of the sender's membership state
+  std::string to;            // pod uid
+  std::string address;       // where the sender listens
+  std::string body;          // sidecar/membership/message_json.h
+};
+
+class RendezvousServer {
+ public:
+  // Envelopes of another job or to another pod are refused before `receive`.
+  static std::unique_ptr<RendezvousServer> Listen(asio::io_context* loop, const std::string& host,
+                                                  int port, const std::string& job_uid,
+                                                  const std::string& self,
+                                                  std::function<void(Envelope)> receive,
+                                                  std::string* error);
+  virtual ~RendezvousServer() = default;
+  virtual int port() const = 0;
+  virtual void Stop() = 0;
+};
+
+class RendezvousClient {
+ public:
+  static std::unique_ptr<RendezvousClient> Create(asio::io_context* loop);
+  virtual ~RendezvousClient() = default;
+
+  // Connects now, so that the first message of a rebuild need not wait for a handshake.
+  virtual void Prepare(const std::string& address) = 0;
+
+  // Sent once, with a deadline; `failed` says why it did not arrive (it may have). Nothing is tried
+  // again: the membership protocol does that where it matters.
+  virtual void Send(const std::string& address, const Envelope& envelope,
+                    std::chrono::milliseconds deadline,
+                    std::function<void(const std::string& why)> failed) = 0;
+  // Cancels what is in flight and waits for it.
+  virtual void Stop() = 0;
+};
+
+}  // namespace ringmaster::rendezvous

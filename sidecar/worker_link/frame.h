@@ -1,0 +1,48 @@
+// Frames of the worker link (docs/contracts.md, section 2): a 4-byte little-endian length and a
+// JSON object.
+//
+// Pure: no sockets. The launcher (plain poll) and the sidecar (Asio) both read and write their
+// sockets through it. Nothing here throws, whatever a peer sends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace ringmaster::worker_link {
+
+inline constexpr size_t kMaxFrameBytes = 16u << 20;
+inline constexpr int kLinkVersion = 1;
+
+// Bytes that are not UTF-8 are replaced: a frame can always be encoded.
+std::string EncodeFrame(const nlohmann::json& frame);
+
+// Cuts a byte stream into frames.
+class FrameReader {
+ public:
+  enum class Result { kFrame, kNeedMore, kError };
+
+  void Feed(std::string_view bytes) { buffer_.append(bytes); }
+
+  // kError is final: the stream has lost its place, error() says how.
+  [[nodiscard]] Result Next(nlohmann::json* frame);
+  const std::string& error() const { return error_; }
+
+ private:
+  std::string buffer_;
+  std::string error_;
+  size_t read_ = 0;  // bytes of buffer_ that are already handed out
+};
+
+// Fields of a frame from a peer that may send anything: the fallback where the field is absent or
+// of another type.
+int64_t IntField(const nlohmann::json& frame, const char* name, int64_t fallback = 0);
+// A negative number counts as 0.
+uint64_t UnsignedField(const nlohmann::json& frame, const char* name);
+double NumberField(const nlohmann::json& frame, const char* name, double fallback = 0);
+bool BoolField(const nlohmann::json& frame, const char* name, bool fallback = false);
+std::string StringField(const nlohmann::json& frame, const char* name);
+
+}  // namespace ringmaster::worker_link

@@ -1,0 +1,114 @@
+// Our communicator's side of the comparison: allreduce_ours RANKS SIZES SECONDS in-place|arena|tcp
+// Forks its ranks; they tell each other their addresses through anonymous shared memory.
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ringmaster/communicator.h"
+#include "tests/bench/allreduce_loop.h"
+
+namespace {
+
+using ringmaster::Communicator;
+using ringmaster::Endpoint;
+using ringmaster::Status;
+
+constexpr int kMaxRanks = 64;
+
+struct Board {
+  std::atomic<int> written{0};
+  struct {
+    char tcp[64];
+    char shm[108];
+  } address[kMaxRanks];
+};
+
+[[noreturn]] void Die(const char* what, const Status& status) {
+  std::fprintf(stderr, "allreduce_ours: %s: %s\n", what, status.message().c_str());
+  _exit(1);
+}
+
+void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes, double seconds,
+             const std::string& mode) {
+  const size_t largest = *std::max_element(sizes.begin(), sizes.end());
+  Endpoint::Options endpoint_options;
+  endpoint_options.job = "bench";
+  endpoint_options.shared_memory = mode != "tcp";
+  if (mode == "arena") endpoint_options.arena_bytes = largest + (64u << 20);
+  std::unique_ptr<Endpoint> endpoint;
+  if (Status s = Endpoint::Create(endpoint_options, &endpoint); !s.ok()) Die("endpoint", s);
+
+  std::snprintf(board->address[rank].tcp, sizeof board->address[rank].tcp, "%s",
+                endpoint->Address().tcp.c_str());
+  std::snprintf(board->address[rank].shm, sizeof board->address[rank].shm, "%s",
+                endpoint->Address().shm.c_str());
+  board->written.fetch_add(1);
+  while (board->written.load() < ranks) usleep(1000);
+
+  ringmaster::CommunicatorOptions options;
+  options.epoch = (uint64_t{1} << 40) | 1;
+  options.rank = rank;
+  options.allow_shm = mode != "tcp";
+  for (int i = 0; i < ranks; ++i)
+    options.peers.push_back({board->address[i].tcp, board->address[i].shm, 0});
+  std::unique_ptr<Communicator> communicator;
+  if (Status s = Communicator::Create(endpoint.get(), options, &communicator); !s.ok())
+    Die("communicator", s);
+
+  std::vector<float> own;
+  float* data = nullptr;
+  if (mode == "arena") {
+    auto memory = communicator->ArenaBuffer(largest);
+    if (memory.empty()) Die("arena", Status(RM_ERR_UNAVAILABLE, "no arena of that size"));
+    data = reinterpret_cast<float*>(memory.data());
+    std::memset(data, 0, largest);
+  } else {
+    own.assign(largest / sizeof(float) + 1, 0.0f);
+    data = own.data();
+  }
+  const auto results = ringmaster::bench::TimeAllreduce(
+      sizes, seconds,
+      [&] {
+        if (Status s = communicator->Barrier(); !s.ok()) Die("barrier", s);
+      },
+      [&](size_t count) {
+        if (Status s = communicator->Allreduce(data, data, count, RM_FLOAT32, RM_SUM); !s.ok())
+          Die("allreduce", s);
+      });
+  if (rank == 0) ringmaster::bench::PrintResults("result", ranks, results);
+  (void)communicator->Barrier();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc == 5 ? std::atoi(argv[1]) : 0;
+  if (ranks < 1 || ranks > kMaxRanks) {
+    std::fprintf(stderr, "usage: allreduce_ours RANKS(1..64) SIZES SECONDS in-place|arena|tcp\n");
+    return 2;
+  }
+  const auto sizes = ringmaster::bench::SizesFromArgument(argv[2]);
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 3;
+  auto* board = new (memory) Board;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      RunRank(board, rank, ranks, sizes, std::atof(argv[3]), argv[4]);
+      _exit(0);
+    }
+  }
+  int failed = 0, status = 0;
+  while (wait(&status) > 0) failed |= status;
+  return failed != 0;
+}

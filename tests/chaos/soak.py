@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""Breaks a running digits job at random, lets it finish, and has it judged by examples/digits/check.py.
+
+    soak.py [--seed S] [--seconds N] [--only kind,kind] [--most PODS] [--keep DIR]
+
+The schedule is drawn from the seed and printed as it goes: the same seed draws the same kinds, victims and pauses. What the
+machine does meanwhile is its own, so a failure is replayed by running its seed some times, not once.
+
+Never are fewer than a majority of the newest view alive at one moment (for an even number the record is the voter that makes
+half a majority): a job that has lost more needs arbitration, which this test doesn't ask for. Before an act that would break
+this it waits for the pods to be back; that they come back at all is a part of what is tested.
+
+Exit status: 0 all well, 1 something found, 2 bad usage.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+import harness  # noqa: E402
+
+DIGITS = harness.REPOSITORY / "examples/digits"
+JOB = "digits"
+STEPS_OF_A_PASS = 23
+# The last steps are left alone: a rank that is killed while the job finishes fails it, and rightly so.
+QUIET_STEPS = 2 * STEPS_OF_A_PASS
+BACK_SECONDS = 90.0  # until the pods that were broken are in a view again; generous, the machine is shared
+FINISH_SECONDS = 300.0
+# A sidecar that has come back may yet be dropped from the view by those who missed it, and rejoin then.
+UNSURE_SECONDS = 2.0
+
+
+class Over(Exception):
+    """The job is near its end, or has ended: no more acts."""
+
+
+def last_epoch(audit, pid):
+    """The view of the last step that this worker process has completed; 0 for none."""
+    for path in audit.glob("*-%d.jsonl" % pid):
+        lines = [line for line in path.read_text().split("\n")[:-1] if '"epoch"' in line]
+        return json.loads(lines[-1])["epoch"] if lines else 0
+    return 0
+
+
+class Pod:
+    """A pod as `ringmaster get` shows it: in the newest view or not, with its worker of the lowest rank."""
+
+    def __init__(self, status, epoch, audit):
+        self.name, self.uid = status["name"], status["uid"]
+        ranked = [w for w in status.get("workers", []) if w["rank"] >= 0 and w["state"] == "training"]
+        self.worker = min(ranked, key=lambda w: w["rank"], default=None)
+        # Only who has completed a step in the newest view holds the state for sure: a joiner that has not may have been
+        # given nothing yet, and when all others die then, so does the state.
+        self.trains = (bool(self.worker) and status.get("epoch") == epoch and status.get("state") == "Training"
+                       and last_epoch(audit, self.worker["pid"]) == epoch)
+
+    def sidecar(self):
+        found = harness.pids(b"RINGMASTER_POD_UID=" + self.uid.encode(), "ringmaster-sidecar")
+        return found[0] if found else None
+
+
+def alive(pid):
+    try:
+        return pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Soak:
+    def __init__(self, run, audit, options):
+        self.run = run
+        self.audit = audit
+        self.options = options
+        self.random = random.Random(options.seed)
+        self.began = time.monotonic()
+        self.hurt = {}  # pod name: (uid, worker pid, sidecar pid) of what was broken
+        self.unsure = {}  # pod name: when its place in the view is certain again
+        self.acts = 0
+
+    def say(self, text):
+        print("%7.2f  %s" % (time.monotonic() - self.began, text), flush=True)
+
+    # ---- what is there
+
+    def look(self):
+        """(pods that train in the newest view, its size). Raises Over when the job is about to end."""
+        status = self.run.job(JOB).get("status", {})
+        if not self.run.alive() or status.get("step", 0) >= self.options.steps - QUIET_STEPS:
+            raise Over
+        shown = status.get("pods", [])
+        steps = [w.get("step", 0) for pod in shown for w in pod.get("workers", [])]
+        if max(steps, default=0) >= self.options.steps - QUIET_STEPS:
+            raise Over
+        epoch = max((pod.get("epoch", 0) for pod in shown), default=0)
+        size = len({place["pod"] for place in status.get("ring", [])})
+        in_newest = [pod for pod in (Pod(s, epoch, self.audit) for s in shown if s.get("epoch") == epoch) if pod.worker]
+        return [pod for pod in in_newest if pod.trains and not self.is_hurt(pod)], max(size, len(in_newest))
+
+    def is_hurt(self, pod):
+        """A broken pod counts again when it trains with a new process in place of the broken one."""
+        if time.monotonic() < self.unsure.get(pod.name, 0):
+            return True
+        if pod.name not in self.hurt:
+            return False
+        uid, worker, sidecar = self.hurt[pod.name]
+        now = pod.sidecar()
+        if pod.uid == uid and (pod.worker["pid"] == worker or now is None or now == sidecar):
+            return True
+        del self.hurt[pod.name]
+        return False
+
+    def victims(self, count):
+        """`count` random pods that a majority can do without; waits until there are. Draws always the same numbers."""
+        draw = self.random.random()
+        deadline = time.monotonic() + BACK_SECONDS
+        while True:
+            pods, size = self.look()
+            left = 2 * (len(pods) - count) + (1 if size % 2 == 0 else 0)
+            if len(pods) > count and left > size:
+                return random.Random(draw).sample(sorted(pods, key=lambda pod: pod.name), count)
+            if time.monotonic() > deadline:
+                raise AssertionError("the broken pods did not come back: %d of a view of %d train, %s are broken"
+                                     % (len(pods), size, sorted(self.hurt)))
+            time.sleep(0.05)
+
+    # ---- what is done to it
+
+    def strike(self, pod, worker=False, sidecar=False):
+        """SIGKILL, said before it is done. A pod whose view has moved on meanwhile is still the same pod."""
+        pid = pod.sidecar() if sidecar else None
+        self.hurt[pod.name] = (pod.uid, pod.worker["pid"] if worker else None, pid)
+        self.unsure[pod.name] = time.monotonic() + UNSURE_SECONDS if sidecar else 0
+        for target, what in ((pod.worker["pid"] if worker else None, "worker"), (pid, "sidecar")):
+            if target and alive(target):
+                self.say("SIGKILL %s %d of %s (rank %d)" % (what, target, pod.name, pod.worker["rank"]))
+                os.kill(target, signal.SIGKILL)
+
+    def command(self, *words):
+        self.say("ringmaster " + " ".join(map(str, words)))
+        done = harness.ringmaster(*words, "--run", self.run.dir)
+        if done.returncode != 0:
+            self.say("  exit status %d: %s" % (done.returncode, (done.stderr or done.stdout).strip()))
+
+    def worker(self):
+        self.strike(self.victims(1)[0], worker=True)
+
+    def two(self):
+        for pod in self.victims(2):
+            self.strike(pod, worker=True)
+
+    def rank0(self):
+        self.victims(1)
+        first = [pod for pod in self.look()[0] if pod.worker["rank"] == 0]
+        if first:
+            self.strike(first[0], worker=True)
+
+    def sidecar(self):
+        self.strike(self.victims(1)[0], sidecar=True)
+
+    def pod(self):
+        pod = self.victims(1)[0]
+        self.hurt[pod.name] = (pod.uid, pod.worker["pid"], pod.sidecar())
+        self.command("kill", pod.name)
+
+    def drain(self):
+        pod = self.victims(1)[0]
+        self.hurt[pod.name] = (pod.uid, pod.worker["pid"], pod.sidecar())
+        self.command("drain", pod.name)
+
+    def scale(self):
+        replicas = self.random.randint(self.options.least, self.options.most)
+        self.victims(0)
+        self.command("scale", JOB, "--replicas", replicas)
+
+    def stop(self):
+        seconds = self.random.uniform(0.05, 2.0)
+        pod = self.victims(1)[0]
+        pid = pod.worker["pid"]
+        if not alive(pid):
+            return
+        self.say("SIGSTOP worker %d of %s (rank %d) for %.2f s" % (pid, pod.name, pod.worker["rank"], seconds))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)
+        finally:
+            if alive(pid):
+                os.kill(pid, signal.SIGCONT)
+
+    KINDS = ("worker", "two", "rank0", "sidecar", "pod", "drain", "scale", "stop")
+
+    def play(self):
+        self.run.world(JOB, self.options.replicas)
+        self.say("training")
+        end = time.monotonic() + self.options.seconds
+        try:
+            while time.monotonic() < end:
+                kind = self.random.choice(self.options.only)
+                pause = self.random.choice((0.0, self.random.uniform(0, 1), self.random.uniform(0, 3)))
+                getattr(self, kind)()
+                self.acts += 1
+                time.sleep(pause)
+        except Over:
+            pass
+        self.say("%d acts; the job may finish" % self.acts)
+
+
+def copy_of_job(folder, options):
+    """The example with this run's length; faults are not counted against it, for they are what it is here for."""
+    shutil.copytree(DIGITS, folder, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    text = (folder / "job.yaml").read_text()
+    for pattern, value in ((r"(DIGITS_PASSES, value: )\"\d+\"", r'\1"%d"' % options.passes),
+                           (r"(DIGITS_PACE_MS, value: )\"\d+\"", r'\1"%d"' % options.pace_ms),
+                           (r"\n( *)slotsPerWorker:", r"\n\1runPolicy: {backoffLimit: 1000}\n\1slotsPerWorker:"),
+                           (r"( replicas: )\d+", r"\g<1>%d" % options.replicas)):
+        text, count = re.subn(pattern, value, text)
+        assert count == 1, "%s is not once in job.yaml" % pattern
+    (folder / "job.yaml").write_text(text)
+    return folder / "job.yaml"
+
+
+def keep(run, audit, text, folder):
+    """The logs of a failed run, for the one who looks for the cause."""
+    folder = pathlib.Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if (run.dir / "logs").exists():
+        shutil.copytree(run.dir / "logs", folder / "logs")
+    shutil.copytree(audit, folder / "audit")
+    (folder / "run.txt").write_text(text)
+
+
+def judge(audit):
+    done = subprocess.run(["/usr/bin/python3", "-B", str(DIGITS / "check.py"), str(audit)], capture_output=True, text=True)
+    print(done.stdout + done.stderr, end="", flush=True)
+    return [] if done.returncode == 0 else ["the checker found something"]
+
+
+def soak(options, folder):
+    """What was found wrong, as a list of sentences."""
+    audit = folder / "audit"
+    audit.mkdir()
+    found = []
+    with harness.Run(copy_of_job(folder / "job", options), RINGMASTER_AUDIT_DIR=str(audit)) as run:
+        chaos = Soak(run, audit, options)
+        try:
+            chaos.play()
+            code = run.wait(FINISH_SECONDS)
+            if code != 0:
+                found.append("`ringmaster run` ended with %d: %s" % (code, " | ".join(run.lines[-3:])))
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            found.append(str(error))
+        if run.alive():
+            found.append("the job had to be stopped; its status was: %s" % run.job(JOB).get("status", {}))
+        if not found:
+            chaos.say("ended: " + run.lines[-1])
+        found += judge(audit)
+        if found and options.keep:
+            keep(run, audit, run.text(), options.keep)
+        if found:
+            print(run.text())
+    return found
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 1000000, help="of the schedule (default: the clock)")
+    parser.add_argument("--seconds", type=float, default=20, help="of chaos (default 20)")
+    parser.add_argument("--only", default=",".join(Soak.KINDS), help="kinds of acts, of: %(default)s")
+    parser.add_argument("--replicas", type=int, default=4, help="pods at the start (default 4)")
+    parser.add_argument("--least", type=int, default=2, help="scale to no fewer (default 2, the example's minReplicas)")
+    parser.add_argument("--most", type=int, default=8, help="scale to no more (default 8, the example's maxReplicas)")
+    parser.add_argument("--passes", type=int, default=30,
+                        help="passes of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
+    parser.add_argument("--pace-ms", type=int, default=40, help="sleep in each step (default 40)")
+    parser.add_argument("--keep", help="where the logs of a failed run go")
+    options = parser.parse_args(arguments)
+    options.only = options.only.split(",")
+    unknown = sorted(set(options.only) - set(Soak.KINDS))
+    if unknown:
+        parser.error("--only %s: the kinds are %s" % (",".join(unknown), ", ".join(Soak.KINDS)))
+    options.steps = options.passes * STEPS_OF_A_PASS
+    return options
+
+
+def main():
+    options = parse(sys.argv[1:])
+    print("seed %d: %s" % (options.seed, " ".join(sys.argv)), flush=True)
+    before = harness.snapshot()
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        found = soak(options, pathlib.Path(folder))
+    left = harness.left_behind(before)
+    if left:
+        found.append("left behind: " + left)
+    for sentence in found:
+        print("FOUND seed %d: %s" % (options.seed, sentence))
+    if not found:
+        print("OK seed %d" % options.seed)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""Jobs that lose, drain and gain workers while they run, judged by what the workers themselves have written."""
+
+import collections
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+
+import harness
+from harness import Run, manifest, wait_for
+
+Line = collections.namedtuple("Line", "step epoch rank size ns hash")
+
+
+def read_logs(out):
+    """{pid: [Line]} of the worker processes; a line that a kill has cut is no line."""
+    logs = {}
+    for path in pathlib.Path(out).glob("*.log"):
+        lines = []
+        for text in path.read_text().splitlines():
+            words = text.split()
+            if len(words) == 6 and len(words[5]) == 16:
+                lines.append(Line(*map(int, words[:5]), words[5]))
+        logs[int(path.stem)] = lines
+    return logs
+
+
+def check(out):
+    """No step lost or done twice, and all copies of the state the same at every step. Returns the number of steps."""
+    hashes = collections.defaultdict(set)
+    for pid, lines in read_logs(out).items():
+        for before, after in zip(lines, lines[1:]):
+            # A worker that a wrong suspicion has put out comes back with the others' state, in a newer view.
+            rejoined = after.step > before.step + 1 and after.epoch > before.epoch + 1
+            assert after.step == before.step + 1 or rejoined, "process %d went from %s to %s" % (pid, before, after)
+        for line in lines:
+            hashes[line.step].add(line.hash)
+    assert hashes, "no step was done"
+    assert sorted(hashes) == list(range(1, max(hashes) + 1)), "steps are missing"
+    different = [step for step, values in hashes.items() if len(values) > 1]
+    assert not different, "states differ after steps %s" % different
+    return max(hashes)
+
+
+class Job:
+    """A run of elastic_worker."""
+
+    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), **spec):
+        self.out = out
+        text = manifest(command=[harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
+                        elasticPolicy__standbyPerPod=standby, **spec)
+        self.run = Run(write(text))
+
+    def __enter__(self):
+        self.run.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self.run.__exit__(*error)
+
+    def step(self):
+        logs = read_logs(self.out)
+        return max((lines[-1].step for lines in logs.values() if lines), default=0)
+
+    def steps_on(self, count=3):
+        goal = self.step() + count
+        wait_for("%d more steps" % count, lambda: self.step() >= goal, alive=self.run.alive)
+
+    def world(self, size, after=0):
+        epoch = self.run.world("job", size, after)
+        self.steps_on()
+        return epoch
+
+    def kill(self, pid):
+        os.kill(pid, signal.SIGKILL)
+
+    def finish(self):
+        (pathlib.Path(self.out) / "stop").touch()
+        assert self.run.wait() == 0, self.run.text()
+        steps = check(self.out)
+        summary = self.run.summary()
+        assert summary["stepsLost"] == 0
+        assert summary["exitReason"] == "Succeeded"
+        assert abs(summary["steps"] - steps) <= 5, "the summary's %d steps, the workers' %d" % (summary["steps"], steps)
+        return summary
+
+    def reasons(self, summary):
+        return [view["reason"] for view in summary["views"]]
+
+
+def rank(job, wanted):
+    return next((key, w) for key, w in job.run.workers("job").items() if w["rank"] == wanted)
+
+
+def test_whole_story_4_3_4_3_4_6(write, tmp_path):
+    with Job(write, tmp_path, 4) as job:
+        epoch = job.world(4)
+        job.run.do("kill", "job-worker-2", "--worker", 0)
+        epoch = job.world(4, epoch + 1)
+        job.run.do("drain", "job-worker-1")
+        epoch = job.world(4, epoch + 1)
+        job.run.do("scale", "job", "--replicas", 6)
+        job.world(6, epoch)
+        summary = job.finish()
+        reasons = job.reasons(summary)
+        assert reasons[0] == "Founding"
+        assert "WorkerLost" in reasons and "WorkerJoined" in reasons
+        assert "PodDrained" in reasons and "PodJoined" in reasons
+        assert summary["worldSize"] == 6
+        for view in summary["views"][1:]:
+            assert view["seconds"], "no phases for %s" % view
+
+
+def test_scale_down_ends_the_pods_that_leave(write, tmp_path):
+    with Job(write, tmp_path, 4) as job:
+        epoch = job.world(4)
+        job.run.do("scale", "job", "--replicas", 2)
+        job.world(2, epoch)
+        assert len(job.run.workers("job")) == 2
+        job.finish()
+
+
+def test_rank_0_is_killed(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        job.kill(rank(job, 0)[1]["pid"])
+        job.world(3, epoch + 1)
+        job.finish()
+
+
+def test_the_job_trains_on_in_its_view_while_the_coordinators_sidecar_is_restarted(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        coordinator = job.run.coordinator("job")
+        mark = b"RINGMASTER_POD_UID=" + coordinator["uid"].encode()
+        sidecars = harness.pids(mark, "ringmaster-sidecar")
+        assert len(sidecars) == 1
+        job.kill(sidecars[0])
+        job.steps_on(20)
+        wait_for("a new sidecar", lambda: set(harness.pids(mark, "ringmaster-sidecar")) - set(sidecars), alive=job.run.alive)
+        assert job.run.world("job", 3) == epoch
+        assert job.run.coordinator("job")["uid"] == coordinator["uid"]
+        job.kill(rank(job, 2)[1]["pid"])
+        job.world(3, epoch + 1)
+        assert "PodLost" not in job.reasons(job.finish())
+
+
+@pytest.mark.parametrize("pods", [2, 3, 4])
+def test_whole_pod_is_killed_without_a_word(write, tmp_path, pods):
+    with Job(write, tmp_path, pods) as job:
+        epoch = job.world(pods)
+        pod = rank(job, pods - 1)[0][0]
+        job.run.do("kill", pod)
+        job.world(pods, epoch + 1)
+        job.finish()
+
+
+def test_pod_of_rank_0_is_killed_without_a_word(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        job.run.do("kill", rank(job, 0)[0][0])
+        job.world(3, epoch + 1)
+        job.finish()
+
+
+def test_a_worker_of_one_pod_with_four_slots_is_killed(write, tmp_path):
+    with Job(write, tmp_path, 1, slots=4) as job:
+        epoch = job.world(4)
+        job.run.do("kill", "job-worker-0", "--worker", 2)
+        job.world(4, epoch + 1)
+        job.finish()
+
+
+def test_standby_takes_the_place_of_a_killed_worker(write, tmp_path):
+    with Job(write, tmp_path, 2, standby=1) as job:
+        epoch = job.world(2)
+        standby = wait_for("a standby", lambda: {
+            w["pid"] for pod in job.run.job("job")["status"]["pods"] for w in pod["workers"] if w["standby"]} or None)
+        victim = rank(job, 1)
+        job.kill(victim[1]["pid"])
+        job.world(2, epoch + 1)
+        assert job.run.workers("job")[victim[0]]["pid"] in standby
+        job.finish()
+
+
+def test_np_runs_a_command_and_shows_what_it_prints(tmp_path):
+    with Run("-np", 2, harness.WORKER, tmp_path, cwd=tmp_path) as run:
+        run.world("elastic-worker", 2)
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+        check(tmp_path)
+
+
+def test_two_jobs_run_side_by_side(write, tmp_path):
+    outs = {}
+    for name in ("one", "two"):
+        outs[name] = tmp_path / name
+        outs[name].mkdir()
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    for name, out in outs.items():
+        (folder / (name + ".yaml")).write_text(manifest(name, command=[harness.WORKER, out]))
+    with Run(folder) as run:
+        for name, out in outs.items():
+            run.world(name, 2)
+            (out / "stop").touch()
+        assert run.wait() == 0, run.text()
+        assert {job["job"] for job in run.summary()["jobs"]} == {"one", "two"}
+        for out in outs.values():
+            check(out)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -1,0 +1,177 @@
+// The worker of the integration tests: starts in milliseconds, and ends when the test says so. A
+// step is an allreduce and a short sleep; it writes a line for every completed step, flushed before
+// the next begins:
+//
+//   step epoch rank size monotonic_ns hash_of_the_state
+//
+// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2]
+// Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 who gives the state
+// (2: who takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits for OUT_DIR/go.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringmaster/ringmaster.h"
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kPatience = 120;
+
+struct Options {
+  std::string out;
+  int sleep_ms = 10;
+  size_t floats = 65536;
+  int hold = 0;
+};
+
+bool Parse(int argc, char** argv, Options* options) {
+  if (argc < 2) return false;
+  options->out = argv[1];
+  for (int i = 2; i + 1 < argc; i += 2) {
+    std::string name = argv[i];
+    int value = std::atoi(argv[i + 1]);
+    if (name == "--sleep-ms")
+      options->sleep_ms = value;
+    else if (name == "--floats")
+      options->floats = static_cast<size_t>(value);
+    else if (name == "--hold")
+      options->hold = value;
+    else
+      return false;
+  }
+  return argc % 2 == 0;
+}
+
+[[noreturn]] void Die(const char* what) {
+  std::fprintf(stderr, "elastic_worker: %s: %s\n", what, rm_last_error());
+  std::exit(1);
+}
+
+// 0: go on, 1: leave (drained).
+bool Left(rm_status status, const char* what) {
+  if (status == RM_ERR_LEFT) return true;
+  if (status != RM_OK) Die(what);
+  return false;
+}
+
+uint64_t Hash(const std::vector<float>& values) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (float value : values) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    hash = (hash ^ bits) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+long long Nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+class Worker {
+ public:
+  explicit Worker(const Options& options)
+      : options_(options), state_(options.floats), gradient_(options.floats), sum_(options.floats) {
+    std::string file = options.out + "/" + std::to_string(getpid()) + ".log";
+    log_ = std::fopen(file.c_str(), "w");
+    if (!log_) {
+      std::perror(file.c_str());
+      std::exit(1);
+    }
+  }
+
+  // The exit status.
+  int Run() {
+    rm_state_register("state", state_.data(), state_.size() * sizeof(float));
+    rm_state_register("steps", &steps_, sizeof steps_);
+    rm_state_register("stop", &stop_, sizeof stop_);
+    if (options_.hold != 0) rm_state_callbacks(Save, Load, this);
+    if (Left(rm_enter(kPatience), "rm_enter")) return 0;
+    while (stop_ == 0) {
+      if (!Step()) return 0;
+      if (stop_ != 0) break;
+      std::this_thread::sleep_for(milliseconds(options_.sleep_ms));
+    }
+    if (rm_shutdown(kPatience) != RM_OK) Die("rm_shutdown");
+    return 0;
+  }
+
+ private:
+  static int Save(void* self, const void** data, size_t* bytes) {
+    static const char kNothing = 0;
+    static_cast<Worker*>(self)->Hold(1, "saving");
+    *data = &kNothing;
+    *bytes = sizeof kNothing;
+    return 0;
+  }
+  static int Load(void* self, const void*, size_t) {
+    static_cast<Worker*>(self)->Hold(2, "loading");
+    return 0;
+  }
+  void Hold(int which, const std::string& what) {
+    if (options_.hold != which) return;
+    std::string file = options_.out + "/" + what + "." + std::to_string(getpid());
+    if (std::FILE* said = std::fopen(file.c_str(), "w")) std::fclose(said);
+    std::string go = options_.out + "/go";
+    for (int i = 0; i < 6000 && access(go.c_str(), F_OK) != 0; ++i)
+      std::this_thread::sleep_for(milliseconds(5));
+  }
+
+  // False: this worker has left.
+  bool Step() {
+    // Different on every rank, so that a sum shows whose part is in it.
+    float own = static_cast<float>(getpid() % 1000) + 0.25f * static_cast<float>(steps_ % 7);
+    for (size_t i = 0; i < gradient_.size(); ++i)
+      gradient_[i] = own + static_cast<float>(i % 113) * 0.01f;
+    gradient_[0] = access((options_.out + "/stop").c_str(), F_OK) == 0 ? 1 : 0;
+
+    rm_handle handle = 0;
+    if (Left(rm_allreduce_async("gradient", gradient_.data(), sum_.data(), sum_.size(), RM_FLOAT32,
+                                RM_SUM, 1, 1, &handle),
+             "rm_allreduce_async"))
+      return false;
+    rm_status done = rm_wait(handle, kPatience);
+    rm_release(handle);
+    if (Left(done, "rm_wait")) return false;
+    stop_ = sum_[0] > 0 ? 1 : 0;
+    for (size_t i = 0; i < state_.size(); ++i) state_[i] = 0.9f * state_[i] + 0.1f * sum_[i];
+    ++steps_;
+
+    rm_step_info info{};
+    if (Left(rm_step_end(&info), "rm_step_end")) return false;
+    std::fprintf(log_, "%llu %llu %d %d %lld %016llx\n", static_cast<unsigned long long>(steps_),
+                 static_cast<unsigned long long>(info.epoch), rm_rank(), rm_size(), Nanoseconds(),
+                 static_cast<unsigned long long>(Hash(state_)));
+    std::fflush(log_);
+    return true;
+  }
+
+  const Options options_;
+  std::vector<float> state_, gradient_, sum_;
+  uint64_t steps_ = 0;
+  uint8_t stop_ = 0;  // state too: who joins at the last boundary must end with the others
+  std::FILE* log_ = nullptr;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (!Parse(argc, argv, &options)) {
+    std::fprintf(stderr, "usage: elastic_worker OUT_DIR [--sleep-ms N] [--floats N]\n");
+    return 2;
+  }
+  if (rm_init(kPatience) != RM_OK) Die("rm_init");
+  return Worker(options).Run();
+}

@@ -1,0 +1,116 @@
+"""However a run ends, nothing of it stays: conftest.py compares processes, sockets, /dev/shm and /tmp around each test."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import harness
+from harness import Run, manifest, wait_for
+
+PYTHON = "/usr/bin/python3"
+
+# A worker with children that outlive a careless end: one as a data loader has it, one that has made itself a daemon.
+WITH_CHILDREN = """
+import os, subprocess, sys
+out = sys.argv[1]
+children = [subprocess.Popen(["sleep", "1000"]), subprocess.Popen(["setsid", "sleep", "1000"])]
+open(os.path.join(out, "children-%d" % os.getpid()), "w").write(" ".join(str(c.pid) for c in children))
+mode = sys.argv[3]
+if mode == "fail":
+    sys.exit(7)
+if mode == "ignore-term":
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.exit(subprocess.call([sys.argv[2], out]))
+"""
+
+
+def start(write, tmp_path, mode="run", replicas=2):
+    write(WITH_CHILDREN, "train.py")
+    return Run(write(manifest(command=[PYTHON, "train.py", tmp_path, harness.WORKER, mode], replicas=replicas)))
+
+
+def training(run, size=2):
+    run.world("job", size)
+    run.line("view 1.1")
+
+
+def test_a_job_that_finishes(write, tmp_path):
+    with start(write, tmp_path) as run:
+        training(run)
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+        assert run.summary()["exitReason"] == "Succeeded"
+
+
+def test_a_job_that_fails(write, tmp_path):
+    with start(write, tmp_path, "fail") as run:
+        assert run.wait() == 1
+        assert "code 7" in run.text()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_in_order(write, tmp_path, sig):
+    with start(write, tmp_path) as run:
+        training(run)
+        harness.send(run, sig)
+        assert run.wait() == 130, run.text()
+        assert run.summary()["exitReason"] == "Interrupted"
+
+
+def test_a_signal_before_anything_runs(write, tmp_path):
+    with start(write, tmp_path) as run:
+        run.line("run directory")
+        harness.send(run)
+        assert run.wait() == 130
+
+
+def test_a_second_signal_ends_at_once_though_the_workers_ignore_the_first(write, tmp_path):
+    with start(write, tmp_path, "ignore-term") as run:
+        training(run)
+        harness.send(run)
+        harness.send(run)
+        assert run.wait(20) == 130
+
+
+def test_sigkill_of_the_command(write, tmp_path):
+    with start(write, tmp_path) as run:
+        training(run)
+        run.process.kill()
+        run.process.wait()
+
+
+def test_sigkill_before_the_workers_have_begun(write, tmp_path):
+    with start(write, tmp_path) as run:
+        run.line("run directory")
+        run.process.kill()
+        run.process.wait()
+
+
+def test_sigkill_leaves_no_directory_of_a_run_that_was_not_named(write):
+    process = subprocess.Popen(
+        [str(harness.BIN / "ringmaster"), "run", str(write(manifest(command=["sleep", "1000"])))],
+        env=harness.environment() | {"XDG_RUNTIME_DIR": "/tmp"}, stdout=subprocess.PIPE, text=True)
+    assert "run directory" in process.stdout.readline()
+    assert os.path.isdir("/tmp/ringmaster")
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    # The folder of all runs may stay, empty: another run may be about to use it.
+    wait_for("the directory to go", lambda: not os.listdir("/tmp/ringmaster"), 20)
+    os.rmdir("/tmp/ringmaster")
+
+
+def test_delete_ends_the_job(write, tmp_path):
+    with start(write, tmp_path) as run:
+        training(run)
+        run.do("delete", "job")
+        assert run.wait() == 1
+        assert "deleted" in run.text()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -1,0 +1,182 @@
+"""Faults that come together or at a bad moment: in a transfer of the state, at a drain, at the end. Whatever happens, no step
+is lost while a worker that has the state lives, and nothing hangs."""
+
+import os
+import random
+import signal
+import sys
+import time
+
+import pytest
+
+import elastic_test
+from elastic_test import Job, rank
+from harness import wait_for
+
+HOLD_SAVING, HOLD_LOADING = ("--hold", 1), ("--hold", 2)
+NOTHING_LEFT = "all workers that had the job's state have died"
+
+
+def by_rank(job):
+    return [w["pid"] for w in sorted(job.run.workers("job").values(), key=lambda w: w["rank"])]
+
+
+def holding(job, what, besides=()):
+    """The process that is in the middle of `saving` or `loading` the state."""
+    def found():
+        pids = {int(path.suffix[1:]) for path in job.out.glob(what + ".*")} - set(besides)
+        return pids.pop() if pids else None
+    return wait_for("a worker that is " + what, found, alive=job.run.alive)
+
+
+def go(job):
+    (job.out / "go").touch()
+
+
+def fails_with(job, message):
+    assert job.run.wait() == 1, job.run.text()
+    assert message in job.run.text()
+
+
+def test_two_workers_of_different_pods_die_at_once(write, tmp_path):
+    with Job(write, tmp_path, 4) as job:
+        epoch = job.world(4)
+        pids = by_rank(job)
+        for victim in pids[1:3]:
+            job.kill(victim)
+        job.world(4, epoch + 1)
+        job.finish()
+
+
+def test_all_but_one_die_at_once(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        for victim in by_rank(job)[:2]:
+            job.kill(victim)
+        job.world(3, epoch + 1)
+        job.finish()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_workers_die_in_the_middle_of_rebuilds(write, tmp_path, seed):
+    dice = random.Random(seed)
+    with Job(write, tmp_path, 3, runPolicy__backoffLimit=1000) as job:
+        epoch = job.world(3)
+        for _ in range(4):
+            # The second one somewhere between the stop of the old view and the first step of the new one.
+            first, second = dice.sample(by_rank(job), 2)
+            job.kill(first)
+            time.sleep(dice.random() * 0.03)
+            job.kill(second)
+            epoch = job.world(3, epoch + 1)
+        job.finish()
+
+
+def test_a_pod_drains_while_a_worker_of_another_dies(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        victim = rank(job, 0)[1]["pid"]
+        pod = rank(job, 2)[0][0]
+        job.run.do("drain", pod)
+        job.kill(victim)
+        wait_for("the pod to be replaced", lambda: job.world(3, epoch + 1) and pod not in {
+            key[0] for key in job.run.workers("job")}, alive=job.run.alive)
+        job.finish()
+
+
+def test_a_joiner_dies_while_it_gets_the_state(write, tmp_path):
+    with Job(write, tmp_path, 2, options=HOLD_LOADING) as job:
+        epoch = job.world(2)
+        job.run.do("scale", "job", "--replicas", 3)
+        job.kill(holding(job, "loading"))
+        go(job)
+        job.world(3, epoch + 1)
+        job.finish()
+
+
+def test_rank_0_dies_while_it_gives_the_state(write, tmp_path):
+    with Job(write, tmp_path, 2, options=HOLD_SAVING) as job:
+        epoch = job.world(2)
+        job.run.do("scale", "job", "--replicas", 3)
+        job.kill(holding(job, "saving"))
+        go(job)
+        job.world(3, epoch + 1)
+        job.finish()
+
+
+def test_the_only_one_with_the_state_dies_while_it_gives_it(write, tmp_path):
+    with Job(write, tmp_path, 1, options=HOLD_SAVING) as job:
+        job.world(1)
+        job.run.do("scale", "job", "--replicas", 2)
+        job.kill(holding(job, "saving"))
+        go(job)
+        fails_with(job, NOTHING_LEFT)
+
+
+def test_scaled_down_below_the_world_while_a_joiner_enters(write, tmp_path):
+    with Job(write, tmp_path, 3, options=HOLD_LOADING) as job:
+        epoch = job.world(3)
+        job.run.do("scale", "job", "--replicas", 4)
+        holding(job, "loading")
+        job.run.do("scale", "job", "--replicas", 2)
+        go(job)
+        job.world(2, epoch)
+        job.finish()
+
+
+@pytest.mark.parametrize("pods, slots", [(1, 1), (1, 2), (3, 1)])
+def test_all_workers_die_at_once(write, tmp_path, pods, slots):
+    with Job(write, tmp_path, pods, slots=slots) as job:
+        job.world(pods * slots)
+        for victim in by_rank(job):
+            job.kill(victim)
+        fails_with(job, NOTHING_LEFT)
+
+
+def test_below_the_minimum_all_wait_and_go_on_when_there_are_enough(write, tmp_path):
+    with Job(write, tmp_path, 3, elasticPolicy__minReplicas=3) as job:
+        epoch = job.world(3)
+        job.run.do("kill", rank(job, 1)[0][0])
+        epoch = job.world(3, epoch + 1)
+        job.finish()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_a_worker_dies_while_the_job_ends(write, tmp_path, seed):
+    with Job(write, tmp_path, 3) as job:
+        job.world(3)
+        victim = by_rank(job)[seed % 3]
+        (tmp_path / "stop").touch()
+        time.sleep(random.Random(seed).random() * 0.03)
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        job.run.wait()
+        elastic_test.check(tmp_path)
+
+
+def test_a_worker_that_is_stopped_for_a_while_only_delays_the_others(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        victim = by_rank(job)[1]
+        os.kill(victim, signal.SIGSTOP)
+        time.sleep(3)  # the fault itself: shorter than the fence
+        os.kill(victim, signal.SIGCONT)
+        job.steps_on(10)
+        assert job.run.job("job")["status"]["epoch"] == epoch
+        job.finish()
+
+
+def test_a_worker_that_is_stopped_for_longer_than_the_fence_is_replaced(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        victim = by_rank(job)[0]
+        os.kill(victim, signal.SIGSTOP)
+        job.world(3, epoch + 1)
+        assert victim not in by_rank(job)
+        job.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -1,0 +1,229 @@
+"""Drives `ringmaster` as a person would: starts runs, reads what they print, types commands, looks for what is left behind."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
+SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
+WORKER = BIN / "elastic_worker"
+# Generous: two cores are shared with whatever else the machine does. Nothing is asserted about time.
+PATIENCE = 90.0
+
+
+def environment(**more):
+    env = dict(os.environ, PATH="%s:/usr/bin:/bin:%s" % (BIN, os.environ.get("PATH", "")), **more)
+    for name in ("RINGMASTER_RUN", "RINGMASTER_RUN_DIR", "XDG_RUNTIME_DIR"):
+        env.pop(name, None)
+    return env
+
+
+def wait_for(what, condition, seconds=PATIENCE, alive=None):
+    """The first true value of condition(); fails with `what` after `seconds`, or when alive() is not."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        if alive and not alive():
+            value = condition()
+            if value:
+                return value
+            raise AssertionError("the run ended while waiting for " + what)
+        time.sleep(0.02)
+    raise AssertionError("%s did not come within %.0f s" % (what, seconds))
+
+
+def ringmaster(*words, timeout=PATIENCE, cwd=None, **env):
+    """One command, to its end."""
+    return subprocess.run([str(BIN / "ringmaster"), *map(str, words)], capture_output=True, text=True, timeout=timeout,
+                          cwd=cwd, env=environment(**env), stdin=subprocess.DEVNULL)
+
+
+class Run:
+    """A `ringmaster run` in the background. Use it as a context: it never outlives the block."""
+
+    def __init__(self, *words, cwd=None, **env):
+        # Short: unix sockets lie below it.
+        self.home = tempfile.TemporaryDirectory(prefix="rm-")
+        self.dir = pathlib.Path(self.home.name) / "r"
+        self.summary_file = pathlib.Path(self.home.name) / "summary.json"
+        self.lines = []
+        self.process = subprocess.Popen(
+            [str(BIN / "ringmaster"), "run", "--plain", "--run-dir", str(self.dir), "--summary", str(self.summary_file),
+             *map(str, words)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**env), cwd=cwd,
+            stdin=subprocess.DEVNULL)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        if kind is not None:
+            print(self.text())
+            for log in sorted(self.dir.glob("logs/*/*.log")):
+                print("---- %s\n%s" % (log.relative_to(self.dir), log.read_text(errors="replace")[-3000:]))
+        self.home.cleanup()
+
+    def text(self):
+        return "\n".join(self.lines)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds=PATIENCE):
+        """The exit status."""
+        code = self.process.wait(seconds)
+        self.reader.join(5)
+        return code
+
+    def summary(self):
+        return json.loads(self.summary_file.read_text())
+
+    def line(self, pattern, seconds=PATIENCE):
+        """Waits for a line that matches; the match."""
+        def found():
+            for line in list(self.lines):
+                match = re.search(pattern, line)
+                if match:
+                    return match
+        return wait_for("a line like %r" % pattern, found, seconds, self.alive)
+
+    def do(self, *words):
+        done = ringmaster(*words, "--run", self.dir)
+        assert done.returncode == 0, "ringmaster %s: %s%s" % (" ".join(map(str, words)), done.stdout, done.stderr)
+        return done.stdout
+
+    def job(self, name):
+        """The job as `get -o json` prints it; {} while there is none."""
+        done = ringmaster("get", name, "-o", "json", "--run", self.dir)
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def world(self, name, size, after=0):
+        """Waits until a view of `size` workers newer than epoch `after` trains; its epoch."""
+        def there():
+            status = self.job(name).get("status", {})
+            workers = [w for pod in status.get("pods", []) for w in pod["workers"] if w["rank"] >= 0]
+            epochs = {pod["epoch"] for pod in status.get("pods", []) if pod.get("workers")}
+            if status.get("worldSize") == size and status.get("epoch", 0) > after and len(workers) == size and len(epochs) == 1:
+                return status["epoch"]
+        return wait_for("a world of %d after epoch %d" % (size, after), there, alive=self.alive)
+
+    def workers(self, name):
+        """{(pod, slot): worker} of the workers that have a rank."""
+        return {(pod["name"], w["slot"]): w for pod in self.job(name)["status"]["pods"]
+                for w in pod["workers"] if w["rank"] >= 0}
+
+    def coordinator(self, name):
+        return next(pod for pod in self.job(name)["status"]["pods"] if pod.get("coordinator"))
+
+
+def manifest(name="job", command=(), replicas=2, env=(), **spec):
+    """The text of a HorovodJob (JSON is YAML)."""
+    job = {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob", "metadata": {"name": name},
+           "spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 8},
+                    "worker": {"replicas": replicas, "template": {"spec": {"containers": [
+                        {"name": "worker", "image": "example.com/any:1", "command": list(map(str, command)),
+                         "env": [{"name": k, "value": str(v)} for k, v in dict(env).items()]}]}}}}}
+    for path, value in spec.items():
+        at = job["spec"]
+        *folders, last = path.split("__")
+        for folder in folders:
+            at = at.setdefault(folder, {})
+        at[last] = value
+    return json.dumps(job)
+
+
+# ---- What is left behind
+
+
+def _processes():
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+            if stat.rsplit(")", 1)[1].split()[0] == "Z":
+                continue
+            environ = (entry / "environ").read_bytes()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if SANDBOXED or b"\0RINGMASTER_RUN=" in b"\0" + environ:
+            found[int(entry.name)] = command.strip()
+    return found
+
+
+def _sockets():
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]
+    names = [line.split(None, 7)[7] for line in lines if len(line.split(None, 7)) == 8]
+    return sorted(name for name in names if SANDBOXED or "ringmaster" in name or name.startswith("@rm-"))
+
+
+def _files():
+    shm = ["/dev/shm/" + name for name in os.listdir("/dev/shm")]
+    tmp = ["/tmp/" + name for name in os.listdir("/tmp") if not name.startswith("pytest-of-")]
+    return sorted(name for name in shm + tmp if SANDBOXED or "ringmaster" in name)
+
+
+def snapshot():
+    return {"processes": _processes(), "sockets": _sockets(), "files": _files()}
+
+
+def left_behind(before):
+    """What is there now and was not `before`, as text; empty when all is clean. The cleaner of a killed run gets time."""
+    def now():
+        after = snapshot()
+        new = ["process %d: %s" % item for item in after["processes"].items() if item[0] not in before["processes"]]
+        for kind in ("sockets", "files"):
+            rest = list(before[kind])
+            for name in after[kind]:
+                if name in rest:
+                    rest.remove(name)
+                else:
+                    new.append("%s: %s" % (kind, name))
+        return new
+    deadline = time.monotonic() + 20
+    while now() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return "\n".join(now())
+
+
+def send(run, sig=signal.SIGINT):
+    run.process.send_signal(sig)
+
+
+def pids(entry, command=""):
+    """Processes with `entry` (bytes, NAME=value) in their environment whose program has that name."""
+    found = []
+    for process in pathlib.Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            program = pathlib.Path((process / "cmdline").read_bytes().split(b"\0")[0].decode()).name
+            if entry in (process / "environ").read_bytes().split(b"\0") and command in ("", program):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,41 @@
+"""What the README shows is what runs: its script, by its one-line job."""
+
+import re
+
+import harness
+
+DATA = """
+import torch
+from torch.utils.data import TensorDataset
+from sklearn.datasets import load_digits
+digits = load_digits()
+x = torch.tensor(digits.data, dtype=torch.float32) / 16
+y = torch.tensor(digits.target)
+dataset = TensorDataset(x, y)
+"""
+RESULT = """
+accuracy = (model(x).argmax(1) == y).float().mean().item()
+if rm_rank == 0:
+    print("accuracy %.3f" % accuracy)
+"""
+
+
+def test_the_script_of_the_readme_trains(tmp_path):
+    text = (harness.REPOSITORY / "README.md").read_text()
+    script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    assert "rm.DistributedOptimizer" in script
+    script = script.replace("rm.shutdown()", "rm_rank = rm.rank()\nrm.shutdown()")
+    (tmp_path / "train.py").write_text(DATA + script + RESULT)
+
+    done = harness.ringmaster("run", "-np", 2, "/usr/bin/python3", "train.py", cwd=tmp_path, OMP_NUM_THREADS="1")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert float(re.search(r"accuracy (\d\.\d+)", done.stdout).group(1)) > 0.9, done.stdout
+
+
+def test_the_manifest_of_the_readme_is_accepted(tmp_path):
+    text = (harness.REPOSITORY / "README.md").read_text()
+    manifest = re.search(r"```yaml\n(.*?)```", text, re.S).group(1)
+    (tmp_path / "job.yaml").write_text(manifest.replace("[python3, train.py]", "[/bin/false]"))
+    done = harness.ringmaster("run", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 1 and "exited with 1" in done.stdout + done.stderr, done.stdout + done.stderr
