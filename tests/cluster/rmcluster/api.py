@@ -1,4 +1,5 @@
 """The few requests that the harness itself makes to kube-apiserver."""
+import datetime
 import http.client
 import json
 import ssl
@@ -48,6 +49,22 @@ class Api:
     def nodes(self):
         """{name: Node}"""
         return {node["metadata"]["name"]: node for node in self.get("/api/v1/nodes?resourceVersion=0")["items"]}
+
+
+    def lease_renewed(self, name):
+        """When the node's kubelet last said that it lives (seconds since 1970, 0 for never)."""
+        status, lease = self.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + name)
+        return _seconds(lease["spec"].get("renewTime")) if status == 200 else 0
+
+
+def _seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else 0
+
+
+def heard_since(node, moment):
+    """Has the kubelet reported the node's conditions since then? (They have whole seconds.)"""
+    return any(c["type"] == "Ready" and _seconds(c.get("lastHeartbeatTime")) >= int(moment)
+               for c in node.get("status", {}).get("conditions", []))
 
 
 def is_ready(node):

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from . import control_plane, fake_nodes, images, layout, machine, network, node, programs
-from .api import Api, is_ready
+from .api import Api, heard_since, is_ready
 from .common import Trouble, run, say, tail, wait_until
 from .pki import Pki
 
@@ -225,11 +225,14 @@ class Cluster:
         sick = node.sick(each)
         node.set_sick(each, sick - set(devices) if healthy else sick | set(devices))
 
-    def wait_node(self, name, ready, seconds):
-        """For --wait: until the API server shows the node as Ready, or as no longer Ready."""
-        if ready:
-            return self._wait_ready([name], seconds)
+    def wait_node(self, name, ready, seconds, since):
+        """For --wait: until the API server shows the node as Ready, as known since then, or as no longer Ready."""
         api = self.api()
+        if ready:
+            # A crash or cut so short that nobody noticed: what the API server shows may be of before.
+            wait_until("%s to be heard of" % name, lambda: api.lease_renewed(name) > since and
+                       heard_since(api.nodes()[name], since), seconds, period=0.2)
+            return self._wait_ready([name], seconds)
         return wait_until("%s to be noticed as lost" % name, lambda: not is_ready(api.nodes()[name]), seconds, period=0.3)
 
     def load_image(self, source):

@@ -3,6 +3,7 @@ from . import layout
 from .common import run
 
 BRIDGE = "fabric"
+BRIDGE_ADDRESS = "02:00:00:00:00:01"  # locally administered
 
 
 def cable(node):
@@ -11,7 +12,9 @@ def cable(node):
 
 def prepare_control(control):
     control.net("ip", "link", "set", "lo", "up")
-    control.net("ip", "link", "add", BRIDGE, "type", "bridge")
+    # A fixed hardware address: else the bridge takes the one of a port, and changes it when that port goes, and then
+    # all other nodes look for the control machine at an address that is no more.
+    control.net("ip", "link", "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
     control.net("ip", "addr", "add", layout.CONTROL_ADDRESS + "/24", "dev", BRIDGE)
     control.net("ip", "link", "set", BRIDGE, "up")
     # Without a default route the service addresses would be unreachable before kube-proxy rewrites them.
