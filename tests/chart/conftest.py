@@ -17,16 +17,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "ringmaster"
 NAMESPACE = "ringmaster-system"
 # What tests/cluster has built, for machines that have no such tool of their own.
-BUILT = pathlib.Path(os.environ.get("RINGMASTER_CACHE",
-                                    os.path.expanduser("~/.cache/ringmaster"))) / "cluster" / "bin"
+CACHE = os.environ.get("RINGMASTER_CACHE") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ringmaster")
+BUILT = pathlib.Path(CACHE) / "cluster" / "bin"
 
 
 def tool(name):
     """The path of a program: $HELM and so on, PATH, then what tests/cluster has built."""
     found = os.environ.get(name.upper()) or shutil.which(name) or shutil.which(name, path=str(BUILT))
     if not found:
-        message = "there is no %s (tests/cluster builds helm and kustomize; promtool is in " \
-                  "Debian's package prometheus)" % name
+        message = "there is no %s (tests/cluster/cluster build makes helm and kustomize; promtool " \
+                  "is in Debian's package prometheus)" % name
         if os.environ.get("REQUIRE_CLUSTER") == "1":
             pytest.fail(message, pytrace=False)
         pytest.skip(message)
