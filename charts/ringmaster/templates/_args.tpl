@@ -17,6 +17,21 @@
 - --leader-election-namespace=$(POD_NAMESPACE)
 - --leader-election-name={{ include "ringmaster.fullname" . }}
 {{- end }}
+{{- with .Values.sidecar.resources }}
+- {{ printf "--sidecar-resources=%s" (toJson .) | quote }}
+{{- end }}
+{{- if not .Values.jobs.networkPolicy.enabled }}
+- --network-policy=false
+{{- end }}
+{{- with .Values.jobs.networkPolicy.metricsNamespace }}
+- --metrics-namespace={{ . }}
+{{- end }}
+{{- with .Values.nodes.disruptionTaints }}
+- --disruption-taints={{ join "," . }}
+{{- end }}
+{{- if .Values.nodes.trustNodeDeletion }}
+- --trust-node-deletion
+{{- end }}
 {{- with .Values.watchNamespace }}
 - --namespace={{ . }}
 {{- end }}
