@@ -56,5 +56,5 @@
 {{- define "ringmaster.cleanupRules" -}}
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, patch]
+  verbs: [get, list, patch]
 {{- end -}}
