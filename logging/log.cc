@@ -55,8 +55,8 @@ std::size_t EndOfQuoted(std::string_view text) {
 std::string Unquoted(std::string_view text) {
   std::string out;
   for (std::size_t at = 1; at + 1 < text.size(); ++at) {
-    const bool escape = text[at] == '\\' && at + 2 < text.size() &&
-                        (text[at + 1] == '"' || text[at + 1] == '\\');
+    const bool escape =
+        text[at] == '\\' && at + 2 < text.size() && (text[at + 1] == '"' || text[at + 1] == '\\');
     if (escape) ++at;
     out += text[at];
   }
@@ -93,8 +93,7 @@ class LineFormatter : public spdlog::formatter {
 
   void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
     const std::string_view text(msg.payload.data(), msg.payload.size());
-    const std::string line =
-        options_.format == "json" ? JsonLine(msg, text) : TextLine(msg, text);
+    const std::string line = options_.format == "json" ? JsonLine(msg, text) : TextLine(msg, text);
     out.append(line.data(), line.data() + line.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override {
@@ -115,7 +114,8 @@ class LineFormatter : public spdlog::formatter {
   }
   std::string JsonLine(const spdlog::details::log_msg& msg, std::string_view text) const {
     const Line line = ParseLine(text);
-    Json json = {{"ts", FormatTime(msg.time)}, {"level", LevelName(msg.level)}, {"msg", line.message}};
+    Json json = {
+        {"ts", FormatTime(msg.time)}, {"level", LevelName(msg.level)}, {"msg", line.message}};
     for (const Fields* fields : {&options_.fields, &line.fields}) {
       for (const auto& [key, value] : *fields) {
         // A field must not hide what every line has.
@@ -144,9 +144,9 @@ std::string FormatTime(std::chrono::system_clock::time_point time) {
 }
 
 std::string Value(std::string_view text) {
-  const bool plain = !text.empty() && text.front() != '"' &&
-                     std::none_of(text.begin(), text.end(),
-                                  [](unsigned char c) { return c <= ' ' || c == '"'; });
+  const bool plain =
+      !text.empty() && text.front() != '"' &&
+      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c <= ' ' || c == '"'; });
   if (plain) return std::string(text);
   std::string out = "\"";
   for (const char c : text) {
@@ -174,10 +174,10 @@ Line ParseLine(std::string_view text) {
   return line;
 }
 
-tl::expected<void, std::string> SetUp(const Options& options) {
+tl::expected<void, std::string> Begin(const Options& options) {
   if (!IsOneOf(options.format, kFormats)) {
-    return tl::unexpected(
-        fmt::format("log format \"{}\": allowed are {}", options.format, fmt::join(kFormats, ", ")));
+    return tl::unexpected(fmt::format("log format \"{}\": allowed are {}", options.format,
+                                      fmt::join(kFormats, ", ")));
   }
   if (!IsOneOf(options.level, kLevels)) {
     return tl::unexpected(

@@ -7,7 +7,7 @@
 //   {"ts":"2026-01-02T03:04:05.678Z","level":"warning","msg":"pod not created",
 //    "job":"default/digits","pod":"w-0","error":"no room"}
 //
-// Thread rule: SetUp once, in main(), before other threads; everything else from any thread.
+// Thread rule: Begin once, in main(), before other threads; everything else from any thread.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ inline constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 
 // Everything that is logged from here on goes to stderr in this form. The error names the value and
 // what is allowed.
-tl::expected<void, std::string> SetUp(const Options& options);
+tl::expected<void, std::string> Begin(const Options& options);
 
 // A value for a key={} of a message: as it is, or in quotes where blanks or quotes in it would hide
 // where it ends.

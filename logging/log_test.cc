@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 // What a program that is set up like this writes for the line.
 std::string Written(const Options& options, const std::string& line) {
-  EXPECT_TRUE(SetUp(options));
+  EXPECT_TRUE(Begin(options));
   testing::internal::CaptureStderr();
   spdlog::warn("{}", line);
   spdlog::debug("not on this level");
@@ -80,8 +80,8 @@ TEST(Log, BytesThatAreNoTextAndLineBreaksDoNotBreakALine) {
 }
 
 TEST(Log, AWrongFormatOrLevelIsRefusedWithWhatIsAllowed) {
-  EXPECT_EQ(SetUp({.format = "xml"}).error(), "log format \"xml\": allowed are text, json");
-  EXPECT_EQ(SetUp({.level = "loud"}).error(),
+  EXPECT_EQ(Begin({.format = "xml"}).error(), "log format \"xml\": allowed are text, json");
+  EXPECT_EQ(Begin({.level = "loud"}).error(),
             "log level \"loud\": allowed are debug, info, warning, error");
 }
 

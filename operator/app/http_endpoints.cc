@@ -59,7 +59,11 @@ class Server final : public HttpEndpoints {
   int port() const override { return port_; }
   void Stop() override {
     if (!thread_.joinable()) return;
-    http_.wait_until_ready();  // a stop before the start would be forgotten
+    // A stop before the start would be forgotten.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kSeconds);
+    while (!http_.is_running() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
     http_.stop();
     thread_.join();
   }
@@ -77,9 +81,9 @@ kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(const std::st
                                                                    const std::string& host_port,
                                                                    Answers answers) {
   const auto fail = [&](const std::string& why) {
-    return tl::unexpected(
-        kube::Error{.code = kube::ErrorCode::kUnavailable,
-                    .message = fmt::format("{}: can't listen on \"{}\": {}", flag, host_port, why)});
+    return tl::unexpected(kube::Error{
+        .code = kube::ErrorCode::kUnavailable,
+        .message = fmt::format("{}: can't listen on \"{}\": {}", flag, host_port, why)});
   };
   const auto where = ParseHostPort(host_port);
   if (!where) return fail(where.error());

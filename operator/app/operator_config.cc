@@ -30,8 +30,8 @@ struct Setting {
   const char* flag;  // without the dashes
   std::variant<Field<std::string>, Field<int>, Field<double>, Field<bool>> field;
   const char* help;
-  double low = 0, high = 0;                     // numbers
-  std::vector<std::string> words = {};          // texts: only these
+  double low = 0, high = 0;                        // numbers
+  std::vector<std::string> words = {};             // texts: only these
   Checked (*check)(const std::string&) = nullptr;  // texts: what is wrong with it
 };
 
@@ -158,7 +158,8 @@ Checked Put(const Setting& setting, const std::string& name, const Json& value,
     }
     if (setting.check != nullptr) {
       const Checked checked = setting.check(text);
-      if (!checked) return tl::unexpected(fmt::format("{}: {}: {}", name, value.dump(), checked.error()));
+      if (!checked)
+        return tl::unexpected(fmt::format("{}: {}: {}", name, value.dump(), checked.error()));
     }
     config->*(*field) = text;
   } else if (const auto* flag = std::get_if<Field<bool>>(&setting.field)) {
@@ -199,11 +200,9 @@ std::string Nearest(const std::string& key) {
       std::size_t before = row[0];
       row[0] = i;
       for (std::size_t j = 1; j <= b.size(); ++j) {
-        const std::size_t other = std::min({row[j] + 1, row[j - 1] + 1,
-                                            before + (std::tolower(a[i - 1]) ==
-                                                              std::tolower(b[j - 1])
-                                                          ? 0U
-                                                          : 1U)});
+        const std::size_t other =
+            std::min({row[j] + 1, row[j - 1] + 1,
+                      before + (std::tolower(a[i - 1]) == std::tolower(b[j - 1]) ? 0U : 1U)});
         before = std::exchange(row[j], other);
       }
     }
@@ -309,8 +308,8 @@ tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorC
 std::string ToYaml(const OperatorConfig& config) {
   std::string yaml;
   for (const Setting& setting : Settings()) {
-    const std::string value = std::visit(
-        [&](auto field) { return Json(config.*field).dump(); }, setting.field);
+    const std::string value =
+        std::visit([&](auto field) { return Json(config.*field).dump(); }, setting.field);
     yaml += KeyOf(setting.flag) + ": " + value + "\n";
   }
   return yaml;
@@ -333,8 +332,8 @@ tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* 
       option = cli.add_flag(flag, text, setting.help);
     } else {
       option = cli.add_option(flag, text, setting.help);
-      const std::string value = std::visit(
-          [&](auto field) { return fmt::format("{}", defaults.*field); }, setting.field);
+      const std::string value =
+          std::visit([&](auto field) { return fmt::format("{}", defaults.*field); }, setting.field);
       if (!value.empty()) option->default_str(value);
       const bool number = !std::holds_alternative<Field<std::string>>(setting.field);
       option->type_name(number ? "NUMBER" : "TEXT");
@@ -367,7 +366,8 @@ tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* 
       return tl::unexpected(Refused(put.error()));
     }
   }
-  if (auto checked = CheckTogether(config); !checked) return tl::unexpected(Refused(checked.error()));
+  if (auto checked = CheckTogether(config); !checked)
+    return tl::unexpected(Refused(checked.error()));
   if (print_config) return tl::unexpected(ConfigExit{0, ToYaml(config)});
   return config;
 }

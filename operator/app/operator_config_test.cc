@@ -137,7 +137,8 @@ TEST(HostPort, IsReadWithNamesAndAddressesOfBothKinds) {
   EXPECT_EQ(ParseHostPort("0.0.0.0:8081")->port, 8081);
   EXPECT_EQ(ParseHostPort("[::1]:0")->host, "::1");
   EXPECT_EQ(ParseHostPort("localhost:1")->host, "localhost");
-  for (const char* wrong : {"", ":1", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1", "h:-1"}) {
+  for (const char* wrong :
+       {"", ":1", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1", "h:-1"}) {
     EXPECT_FALSE(ParseHostPort(wrong)) << wrong;
   }
 }

@@ -76,9 +76,10 @@ Election::Step Election::Next(Clock::time_point now) const {
   if (leading_) return Step::kRenew;
   // Our own from a former life of this identity: nobody else uses it, so nobody leads by it.
   if (lease_->holder.empty() || lease_->holder == options_.identity) return Step::kTake;
-  const auto duration = lease_->duration_seconds > 0
-                            ? std::chrono::milliseconds(std::chrono::seconds(lease_->duration_seconds))
-                            : options_.lease_duration;
+  const auto duration =
+      lease_->duration_seconds > 0
+          ? std::chrono::milliseconds(std::chrono::seconds(lease_->duration_seconds))
+          : options_.lease_duration;
   return now - changed_ >= duration ? Step::kTake : Step::kWait;
 }
 
@@ -93,7 +94,8 @@ LeaseFacts Election::Claim(const std::string& wall) const {
   }
   claim.holder = options_.identity;
   claim.duration_seconds = std::max(
-      1, static_cast<int>(std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count()));
+      1,
+      static_cast<int>(std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count()));
   claim.renewed = wall;
   return claim;
 }

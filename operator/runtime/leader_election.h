@@ -16,7 +16,7 @@
 namespace ringmaster::runtime {
 
 struct ElectionOptions {
-  std::string identity;  // of this replica: no other may ever use it
+  std::string identity;                              // of this replica: no other may ever use it
   std::chrono::milliseconds lease_duration{15'000};  // whole seconds: the API has no others
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline

@@ -115,16 +115,15 @@ void LeaderElector::Look() {
 void LeaderElector::Write(const LeaseFacts& facts, bool create) {
   const Clock::time_point asked = Clock::now();
   const kube::Json lease = WriteLease(facts, ns_, name_);
-  const auto written = create ? api_->Create(kube::Leases(), ns_, lease)
-                              : api_->Update(kube::Leases(), ns_, lease);
+  const auto written =
+      create ? api_->Create(kube::Leases(), ns_, lease) : api_->Update(kube::Leases(), ns_, lease);
   if (written) {
     election_.Wrote(ReadLease(*written), asked);
     return Publish("");
   }
   election_.Lost();
   const kube::ErrorCode code = written.error().code;
-  const bool raced =
-      code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
+  const bool raced = code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
   // Somebody was quicker: no error, but a leader has to know at once.
   if (!raced) return Publish(written.error().message);
   Look();
@@ -142,8 +141,7 @@ void LeaderElector::Publish(const std::string& error) {
   const std::string& holder = election_.holder();
   if (error.empty() && holder != reported_holder_ && !holder.empty() &&
       holder != options_.identity) {
-    spdlog::info("another replica leads lease={}/{} holder={}", ns_, name_,
-                 logging::Value(holder));
+    spdlog::info("another replica leads lease={}/{} holder={}", ns_, name_, logging::Value(holder));
   }
   reported_holder_ = holder;
   const std::lock_guard lock(mu_);
@@ -164,8 +162,7 @@ void LeaderElector::Guard(std::stop_token stop) {
       if (stop.stop_requested()) return;
       const Clock::time_point until = deadline_;
       if (Clock::now() >= until) break;
-      changed_.wait_until(lock, stop, until,
-                          [&] { return !state_.leading || deadline_ != until; });
+      changed_.wait_until(lock, stop, until, [&] { return !state_.leading || deadline_ != until; });
     }
     why = fmt::format("not renewed for {} s",
                       static_cast<double>(options_.renew_deadline.count()) / 1000.0);
@@ -188,8 +185,7 @@ void LeaderElector::Lose(const std::string& why) {
 bool LeaderElector::Sleep(std::stop_token stop) {
   std::unique_lock lock(mu_);
   // A leader keeps its pace: its deadline is counted from the last renewal.
-  const auto period =
-      election_.leading() ? options_.retry_period : Jitter(options_.retry_period);
+  const auto period = election_.leading() ? options_.retry_period : Jitter(options_.retry_period);
   changed_.wait_for(lock, stop, period, [&] { return lost_; });
   return !stop.stop_requested() && !lost_;
 }

@@ -106,16 +106,15 @@ class LeaderElectorTest : public testing::Test {
                         .lease_duration = milliseconds(3000),
                         .renew_deadline = milliseconds(1500),
                         .retry_period = milliseconds(50)},
-        ElectorCallbacks{[this, name] { story_.Add("+" + name); },
-                         [this, name](const std::string& why) {
-                           story_.Add("-" + name + ": " + why);
-                         }});
+        ElectorCallbacks{
+            [this, name] { story_.Add("+" + name); },
+            [this, name](const std::string& why) { story_.Add("-" + name + ": " + why); }});
     replica.elector->Start();
     return replica;
   }
   LeaseFacts Lease() {
-    const auto lease = local::InMemoryApi(store_).Get(kube::Leases(), "default",
-                                                      "ringmaster-operator");
+    const auto lease =
+        local::InMemoryApi(store_).Get(kube::Leases(), "default", "ringmaster-operator");
     return lease ? ReadLease(*lease) : LeaseFacts{};
   }
 
@@ -179,15 +178,14 @@ TEST_F(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
                        WriteLease(lease, "default", "ringmaster-operator"), "")
                 .has_value();
   }
-  EXPECT_THAT(story_.Await(2),
-              testing::ElementsAre("+a", "-a: usurper holds the lease now"));
+  EXPECT_THAT(story_.Await(2), testing::ElementsAre("+a", "-a: usurper holds the lease now"));
 }
 
 TEST_F(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  ASSERT_TRUE(local::InMemoryApi(store_).Delete(kube::Leases(), "default",
-                                                "ringmaster-operator", {}));
+  ASSERT_TRUE(
+      local::InMemoryApi(store_).Delete(kube::Leases(), "default", "ringmaster-operator", {}));
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (Lease().holder != "a" && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
