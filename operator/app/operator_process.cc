@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "logging/log.h"
+#include "operator/app/rights.h"
 #include "operator/kube/kube_client.h"
 
 namespace ringmaster::app {
@@ -168,7 +169,19 @@ bool OperatorProcess::AwaitApiServer() {
   if (!there && !stop_.stop_requested()) {
     spdlog::error("the API server is away error={}", logging::Value(there.error().message));
   }
+  if (there) CheckRights();
   return there.has_value();
+}
+
+// Goes on without them: most jobs need only some, and each call that fails says so itself.
+void OperatorProcess::CheckRights() {
+  const std::string own = config_.leader_elect ? LeaseNamespace() : "";
+  const auto missing =
+      MissingRights(api_.get(), WantedRights(config_.watch_namespace, own), stop_.get_token());
+  for (const Right& right : missing) {
+    spdlog::warn("a right is missing right={} given_by={}", logging::Value(right.ToString()),
+                 right.ns.empty() ? "ClusterRole" : "Role");
+  }
 }
 
 std::string OperatorProcess::LeaseNamespace() const {

@@ -52,6 +52,7 @@ class OperatorProcess {
   std::shared_ptr<kube::KubeApi> Connect(std::chrono::milliseconds deadline);
   bool Listen();
   bool AwaitApiServer();
+  void CheckRights();
   bool AwaitLeadership();
   kube::Result<void> RunOperator();
   void StopAll();

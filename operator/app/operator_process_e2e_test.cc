@@ -127,9 +127,8 @@ class OperatorProcessE2e : public testing::Test {
     ASSERT_TRUE(patched) << patched.error().message;
   }
   std::size_t PodsOf(const std::string& job) {
-    const auto pods = api_->ListAll(
-        kube::Pods(), "default",
-        {.label_selector = "training.kubeflow.org/job-name=" + job});
+    const auto pods = api_->ListAll(kube::Pods(), "default",
+                                    {.label_selector = "training.kubeflow.org/job-name=" + job});
     return pods ? pods->items.size() : 0;
   }
   std::string Holder() {
@@ -138,8 +137,8 @@ class OperatorProcessE2e : public testing::Test {
   }
   bool IsMarked(const std::string& pod) {
     const auto got = api_->Get(kube::Pods(), "ops", pod);
-    return got && (*got)["metadata"].value("labels", Json::object()).value(kLeaderLabel, "") ==
-                      "true";
+    return got &&
+           (*got)["metadata"].value("labels", Json::object()).value(kLeaderLabel, "") == "true";
   }
 
   fs::path dir_;
@@ -218,9 +217,7 @@ TEST_F(OperatorProcessE2e, AnApiServerThatRestartsIsNotRunOverAndNothingIsMissed
   StartApiServer();
   EXPECT_TRUE(Until([&] { return PodsOf("digits") == 2; }));
   EXPECT_THAT(op->Log(), HasSubstr("list or watch failed resource=pods"));
-  EXPECT_TRUE(Until([&] {
-    return op->Log().find("go well again") != std::string::npos;
-  }));
+  EXPECT_TRUE(Until([&] { return op->Log().find("go well again") != std::string::npos; }));
 }
 
 TEST_F(OperatorProcessE2e, AnExpiredTokenIsSaidAndANewOneIsTakenUp) {

@@ -25,8 +25,8 @@ bool Until(const std::function<bool()>& so, std::chrono::milliseconds patience =
 class RunningOperator {
  public:
   struct Options {
-    std::string name;               // of its log file
-    std::filesystem::path dir;      // for its log
+    std::string name;                // of its log file
+    std::filesystem::path dir;       // for its log
     std::vector<std::string> flags;  // besides --health-listen and --metrics-listen
     std::map<std::string, std::string> env;
   };
