@@ -30,9 +30,10 @@ class Server final : public HttpEndpoints {
       const int on = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     });
-    for (const auto& [path, answer] : answers_) {
-      http_.Get(path, [&answer](const httplib::Request&, httplib::Response& response) {
-        const HttpAnswer given = answer();
+    for (const auto& entry : answers_) {
+      const std::function<HttpAnswer()>* answer = &entry.second;
+      http_.Get(entry.first, [answer](const httplib::Request&, httplib::Response& response) {
+        const HttpAnswer given = (*answer)();
         response.status = given.status;
         response.set_content(given.body, given.content_type);
       });

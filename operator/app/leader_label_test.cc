@@ -15,6 +15,9 @@ using kube::Json;
 
 class LeaderLabelTest : public testing::Test {
  protected:
+  void SetUp() override {
+    ASSERT_TRUE(api_->Create(kube::Namespaces(), "", {{"metadata", {{"name", "ops"}}}}));
+  }
   void AddPod(const std::string& name, Json labels = Json::object()) {
     const auto created =
         api_->Create(kube::Pods(), "ops",

@@ -4,14 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
 #include <sstream>
+#include <utility>
 #include <variant>
 
 #include "logging/log.h"

@@ -42,6 +42,7 @@ class OperatorProcessE2e : public testing::Test {
     dir_ = name;
     store_ = std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = ReadFile(RM_CRD_FILE)});
     api_ = std::make_unique<local::InMemoryApi>(store_);
+    ASSERT_TRUE(api_->Create(kube::Namespaces(), "", {{"metadata", {{"name", "ops"}}}}));
     auto tls = local::MakeTlsMaterial();
     ASSERT_TRUE(tls) << tls.error();
     tls_ = *tls;

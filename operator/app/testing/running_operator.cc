@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -107,9 +108,11 @@ int RunningOperator::Port() {
   if (port_ != 0) return port_;
   Until([this] {
     const std::string log = Log();
-    const std::size_t at = log.find(" port=");
+    std::size_t at = log.find("port=");  // or, as JSON, "port":
+    if (at == std::string::npos) at = log.find("port\":");
     if (at == std::string::npos || log.find('\n', at) == std::string::npos) return !running();
-    port_ = std::atoi(log.c_str() + at + 6);
+    at = log.find_first_of("0123456789", at);
+    port_ = std::atoi(log.c_str() + at);
     return true;
   });
   return port_;
