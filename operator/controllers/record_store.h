@@ -17,6 +17,8 @@
 
 namespace ringmaster::controllers {
 
+class Metrics;
+
 struct JobIdentity {
   std::string ns;
   std::string name;
@@ -25,7 +27,9 @@ struct JobIdentity {
 
 class RecordStore {
  public:
-  explicit RecordStore(std::shared_ptr<kube::KubeApi> api) : api_(std::move(api)) {}
+  // `metrics` may be null; else it outlives the store.
+  explicit RecordStore(std::shared_ptr<kube::KubeApi> api, Metrics* metrics = nullptr)
+      : api_(std::move(api)), metrics_(metrics) {}
 
   // The newest view that the record knows; null: there is no record.
   kube::Result<membership::ViewPtr> NewestView(const JobIdentity& job);
@@ -50,6 +54,7 @@ class RecordStore {
                            const membership::RecordState& state);
 
   const std::shared_ptr<kube::KubeApi> api_;
+  Metrics* const metrics_;
   std::mutex mu_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;  // by job uid; guarded by mu_
 };
