@@ -25,7 +25,11 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool scheduled = false;
   bool deleting = false;
-  bool all_terminated = false;  // every container, as the kubelet wrote it: proof of death
+  bool all_terminated = false;  // every container, as the kubelet wrote it
+  // It can never again say, store or compute anything (docs/proof-of-death.md). Nothing else counts
+  // as death where safety depends on it: an object that is gone or `ended` may still run somewhere.
+  bool proven_dead = false;
+  std::string proof;  // which proof, for people; empty: none
   Time created;
   std::optional<Time> running_since;  // the worker container's
   std::optional<Time> ended_at;       // the worker container's
