@@ -72,6 +72,7 @@ Decision Plan(const Snapshot& snapshot) {
   if (!work.verdict.ended() && !work.suspended) {
     Size(work);
     MakeView(work);
+    Arbitrate(work);
     TellSidecars(work);
   }
   WriteStatus(work);

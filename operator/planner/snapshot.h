@@ -9,6 +9,7 @@
 
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "sidecar/membership/arbitration.h"
 #include "sidecar/membership/view.h"
 
 namespace ringmaster::planner {
@@ -59,6 +60,9 @@ struct SidecarFacts {
   membership::Candidate candidate;   // of the newest Readiness
   std::uint64_t epoch = 0;           // newest view that it has installed
   std::uint64_t finished_epoch = 0;  // 0: not finished
+  bool able = false;                 // in a view that can train, as far as it knows
+  Time unable_since;                 // where it is not `able`; at the earliest when it registered
+  std::optional<membership::ArbitrationReport> report;  // its newest
 };
 
 // The end of a worker process that is not yet in status.
@@ -83,6 +87,10 @@ struct Snapshot {
   std::vector<SidecarFacts> sidecars;
   std::vector<WorkerExitFacts> exits;
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
+  // When this operator first saw `view`.
+  Time view_since;
+  // Of the record: above the lineage of `view` while an arbitration is under way. 0: no record.
+  std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
   Time now;
 };

@@ -207,6 +207,20 @@ class Client final : public OperatorClient {
     Tell(report, false);
   }
 
+  void ReportStanding(bool able, milliseconds unable) override {
+    v1::SidecarReport report;
+    report.mutable_standing()->set_able(able);
+    report.mutable_standing()->set_unable_ms(unable.count());
+    standing_ = report;
+    Tell(report, false);
+  }
+  // Not told again to another stream: the operator asks again, and it may be another by then.
+  void ReportArbitration(const std::string& report_json) override {
+    v1::SidecarReport report;
+    report.mutable_arbitration()->set_report(report_json);
+    Tell(report, false);
+  }
+
   void AskRecord(const std::string& message, milliseconds deadline,
                  std::function<void(bool, const std::string&)> answer) override {
     struct Call {
@@ -263,7 +277,7 @@ class Client final : public OperatorClient {
           post([this, kept] { OnDone(std::move(*kept)); });
         });
     stream_->Send({RegistrationReport(registration_), false});
-    for (const auto& report : {readiness_, view_, finished_}) {
+    for (const auto& report : {readiness_, view_, finished_, standing_}) {
       if (report) stream_->Send({*report, false});
     }
     for (Queued& queued : carried_) stream_->Send(std::move(queued));
@@ -313,6 +327,9 @@ class Client final : public OperatorClient {
                                     notice.target().expected_pods());
       case v1::OperatorNotice::kFinish:
         return callbacks_.on_finish(notice.finish().reason());
+      case v1::OperatorNotice::kArbitrate:
+        return callbacks_.on_arbitrate(notice.arbitrate().lineage(),
+                                       notice.arbitrate().fresh_workers());
       case v1::OperatorNotice::kAccepted:
         return callbacks_.on_accepted();
       case v1::OperatorNotice::KIND_NOT_SET:
@@ -328,7 +345,7 @@ class Client final : public OperatorClient {
   std::shared_ptr<CallsInFlight> calls_;
   std::shared_ptr<bool> alive_;  // tasks that gRPC's threads posted may run after Stop
   std::shared_ptr<Stream> stream_;
-  std::optional<v1::SidecarReport> readiness_, view_, finished_;
+  std::optional<v1::SidecarReport> readiness_, view_, finished_, standing_;
   std::deque<Queued> carried_;
   milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
