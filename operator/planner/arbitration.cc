@@ -1,4 +1,4 @@
-// Phase 5, second half: going on when no view can decide its successor any more (rule 9).
+// Phase 6, second half: going on when no view can decide its successor any more (rule 9).
 #include <fmt/format.h>
 
 #include <algorithm>

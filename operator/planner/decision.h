@@ -33,6 +33,12 @@ struct PodDelete {
   std::string reason;
 };
 
+// Lifts the scheduling gate: the pod may start.
+struct PodAdmit {
+  std::string name;
+  std::string uid;
+};
+
 struct PodAnnotate {
   std::string name;
   std::string key;
@@ -94,6 +100,7 @@ struct Decision {
   membership::ViewPtr found;
   std::uint64_t arbitrate = 0;  // move the record to this lineage: an arbitration begins
   std::vector<PodCreate> creates;
+  std::vector<PodAdmit> admits;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   std::vector<PodDelete> deletes;

@@ -26,6 +26,7 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool scheduled = false;
   bool deleting = false;
+  bool gated = false;           // our scheduling gate is on it
   bool all_terminated = false;  // every container, as the kubelet wrote it
   // It can never again say, store or compute anything (docs/proof-of-death.md). Nothing else counts
   // as death where safety depends on it: an object that is gone or `ended` may still run somewhere.
@@ -81,6 +82,12 @@ struct RebuildFacts {
   std::int64_t steps_lost = 0;
 };
 
+// How many of the job's gated pods would find a node at the same time.
+struct RoomFacts {
+  int fit = 0;
+  std::string why;  // why the next one wouldn't
+};
+
 struct Snapshot {
   api::HorovodJob job;
   std::vector<PodFacts> pods;  // by index
@@ -92,6 +99,7 @@ struct Snapshot {
   // Of the record: above the lineage of `view` while an arbitration is under way. 0: no record.
   std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
+  std::optional<RoomFacts> room;       // absent: nobody counts the nodes
   Time now;
 };
 
