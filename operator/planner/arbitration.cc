@@ -98,10 +98,9 @@ void Begin(Work& work) {
 void Ask(Work& work, bool fresh_workers) {
   for (const SidecarFacts& sidecar : work.in.sidecars) {
     if (!sidecar.attending) continue;
-    const bool used =
-        sidecar.report && std::any_of(sidecar.report->candidate.workers.begin(),
-                                      sidecar.report->candidate.workers.end(),
-                                      [](const membership::Worker& w) { return w.used; });
+    const bool used = std::any_of(sidecar.candidate.workers.begin(),
+                                  sidecar.candidate.workers.end(),
+                                  [](const membership::Worker& worker) { return worker.used; });
     work.out.tells.push_back(
         {sidecar.pod_uid, ArbitrateNotice{work.in.lineage, fresh_workers && used}});
   }

@@ -143,7 +143,9 @@ void Agent::Run(const membership::Action& action) {
   } else if (std::get_if<membership::LeftByPlan>(&action) != nullptr) {
     LeaveByPlan(drain_reason_.empty() ? "drained" : drain_reason_);
   } else if (auto* report = std::get_if<membership::ReportToArbiter>(&action)) {
-    outputs_.report_arbitration(report->report);
+    membership::ArbitrationReport told = report->report;
+    told.candidate.workers = table_.Living();  // it knows which of them have been in a view
+    outputs_.report_arbitration(told);
   } else if (auto* log = std::get_if<membership::Log>(&action)) {
     spdlog::info("membership note=\"{}\" epoch={}", log->text, EpochText(CurrentEpoch()));
   }
@@ -326,6 +328,9 @@ void Agent::OnHeard(const std::string& pod, Epoch epoch, uint64_t step) {
 void Agent::OnOperator(bool connected) {
   operator_connected_ = connected;
   spdlog::info("operator link connected={}", connected);
+  if (!connected) return;
+  reported_able_.reset();
+  CheckStanding();
 }
 
 void Agent::OnAccepted() {

@@ -211,10 +211,8 @@ class Client final : public OperatorClient {
     v1::SidecarReport report;
     report.mutable_standing()->set_able(able);
     report.mutable_standing()->set_unable_ms(unable.count());
-    standing_ = report;
     Tell(report, false);
   }
-  // Not told again to another stream: the operator asks again, and it may be another by then.
   void ReportArbitration(const std::string& report_json) override {
     v1::SidecarReport report;
     report.mutable_arbitration()->set_report(report_json);
@@ -277,7 +275,7 @@ class Client final : public OperatorClient {
           post([this, kept] { OnDone(std::move(*kept)); });
         });
     stream_->Send({RegistrationReport(registration_), false});
-    for (const auto& report : {readiness_, view_, finished_, standing_}) {
+    for (const auto& report : {readiness_, view_, finished_}) {
       if (report) stream_->Send({*report, false});
     }
     for (Queued& queued : carried_) stream_->Send(std::move(queued));
@@ -345,7 +343,7 @@ class Client final : public OperatorClient {
   std::shared_ptr<CallsInFlight> calls_;
   std::shared_ptr<bool> alive_;  // tasks that gRPC's threads posted may run after Stop
   std::shared_ptr<Stream> stream_;
-  std::optional<v1::SidecarReport> readiness_, view_, finished_, standing_;
+  std::optional<v1::SidecarReport> readiness_, view_, finished_;
   std::deque<Queued> carried_;
   milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
