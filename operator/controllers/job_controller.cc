@@ -172,8 +172,7 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
       snapshot.view = record.view;
     }
   }
-  snapshot.view_since =
-      hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
+  snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
   return snapshot;
 }
 
@@ -219,8 +218,7 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   return ok;
 }
 
-bool JobController::ApplyFound(const planner::Snapshot& snapshot,
-                               const membership::ViewPtr& view) {
+bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
   const api::HorovodJob& job = snapshot.job;
   // The first view of all needs no reports: nobody can be in an earlier one.
   if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
@@ -240,10 +238,9 @@ bool JobController::ApplyFound(const planner::Snapshot& snapshot,
 // cache may lack one that has got into a view meanwhile.
 bool JobController::StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
   const api::HorovodJob& job = snapshot.job;
-  const auto listed = api_->ListAll(
-      kube::Pods(), job.ns,
-      {.label_selector =
-           fmt::format("{}={}", planner::kJobNameLabel, job.name)});
+  const auto listed =
+      api_->ListAll(kube::Pods(), job.ns,
+                    {.label_selector = fmt::format("{}={}", planner::kJobNameLabel, job.name)});
   if (!listed) {
     spdlog::warn("job {}: its pods can't be listed: {}", job.Key(), listed.error().message);
     return false;

@@ -116,8 +116,7 @@ kube::Result<void> RecordStore::Found(const api::HorovodJob& job, const membersh
   }
   // The reports behind the view were for this lineage and no other.
   const membership::RecordState& state = *entry->state;
-  if (!membership::Arbitrating(state) ||
-      state.lineage != membership::EpochLineage(view->epoch)) {
+  if (!membership::Arbitrating(state) || state.lineage != membership::EpochLineage(view->epoch)) {
     return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
                                       .message = "the record has a view of this lineage already"});
   }

@@ -151,8 +151,7 @@ void SidecarHub::OnStanding(AttendanceId id, bool able, std::chrono::millisecond
 }
 
 void SidecarHub::OnArbitration(AttendanceId id, membership::ArbitrationReport report) {
-  Change(id, kAtOnce,
-         [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
 }
 
 planner::Time SidecarHub::FirstSeen(const std::string& job_key, const std::string& job_uid,

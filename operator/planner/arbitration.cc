@@ -70,11 +70,11 @@ std::optional<Time> StalledSince(const Snapshot& in) {
 
 void WaitFor(Work& work, const std::vector<std::string>& waits) {
   work.stall_reason = "WaitingForProof";
-  work.stall_message =
-      fmt::format("too few of the view live to go on, and {} may still train somewhere: no word "
-                  "from there and no proof of death. Goes on when it is heard again or proven "
-                  "dead; {}",
-                  fmt::join(waits, ", "), kHelp);
+  work.stall_message = fmt::format(
+      "too few of the view live to go on, and {} may still train somewhere: no word "
+      "from there and no proof of death. Goes on when it is heard again or proven "
+      "dead; {}",
+      fmt::join(waits, ", "), kHelp);
 }
 
 void Begin(Work& work) {
@@ -98,9 +98,9 @@ void Begin(Work& work) {
 void Ask(Work& work, bool fresh_workers) {
   for (const SidecarFacts& sidecar : work.in.sidecars) {
     if (!sidecar.attending) continue;
-    const bool used = std::any_of(sidecar.candidate.workers.begin(),
-                                  sidecar.candidate.workers.end(),
-                                  [](const membership::Worker& worker) { return worker.used; });
+    const bool used =
+        std::any_of(sidecar.candidate.workers.begin(), sidecar.candidate.workers.end(),
+                    [](const membership::Worker& worker) { return worker.used; });
     work.out.tells.push_back(
         {sidecar.pod_uid, ArbitrateNotice{work.in.lineage, fresh_workers && used}});
   }
@@ -120,16 +120,17 @@ void Finish(Work& work) {
   if (!end.waits.empty()) return WaitFor(work, end.waits);
   if (end.view != nullptr) {
     work.out.found = end.view;
-    work.Say(true, "Arbitrated",
-             fmt::format("goes on with {} as epoch {}. Steps that only the lost pods had completed "
-                         "are lost with them; how many is not known",
-                         Plural(end.view->pods.size(), "pod"),
-                         membership::EpochText(end.view->epoch)));
+    work.Say(
+        true, "Arbitrated",
+        fmt::format("goes on with {} as epoch {}. Steps that only the lost pods had completed "
+                    "are lost with them; how many is not known",
+                    Plural(end.view->pods.size(), "pod"), membership::EpochText(end.view->epoch)));
     return SayIgnored(work, end.ignored);
   }
   work.stall_reason = "StartingAgain";
   work.stall_message = fmt::format(
-      "no living worker holds the job's state: it starts again from its checkpoint when {} are ready",
+      "no living worker holds the job's state: it starts again from its checkpoint when {} are "
+      "ready",
       Plural(static_cast<std::size_t>(work.in.job.spec.elastic_policy.min_replicas), "pod"));
   work.out.found = FoundingOf(work, work.in.lineage);
   if (work.out.found == nullptr) return;

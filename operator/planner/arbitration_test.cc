@@ -18,7 +18,8 @@ const Time kNow = *api::ParseTime("2026-01-31T12:00:00Z");
 
 std::string Uid(int index) { return "uid-" + std::to_string(index); }
 
-// Pods 0 to n-1 are in view 1.5, can't train and have said so for a minute; a test departs from that.
+// Pods 0 to n-1 are in view 1.5, can't train and have said so for a minute; a test departs from
+// that.
 class Stalled {
  public:
   explicit Stalled(int n) {

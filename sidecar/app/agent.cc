@@ -529,8 +529,8 @@ void Agent::CheckStanding() {
   if (reported_able_ == able || (!able && now - *unable_since_ < kUnable)) return;
   reported_able_ = able;
   outputs_.report_standing(
-      able, able ? milliseconds(0)
-                 : std::chrono::duration_cast<milliseconds>(now - *unable_since_));
+      able,
+      able ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(now - *unable_since_));
 }
 
 void Agent::ReportReadiness() {

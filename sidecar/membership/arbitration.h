@@ -1,15 +1,18 @@
-// Arbitration (membership rule 9): how a job goes on when no view can decide its successor any more.
+// Arbitration (membership rule 9): how a job goes on when no view can decide its successor any
+// more.
 //  Pure. The operator drives it, in steps of which each may be lost and taken again:
 //
 //   1. R is moved to a lineage above all that are known (BeginArbitration, by compare-and-swap).
-//   2. Every pod that is not proven dead is asked, by `ArbitrationAsked`. It stops its workers, stores
+//   2. Every pod that is not proven dead is asked, by `ArbitrationAsked`. It stops its workers,
+//   stores
 //      the promise of that lineage, and reports (ArbitrationReport).
 //   3. When nobody is silent (Arbitrate), R is moved to the first view of the lineage
 //      (FinishArbitration, by compare-and-swap), and everybody is told.
 //
-// Why it is safe: after the last report every pod is dead or takes part in no lower lineage, so no view
-// of one trains or decides any more; and R names one first view. The pods that are asked for have to be
-// listed after the last report came in: a pod that is made later can get into no lower view.
+// Why it is safe: after the last report every pod is dead or takes part in no lower lineage, so no
+// view of one trains or decides any more; and R names one first view. The pods that are asked for
+// have to be listed after the last report came in: a pod that is made later can get into no lower
+// view.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ struct PersistentState {
   ViewPtr accepted_value;
   bool stopping = false;  // the workers have been told to stop: the view is over
   bool resigned = false;
-  bool planning = false;  // as the coordinator: members may have been armed
+  bool planning = false;      // as the coordinator: members may have been armed
   std::uint64_t lineage = 0;  // promised: takes part in no view of a lower one (rule 9)
 };
 
@@ -124,10 +124,10 @@ struct Finishing {
   Epoch epoch = 0;
 };
 
-using Event = std::variant<Started, Tick, MessageReceived, Found, WorkersStopped, WorkersChanged,
-                           BoundaryReached, FirstOperationDone, PodSuspected, PodHeard,
-                           DrainRequested, RecordAnswered, TargetChanged, ArbitrationAsked,
-                           Finishing>;
+using Event =
+    std::variant<Started, Tick, MessageReceived, Found, WorkersStopped, WorkersChanged,
+                 BoundaryReached, FirstOperationDone, PodSuspected, PodHeard, DrainRequested,
+                 RecordAnswered, TargetChanged, ArbitrationAsked, Finishing>;
 
 // ---- Actions
 

@@ -1,4 +1,5 @@
 // Making way for a new lineage: stop, promise, report (rule 9).
+#include <algorithm>
 #include <utility>
 
 #include "sidecar/membership/member_impl.h"

@@ -23,12 +23,9 @@ json ToJson(const Pod& pod) {
 }
 
 json ToJson(const Worker& worker) {
-  return {{"slot", worker.slot},
-          {"incarnation", worker.incarnation},
-          {"tcp", worker.tcp},
-          {"shm", worker.shm},
-          {"ready", worker.ready},
-          {"used", worker.used}};
+  return {{"slot", worker.slot},   {"incarnation", worker.incarnation},
+          {"tcp", worker.tcp},     {"shm", worker.shm},
+          {"ready", worker.ready}, {"used", worker.used}};
 }
 
 json ToJson(const Candidate& candidate) {

@@ -72,8 +72,8 @@ class OperatorClient {
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const WorkerExitInfo& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
-  // These two are not told again to another stream: `on_connection` asks for the first, the operator
-  // for the second.
+  // These two are not told again to another stream: `on_connection` asks for the first, the
+  // operator for the second.
   virtual void ReportStanding(bool able, std::chrono::milliseconds unable) = 0;
   virtual void ReportArbitration(const std::string& report_json) = 0;
 

@@ -23,8 +23,7 @@ void World::Announce(const ViewPtr& view) {
   if (before) {
     if (before != view && *before != *view) {
       Fail("I2: two views " + EpochText(view->epoch) + ", two successors of " +
-           EpochText(view->parent) + ": [" + Describe(*before) + "] and [" +
-           Describe(*view) + "]");
+           EpochText(view->parent) + ": [" + Describe(*before) + "] and [" + Describe(*view) + "]");
     }
     return;
   }

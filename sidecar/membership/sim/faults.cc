@@ -21,16 +21,16 @@ constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
 
 const char* FaultName(Fault fault) {
   static const char* const kNames[] = {
-      "worker killed", "pod killed",     "sidecar restarted", "file lost", "paused",
-      "partitioned",   "link cut",       "wrongly suspected", "drained",   "joined",
-      "operator down", "stale operator", "target changed", "most pods killed",
-      "arbitrated wrongly"};
+      "worker killed",  "pod killed",       "sidecar restarted", "file lost",
+      "paused",         "partitioned",      "link cut",          "wrongly suspected",
+      "drained",        "joined",           "operator down",     "stale operator",
+      "target changed", "most pods killed", "arbitrated wrongly"};
   return kNames[static_cast<int>(fault)];
 }
 
 const char* ProfileName(Profile profile) {
-  static const char* const kNames[] = {"mixed", "contended", "resigning", "forgetful", "planned",
-                                       "arbitrated"};
+  static const char* const kNames[] = {"mixed",     "contended", "resigning",
+                                       "forgetful", "planned",   "arbitrated"};
   return kNames[static_cast<int>(profile)];
 }
 

@@ -102,8 +102,7 @@ void World::BeginIfStalled(int index) {
   }
   bool begin = (all_heard && now_ - op.able_at >= kPatience) || std::exchange(op.at_once, false);
   if (!begin || Arbitrating(op.state)) return;
-  std::uint64_t lineage =
-      std::max(op.state.lineage, EpochLineage(EpochOf(op.state.view))) + 1;
+  std::uint64_t lineage = std::max(op.state.lineage, EpochLineage(EpochOf(op.state.view))) + 1;
   if (!WriteRecord(index, BeginArbitration(op.state, lineage), true)) return;
   ++coverage_.arbitrations;
   Trace([&] {
@@ -149,8 +148,7 @@ void World::FinishIfHeard(int index, bool ask) {
   for (int pod : pods) uids.push_back(pods_[pod].uid);
   std::vector<const ArbitrationReport*> reports;
   for (const auto& [pod, report] : op.reports) reports.push_back(&report);
-  ArbitrationResult result =
-      Arbitrate(op.lineage, uids, reports, min_pods_, options_.without);
+  ArbitrationResult result = Arbitrate(op.lineage, uids, reports, min_pods_, options_.without);
   for (const std::string& uid : result.silent) {
     coverage_.arbitration_waits += pods_[IndexOf(uid)].gone ? 1 : 0;
   }

@@ -372,8 +372,7 @@ void World::Heartbeats(int pod) {
     return;
   }
   for (const SimWorker& worker : self.workers) {
-    bool ran =
-        view && worker.alive && worker.installed == view->epoch && Of(view->epoch).ran;
+    bool ran = view && worker.alive && worker.installed == view->epoch && Of(view->epoch).ran;
     if (ran) StepMember(pod, FirstOperationDone{view->epoch});
     if (!self.up || self.life != life) return;
   }

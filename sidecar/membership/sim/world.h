@@ -54,8 +54,8 @@ struct SimPod {
   Pod pod;
   std::uint32_t life = 0;  // rises when the sidecar dies
   bool up = false;
-  bool gone = false;  // for good
-  bool started = false;  // its sidecar has run
+  bool gone = false;      // for good
+  bool started = false;   // its sidecar has run
   Micros proven_at = -1;  // when its death is proven; -1: never
   bool leaving = false;
   Micros paused_until = 0;
@@ -90,10 +90,10 @@ enum class Kind : std::uint8_t {
   kOperatorTells,  // a: Found
   kHeal,
   kCheck,
-  kEndCut,       // a, b
-  kArbiter,      // b: operator
-  kAsked,        // a; x: lineage; y: begin again with fresh workers
-  kToArbiter,    // a: from; b: operator; message: index of the report
+  kEndCut,     // a, b
+  kArbiter,    // b: operator
+  kAsked,      // a; x: lineage; y: begin again with fresh workers
+  kToArbiter,  // a: from; b: operator; message: index of the report
 };
 
 enum class Command : std::uint8_t { kStop, kView, kArm, kStopped, kBoundary, kRan, kEnter };
@@ -243,7 +243,7 @@ class World {
   std::vector<std::vector<Decided>> decided_;  // by lineage and number
   ViewPtr newest_;
   std::vector<ArbitrationReport> reports_;  // under way
-  Epoch trained_ = 0;               // newest view that has completed a step
+  Epoch trained_ = 0;                       // newest view that has completed a step
   std::int64_t step_ = 0;
   std::uint64_t hash_ = 0;
   bool healed_ = false;
