@@ -13,6 +13,7 @@
 
 #include "logging/log.h"
 #include "operator.grpc.pb.h"
+#include "sidecar/membership/message_json.h"
 #include "sidecar/membership/view_json.h"
 
 namespace ringmaster::app {
@@ -39,6 +40,9 @@ v1::OperatorNotice ToProto(const Notice& notice) {
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);
+  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
+    out.mutable_arbitrate()->set_lineage(arbitrate->lineage);
+    out.mutable_arbitrate()->set_fresh_workers(arbitrate->fresh_workers);
   }
   return out;
 }
@@ -186,6 +190,12 @@ class Attendance final : public StreamSink::Reactor {
       case v1::SidecarReport::kFinished:
         hub_->OnFinished(id_, report_.finished().epoch());
         return "";
+      case v1::SidecarReport::kStanding:
+        hub_->OnStanding(id_, report_.standing().able(),
+                         std::chrono::milliseconds(report_.standing().unable_ms()));
+        return "";
+      case v1::SidecarReport::kArbitration:
+        return OnArbitration(report_.arbitration());
       default:
         return "";  // of a newer sidecar
     }
@@ -224,6 +234,12 @@ class Attendance final : public StreamSink::Reactor {
       view = std::make_shared<const membership::View>(std::move(*decoded));
     }
     hub_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
+    return "";
+  }
+  std::string OnArbitration(const v1::Arbitration& arbitration) {
+    auto report = membership::DecodeReport(arbitration.report());
+    if (!report) return "arbitration." + report.error();
+    hub_->OnArbitration(id_, std::move(*report));
     return "";
   }
   void OnWorkerExit(const v1::WorkerExit& exit) {

@@ -65,6 +65,11 @@ class JobController {
   bool Reconcile(const std::string& key);
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
+  std::vector<planner::PodFacts> ReadPods(
+      const api::HorovodJob& job, const std::vector<std::shared_ptr<const kube::Json>>& pods) const;
+  bool ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  bool ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage);
+  bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
