@@ -40,7 +40,7 @@ class Cluster(Handle):
         self.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait")
 
     def operator_pods(self):
-        return self.list("pods", "app.kubernetes.io/name=ringmaster", namespace=SYSTEM)
+        return self.list("pods", "app.kubernetes.io/name=ringmaster,app.kubernetes.io/component=operator", namespace=SYSTEM)
 
     def events(self, name, namespace="default"):
         """[(reason, message)] about the object of this name, oldest first."""
