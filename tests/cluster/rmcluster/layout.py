@@ -59,6 +59,7 @@ class Layout:
                     raise Trouble("%s %s is under %s, which every node has its own of: choose another place"
                                   % (option, path, hidden), status=2)
         # Two clusters may stand side by side; whatever has a machine-wide name carries this one.
+        self.locked = None
         self.id = "rmc-" + hashlib.sha256(self.dir.encode()).hexdigest()[:8]
 
     def path(self, *parts):
@@ -76,13 +77,16 @@ class Layout:
 
     def lock(self, seconds=300):
         """Holds the directory for one command that changes the cluster; released when the program ends."""
+        if self.locked is not None:
+            return
         os.makedirs(self.dir, mode=0o755, exist_ok=True)
         fd = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
         deadline = time.monotonic() + seconds
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return fd
+                self.locked = fd
+                return
             except OSError:
                 if time.monotonic() > deadline:
                     raise Trouble("another `cluster` command has been busy with %s for %d s" % (self.dir, seconds)) from None
