@@ -155,8 +155,11 @@ class Attendance final : public StreamSink::Reactor {
  public:
   Attendance(SidecarHub* hub, OpenStreams* streams)
       : hub_(hub), sink_(std::make_shared<StreamSink>(this)) {
-    if (!streams->Add(sink_)) return sink_->Close(Stopping());
-    StartRead(&report_);
+    if (streams->Add(sink_)) {
+      StartRead(&report_);
+    } else {
+      sink_->Close(Stopping());
+    }
   }
 
   void OnReadDone(bool ok) override {

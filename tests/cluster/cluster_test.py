@@ -11,7 +11,7 @@ import time
 import pytest
 
 from handle import IMAGE, PROGRAM, Handle, pod, require_programs
-from rmcluster.layout import Layout
+from rmcluster.layout import Layout, cache
 
 DIRECTORY = pathlib.Path(os.environ.get("RINGMASTER_CLUSTER_TEST_DIR", "/tmp/ringmaster-cluster-test"))
 CLUSTER = Handle(DIRECTORY)
@@ -172,6 +172,12 @@ def test_a_crashed_node_loses_its_containers_and_boots_again(up):
     CLUSTER.wait_pods_ready("steady")
     assert cluster("boot", "n2", check=False).returncode == 1
     assert cluster("status").returncode == 0
+
+
+def test_an_image_can_be_loaded_from_an_archive_and_several_at_a_time(up):
+    kept = [str(path) for path in sorted((pathlib.Path(cache()) / "images").glob("*.tar"))]
+    assert len(kept) >= 2
+    cluster("load-image", *kept)
 
 
 def test_wrong_words_are_refused_with_what_is_allowed(up):

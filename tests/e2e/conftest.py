@@ -11,6 +11,9 @@ import harness  # noqa: E402
 from handle import require_programs  # noqa: E402
 
 
+standing = []  # the cluster, for the hook below: a test whose setup failed has no fixtures to ask
+
+
 @pytest.fixture(scope="session")
 def cluster():
     """Two nodes with the product's images. RINGMASTER_E2E_CLUSTER=DIR takes a cluster that is up already, and leaves it up."""
@@ -21,10 +24,12 @@ def cluster():
         require_programs()
         cluster.down(check=False)
         cluster.up("--nodes", 2, "--gpus", 4, "--grace", 15)
+    standing.append(cluster)
     try:
         cluster.run("load-image", *archives)
         yield cluster
     finally:
+        standing.clear()
         if not given:
             cluster.down()
 
@@ -40,12 +45,11 @@ def operator(cluster):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
-    cluster = next((item.funcargs[name] for name in ("operator", "cluster") if name in getattr(item, "funcargs", {})), None)
-    if not report.failed or cluster is None:
+    if not report.failed or not standing:
         return
     directory = harness.EVIDENCE / item.name
     try:
-        lines = cluster.collect(directory)
+        lines = standing[0].collect(directory)
     except Exception as error:  # what went wrong with the test matters more than what went wrong here
         lines = ["collecting ended early: %s" % error]
     report.sections.append(("what decides (everything is in %s)" % directory, "\n".join(lines)))

@@ -40,7 +40,7 @@ class Cluster(Handle):
         self.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait")
 
     def operator_pods(self):
-        return self.list("pods", "app.kubernetes.io/name=ringmaster", namespace=SYSTEM)
+        return self.list("pods", "app.kubernetes.io/name=ringmaster,app.kubernetes.io/component=operator", namespace=SYSTEM)
 
     def events(self, name, namespace="default"):
         """[(reason, message)] about the object of this name, oldest first."""
@@ -181,8 +181,10 @@ class Evidence:
     def log(self, namespace, pod, container, *options):
         text = self.ask("logs", "-n", namespace, pod, "-c", container, *options)
         self.write("%s.%s%s.log" % (pod, container, "".join(options).replace("--", ".")), text)
-        telling = [line for line in text.splitlines() if TELLING.search(line)]
-        self.lines += ["%s/%s: %s" % (pod, container, line[:400]) for line in telling[-6:]]
+        lines = text.splitlines()
+        # The last words of what ended are worth reading whatever they are.
+        telling = lines[-4:] if options else [line for line in lines if TELLING.search(line)][-6:]
+        self.lines += ["%s/%s%s: %s" % (pod, container, " before" if options else "", line[:400]) for line in telling]
 
     def warnings(self):
         events = [event for event in self.items("events") if event.get("type") == "Warning"]
