@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import CHART, helm_template, is_hook, of_kind, render
+from conftest import CHART, NAMESPACE, ROOT, helm_template, is_hook, of_kind, render
 
 
 def rules(objects, hooks=False):
@@ -97,3 +97,17 @@ def test_whoever_edits_a_namespace_edits_its_jobs_and_nobody_their_status():
     assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
     assert {r for rule in edit["rules"] for r in rule["resources"]} == \
         {"horovodjobs", "horovodjobs/scale"}
+
+
+def test_the_operator_asks_for_no_right_that_the_chart_does_not_give():
+    """The operator says at its start which rights are missing (operator/app/rights.cc): none, with this chart."""
+    text = (ROOT / "operator" / "app" / "rights.cc").read_text()
+    given = rules(render())
+    asked = re.findall(r'\{"([\w.]*)", "(\w+)", "(\w*)", \{([^}]*)\}\}', text)
+    assert len(asked) >= 5, "this test can't read operator/app/rights.cc any more"
+    own = text.index("OwnRules()")
+    for group, resource, subresource, verbs in asked:
+        name = resource + ("/" + subresource if subresource else "")
+        scopes = ["cluster"] + ([NAMESPACE] if text.index('"%s"' % resource) > own else [])
+        allowed = set().union(*(given.get((scope, group, name), set()) for scope in scopes))
+        assert set(re.findall(r"\w+", verbs)) <= allowed, name
