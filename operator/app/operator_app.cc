@@ -37,6 +37,7 @@ class App final : public OperatorApp {
     controller.watch_namespace = options_.watch_namespace;
     controller.instance = options_.instance;
     controller.workers = options_.workers;
+    controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;
     {

@@ -15,6 +15,8 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
+// While the first lists are on their way.
+constexpr std::chrono::milliseconds kLookAtCaches{10};
 constexpr char kManager[] = "ringmaster.dev/operator";
 
 std::string KeyOf(const Json& object) {
@@ -25,6 +27,11 @@ std::string KeyOf(const Json& object) {
 std::string JobKeyOf(const Json& pod) {
   const auto labels = pod.value("/metadata/labels"_json_pointer, Json::object());
   return MetaField(pod, "namespace") + "/" + labels.value(planner::kJobNameLabel, "");
+}
+
+bool HasGated(const planner::Snapshot& snapshot) {
+  return std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
+                     [](const planner::PodFacts& pod) { return pod.gated && !pod.ended(); });
 }
 
 runtime::ObjectReference ReferenceTo(const api::HorovodJob& job) {
@@ -46,7 +53,8 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
       pods_(api_, kube::Pods(),
             {.ns = options_.watch_namespace,
              .label_selector = fmt::format("{}=worker", planner::kJobRoleLabel)},
-            [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }) {}
+            [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
+      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr) {}
 
 JobController::~JobController() { Stop(); }
 
@@ -56,6 +64,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   });
   jobs_.Start();
   pods_.Start();
+  if (room_ != nullptr) room_->Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
     return synced;
@@ -71,19 +80,25 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
     return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = std::move(why)});
   };
   const auto end = std::chrono::steady_clock::now() + options_.sync_timeout;
-  for (runtime::Informer* informer : {&jobs_, &pods_}) {
-    while (!informer->WaitForSync(std::chrono::milliseconds(100))) {
-      if (stop.stop_requested()) return fail("stopped before the caches were there");
-      if (std::chrono::steady_clock::now() < end) continue;
-      return fail(fmt::format("the API server did not answer within {} s: {}",
-                              options_.sync_timeout.count() / 1000, informer->LastError()));
+  for (;;) {
+    const auto caches = state().caches;
+    const auto missing =
+        std::find_if(caches.begin(), caches.end(), [](const auto& cache) { return !cache.synced; });
+    if (missing == caches.end()) return {};
+    if (stop.stop_requested()) return fail("stopped before the caches were there");
+    if (std::chrono::steady_clock::now() >= end) {
+      return fail(fmt::format("{} could not be listed within {} s: {}", missing->resource,
+                              options_.sync_timeout.count() / 1000, missing->error));
     }
+    std::this_thread::sleep_for(kLookAtCaches);
   }
-  return {};
 }
 
 JobController::State JobController::state() const {
-  return {.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
+  State state{.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
+  if (room_ == nullptr) return state;
+  for (runtime::Informer::State& cache : room_->state()) state.caches.push_back(std::move(cache));
+  return state;
 }
 
 void JobController::Stop() {
@@ -92,6 +107,7 @@ void JobController::Stop() {
   threads_.clear();  // joins
   jobs_.Stop();
   pods_.Stop();
+  if (room_ != nullptr) room_->Stop();
 }
 
 void JobController::Work(std::stop_token stop) {
@@ -133,13 +149,19 @@ bool JobController::Reconcile(const std::string& key) {
 }
 
 bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object) {
-  const auto snapshot = Observe(job);
+  auto snapshot = Observe(job);
   if (!snapshot) {
     spdlog::warn("job {}: {}", job.Key(), snapshot.error().message);
     return false;
   }
+  std::unique_lock<std::mutex> turn;  // until the pods that were admitted count as such
+  if (room_ != nullptr && HasGated(*snapshot)) {
+    turn = room_->Turn();
+    snapshot->room = RoomFor(*snapshot);
+  }
   const planner::Decision decision = planner::Plan(*snapshot);
   const bool applied = Apply(*snapshot, decision);
+  if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
   if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
@@ -193,6 +215,7 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
     queue_.Add(job.Key());  // with the view in the snapshot the sidecars are told
   }
   for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
+  for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("job {}: drain {}: {}", job.Key(), drain.name, drain.reason);
     Say(job, {false, "Draining", fmt::format("pod {} leaves: {}", drain.name, drain.reason),
@@ -237,6 +260,41 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
   spdlog::warn("job {}: pod {} not created: {}", job.Key(), name, created.error().message);
   Say(job, {true, "FailedCreate",
             fmt::format("pod {} could not be created: {}", name, created.error().message), ""});
+  return false;
+}
+
+std::optional<planner::RoomFacts> JobController::RoomFor(const planner::Snapshot& snapshot) {
+  std::vector<Json> gated;
+  for (const planner::PodFacts& pod : snapshot.pods) {
+    if (!pod.gated || pod.leaving() || pod.ended()) continue;
+    if (const auto object = pods_.Get(snapshot.job.ns, pod.name)) gated.push_back(*object);
+  }
+  const scheduler::GangFit fit = room_->FitTogether(gated);
+  return planner::RoomFacts{fit.fit, fit.why};
+}
+
+bool JobController::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) {
+  const auto object = pods_.Get(job.ns, pod.name);
+  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  // Other gates are other people's. The version keeps us from taking away one that has just come.
+  Json gates = Json::array();
+  for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
+    if (gate.value("name", "") != planner::kGangGate) gates.push_back(gate);
+  }
+  const auto patched =
+      api_->Patch(kube::Pods(), job.ns, pod.name,
+                  {{"metadata", {{"resourceVersion", MetaField(*object, "resourceVersion")}}},
+                   {"spec", {{"schedulingGates", gates}}}},
+                  {});
+  if (patched) {
+    pods_.Observe(*patched);
+    if (room_ != nullptr) room_->Observe(*patched);
+    return true;
+  }
+  if (patched.error().code == ErrorCode::kNotFound) return true;
+  if (patched.error().code != ErrorCode::kConflict) {
+    spdlog::warn("job {}: pod {} not admitted: {}", job.Key(), pod.name, patched.error().message);
+  }
   return false;
 }
 
