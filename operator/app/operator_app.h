@@ -24,14 +24,14 @@ struct OperatorOptions {
   std::string listen = "0.0.0.0:0";  // gRPC: host:port, or unix:/path
   std::string sidecar_target;  // what sidecars dial (RINGMASTER_OPERATOR); empty: `listen` as bound
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string watch_namespace;                   // empty: all
-  int workers = 2;                               // reconciles at a time
-  std::string instance = "ringmaster-operator";  // who says an event
-  std::chrono::milliseconds sync_timeout{60'000};
-  controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
+  std::string watch_namespace;  // empty: all
+  int workers = 2;              // reconciles at a time
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
+  std::string instance = "ringmaster-operator";  // who says an event
+  std::chrono::milliseconds sync_timeout{60'000};
+  controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
 };
 
 class OperatorApp {

@@ -76,10 +76,10 @@ const std::vector<Setting>& Settings() {
        .help = "image of sidecar and launcher",
        .check = CheckNotEmpty},
       {"namespace", &C::watch_namespace, "only jobs of this namespace (default: of all)"},
-      {"gang-admission", &C::gang_admission,
-       "pods of a job start together or not at all; false where an autoscaler has to see them "
-       "Pending"},
       {"workers", &C::workers, "jobs reconciled at a time", 1, 64},
+      {"gang-admission", &C::gang_admission,
+       "pods of a job start together or not at all; =false where an autoscaler has to see them "
+       "Pending (default: true)"},
       {.flag = "health-listen",
        .field = &C::health_listen,
        .help = "host:port for /healthz and /readyz (default: not served)",

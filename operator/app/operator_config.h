@@ -18,8 +18,8 @@ struct OperatorConfig {
   std::string sidecar_target;           // what sidecars dial; empty: `listen`
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string watch_namespace;  // empty: all
-  bool gang_admission = true;
   int workers = 2;
+  bool gang_admission = true;
   std::string health_listen;   // empty: not served
   std::string metrics_listen;  // empty: not served
   bool leader_elect = false;

@@ -177,7 +177,8 @@ bool OperatorProcess::AwaitApiServer() {
 void OperatorProcess::CheckRights() {
   const std::string own = config_.leader_elect ? LeaseNamespace() : "";
   const auto missing =
-      MissingRights(api_.get(), WantedRights(config_.watch_namespace, own), stop_.get_token());
+      MissingRights(api_.get(), WantedRights(config_.watch_namespace, own, config_.gang_admission),
+                    stop_.get_token());
   for (const Right& right : missing) {
     spdlog::warn("a right is missing right={} given_by={}", logging::Value(right.ToString()),
                  right.ns.empty() ? "ClusterRole" : "Role");
@@ -233,8 +234,8 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.sidecar_target = config_.sidecar_target;
   options.sidecar_image = config_.sidecar_image;
   options.watch_namespace = config_.watch_namespace;
-  options.gang_admission = config_.gang_admission;
   options.workers = config_.workers;
+  options.gang_admission = config_.gang_admission;
   options.sync_timeout = kForCaches;
   if (!identity_.pod_name.empty()) options.instance = identity_.pod_name;
   return options;

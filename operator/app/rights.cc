@@ -34,6 +34,14 @@ const std::vector<Rule>& OwnRules() {
   return kRules;
 }
 
+const std::vector<Rule>& ClusterRules() {
+  static const std::vector<Rule> kRules = {
+      {"", "nodes", "", {"list", "watch"}},
+      {"", "pods", "", {"list", "watch"}},
+  };
+  return kRules;
+}
+
 const kube::Resource& AccessReviews() {
   static const kube::Resource kReviews = {"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
                                           "SelfSubjectAccessReview", false};
@@ -49,7 +57,7 @@ std::string Right::ToString() const {
 }
 
 std::vector<Right> WantedRights(const std::string& watch_namespace,
-                                const std::string& own_namespace) {
+                                const std::string& own_namespace, bool whole_cluster) {
   std::vector<Right> rights;
   const auto add = [&](const std::vector<Rule>& rules, const std::string& ns) {
     for (const Rule& rule : rules) {
@@ -60,6 +68,7 @@ std::vector<Right> WantedRights(const std::string& watch_namespace,
   };
   add(JobRules(), watch_namespace);
   if (!own_namespace.empty()) add(OwnRules(), own_namespace);
+  if (whole_cluster) add(ClusterRules(), "");
   return rights;
 }
 

@@ -23,10 +23,10 @@ struct Right {
   std::string ToString() const;
 };
 
-// What the operator calls. `watch_namespace` empty: all; `own_namespace` empty: not on a cluster
-// (no lease, no pod of its own).
+// What the operator calls. `watch_namespace` empty: all; `own_namespace` empty: no lease;
+// `whole_cluster`: it looks at all nodes and pods.
 std::vector<Right> WantedRights(const std::string& watch_namespace,
-                                const std::string& own_namespace);
+                                const std::string& own_namespace, bool whole_cluster);
 
 // Those of `rights` that the API server says we don't have. One that it can't tell of (an API
 // server without authorization, such as the one of local mode) counts as ours.

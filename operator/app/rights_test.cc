@@ -36,21 +36,21 @@ class ReviewingApi : public runtime::ScriptedApi {
 TEST(Rights, AMissingOneIsNamedWithVerbResourceAndPlace) {
   ReviewingApi api;
   api.denied = "update horovodjobs/status";
-  const auto missing = MissingRights(&api, WantedRights("", ""), {});
+  const auto missing = MissingRights(&api, WantedRights("", "", false), {});
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_EQ(missing[0].ToString(), "update horovodjobs.ringmaster.dev/status in all namespaces");
   api.denied = "patch pods/";
-  const auto both = MissingRights(&api, WantedRights("team", "ops"), {});
+  const auto both = MissingRights(&api, WantedRights("team", "ops", true), {});
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(both[0].ToString(), "patch pods in namespace team");
   EXPECT_EQ(both[1].ToString(), "patch pods in namespace ops");
 }
 
 TEST(Rights, OutsideAClusterNothingIsWantedOfALeaseAndNobodyIsAskedTwice) {
-  for (const Right& right : WantedRights("", "")) EXPECT_NE(right.resource, "leases");
+  for (const Right& right : WantedRights("", "", false)) EXPECT_NE(right.resource, "leases");
   ReviewingApi api;
   api.knows = false;
-  EXPECT_TRUE(MissingRights(&api, WantedRights("", "ops"), {}).empty());
+  EXPECT_TRUE(MissingRights(&api, WantedRights("", "ops", true), {}).empty());
   EXPECT_EQ(api.asked, 1) << "an API server that knows no reviews is asked once";
 }
 

@@ -15,6 +15,8 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
+// While the first lists are on their way.
+constexpr std::chrono::milliseconds kLookAtCaches{10};
 constexpr char kManager[] = "ringmaster.dev/operator";
 
 std::string KeyOf(const Json& object) {
@@ -78,27 +80,25 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
     return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = std::move(why)});
   };
   const auto end = std::chrono::steady_clock::now() + options_.sync_timeout;
-  for (runtime::Informer* informer : Caches()) {
-    while (!informer->WaitForSync(std::chrono::milliseconds(100))) {
-      if (stop.stop_requested()) return fail("stopped before the caches were there");
-      if (std::chrono::steady_clock::now() < end) continue;
-      return fail(fmt::format("the API server did not answer within {} s: {}",
-                              options_.sync_timeout.count() / 1000, informer->LastError()));
+  for (;;) {
+    const auto caches = state().caches;
+    const auto missing =
+        std::find_if(caches.begin(), caches.end(), [](const auto& cache) { return !cache.synced; });
+    if (missing == caches.end()) return {};
+    if (stop.stop_requested()) return fail("stopped before the caches were there");
+    if (std::chrono::steady_clock::now() >= end) {
+      return fail(fmt::format("{} could not be listed within {} s: {}", missing->resource,
+                              options_.sync_timeout.count() / 1000, missing->error));
     }
+    std::this_thread::sleep_for(kLookAtCaches);
   }
-  return {};
-}
-
-std::vector<runtime::Informer*> JobController::Caches() {
-  std::vector<runtime::Informer*> caches = {&jobs_, &pods_};
-  if (room_ != nullptr) {
-    for (runtime::Informer* cache : room_->Caches()) caches.push_back(cache);
-  }
-  return caches;
 }
 
 JobController::State JobController::state() const {
-  return {.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
+  State state{.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
+  if (room_ == nullptr) return state;
+  for (runtime::Informer::State& cache : room_->state()) state.caches.push_back(std::move(cache));
+  return state;
 }
 
 void JobController::Stop() {
@@ -186,39 +186,34 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
-  snapshot.pods = ReadPods(job, pods_.InNamespace(job.ns));
-  const auto recorded = records_->Newest({job.ns, job.name, job.uid});
-  if (!recorded) return tl::unexpected(recorded.error());
-  if (*recorded) {
-    const membership::RecordState& record = **recorded;
-    snapshot.lineage =
-        std::max(record.lineage, membership::EpochLineage(membership::EpochOf(record.view)));
-    if (membership::EpochOf(record.view) > membership::EpochOf(snapshot.view)) {
-      snapshot.view = record.view;
-    }
-  }
-  snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
-  return snapshot;
-}
-
-std::vector<planner::PodFacts> JobController::ReadPods(
-    const api::HorovodJob& job, const std::vector<std::shared_ptr<const Json>>& pods) const {
-  std::vector<planner::PodFacts> facts;
-  for (const auto& pod : pods) {
+  for (const auto& pod : pods_.InNamespace(job.ns)) {
     if (JobKeyOf(*pod) != job.Key() || !IsOwnedBy(*pod, job.uid)) continue;
     planner::PodFacts read = ReadPod(*pod);
-    if (read.index >= 0) facts.push_back(std::move(read));
+    if (read.index >= 0) snapshot.pods.push_back(std::move(read));
   }
-  std::sort(facts.begin(), facts.end(),
+  std::sort(snapshot.pods.begin(), snapshot.pods.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
-  return facts;
+  const auto recorded = records_->NewestView({job.ns, job.name, job.uid});
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (membership::EpochOf(*recorded) > membership::EpochOf(snapshot.view)) {
+    snapshot.view = *recorded;
+  }
+  return snapshot;
 }
 
 bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = true;
-  if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
-  if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
+  if (decision.found != nullptr) {
+    const auto found = records_->Found(job, decision.found);
+    if (found) {
+      spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*decision.found));
+    } else if (found.error().code != ErrorCode::kAlreadyExists) {
+      spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
+      ok = false;
+    }
+    queue_.Add(job.Key());  // with the view in the snapshot the sidecars are told
+  }
   for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
   for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
@@ -241,55 +236,6 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
     ok = ok && (deleted || deleted.error().code == ErrorCode::kNotFound);
   }
   return ok;
-}
-
-bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
-  const api::HorovodJob& job = snapshot.job;
-  // The first view of all needs no reports: nobody can be in an earlier one.
-  if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
-  const auto found = records_->Found(job, view);
-  // With the view in the snapshot the sidecars are told.
-  queue_.Add(job.Key());
-  if (found) {
-    spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*view));
-    return true;
-  }
-  if (found.error().code == ErrorCode::kAlreadyExists) return true;
-  spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
-  return false;
-}
-
-// Whether the pods as the API server lists them now, after the last report, allow the same: the
-// cache may lack one that has got into a view meanwhile.
-bool JobController::StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
-  const api::HorovodJob& job = snapshot.job;
-  const auto listed =
-      api_->ListAll(kube::Pods(), job.ns,
-                    {.label_selector = fmt::format("{}={}", planner::kJobNameLabel, job.name)});
-  if (!listed) {
-    spdlog::warn("job {}: its pods can't be listed: {}", job.Key(), listed.error().message);
-    return false;
-  }
-  std::vector<std::shared_ptr<const Json>> pods;
-  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
-  planner::Snapshot fresh = snapshot;
-  fresh.pods = ReadPods(job, pods);
-  const planner::Arbitration now = planner::JudgeArbitration(fresh);
-  if (!now.waits.empty()) return false;
-  return now.view != nullptr ? *now.view == *view
-                             : now.nobody_holds && view->reason == membership::Reason::kFounding;
-}
-
-bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage) {
-  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
-  queue_.Add(job.Key());
-  if (begun) {
-    spdlog::warn("job {}: no view can train any more, lineage {} begins", job.Key(), lineage);
-    return true;
-  }
-  if (begun.error().code == ErrorCode::kAlreadyExists) return true;
-  spdlog::warn("job {}: lineage {} not begun: {}", job.Key(), lineage, begun.error().message);
-  return false;
 }
 
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {

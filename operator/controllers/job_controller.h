@@ -58,7 +58,6 @@ class JobController {
   std::vector<runtime::ObjectPtr> Pods() const { return pods_.All(); }
 
  private:
-  std::vector<runtime::Informer*> Caches();
   kube::Result<void> AwaitCaches(std::stop_token stop);
   void Work(std::stop_token stop);
   // False: look again after a while.
