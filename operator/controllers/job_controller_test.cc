@@ -217,15 +217,9 @@ class GangAdmissionTest : public JobControllerTest {
     }
     return gated;
   }
-  const Json with_gpus_ = {
-      {"worker",
-       {{"template",
-         {{"spec",
-           {{"containers",
-             {{{"name", "worker"},
-               {"image", "digits"},
-               {"command", {"train"}},
-               {"resources", {{"requests", {{"gpu", "1"}}}, {"limits", {{"gpu", "1"}}}}}}}}}}}}}}};
+  const Json with_gpus_ = Json::parse(R"({"worker": {"template": {"spec": {"containers": [
+      {"name": "worker", "image": "digits", "command": ["train"],
+       "resources": {"requests": {"gpu": "1"}, "limits": {"gpu": "1"}}}]}}}})");
 };
 
 TEST_F(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollowsTheRoom) {
