@@ -19,12 +19,14 @@ bool IsDnsLabel(const std::string& name) {
   return std::regex_match(name, kLabel);
 }
 
-std::map<std::string, std::string> StringMap(const Json& object) {
+// Labels or annotations.
+std::map<std::string, std::string> StringMap(Reader& metadata, const std::string& name) {
   std::map<std::string, std::string> map;
-  if (!object.is_object()) return map;
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_string()) map[key] = value.get<std::string>();
-  }
+  metadata.Object(name, false, [&](Reader& reader) {
+    for (const auto& [key, value] : metadata.Raw(name).items()) {
+      reader.String(key, &map[key]);
+    }
+  });
   return map;
 }
 
@@ -40,11 +42,12 @@ void ReadMetadata(Reader& metadata, HorovodJob* job) {
   job->deleting = !deletion.empty();
   const Json& generation = metadata.Raw("generation");
   if (generation.is_number_integer()) job->generation = generation.get<std::int64_t>();
-  job->labels = StringMap(metadata.Raw("labels"));
-  job->annotations = StringMap(metadata.Raw("annotations"));
+  job->labels = StringMap(metadata, "labels");
+  job->annotations = StringMap(metadata, "annotations");
   if (job->name.empty()) {
-    if (!metadata.Has("name")) metadata.Error("name", "is required");
-  } else if (!IsDnsLabel(job->name) || job->name.size() > kMaxNameLength) {
+    const Json& name = metadata.Raw("name");
+    if (name.is_null() || name.is_string()) metadata.Error("name", "is required");
+  } else if (job->name.size() > kMaxNameLength || !IsDnsLabel(job->name)) {
     metadata.Error("name", fmt::format("\"{}\" must be at most {} lower-case letters, digits and "
                                        "'-', beginning and ending with a letter or digit",
                                        job->name, kMaxNameLength));

@@ -18,7 +18,12 @@ constexpr std::size_t kNamesToList = 16;
 bool Flag(const Json& schema, const char* name) { return schema.value(name, false); }
 bool IsIntOrString(const Json& schema) { return Flag(schema, "x-kubernetes-int-or-string"); }
 
+// std::regex recurses with the length of the text, and nothing that is this long fits a pattern of
+// the schema.
+constexpr std::size_t kLongestMatch = 1024;
+
 bool Matches(const std::string& text, const std::string& pattern) {
+  if (text.size() > kLongestMatch) return false;
   // The schema has a handful of patterns; compiling one costs more than all else here.
   static thread_local std::map<std::string, std::regex> compiled;
   auto at = compiled.find(pattern);

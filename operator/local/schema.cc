@@ -27,6 +27,34 @@ std::string TypeOf(const Json& value) {
   return "null";
 }
 
+// metadata is the API server's, whatever a CRD says of it.
+void PruneMetadata(Json& metadata, const std::string& path, std::vector<std::string>& pruned) {
+  static const std::set<std::string> kFields = {"annotations",
+                                                "creationTimestamp",
+                                                "deletionGracePeriodSeconds",
+                                                "deletionTimestamp",
+                                                "finalizers",
+                                                "generateName",
+                                                "generation",
+                                                "labels",
+                                                "managedFields",
+                                                "name",
+                                                "namespace",
+                                                "ownerReferences",
+                                                "resourceVersion",
+                                                "selfLink",
+                                                "uid"};
+  if (!metadata.is_object()) return;
+  for (auto it = metadata.begin(); it != metadata.end();) {
+    if (kFields.count(it.key())) {
+      ++it;
+      continue;
+    }
+    pruned.push_back(Join(path, it.key()));
+    it = metadata.erase(it);
+  }
+}
+
 void PruneAt(const Json& schema, Json& value, const std::string& path, bool embedded,
              std::vector<std::string>& pruned) {
   if (value.is_array()) {
@@ -46,13 +74,12 @@ void PruneAt(const Json& schema, Json& value, const std::string& path, bool embe
   bool keep = Flag(schema, "x-kubernetes-preserve-unknown-fields");
   for (auto it = value.begin(); it != value.end();) {
     const std::string& key = it.key();
-    bool implied = embedded && (key == "apiVersion" || key == "kind" || key == "metadata");
-    if (auto property = properties.find(key); property != properties.end()) {
-      // The schema of an object's own metadata is the API server's, not the CRD's.
-      if (!(embedded && key == "metadata" && !property->contains("properties"))) {
-        PruneAt(*property, *it, Join(path, key), Flag(*property, "x-kubernetes-embedded-resource"),
-                pruned);
-      }
+    bool implied = embedded && (key == "apiVersion" || key == "kind");
+    if (embedded && key == "metadata") {
+      PruneMetadata(*it, Join(path, key), pruned);
+    } else if (auto property = properties.find(key); property != properties.end()) {
+      PruneAt(*property, *it, Join(path, key), Flag(*property, "x-kubernetes-embedded-resource"),
+              pruned);
     } else if (additional != schema.end() && additional->is_object()) {
       PruneAt(*additional, *it, Join(path, key), false, pruned);
     } else if (!implied && !keep && additional == schema.end()) {
@@ -87,8 +114,12 @@ void DefaultAt(const Json& schema, Json& value) {
   }
 }
 
+// std::regex recurses with the length of the text: nothing that is this long is let through.
+constexpr size_t kLongestMatch = 1024;
+
 // Whether `text` matches; true for what only RE2 understands: that is left to a real API server.
 bool Matches(const std::string& text, const std::string& pattern) {
+  if (text.size() > kLongestMatch) return false;
   static thread_local std::map<std::string, std::optional<std::regex>> compiled;
   auto at = compiled.find(pattern);
   if (at == compiled.end()) {

@@ -91,7 +91,7 @@ def quantities(field):
     yield "a list", [1]
     yield "an object", {"value": 1}
     if "pattern" in field:
-        for text in ("two", "4 GB", "", "1,5"):
+        for text in ("two", "4 GB", "", "1,5", "1" * 100000 + "x"):
             yield "no quantity", text
 
 

@@ -98,8 +98,8 @@ OBJECT = [
     ({"metadata.name": None}, "metadata.name", "metadata.name"),
     ({"metadata.lables": {"a": "b"}}, "metadata.lables", "metadata.lables"),
     ({"metadata.labels": ["a"]}, "labels", "metadata.labels"),
-    ({"metadata.labels": {"a": 1}}, "labels", "metadata.labels"),
-    ({"metadata.annotations": {"a": True}}, "annotations", "metadata.annotations"),
+    ({"metadata.labels": {"a": 1}}, "labels", "metadata.labels.a"),
+    ({"metadata.annotations": {"a": True}}, "annotations", "metadata.annotations.a"),
     ({"spce": {}}, "spce", "spce"),
     ({"spec": None}, "spec", "spec"),
 ]
