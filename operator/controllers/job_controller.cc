@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "operator/controllers/metrics.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -55,36 +56,49 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
 
 JobController::~JobController() { Stop(); }
 
-kube::Result<void> JobController::Start() {
+kube::Result<void> JobController::Start(std::stop_token stop) {
   hub_->SetChangeHandler([this](const std::string& key, std::chrono::milliseconds delay) {
     queue_.AddAfter(key, delay);
   });
   jobs_.Start();
   pods_.Start();
-  for (runtime::Informer* informer : {&jobs_, &pods_}) {
-    if (informer->WaitForSync(options_.sync_timeout)) continue;
-    const std::string why = informer->LastError();
+  if (room_ != nullptr) room_->Start();
+  if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
-    return tl::unexpected(
-        kube::Error{.code = ErrorCode::kUnavailable,
-                    .message = fmt::format("the API server did not answer within {} s: {}",
-                                           options_.sync_timeout.count() / 1000, why)});
-  }
-  if (room_ != nullptr) {
-    room_->Start();
-    if (!room_->WaitForSync(options_.sync_timeout)) {
-      const std::string why = room_->LastError();
-      Stop();
-      return tl::unexpected(kube::Error{
-          .code = ErrorCode::kUnavailable,
-          .message = fmt::format("nodes and pods could not be read, which gang admission needs: {}",
-                                 why)});
-    }
+    return synced;
   }
   for (int i = 0; i < options_.workers; ++i) {
-    threads_.emplace_back([this](std::stop_token stop) { Work(stop); });
+    threads_.emplace_back([this](std::stop_token token) { Work(token); });
   }
   return {};
+}
+
+kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
+  const auto fail = [](std::string why) {
+    return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = std::move(why)});
+  };
+  const auto end = std::chrono::steady_clock::now() + options_.sync_timeout;
+  for (runtime::Informer* informer : Caches()) {
+    while (!informer->WaitForSync(std::chrono::milliseconds(100))) {
+      if (stop.stop_requested()) return fail("stopped before the caches were there");
+      if (std::chrono::steady_clock::now() < end) continue;
+      return fail(fmt::format("the API server did not answer within {} s: {}",
+                              options_.sync_timeout.count() / 1000, informer->LastError()));
+    }
+  }
+  return {};
+}
+
+std::vector<runtime::Informer*> JobController::Caches() {
+  std::vector<runtime::Informer*> caches = {&jobs_, &pods_};
+  if (room_ != nullptr) {
+    for (runtime::Informer* cache : room_->Caches()) caches.push_back(cache);
+  }
+  return caches;
+}
+
+JobController::State JobController::state() const {
+  return {.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
 }
 
 void JobController::Stop() {
@@ -98,12 +112,17 @@ void JobController::Stop() {
 
 void JobController::Work(std::stop_token stop) {
   while (const auto key = queue_.Take(stop)) {
-    if (Reconcile(*key)) {
+    const auto began = std::chrono::steady_clock::now();
+    const bool ok = Reconcile(*key);
+    if (ok) {
       queue_.Forget(*key);
     } else {
       queue_.AddBackoff(*key);
     }
     queue_.Done(*key);
+    if (options_.metrics == nullptr) continue;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    options_.metrics->Reconciled(ok, took.count());
   }
 }
 
@@ -112,6 +131,9 @@ bool JobController::Reconcile(const std::string& key) {
   const auto object = jobs_.Get(key.substr(0, slash), key.substr(slash + 1));
   if (object == nullptr) {
     hub_->Forget(key);
+    if (options_.metrics != nullptr) {
+      options_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
+    }
     return true;
   }
   hub_->Forget(key, MetaField(*object, "uid"));  // a former job of this name
@@ -142,6 +164,9 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
+  if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
+    options_.metrics->Resized(job.ns, job.name, job.status.world_size, decision.status.world_size);
+  }
   hub_->ExitsCounted(job.uid, decision.exits_counted);
   for (const planner::Event& event : decision.events) Say(job, event);
   std::set<std::string> pod_uids;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_builder.h"
 #include "sidecar/membership/message_json.h"
 #include "sidecar/membership/state_json.h"
@@ -90,6 +91,10 @@ kube::Result<void> RecordStore::Write(const JobIdentity& job, Entry& entry,
   }
   if (!written) {
     entry.known = false;  // it may have been written for all we know
+    const kube::ErrorCode code = written.error().code;
+    const bool raced =
+        code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
+    if (raced && metrics_ != nullptr) metrics_->RecordConflict();
     return tl::unexpected(written.error());
   }
   entry.state = state;

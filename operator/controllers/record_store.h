@@ -18,6 +18,8 @@
 
 namespace ringmaster::controllers {
 
+class Metrics;
+
 struct JobIdentity {
   std::string ns;
   std::string name;
@@ -26,7 +28,9 @@ struct JobIdentity {
 
 class RecordStore {
  public:
-  explicit RecordStore(std::shared_ptr<kube::KubeApi> api) : api_(std::move(api)) {}
+  // `metrics` may be null; else it outlives the store.
+  explicit RecordStore(std::shared_ptr<kube::KubeApi> api, Metrics* metrics = nullptr)
+      : api_(std::move(api)), metrics_(metrics) {}
 
   // nullopt: there is no record.
   kube::Result<std::optional<membership::RecordState>> Newest(const JobIdentity& job);
@@ -53,6 +57,7 @@ class RecordStore {
                            const membership::RecordState& state);
 
   const std::shared_ptr<kube::KubeApi> api_;
+  Metrics* const metrics_;
   std::mutex mu_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;  // by job uid; guarded by mu_
 };

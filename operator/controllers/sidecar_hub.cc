@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "operator/controllers/metrics.h"
+
 namespace ringmaster::controllers {
 namespace {
 
@@ -116,6 +118,7 @@ void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
       if (view->epoch > membership::EpochOf(job.view)) job.view = std::move(view);
     }
     if (!rebuild) return;
+    if (metrics_ != nullptr) metrics_->Rebuilt(places_[id].job_uid, *rebuild);
     planner::RebuildFacts& known = job.rebuilds[rebuild->epoch];
     // The slowest member is when the ring was whole again.
     known.epoch = rebuild->epoch;
@@ -218,11 +221,24 @@ void SidecarHub::Retain(const std::string& job_uid, const std::set<std::string>&
 }
 
 void SidecarHub::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {
+  std::vector<std::string> forgotten;
+  {
+    const std::lock_guard lock(mu_);
+    for (const auto& [uid, job] : jobs_) {
+      if (job.key == job_key && uid != job_uid_to_keep) forgotten.push_back(uid);
+    }
+    if (forgotten.empty()) return;
+    for (const std::string& uid : forgotten) jobs_.erase(uid);
+    std::erase_if(places_,
+                  [&](const auto& entry) { return jobs_.count(entry.second.job_uid) == 0; });
+  }
+  if (metrics_ == nullptr) return;
+  for (const std::string& uid : forgotten) metrics_->ForgetRebuilds(uid);
+}
+
+std::size_t SidecarHub::attending() const {
   const std::lock_guard lock(mu_);
-  std::erase_if(jobs_, [&](const auto& entry) {
-    return entry.second.key == job_key && entry.first != job_uid_to_keep;
-  });
-  std::erase_if(places_, [&](const auto& entry) { return jobs_.count(entry.second.job_uid) == 0; });
+  return places_.size();
 }
 
 }  // namespace ringmaster::controllers

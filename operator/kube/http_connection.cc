@@ -211,6 +211,7 @@ Result<HttpResponse> HttpConnections::Send(const HttpRequest& request,
 
 Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
                                              const Credential& credential,
+                                             const std::function<void(int status)>& on_status,
                                              const std::function<bool(std::string_view)>& on_data,
                                              std::stop_token stop) {
   auto connection = Take(credential, true);
@@ -227,6 +228,7 @@ Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
   // A stop that comes before there is a connection to close is seen here.
   out.response_handler = [&](const httplib::Response& response) {
     status = response.status;
+    on_status(status);
     return !stop.stop_requested();
   };
   out.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {

@@ -41,9 +41,10 @@ class HttpConnections {
   // The error is a sentence for people; the caller adds what was asked.
   Result<HttpResponse> Send(const HttpRequest& request, const Credential& credential);
 
-  // As Send on a connection of its own; a 200's body goes to `on_data` as it comes, until it
-  // returns false or `stop`.
+  // As Send on a connection of its own; `on_status` is called when the answer begins; a 200's body
+  // goes to `on_data` as it comes, until it returns false or `stop`.
   Result<HttpResponse> Stream(const HttpRequest& request, const Credential& credential,
+                              const std::function<void(int status)>& on_status,
                               const std::function<bool(std::string_view)>& on_data,
                               std::stop_token stop);
 

@@ -64,6 +64,9 @@ const Resource& Services();
 const Resource& Events();  // events.k8s.io/v1
 const Resource& Leases();
 const Resource& PodDisruptionBudgets();
+const Resource& NetworkPolicies();
+const Resource& EndpointSlices();
+const Resource& CustomResourceDefinitions();
 const Resource& HorovodJobs();
 
 struct ListOptions {

@@ -1,17 +1,11 @@
 #include "operator/kube/kube_client.h"
 
-#include <thread>
-
-#include "operator/kube/errors.h"
-#include "operator/kube/http_connection.h"
-#include "operator/kube/rate_limiter.h"
+#include "operator/kube/caller.h"
 #include "operator/kube/resources.h"
 
 namespace ringmaster::kube {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 std::string WithQuery(std::string path, const Query& query) {
@@ -22,16 +16,6 @@ std::string WithQuery(std::string path, const Query& query) {
     separator = '&';
   }
   return path;
-}
-
-Error Prefixed(const std::string& asked, Error error) {
-  error.message = asked + ": " + error.message;
-  return error;
-}
-
-Json Parse(const std::string& body) {
-  Json json = Json::parse(body, nullptr, false);
-  return json.is_discarded() ? Json(body) : json;
 }
 
 std::string NameOf(const Json& object) {
@@ -64,8 +48,8 @@ Json DeleteBody(const DeleteOptions& options) {
 // Cuts a stream into lines of JSON and hands them on as events.
 class EventReader {
  public:
-  EventReader(const std::string& asked, const std::function<bool(const WatchEvent&)>& on_event)
-      : asked_(asked), on_event_(on_event) {}
+  EventReader(const Asking& asking, const std::function<bool(const WatchEvent&)>& on_event)
+      : asked_(asking.text), on_event_(on_event) {}
 
   bool operator()(std::string_view data) {
     buffer_.append(data);
@@ -111,68 +95,66 @@ class EventReader {
 class KubeClient : public KubeApi {
  public:
   KubeClient(const ClientConfig& config, std::unique_ptr<HttpConnections> http)
-      : config_(config),
-        credentials_(config),
-        limiter_(config.qps, config.burst),
-        http_(std::move(http)) {}
+      : field_validation_(config.field_validation), caller_(config, std::move(http)) {}
 
   Result<Json> Get(const Resource& resource, const std::string& ns,
                    const std::string& name) override {
-    std::string asked = Asked("get", resource, ns, name);
-    if (name.empty()) return tl::unexpected(EmptyName(asked));
-    return Call(asked, {"GET", ResourcePath(resource, ns, name, "")});
+    Asking asking("get", resource, ns, name);
+    if (name.empty()) return tl::unexpected(EmptyName(asking));
+    return caller_.Call(asking, {"GET", ResourcePath(resource, ns, name, "")});
   }
 
   Result<List> ListAll(const Resource& resource, const std::string& ns,
                        const ListOptions& options) override {
-    std::string asked = Asked("list", resource, ns, "");
-    auto list = ListChunks(asked, resource, ns, options, options.chunk);
+    Asking asking("list", resource, ns, "");
+    auto list = ListChunks(asking, resource, ns, options, options.chunk);
     // The chunks' snapshot has expired on the way: once more, all in one answer.
     if (!list && list.error().code == ErrorCode::kGone)
-      list = ListChunks(asked, resource, ns, options, 0);
+      list = ListChunks(asking, resource, ns, options, 0);
     return list;
   }
 
   Result<Json> Create(const Resource& resource, const std::string& ns,
                       const Json& object) override {
-    return Call(Asked("create", resource, ns, NameOf(object)),
-                {"POST",
-                 WithQuery(ResourcePath(resource, ns, "", ""),
-                           {{"fieldValidation", config_.field_validation}}),
-                 Typed(resource, object).dump(), "application/json"});
+    return caller_.Call(
+        Asking("create", resource, ns, NameOf(object)),
+        {"POST",
+         WithQuery(ResourcePath(resource, ns, "", ""), {{"fieldValidation", field_validation_}}),
+         Typed(resource, object).dump(), "application/json"});
   }
 
   Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
                       const std::string& subresource) override {
-    std::string asked = Asked("update", resource, ns, NameOf(object), subresource);
-    if (NameOf(object).empty()) return tl::unexpected(EmptyName(asked));
+    Asking asking("update", resource, ns, NameOf(object), subresource);
+    if (NameOf(object).empty()) return tl::unexpected(EmptyName(asking));
     Json body = subresource == "scale" ? object : Typed(resource, object);
-    return Call(asked, {"PUT",
-                        WithQuery(ResourcePath(resource, ns, NameOf(object), subresource),
-                                  {{"fieldValidation", config_.field_validation}}),
-                        body.dump(), "application/json"});
+    return caller_.Call(asking, {"PUT",
+                                 WithQuery(ResourcePath(resource, ns, NameOf(object), subresource),
+                                           {{"fieldValidation", field_validation_}}),
+                                 body.dump(), "application/json"});
   }
 
   Result<Json> Patch(const Resource& resource, const std::string& ns, const std::string& name,
                      const Json& patch, const PatchOptions& options) override {
-    std::string asked = Asked("patch", resource, ns, name, options.subresource);
-    if (name.empty()) return tl::unexpected(EmptyName(asked));
+    Asking asking("patch", resource, ns, name, options.subresource);
+    if (name.empty()) return tl::unexpected(EmptyName(asking));
     bool apply = options.type == PatchType::kApply;
-    return Call(asked, {"PATCH",
-                        WithQuery(ResourcePath(resource, ns, name, options.subresource),
-                                  {{"fieldManager", options.field_manager},
-                                   {"force", apply && options.force ? "true" : ""},
-                                   {"fieldValidation", config_.field_validation}}),
-                        (apply ? Typed(resource, patch) : patch).dump(),
-                        apply ? "application/apply-patch+yaml" : "application/merge-patch+json"});
+    return caller_.Call(asking,
+                        {"PATCH",
+                         WithQuery(ResourcePath(resource, ns, name, options.subresource),
+                                   {{"fieldManager", options.field_manager},
+                                    {"force", apply && options.force ? "true" : ""},
+                                    {"fieldValidation", field_validation_}}),
+                         (apply ? Typed(resource, patch) : patch).dump(),
+                         apply ? "application/apply-patch+yaml" : "application/merge-patch+json"});
   }
 
   Result<void> Delete(const Resource& resource, const std::string& ns, const std::string& name,
                       const DeleteOptions& options) override {
-    std::string asked = Asked("delete", resource, ns, name);
-    if (name.empty()) return tl::unexpected(EmptyName(asked));
-    auto answer = Call(asked, {"DELETE", ResourcePath(resource, ns, name, ""),
-                               DeleteBody(options).dump(), "application/json"});
+    Asking asking("delete", resource, ns, name);
+    if (name.empty()) return tl::unexpected(EmptyName(asking));
+    auto answer = caller_.Call(asking, {"DELETE", ResourcePath(resource, ns, name, ""),
+                                        DeleteBody(options).dump(), "application/json"});
     if (!answer) return tl::unexpected(answer.error());
     return {};
   }
@@ -180,7 +162,7 @@ class KubeClient : public KubeApi {
   Result<void> Watch(const Resource& resource, const std::string& ns, const WatchOptions& options,
                      const std::function<bool(const WatchEvent&)>& on_event,
                      std::stop_token stop) override {
-    std::string asked = Asked("watch", resource, ns, "");
+    Asking asking("watch", resource, ns, "");
     HttpRequest request{"GET",
                         WithQuery(ResourcePath(resource, ns, "", ""),
                                   {{"watch", "true"},
@@ -191,9 +173,9 @@ class KubeClient : public KubeApi {
                                    {"fieldSelector", options.field_selector}})};
     // The server ends the watch; this ends one that stalls.
     request.deadline = options.timeout + std::chrono::seconds(5);
-    EventReader reader(asked, on_event);
-    auto done = Stream(
-        asked, request, [&](std::string_view data) { return reader(data); }, stop);
+    EventReader reader(asking, on_event);
+    auto done = caller_.Stream(
+        asking, request, [&](std::string_view data) { return reader(data); }, stop);
     if (reader.error()) return tl::unexpected(*reader.error());
     return done;
   }
@@ -201,13 +183,13 @@ class KubeClient : public KubeApi {
   Result<void> PodLog(const std::string& ns, const std::string& pod, const std::string& container,
                       bool follow, const std::function<bool(std::string_view)>& on_text,
                       std::stop_token stop) override {
-    std::string asked = Asked("log", Pods(), ns, pod);
+    Asking asking("log", Pods(), ns, pod);
     HttpRequest request{"GET",
                         WithQuery(ResourcePath(Pods(), ns, pod, "log"),
                                   {{"container", container}, {"follow", follow ? "true" : ""}})};
     request.accept = "*/*";
     if (follow) request.deadline = std::chrono::hours(24);
-    return Stream(asked, request, on_text, stop);
+    return caller_.Stream(asking, request, on_text, stop);
   }
 
   Result<void> Evict(const std::string& ns, const std::string& pod,
@@ -217,33 +199,33 @@ class KubeClient : public KubeApi {
                  {"metadata", {{"name", pod}, {"namespace", ns}}},
                  {"deleteOptions", DeleteBody(options)}};
     // A 429 here is a disruption budget's answer, for the caller to act on.
-    auto answer =
-        Call(Asked("evict", Pods(), ns, pod),
-             {"POST", ResourcePath(Pods(), ns, pod, "eviction"), body.dump(), "application/json"},
-             false);
+    auto answer = caller_.Call(
+        Asking("evict", Pods(), ns, pod),
+        {"POST", ResourcePath(Pods(), ns, pod, "eviction"), body.dump(), "application/json"},
+        WhenBusy::kReport);
     if (!answer) return tl::unexpected(answer.error());
     return {};
   }
 
  private:
-  static Error EmptyName(const std::string& asked) {
-    return Error{ErrorCode::kInvalid, 0, "", asked + ": metadata.name is empty"};
+  static Error EmptyName(const Asking& asking) {
+    return Error{ErrorCode::kInvalid, 0, "", asking.text + ": metadata.name is empty"};
   }
 
-  Result<List> ListChunks(const std::string& asked, const Resource& resource, const std::string& ns,
+  Result<List> ListChunks(const Asking& asking, const Resource& resource, const std::string& ns,
                           const ListOptions& options, int chunk) {
     List list;
     std::string next;
     do {
       auto answer =
-          Call(asked, {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
-                                        {{"labelSelector", options.label_selector},
-                                         {"fieldSelector", options.field_selector},
-                                         {"limit", chunk > 0 ? std::to_string(chunk) : ""},
-                                         {"continue", next}})});
+          caller_.Call(asking, {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
+                                                 {{"labelSelector", options.label_selector},
+                                                  {"fieldSelector", options.field_selector},
+                                                  {"limit", chunk > 0 ? std::to_string(chunk) : ""},
+                                                  {"continue", next}})});
       if (!answer) return tl::unexpected(answer.error());
       if (!answer->contains("items") || !answer->contains("metadata")) {
-        return tl::unexpected(Internal(asked, "the answer is not a list"));
+        return tl::unexpected(Internal(asking.text, "the answer is not a list"));
       }
       const Json& meta = (*answer)["metadata"];
       list.resource_version = meta.value("resourceVersion", "");
@@ -253,72 +235,8 @@ class KubeClient : public KubeApi {
     return list;
   }
 
-  // Waits for the client's own rate limit.
-  Result<void> Admit(const std::string& asked, Clock::time_point deadline) {
-    auto wait = limiter_.Reserve(Clock::now());
-    if (wait.count() == 0) return {};
-    if (Clock::now() + wait >= deadline) {
-      return tl::unexpected(Unavailable(
-          asked, "the client's own limit of " + std::to_string(static_cast<int>(config_.qps)) +
-                     " calls a second leaves no time before the deadline"));
-    }
-    std::this_thread::sleep_for(wait);
-    return {};
-  }
-
-  Result<Json> Call(const std::string& asked, HttpRequest request, bool wait_when_busy = true) {
-    auto deadline = Clock::now() + config_.deadline;
-    bool renewed = false;
-    while (true) {
-      if (auto ok = Admit(asked, deadline); !ok) return tl::unexpected(ok.error());
-      auto credential = credentials_.Get();
-      if (!credential) return tl::unexpected(Prefixed(asked, credential.error()));
-      request.deadline = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-      if (request.deadline.count() <= 0)
-        return tl::unexpected(Unavailable(asked, "no answer before the deadline"));
-      auto response = http_->Send(request, *credential);
-      if (!response) return tl::unexpected(Prefixed(asked, response.error()));
-      if (response->status == 401 && !renewed) {
-        renewed = true;
-        credentials_.Expire();
-        continue;
-      }
-      Json body = Parse(response->body);
-      if (response->status >= 200 && response->status < 300) {
-        if (body.is_object()) return body;
-        return tl::unexpected(Internal(asked, "the answer is not a JSON object"));
-      }
-      Error error = ErrorFromStatus(asked, response->status, body);
-      if (response->retry_after.count() >= 0) error.retry_after = response->retry_after;
-      bool busy = response->status == 429 && response->retry_after.count() >= 0;
-      if (!busy || !wait_when_busy || Clock::now() + error.retry_after >= deadline)
-        return tl::unexpected(error);
-      std::this_thread::sleep_for(std::max<milliseconds>(error.retry_after, milliseconds(100)));
-    }
-  }
-
-  Result<void> Stream(const std::string& asked, const HttpRequest& request,
-                      const std::function<bool(std::string_view)>& on_data, std::stop_token stop) {
-    if (auto ok = Admit(asked, Clock::now() + config_.deadline); !ok) return ok;
-    for (bool renewed = false;; renewed = true) {
-      auto credential = credentials_.Get();
-      if (!credential) return tl::unexpected(Prefixed(asked, credential.error()));
-      auto response = http_->Stream(request, *credential, on_data, stop);
-      if (!response) return tl::unexpected(Prefixed(asked, response.error()));
-      if (response->status == 200) return {};
-      if (response->status != 401 || renewed) {
-        Error error = ErrorFromStatus(asked, response->status, Parse(response->body));
-        if (response->retry_after.count() >= 0) error.retry_after = response->retry_after;
-        return tl::unexpected(error);
-      }
-      credentials_.Expire();
-    }
-  }
-
-  const ClientConfig config_;
-  Credentials credentials_;
-  RateLimiter limiter_;
-  const std::unique_ptr<HttpConnections> http_;
+  const std::string field_validation_;
+  Caller caller_;
 };
 
 }  // namespace

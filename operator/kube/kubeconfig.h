@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "operator/kube/call_observer.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::kube {
@@ -40,6 +42,10 @@ struct ClientConfig {
   std::string user_agent = "ringmaster";
   // "Strict", "Warn" or "Ignore": what the server does about fields that a schema doesn't know.
   std::string field_validation = "Warn";
+  CallObserver on_call;  // may be empty
+  // Requested: calls in progress and later ones end at once with kUnavailable. For a program that
+  // ends.
+  std::stop_token stop;
 };
 
 // `context` empty: the current one. kInvalid: the message names the file and the entry.

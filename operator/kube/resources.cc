@@ -15,6 +15,9 @@ enum Index : size_t {
   kEvents,
   kLeases,
   kPodDisruptionBudgets,
+  kNetworkPolicies,
+  kEndpointSlices,
+  kCustomResourceDefinitions,
   kHorovodJobs,
 };
 
@@ -31,6 +34,10 @@ const std::vector<Resource>& AllResources() {
       {"events.k8s.io", "v1", "events", "Event", true},
       {"coordination.k8s.io", "v1", "leases", "Lease", true},
       {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
+      {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true},
+      {"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true},
+      {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
+       false},
       {"ringmaster.dev", "v1alpha1", "horovodjobs", "HorovodJob", true},
   };
   return kAll;
@@ -45,6 +52,9 @@ const Resource& Services() { return AllResources()[kServices]; }
 const Resource& Events() { return AllResources()[kEvents]; }
 const Resource& Leases() { return AllResources()[kLeases]; }
 const Resource& PodDisruptionBudgets() { return AllResources()[kPodDisruptionBudgets]; }
+const Resource& NetworkPolicies() { return AllResources()[kNetworkPolicies]; }
+const Resource& EndpointSlices() { return AllResources()[kEndpointSlices]; }
+const Resource& CustomResourceDefinitions() { return AllResources()[kCustomResourceDefinitions]; }
 const Resource& HorovodJobs() { return AllResources()[kHorovodJobs]; }
 
 const Resource* FindResource(std::string_view group, std::string_view version,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,6 +81,8 @@ struct RebuildFacts {
   std::string reason;
   double seconds = 0;
   std::int64_t steps_lost = 0;
+  std::map<std::string, double> phases = {};  // seconds of each, as this pod saw it
+  std::int64_t at_unix_ms = 0;                // when the view was installed there; 0: not said
 };
 
 // How many of the job's gated pods would find a node at the same time.

@@ -57,8 +57,7 @@ class SidecarImpl final : public Sidecar {
     agent_->Start();
     if (!OpenLink(error)) return false;
     if (!options_.operator_target.empty()) OpenOperator(self, epoch);
-    spdlog::info("sidecar started job={}/{} pod={} rendezvous={} heartbeat={} http={} operator={}",
-                 options_.job_namespace, options_.job_name, options_.pod_name, self.address,
+    spdlog::info("sidecar started rendezvous={} heartbeat={} http={} operator={}", self.address,
                  self.heartbeat, self.http,
                  options_.operator_target.empty() ? "none" : options_.operator_target);
     Schedule();
