@@ -67,12 +67,13 @@ void World::BeginLineage(const View& view) {
     hash = worker.hash;
   }
   for (const SimPod& pod : pods_) {
-    // Who leaves ends anyway; a pod that lost its file has said that its state is void.
-    if (pod.gone || pod.leaving) continue;
+    // Who leaves ends anyway. A pod that its own view does not list, or not as what it is since it
+    // lost its file, has said that its state is void.
+    if (pod.gone || pod.leaving || !pod.disk || !pod.disk->view) continue;
+    if (pod.disk->view->FindMember(pod.uid, pod.pod.incarnation) < 0) continue;
     for (const SimWorker& worker : pod.workers) {
       if (!worker.alive || !worker.holds || worker.installed == 0) continue;
-      bool member = Of(worker.installed).view->FindMember(pod.uid, pod.pod.incarnation) >= 0;
-      if (member && (worker.step > step || restart)) {
+      if (worker.step > step || restart) {
         Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) + ", but " +
              pod.uid + " lives and holds step " + std::to_string(worker.step));
       }

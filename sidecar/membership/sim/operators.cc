@@ -86,7 +86,8 @@ void World::Arbiter(int index) {
     op.reports.clear();
     op.pods_at_begin = MustReport();
   }
-  for (int pod : MustReport()) Ask(pod, op.lineage, false);
+  bool fresh = !options_.without.Has(Clause::kFreshPods);
+  for (int pod : fresh ? MustReport() : op.pods_at_begin) Ask(pod, op.lineage, false);
   FinishIfHeard(index, true);
 }
 
