@@ -43,10 +43,9 @@ enum class FailureAction { kRestartWorker, kReplacePod, kFailJob, kIgnore };
 
 struct ElasticPolicy {
   int min_replicas = 1;
-  std::optional<int> max_replicas;  // absent: `replicas` is not bounded
-  int resize_interval_seconds =
-      30;                          // between growths that the operator chooses: there are none yet
-  std::vector<int> allowed_sizes;  // in pods; empty: every size
+  std::optional<int> max_replicas;   // absent: `replicas` is not bounded
+  int resize_interval_seconds = 30;  // between growths that the operator chooses
+  std::vector<int> allowed_sizes;    // in pods; empty: every size
   OnBelowMin on_below_min = OnBelowMin::kWait;
   OnQuorumLoss on_quorum_loss = OnQuorumLoss::kWait;
   int standby_per_pod = 0;
@@ -150,6 +149,7 @@ struct Status {
   int faults = 0;                           // of the application: what backoffLimit bounds
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
+  std::string last_growth_time;             // when room that had appeared was last taken
   std::string start_time;
   std::string completion_time;
   std::int64_t observed_generation = 0;

@@ -98,6 +98,7 @@ Json StatusToJson(const Status& status) {
   }
   if (status.finished_epoch != 0) json["finishedEpoch"] = status.finished_epoch;
   if (!status.accounted_pods.empty()) json["accountedPods"] = status.accounted_pods;
+  if (!status.last_growth_time.empty()) json["lastGrowthTime"] = status.last_growth_time;
   if (!status.start_time.empty()) json["startTime"] = status.start_time;
   if (!status.completion_time.empty()) json["completionTime"] = status.completion_time;
   return json;
@@ -134,6 +135,7 @@ Status StatusFromJson(const Json& json) {
   for (const Json& uid : List(json, "accountedPods")) {
     if (uid.is_string()) status.accounted_pods.push_back(uid.get<std::string>());
   }
+  status.last_growth_time = Get<std::string>(json, "lastGrowthTime");
   status.start_time = Get<std::string>(json, "startTime");
   status.completion_time = Get<std::string>(json, "completionTime");
   status.observed_generation = Get<std::int64_t>(json, "observedGeneration");

@@ -57,6 +57,11 @@ int main(int argc, char** argv) {
   cli.add_option("--workers", options.workers, "jobs reconciled at a time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  options.gang_admission = true;
+  cli.add_option("--gang-admission", options.gang_admission,
+                 "pods of a job start together or not at all; false where an autoscaler has to see "
+                 "them Pending")
+      ->capture_default_str();
   CLI11_PARSE(cli, argc, argv);
 
   // Blocked in every thread from here on; only sigwait below takes them.

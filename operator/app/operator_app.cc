@@ -23,6 +23,7 @@ class App final : public OperatorApp {
         options_.sidecar_target.empty() ? link_->target() : options_.sidecar_target;
     controller.watch_namespace = options_.watch_namespace;
     controller.workers = options_.workers;
+    controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
     controller_ = std::make_unique<controllers::JobController>(api_, &hub_, &records_, controller);
     return controller_->Start();
   }

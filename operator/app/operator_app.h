@@ -15,6 +15,9 @@ struct OperatorOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string watch_namespace;  // empty: all
   int workers = 2;              // reconciles at a time
+  // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
+  // pods of the cluster.
+  bool gang_admission = false;
 };
 
 class OperatorApp {

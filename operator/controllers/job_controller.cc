@@ -26,6 +26,11 @@ std::string JobKeyOf(const Json& pod) {
   return MetaField(pod, "namespace") + "/" + labels.value(planner::kJobNameLabel, "");
 }
 
+bool HasGated(const planner::Snapshot& snapshot) {
+  return std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
+                     [](const planner::PodFacts& pod) { return pod.gated && !pod.ended(); });
+}
+
 runtime::ObjectReference ReferenceTo(const api::HorovodJob& job) {
   return {api::kApiVersion, api::kKind, job.ns, job.name, job.uid, job.resource_version};
 }
@@ -45,7 +50,8 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
       pods_(api_, kube::Pods(),
             {.ns = options_.watch_namespace,
              .label_selector = fmt::format("{}=worker", planner::kJobRoleLabel)},
-            [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }) {}
+            [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
+      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr) {}
 
 JobController::~JobController() { Stop(); }
 
@@ -64,6 +70,17 @@ kube::Result<void> JobController::Start() {
                     .message = fmt::format("the API server did not answer within {} s: {}",
                                            options_.sync_timeout.count() / 1000, why)});
   }
+  if (room_ != nullptr) {
+    room_->Start();
+    if (!room_->WaitForSync(options_.sync_timeout)) {
+      const std::string why = room_->LastError();
+      Stop();
+      return tl::unexpected(kube::Error{
+          .code = ErrorCode::kUnavailable,
+          .message = fmt::format("nodes and pods could not be read, which gang admission needs: {}",
+                                 why)});
+    }
+  }
   for (int i = 0; i < options_.workers; ++i) {
     threads_.emplace_back([this](std::stop_token stop) { Work(stop); });
   }
@@ -76,6 +93,7 @@ void JobController::Stop() {
   threads_.clear();  // joins
   jobs_.Stop();
   pods_.Stop();
+  if (room_ != nullptr) room_->Stop();
 }
 
 void JobController::Work(std::stop_token stop) {
@@ -109,13 +127,19 @@ bool JobController::Reconcile(const std::string& key) {
 }
 
 bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object) {
-  const auto snapshot = Observe(job);
+  auto snapshot = Observe(job);
   if (!snapshot) {
     spdlog::warn("job {}: {}", job.Key(), snapshot.error().message);
     return false;
   }
+  std::unique_lock<std::mutex> turn;  // until the pods that were admitted count as such
+  if (room_ != nullptr && HasGated(*snapshot)) {
+    turn = room_->Turn();
+    snapshot->room = RoomFor(*snapshot);
+  }
   const planner::Decision decision = planner::Plan(*snapshot);
   const bool applied = Apply(*snapshot, decision);
+  if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
   hub_->ExitsCounted(job.uid, decision.exits_counted);
@@ -166,6 +190,7 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
     queue_.Add(job.Key());  // with the view in the snapshot the sidecars are told
   }
   for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
+  for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("job {}: drain {}: {}", job.Key(), drain.name, drain.reason);
     Say(job, {false, "Draining", fmt::format("pod {} leaves: {}", drain.name, drain.reason),
@@ -210,6 +235,41 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
   spdlog::warn("job {}: pod {} not created: {}", job.Key(), name, created.error().message);
   Say(job, {true, "FailedCreate",
             fmt::format("pod {} could not be created: {}", name, created.error().message), ""});
+  return false;
+}
+
+std::optional<planner::RoomFacts> JobController::RoomFor(const planner::Snapshot& snapshot) {
+  std::vector<Json> gated;
+  for (const planner::PodFacts& pod : snapshot.pods) {
+    if (!pod.gated || pod.leaving() || pod.ended()) continue;
+    if (const auto object = pods_.Get(snapshot.job.ns, pod.name)) gated.push_back(*object);
+  }
+  const scheduler::GangFit fit = room_->FitTogether(gated);
+  return planner::RoomFacts{fit.fit, fit.why};
+}
+
+bool JobController::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) {
+  const auto object = pods_.Get(job.ns, pod.name);
+  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  // Other gates are other people's. The version keeps us from taking away one that has just come.
+  Json gates = Json::array();
+  for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
+    if (gate.value("name", "") != planner::kGangGate) gates.push_back(gate);
+  }
+  const auto patched =
+      api_->Patch(kube::Pods(), job.ns, pod.name,
+                  {{"metadata", {{"resourceVersion", MetaField(*object, "resourceVersion")}}},
+                   {"spec", {{"schedulingGates", gates}}}},
+                  {});
+  if (patched) {
+    pods_.Observe(*patched);
+    if (room_ != nullptr) room_->Observe(*patched);
+    return true;
+  }
+  if (patched.error().code == ErrorCode::kNotFound) return true;
+  if (patched.error().code != ErrorCode::kConflict) {
+    spdlog::warn("job {}: pod {} not admitted: {}", job.Key(), pod.name, patched.error().message);
+  }
   return false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/record_store.h"
+#include "operator/controllers/room.h"
 #include "operator/controllers/sidecar_hub.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
@@ -23,6 +24,9 @@ namespace ringmaster::controllers {
 struct JobControllerOptions {
   PodOptions pod;
   std::string watch_namespace;  // empty: all
+  // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
+  // nodes and pods of the cluster.
+  bool gang_admission = false;
   std::string instance = "ringmaster-operator";
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
@@ -47,6 +51,8 @@ class JobController {
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
+  std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
+  bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const kube::Json& annotations);
   bool DeletePod(const api::HorovodJob& job, const planner::PodDelete& pod);
   bool WriteStatus(const api::HorovodJob& job, kube::Json object, const api::Status& status);
@@ -61,6 +67,7 @@ class JobController {
   runtime::WorkQueue queue_;
   runtime::Informer jobs_;
   runtime::Informer pods_;
+  std::unique_ptr<Room> room_;  // null: no gang admission
   std::vector<std::jthread> threads_;
 };
 

@@ -33,7 +33,9 @@ class JobControllerTest : public testing::Test {
         api_(std::make_shared<local::InMemoryApi>(store_)) {
     StartOperator();
     cluster_ = std::make_unique<FakeCluster>(api_, hub_.get(), [this](const std::string& pod) {
-      EXPECT_TRUE(store_->Bind("default", pod, "node-1"));
+      // Pod 0 to node-1, and so on, where nodes count.
+      const int index = std::stoi(pod.substr(pod.rfind('-') + 1));
+      EXPECT_TRUE(store_->Bind("default", pod, "node-" + std::to_string(gang_ ? index + 1 : 1)));
     });
   }
   ~JobControllerTest() override {
@@ -47,6 +49,8 @@ class JobControllerTest : public testing::Test {
     JobControllerOptions options;
     options.pod.sidecar_target = "unix:/tmp/operator.sock";
     options.queue.first_backoff = std::chrono::milliseconds(5);
+    options.gang_admission = gang_;
+    options.pod.gang_gate = gang_;
     controller_ = std::make_unique<JobController>(api_, hub_.get(), records_.get(), options);
     const auto started = controller_->Start();
     ASSERT_TRUE(started) << started.error().message;
@@ -116,6 +120,7 @@ class JobControllerTest : public testing::Test {
     });
   }
 
+  bool gang_ = false;
   const std::shared_ptr<local::Store> store_;
   const std::shared_ptr<kube::KubeApi> api_;
   std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
@@ -188,6 +193,54 @@ TEST_F(JobControllerTest, SuspendsAndResumesInANewLineage) {
            status.epoch == cluster_->epoch() && status.ring.size() == 2;
   }));
   EXPECT_EQ(membership::EpochLineage(Status().epoch), 2u);
+}
+
+class GangAdmissionTest : public JobControllerTest {
+ protected:
+  GangAdmissionTest() {
+    controller_->Stop();
+    gang_ = true;
+    RestartOperator();
+  }
+  void AddNode(const std::string& name, const char* gpus) {
+    const auto made =
+        api_->Create(kube::Nodes(), "",
+                     {{"apiVersion", "v1"},
+                      {"kind", "Node"},
+                      {"metadata", {{"name", name}}},
+                      {"status", {{"allocatable", {{"gpu", gpus}, {"pods", "110"}}}}}});
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  std::size_t Gated() {
+    std::size_t gated = 0;
+    for (const Json& pod : api_->ListAll(kube::Pods(), "default", {})->items) {
+      gated += pod["spec"].value("schedulingGates", Json::array()).empty() ? 0 : 1;
+    }
+    return gated;
+  }
+  const Json with_gpus_ = {
+      {"worker",
+       {{"template",
+         {{"spec",
+           {{"containers",
+             {{{"name", "worker"},
+               {"image", "digits"},
+               {"command", {"train"}},
+               {"resources", {{"requests", {{"gpu", "1"}}}, {"limits", {{"gpu", "1"}}}}}}}}}}}}}}};
+};
+
+TEST_F(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollowsTheRoom) {
+  AddNode("node-1", "1");
+  Apply(3, with_gpus_);
+  ASSERT_TRUE(Eventually([&] {
+    const auto* scheduled = Status().Find("Scheduled");
+    return Gated() == 3 && scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+  }));
+  EXPECT_NE(Status().Find("Scheduled")->message.find("minReplicas is 2"), std::string::npos);
+  AddNode("node-2", "1");
+  ASSERT_TRUE(Eventually([&] { return Status().world_size == 2 && Gated() == 1; }));
+  AddNode("node-3", "1");
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
 }
 
 TEST_F(JobControllerTest, AFinishedJobSucceeds) {

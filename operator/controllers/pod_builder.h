@@ -12,6 +12,7 @@ namespace ringmaster::controllers {
 struct PodOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: none
+  bool gang_gate = false;      // pods wait for the operator before they look for a node
 };
 
 // Owner reference, labels, init container, sidecar, the user's containers with the worker's command

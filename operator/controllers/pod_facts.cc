@@ -102,6 +102,9 @@ PodFacts ReadPod(const Json& pod) {
   ReadMetadata(At(pod, "metadata"), &facts);
   const Json& spec = At(pod, "spec");
   const Json& status = At(pod, "status");
+  for (const Json& gate : At(spec, "schedulingGates")) {
+    facts.gated = facts.gated || Text(gate, "name") == planner::kGangGate;
+  }
   facts.node = Text(spec, "nodeName");
   facts.scheduled = !facts.node.empty();
   const Json& grace = At(spec, "terminationGracePeriodSeconds");

@@ -33,6 +33,12 @@ struct PodDelete {
   std::string reason;
 };
 
+// Lifts the scheduling gate: the pod may start.
+struct PodAdmit {
+  std::string name;
+  std::string uid;
+};
+
 struct PodAnnotate {
   std::string name;
   std::string key;
@@ -86,6 +92,7 @@ struct Decision {
   membership::ViewPtr
       found;  // make the record with this first view, or move it on to a new lineage
   std::vector<PodCreate> creates;
+  std::vector<PodAdmit> admits;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   std::vector<PodDelete> deletes;

@@ -71,6 +71,7 @@ Decision Plan(const Snapshot& snapshot) {
   CleanUp(work);
   if (!work.verdict.ended() && !work.suspended) {
     Size(work);
+    Admit(work);
     MakeView(work);
     TellSidecars(work);
   }

@@ -7,9 +7,10 @@
 //   2. verdict       Succeeded, Failed or neither
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
 //   4. size          drains that are done, scale down, replacements, growth
-//   5. view          the first view, or a new lineage when nobody of the last view lives
-//   6. notices       what each sidecar should know
-//   7. status        conditions, ring, figures; events from what changed
+//   5. admission     which pods may look for a node
+//   6. view          the first view, or a new lineage when nobody of the last view lives
+//   7. notices       what each sidecar should know
+//   8. status        conditions, ring, figures; events from what changed
 #pragma once
 
 #include "operator/planner/decision.h"
@@ -26,6 +27,7 @@ inline constexpr std::chrono::seconds kFinishGrace{10};
 inline constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
 inline constexpr char kDrainSinceAnnotation[] = "ringmaster.dev/drain-since";
 inline constexpr char kHttpAnnotation[] = "ringmaster.dev/http";
+inline constexpr char kGangGate[] = "ringmaster.dev/gang";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";

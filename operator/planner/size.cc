@@ -71,10 +71,8 @@ void RemoveEnded(Work& work) {
   }
 }
 
-// All pods that the user asks for are made at once; those that find no node stay Pending while the
-// others train, and join when they find one. So the operator never chooses a size by itself, and
-// resizeIntervalSeconds, which would bound that and only that, bounds nothing: neither scale nor
-// replacement may wait for it.
+// All pods that the user asks for are made at once; those that find no room wait for it, gated or
+// Pending, while the others train (gang.cc bounds how often a job grows by what appears).
 void Grow(Work& work) {
   std::set<int> taken;
   std::size_t have = work.active.size();

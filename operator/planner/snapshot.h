@@ -25,6 +25,7 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool scheduled = false;
   bool deleting = false;
+  bool gated = false;           // our scheduling gate is on it
   bool all_terminated = false;  // every container, as the kubelet wrote it: proof of death
   Time created;
   std::optional<Time> running_since;  // the worker container's
@@ -73,6 +74,12 @@ struct RebuildFacts {
   std::int64_t steps_lost = 0;
 };
 
+// How many of the job's gated pods would find a node at the same time.
+struct RoomFacts {
+  int fit = 0;
+  std::string why;  // why the next one wouldn't
+};
+
 struct Snapshot {
   api::HorovodJob job;
   std::vector<PodFacts> pods;  // by index
@@ -80,6 +87,7 @@ struct Snapshot {
   std::vector<WorkerExitFacts> exits;
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
+  std::optional<RoomFacts> room;       // absent: nobody counts the nodes
   Time now;
 };
 

@@ -1,4 +1,4 @@
-// Phase 7: what the user sees.
+// Phase 8: what the user sees.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,11 @@ void SetScheduled(Work& work) {
     }
   }
   const bool all = scheduled >= static_cast<std::size_t>(work.wanted);
-  SetCondition(work, "Scheduled", all, all ? "AllPodsScheduled" : "WaitingForPods",
+  const char* reason = all                           ? "AllPodsScheduled"
+                       : work.waits_for_room.empty() ? "WaitingForPods"
+                                                     : "WaitingForRoom";
+  if (!work.waits_for_room.empty()) waiting += "; " + work.waits_for_room;
+  SetCondition(work, "Scheduled", all, reason,
                fmt::format("{} of {} have a node{}", scheduled,
                            Plural(static_cast<std::size_t>(work.wanted), "pod"), waiting));
 }

@@ -1,4 +1,4 @@
-// Phases 5 and 6: the first view, and what each sidecar should know.
+// Phases 6 and 7: the first view, and what each sidecar should know.
 #include <fmt/format.h>
 
 #include <algorithm>

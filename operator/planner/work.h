@@ -28,6 +28,8 @@ struct Work {
   std::vector<const PodFacts*> active;   // run or are coming, and stay
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
 
+  std::string waits_for_room;  // why gated pods stay so; empty: none does
+
   void LookAgainAt(Time time);
   void Say(bool warning, std::string reason, std::string message, std::string pod = "");
 };
@@ -46,6 +48,7 @@ void CountEnds(Work& work);
 void Judge(Work& work);
 void CleanUp(Work& work);
 void Size(Work& work);
+void Admit(Work& work);
 void MakeView(Work& work);
 void TellSidecars(Work& work);
 void WriteStatus(Work& work);

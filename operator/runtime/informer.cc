@@ -89,7 +89,11 @@ std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
   return found;
 }
 
-void Informer::Observe(const kube::Json& object) { Put(object); }
+bool Informer::Observe(const kube::Json& object) { return Put(Kept(object)); }
+
+kube::Json Informer::Kept(const kube::Json& object) const {
+  return options_.keep ? options_.keep(object) : object;
+}
 
 bool Informer::Put(const kube::Json& object) {
   const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
@@ -130,7 +134,8 @@ bool Informer::Relist() {
   std::set<Key> seen;
   for (const kube::Json& item : list->items) {
     seen.insert({MetaField(item, "namespace"), MetaField(item, "name")});
-    if (Put(item)) handler_(item, false);
+    const kube::Json kept = Kept(item);
+    if (Put(kept)) handler_(kept, false);
   }
   const auto listed = Version(list->resource_version);
   std::vector<ObjectPtr> gone;
@@ -165,7 +170,8 @@ bool Informer::OnWatchEvent(const kube::WatchEvent& event) {
       handler_(event.object, true);
       return true;
     default:
-      if (Put(event.object)) handler_(event.object, false);
+      const kube::Json kept = Kept(event.object);
+      if (Put(kept)) handler_(kept, false);
       return true;
   }
 }

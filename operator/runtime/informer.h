@@ -26,6 +26,7 @@ using ObjectPtr = std::shared_ptr<const kube::Json>;
 struct InformerOptions {
   std::string ns;  // empty: all
   std::string label_selector;
+  std::function<kube::Json(const kube::Json&)> keep;  // what is stored and handed on; none: all
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
 };
@@ -48,8 +49,9 @@ class Informer {
 
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
   std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
-  // An object that we have just written: the cache must not be older than our own writes.
-  void Observe(const kube::Json& object);
+  // An object that we have just written: the cache must not be older than our own writes. False: it
+  // is newer already.
+  bool Observe(const kube::Json& object);
 
  private:
   using Key = std::pair<std::string, std::string>;
@@ -57,6 +59,7 @@ class Informer {
   void Run(std::stop_token stop);
   bool Relist();
   bool OnWatchEvent(const kube::WatchEvent& event);
+  kube::Json Kept(const kube::Json& object) const;
   bool Put(const kube::Json& object);
   void Remove(const kube::Json& object);
   void Fail(const kube::Error& error);

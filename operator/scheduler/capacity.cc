@@ -28,8 +28,7 @@ void Add(Amounts& to, const Amounts& amounts, double sign) {
 
 double FreeOf(const Amounts& allocatable, const Amounts& used, const std::string& resource) {
   const auto have = allocatable.find(resource), taken = used.find(resource);
-  return (have == allocatable.end() ? 0 : have->second) -
-         (taken == used.end() ? 0 : taken->second);
+  return (have == allocatable.end() ? 0 : have->second) - (taken == used.end() ? 0 : taken->second);
 }
 
 }  // namespace
@@ -39,8 +38,8 @@ Amounts RequestsOf(const Json& pod) {
   const Json spec = pod.value("spec", kNone);
   for (const char* list : {"containers", "initContainers"}) {
     for (const Json& container : spec.value(list, kEmpty)) {
-      const bool runs_on =
-          list == std::string_view("containers") || container.value("restartPolicy", "") == "Always";
+      const bool runs_on = list == std::string_view("containers") ||
+                           container.value("restartPolicy", "") == "Always";
       const Json requests = container.value("resources", kNone).value("requests", kNone);
       for (const auto& [resource, amount] : requests.items()) {
         const double n = ParseQuantity(amount);

@@ -18,7 +18,8 @@ namespace ringmaster::scheduler {
 using Json = nlohmann::json;
 using Amounts = std::map<std::string, double>;  // by resource, "pods" included
 
-// What a pod asks for: the sum of its containers and native sidecars, or its largest init container.
+// What a pod asks for: the sum of its containers and native sidecars, or its largest init
+// container.
 Amounts RequestsOf(const Json& pod);
 
 class Capacity {
@@ -50,9 +51,9 @@ class Capacity {
   };
 
   std::map<std::string, Node> nodes_;
-  std::map<std::string, Pod> pods_;      // those with a node, by uid
+  std::map<std::string, Pod> pods_;       // those with a node, by uid
   std::map<std::string, Json> floating_;  // those without, by uid
-  std::map<std::string, Amounts> used_;  // by node
+  std::map<std::string, Amounts> used_;   // by node
 };
 
 struct GangFit {

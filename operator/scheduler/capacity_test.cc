@@ -115,7 +115,8 @@ TEST_F(CapacityTest, SelectorsAndRequiredAffinityChooseNodes) {
                      {{"nodeSelectorTerms", {{{"matchExpressions", {requirement}}}}}}}}}}}};
   };
   EXPECT_EQ(Fit(3, kOneGpu, affinity({{"key", "pool"}, {"operator", "In"}, {"values", {"a"}}})), 2);
-  EXPECT_EQ(Fit(3, kOneGpu, affinity({{"key", "pool"}, {"operator", "NotIn"}, {"values", {"a"}}})), 1);
+  EXPECT_EQ(Fit(3, kOneGpu, affinity({{"key", "pool"}, {"operator", "NotIn"}, {"values", {"a"}}})),
+            1);
   EXPECT_EQ(Fit(3, kOneGpu, affinity({{"key", "none"}, {"operator", "Exists"}})), 0);
   EXPECT_EQ(Fit(3, kOneGpu, affinity({{"key", "none"}, {"operator", "DoesNotExist"}})), 3);
 }

@@ -79,6 +79,7 @@ void FakeCluster::OnPod(const Json& object, bool deleted) {
     return;
   }
   if (pods_.count(uid) != 0) return;
+  if (!object.value("/spec/schedulingGates"_json_pointer, Json::array()).empty()) return;
   Json status = {{"phase", "Running"}, {"podIP", "127.0.0.1"}};
   const Json running = {{"running", {{"startedAt", Now()}}}};
   status["containerStatuses"] = ContainerStatuses(object, "containers", running);

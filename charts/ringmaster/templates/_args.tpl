@@ -1,0 +1,44 @@
+{{/* The operator's flags, as a YAML list. The kubelet fills in $(POD_NAMESPACE) and $(SIDECAR_IMAGE), so that an overlay can change
+     both without touching the list. */}}
+{{- define "ringmaster.operatorArgs" -}}
+- --listen=0.0.0.0:{{ .Values.ports.grpc }}
+- --sidecar-target={{ include "ringmaster.fullname" . }}.$(POD_NAMESPACE).svc:{{ .Values.ports.grpc }}
+- --sidecar-image=$(SIDECAR_IMAGE)
+- --sidecar-image-pull-policy={{ .Values.sidecar.image.pullPolicy }}
+- --metrics-listen=0.0.0.0:{{ .Values.ports.metrics }}
+- --health-listen=0.0.0.0:{{ .Values.ports.health }}
+- --workers={{ .Values.workers }}
+- --kube-qps={{ .Values.kubeApi.qps }}
+- --kube-burst={{ .Values.kubeApi.burst }}
+- --log-format={{ .Values.log.format }}
+- --log-level={{ .Values.log.level }}
+{{- if .Values.leaderElection.enabled }}
+- --leader-elect
+- --leader-election-namespace=$(POD_NAMESPACE)
+- --leader-election-name={{ include "ringmaster.fullname" . }}
+{{- end }}
+{{- with .Values.sidecar.resources }}
+- {{ printf "--sidecar-resources=%s" (toJson .) | quote }}
+{{- end }}
+{{- if not .Values.jobs.networkPolicy.enabled }}
+- --network-policy=false
+{{- end }}
+{{- with .Values.jobs.networkPolicy.metricsNamespace }}
+- --metrics-namespace={{ . }}
+{{- end }}
+{{- with .Values.nodes.disruptionTaints }}
+- --disruption-taints={{ join "," . }}
+{{- end }}
+{{- if .Values.nodes.trustNodeDeletion }}
+- --trust-node-deletion
+{{- end }}
+{{- with .Values.watchNamespace }}
+- --namespace={{ . }}
+{{- end }}
+{{- if .Values.config }}
+- --config=/etc/ringmaster/config.yaml
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}

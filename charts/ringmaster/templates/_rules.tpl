@@ -1,0 +1,60 @@
+{{/* The rights for jobs and what belongs to them, cluster-wide or in watchNamespace. The table in the chart's README says what
+     each is for; a test compares the two. */}}
+{{- define "ringmaster.jobRules" -}}
+- apiGroups: [ringmaster.dev]
+  resources: [horovodjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [ringmaster.dev]
+  resources: [horovodjobs/status]
+  verbs: [update]
+- apiGroups: [ringmaster.dev]
+  resources: [horovodjobs/finalizers]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create, update]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, patch]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* The rights in the operator's own namespace. */}}
+{{- define "ringmaster.ownRules" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, update]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, patch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create]
+{{- end -}}
+
+{{- define "ringmaster.nodeRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{/* The rights of the hook that clears finalizers after an uninstall. */}}
+{{- define "ringmaster.cleanupRules" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, patch]
+{{- end -}}

@@ -1,0 +1,85 @@
+#include "operator/controllers/room.h"
+
+#include "operator/kube/resources.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+
+// What placement looks at: thousands of pods are kept.
+Json Slim(const Json& object) {
+  Json slim = {{"metadata", Json::object()}};
+  for (const char* path :
+       {"/metadata/name", "/metadata/namespace", "/metadata/uid", "/metadata/resourceVersion",
+        "/metadata/deletionTimestamp", "/metadata/labels", "/spec/nodeName",
+        "/spec/schedulingGates", "/spec/nodeSelector", "/spec/affinity/nodeAffinity",
+        "/spec/tolerations", "/spec/unschedulable", "/spec/taints", "/status/phase",
+        "/status/allocatable"}) {
+    const Json::json_pointer pointer(path);
+    if (object.contains(pointer)) slim[pointer] = object.at(pointer);
+  }
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : object.value("spec", Json::object()).value(list, Json::array())) {
+      slim["spec"][list].push_back({{"restartPolicy", container.value("restartPolicy", "")},
+                                    {"resources", container.value("resources", Json::object())}});
+    }
+  }
+  return slim;
+}
+
+}  // namespace
+
+Room::Room(std::shared_ptr<kube::KubeApi> api)
+    : nodes_(api, kube::Nodes(), {.keep = Slim},
+             [this](const Json& node, bool deleted) {
+               const std::lock_guard lock(mu_);
+               if (deleted) {
+                 capacity_.RemoveNode(runtime::MetaField(node, "name"));
+               } else {
+                 capacity_.SetNode(node);
+               }
+             }),
+      pods_(api, kube::Pods(), {.keep = Slim}, [this](const Json& pod, bool deleted) {
+        const std::lock_guard lock(mu_);
+        if (deleted) {
+          capacity_.RemovePod(runtime::MetaField(pod, "uid"));
+        } else {
+          capacity_.SetPod(pod);
+        }
+      }) {}
+
+void Room::Start() {
+  nodes_.Start();
+  pods_.Start();
+}
+
+void Room::Stop() {
+  nodes_.Stop();
+  pods_.Stop();
+}
+
+bool Room::WaitForSync(std::chrono::milliseconds timeout) {
+  return nodes_.WaitForSync(timeout) && pods_.WaitForSync(timeout);
+}
+
+std::string Room::LastError() const {
+  const std::string error = nodes_.LastError();
+  return error.empty() ? pods_.LastError() : error;
+}
+
+scheduler::GangFit Room::FitTogether(const std::vector<Json>& pods) const {
+  scheduler::Capacity now;
+  {
+    const std::lock_guard lock(mu_);
+    now = capacity_;
+  }
+  return scheduler::FitTogether(std::move(now), pods);
+}
+
+void Room::Observe(const Json& pod) {
+  const std::lock_guard lock(mu_);  // around both: what the cache takes last counts
+  if (pods_.Observe(pod)) capacity_.SetPod(Slim(pod));
+}
+
+}  // namespace ringmaster::controllers

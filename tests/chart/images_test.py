@@ -1,0 +1,118 @@
+"""deploy/: the Dockerfiles install what the binaries name, and deploy/build-images says what is wrong."""
+
+import os
+import re
+import stat
+import subprocess
+
+import pytest
+
+from conftest import ROOT, run
+
+SCRIPT = ROOT / "deploy" / "build-images"
+BIN = os.environ.get("RINGMASTER_BIN", "")
+# In the base image, or brought by another package of the list.
+BASE = {"libc6", "libgcc-s1", "libstdc++6"}
+
+
+def dockerfile(name):
+    return (ROOT / "deploy" / name / "Dockerfile").read_text()
+
+
+def packages(name):
+    text = re.search(r"--no-install-recommends((?:\s*\\\n\s+[\w.+-]+)+)", dockerfile(name))[1]
+    return set(re.findall(r"[\w.+-]+", text))
+
+
+def needed_packages(binary):
+    """Debian packages of the shared libraries that the binary itself names."""
+    names = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", binary).stdout)
+    places = dict(re.findall(r"^\s*(\S+) => (\S+)", run("ldd", binary).stdout, re.M))
+    found = set()
+    for name in names:
+        if name not in places:  # the loader
+            continue
+        for path in (os.path.realpath(places[name]), places[name], places[name].replace("/lib/", "/usr/lib/", 1)):
+            owner = run("dpkg-query", "--search", path)
+            if owner.returncode == 0:
+                found.add(owner.stdout.split(":")[0])
+                break
+        else:
+            pytest.fail("no package owns %s, which %s needs" % (places[name], binary))
+    return found - BASE
+
+
+@pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no binaries to look at")
+@pytest.mark.parametrize("image", ["operator", "sidecar"])
+def test_an_image_installs_the_libraries_that_its_binary_names(image):
+    want = needed_packages(os.path.join(BIN, "ringmaster-" + image))
+    assert packages(image) - {"ca-certificates"} == want
+
+
+@pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no binaries to look at")
+def test_the_launcher_is_static_because_it_runs_in_images_of_others():
+    assert "NEEDED" not in run("readelf", "-d", os.path.join(BIN, "ringmaster-launcher")).stdout
+
+
+@pytest.mark.parametrize("image", ["operator", "sidecar", "trainer"])
+def test_an_image_has_no_root_no_development_packages_and_one_layer_of_packages(image):
+    text = dockerfile(image)
+    assert re.search(r"^USER 65532:65532$", text, re.M)
+    assert re.search(r"^ARG BASE=docker.io/library/debian:bookworm-slim\nFROM \$\{BASE\}$", text, re.M)
+    assert text.count("\nRUN ") == 1 and "rm -rf /var/lib/apt/lists/*" in text
+    assert not [p for p in packages(image) if p.endswith("-dev")]
+
+
+def test_the_trainer_holds_nothing_of_ours():
+    assert not re.search(r"^COPY .*(ringmaster|bin|lib)", dockerfile("trainer"), re.M)
+
+
+def builder(tmp_path, script):
+    path = tmp_path / "builder"
+    path.write_text("#!/bin/sh\n" + script)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.parametrize("arguments,status,words", [
+    (["--help"], 0, "--build-dir DIR"),
+    (["--nonsense"], 2, "unknown option --nonsense"),
+    (["worker"], 2, "unknown image worker: it must be operator, sidecar or trainer"),
+    (["--tag"], 2, "--tag needs a value"),
+    (["--tag", "a b"], 2, "--tag is 'a b', must be"),
+    (["--with", "no-such-builder", "operator"], 3, "no command no-such-builder"),
+    (["--build-dir", "no/such", "--with", "true", "operator"], 3,
+     "no/such/bin/ringmaster-operator is not built"),
+], ids=lambda v: " ".join(v) if isinstance(v, list) else None)
+def test_build_images_says_what_is_wrong(arguments, status, words):
+    done = run(SCRIPT, *arguments)
+    assert done.returncode == status, done.stderr
+    assert words in done.stdout + done.stderr
+
+
+def test_build_images_builds_tags_saves_and_pushes(tmp_path):
+    tool = builder(tmp_path, 'echo "$@" >>%s/calls\n' % tmp_path)
+    done = run(SCRIPT, "--with", tool, "--prefix", "r.example/x/", "--tag", "7", "--base", "debian:x",
+               "--push", "trainer")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "build --build-arg BASE=debian:x -t r.example/x/examples-digits:7 "
+        "-f deploy/trainer/Dockerfile examples/digits",
+        "push r.example/x/examples-digits:7"]
+
+
+def test_a_build_that_fails_is_said_to_have_failed(tmp_path):
+    done = run(SCRIPT, "--with", builder(tmp_path, "exit 5\n"), "trainer")
+    assert done.returncode == 1 and "trainer failed" in done.stderr
+
+
+@pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no binaries to install")
+@pytest.mark.parametrize("image", ["operator", "sidecar"])
+def test_the_context_of_an_image_has_every_file_that_is_copied(tmp_path, image):
+    """The builder is a script that looks for each COPY source in the context it is given."""
+    sources = [word for line in re.findall(r"^COPY (.*) \S+$", dockerfile(image), re.M)
+               for word in line.split()]
+    look = 'for last; do :; done\ncd "$last" && for f in %s; do test -e $f -a ! -L $f || ' \
+           '{ echo "no $f" >&2; exit 9; }; done\n' % " ".join(sources)
+    done = run(SCRIPT, "--with", builder(tmp_path, look), "--build-dir", os.path.dirname(BIN), image)
+    assert sources and done.returncode == 0, done.stderr

@@ -1,0 +1,256 @@
+"""What the chart renders, with the values that people set."""
+
+import json
+import re
+
+import pytest
+
+from conftest import NAMESPACE, helm_template, is_hook, of_kind, only, pod_templates, render
+
+ALL_ON = {
+    "metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+                "podMonitor": {"enabled": True}, "rules": {"enabled": True},
+                "dashboard": {"enabled": True}},
+    "config": {"leaseDurationSeconds": 20}, "imagePullSecrets": [{"name": "registry"}],
+    "extraArgs": ["--log-level=debug"], "extraEnv": [{"name": "A", "value": "b"}],
+    "podLabels": {"team": "x"}, "podAnnotations": {"a": "b"}, "commonLabels": {"owner": "me"},
+    "nodeSelector": {"kubernetes.io/os": "linux"}, "tolerations": [{"operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}}, "priorityClassName": "system-cluster-critical",
+    "networkPolicy": {"sidecarsFrom": [{"namespaceSelector": {}}],
+                      "metricsFrom": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]},
+}
+ALL_OFF = {
+    "replicas": 1, "leaderElection": {"enabled": False}, "crds": {"install": False},
+    "rbac": {"create": False, "aggregate": False}, "serviceAccount": {"create": False, "name": "mine"},
+    "topologySpread": {"enabled": False}, "podDisruptionBudget": {"enabled": False},
+    "networkPolicy": {"enabled": False}, "metrics": {"annotations": False},
+    "cleanup": {"enabled": False},
+}
+ONE_NAMESPACE = {"watchNamespace": "team-a"}
+VALUE_SETS = {"default": {}, "all on": ALL_ON, "all off": ALL_OFF, "one namespace": ONE_NAMESPACE}
+
+CLUSTER_WIDE = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+VERSIONS = {
+    "Deployment": "apps/v1", "Job": "batch/v1", "Pod": "v1", "Service": "v1", "ConfigMap": "v1",
+    "ServiceAccount": "v1", "PodDisruptionBudget": "policy/v1",
+    "NetworkPolicy": "networking.k8s.io/v1", "Role": "rbac.authorization.k8s.io/v1",
+    "RoleBinding": "rbac.authorization.k8s.io/v1", "ClusterRole": "rbac.authorization.k8s.io/v1",
+    "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
+    "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+    "ServiceMonitor": "monitoring.coreos.com/v1", "PodMonitor": "monitoring.coreos.com/v1",
+    "PrometheusRule": "monitoring.coreos.com/v1",
+}
+
+
+def operator_pod(**values):
+    deployment = only(render(**values), "Deployment")
+    return deployment["spec"]["template"]
+
+
+def operator_container(**values):
+    return operator_pod(**values)["spec"]["containers"][0]
+
+
+@pytest.fixture(params=VALUE_SETS.values(), ids=VALUE_SETS.keys())
+def objects(request):
+    return render(**request.param)
+
+
+def test_every_object_has_a_known_version_a_valid_name_and_the_common_labels(objects):
+    seen = set()
+    for o in objects:
+        assert VERSIONS[o["kind"]] == o["apiVersion"]
+        metadata = o["metadata"]
+        pattern = r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?" if o["kind"] in CLUSTER_WIDE else \
+            r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+        assert re.fullmatch(pattern, metadata["name"]) and len(metadata["name"]) <= 63
+        assert (o["kind"] in CLUSTER_WIDE) == ("namespace" not in metadata), metadata["name"]
+        for label in ("app.kubernetes.io/name", "app.kubernetes.io/instance",
+                      "app.kubernetes.io/version", "helm.sh/chart"):
+            assert label in metadata["labels"], o["kind"]
+        key = (o["kind"], metadata.get("namespace"), metadata["name"])
+        assert key not in seen, "twice: %s" % (key,)
+        seen.add(key)
+
+
+def test_every_pod_passes_the_restricted_pod_security_standard(objects):
+    for name, spec in pod_templates(objects):
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+        assert all("hostPath" not in volume for volume in spec.get("volumes", []))
+        for container in spec["containers"]:
+            context = container["securityContext"]
+            assert context == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                               "capabilities": {"drop": ["ALL"]}}
+            assert container["resources"]["requests"] and container["resources"]["limits"]["memory"]
+
+
+def test_every_mount_has_its_volume_and_every_selector_finds_the_operators_pods(objects):
+    for _, spec in pod_templates(objects):
+        volumes = {v["name"] for v in spec.get("volumes", [])}
+        for container in spec["containers"]:
+            assert {m["name"] for m in container.get("volumeMounts", [])} == volumes
+    deployment = only(objects, "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    leader = dict(labels, **{"ringmaster.dev/leader": "true"})
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    for service in of_kind(objects, "Service"):
+        assert service["spec"]["selector"].items() <= leader.items()
+        names = {p["name"] for p in operator_ports(deployment)}
+        assert {p["targetPort"] for p in service["spec"]["ports"]} <= names
+    for kind, path in (("PodDisruptionBudget", "selector"), ("NetworkPolicy", "podSelector")):
+        for o in of_kind(objects, kind):
+            assert o["spec"][path]["matchLabels"].items() <= labels.items()
+
+
+def operator_ports(deployment):
+    return deployment["spec"]["template"]["spec"]["containers"][0]["ports"]
+
+
+def test_hooks_and_tests_are_found_by_no_selector_of_the_operator(objects):
+    selector = only(objects, "Deployment")["spec"]["selector"]["matchLabels"]
+    for o in objects:
+        if is_hook(o) and o["kind"] in ("Pod", "Job"):
+            labels = o["metadata"]["labels"] if o["kind"] == "Pod" else \
+                o["spec"]["template"]["metadata"]["labels"]
+            assert not selector.items() <= labels.items(), o["metadata"]["name"]
+
+
+def test_sidecars_dial_the_service_that_only_the_leader_is_behind():
+    objects = render()
+    service = next(s for s in of_kind(objects, "Service")
+                   if s["metadata"]["name"] == "ringmaster-operator")
+    assert service["spec"]["selector"]["ringmaster.dev/leader"] == "true"
+    assert [p["port"] for p in service["spec"]["ports"]] == [9443]
+    assert "--sidecar-target=ringmaster-operator.$(POD_NAMESPACE).svc:9443" in \
+        operator_container()["args"]
+
+
+def test_without_leader_election_nobody_wears_the_label_and_so_the_service_asks_for_none():
+    values = {"replicas": 1, "leaderElection": {"enabled": False}}
+    for service in of_kind(render(**values), "Service"):
+        assert "ringmaster.dev/leader" not in service["spec"]["selector"]
+    assert not any("leader" in word for word in operator_container(**values)["args"])
+
+
+def test_two_replicas_without_leader_election_are_refused():
+    objects, error = helm_template({"leaderElection": {"enabled": False}})
+    assert objects is None
+    assert "replicas is 2, must be 0 or 1 while leaderElection.enabled is false" in error
+
+
+def test_images_follow_the_charts_version_a_tag_or_a_digest():
+    assert operator_container()["image"] == "ringmaster.dev/operator:0.1.0"
+    assert operator_container(image={"tag": "9"})["image"] == "ringmaster.dev/operator:9"
+    digest = "sha256:" + "0" * 64
+    container = operator_container(image={"repository": "r.example/op", "tag": "9", "digest": digest},
+                                   sidecar={"image": {"repository": "r.example/side", "tag": "7"}})
+    assert container["image"] == "r.example/op@" + digest
+    assert {"name": "SIDECAR_IMAGE", "value": "r.example/side:7"} in container["env"]
+    assert "--sidecar-image=$(SIDECAR_IMAGE)" in container["args"]
+
+
+def test_what_the_operator_knows_by_itself_is_no_flag_and_what_is_set_is():
+    words = ("--sidecar-resources", "--network-policy", "--metrics-namespace", "--disruption-taints",
+             "--trust-node-deletion", "--namespace", "--config")
+    assert not [a for a in operator_container()["args"] if a.startswith(words)]
+    args = operator_container(
+        sidecar={"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}},
+        jobs={"networkPolicy": {"enabled": False, "metricsNamespace": "monitoring"}},
+        nodes={"disruptionTaints": ["a/b", "c"], "trustNodeDeletion": True},
+        watchNamespace="team-a")["args"]
+    resources = next(a for a in args if a.startswith("--sidecar-resources="))
+    assert json.loads(resources.split("=", 1)[1]) == {"requests": {"cpu": "1"},
+                                                      "limits": {"memory": "1Gi"}}
+    assert {"--network-policy=false", "--metrics-namespace=monitoring", "--disruption-taints=a/b,c",
+            "--trust-node-deletion", "--namespace=team-a"} <= set(args)
+
+
+def test_what_flags_name_stands_before_them_in_the_environment():
+    container = operator_container()
+    names = {e["name"] for e in container["env"]}
+    used = set(re.findall(r"\$\((\w+)\)", " ".join(container["args"])))
+    assert used and used <= names
+
+
+def test_another_configuration_makes_other_pods():
+    one = operator_pod(config={"leaseDurationSeconds": 20})
+    two = operator_pod(config={"leaseDurationSeconds": 21})
+    assert "--config=/etc/ringmaster/config.yaml" in one["spec"]["containers"][0]["args"]
+    key = "checksum/config"
+    assert one["metadata"]["annotations"][key] != two["metadata"]["annotations"][key]
+    config = only([o for o in render(config={"leaseDurationSeconds": 20})
+                   if o["metadata"]["name"] == "ringmaster-operator-config"], "ConfigMap")
+    assert config["data"]["config.yaml"].strip() == "leaseDurationSeconds: 20"
+
+
+def test_probes_ask_the_health_port():
+    container = operator_container(ports={"health": 8181})
+    assert "--health-listen=0.0.0.0:8181" in container["args"]
+    assert {"name": "health", "containerPort": 8181, "protocol": "TCP"} in container["ports"]
+    paths = {probe: container[probe]["httpGet"] for probe in
+             ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert paths["readinessProbe"] == {"path": "/readyz", "port": "health"}
+    assert paths["livenessProbe"] == paths["startupProbe"] == {"path": "/healthz", "port": "health"}
+
+
+def test_a_single_replica_gets_no_budget_that_would_stop_every_drain():
+    assert only(render(), "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    assert not of_kind(render(replicas=1), "PodDisruptionBudget")
+
+
+def test_annotations_name_the_metrics_port_for_a_prometheus_without_its_operator():
+    annotations = operator_pod(ports={"metrics": 8888})["metadata"]["annotations"]
+    assert annotations["prometheus.io/port"] == "8888"
+    assert annotations["prometheus.io/scrape"] == "true"
+    off = operator_pod(metrics={"annotations": False})["metadata"]["annotations"]
+    assert not any(name.startswith("prometheus.io/") for name in off)
+
+
+def test_monitors_keep_the_namespace_of_the_job():
+    objects = render(**ALL_ON)
+    service = only(objects, "ServiceMonitor")
+    assert service["metadata"]["labels"]["release"] == "prometheus"
+    assert all(e["honorLabels"] for e in service["spec"]["endpoints"])
+    pods = only(objects, "PodMonitor")
+    assert all(e["honorLabels"] for e in pods["spec"]["podMetricsEndpoints"])
+    assert pods["spec"]["namespaceSelector"] == {"any": True}
+    # What it selects is a Service that there is.
+    selected = [s for s in of_kind(objects, "Service")
+                if service["spec"]["selector"]["matchLabels"].items()
+                <= s["metadata"]["labels"].items()]
+    assert [s["metadata"]["name"] for s in selected] == ["ringmaster-operator-metrics"]
+    one = render(watchNamespace="team-a", metrics={"podMonitor": {"enabled": True}})
+    assert only(one, "PodMonitor")["spec"]["namespaceSelector"] == {"matchNames": ["team-a"]}
+
+
+def test_another_release_name_gives_other_names():
+    objects, error = helm_template({}, release="elastic", namespace="other")
+    assert objects, error
+    names = {o["metadata"]["name"] for o in objects if o["kind"] != "CustomResourceDefinition"}
+    assert all("elastic-ringmaster-operator" in name for name in names)
+    for o in objects:
+        assert o["metadata"].get("namespace", "other") == "other"
+
+
+def test_the_longest_release_name_still_gives_valid_names():
+    objects, error = helm_template({}, release="a" * 53)
+    assert objects, error
+    for o in objects:
+        if o["kind"] not in CLUSTER_WIDE:
+            assert len(o["metadata"]["name"]) <= 63, o["metadata"]["name"]
+
+
+def test_the_uninstall_hook_has_rights_of_its_own_that_outlive_the_operators():
+    hooks = [o for o in render() if is_hook(o) and o["kind"] != "Pod"]
+    assert {o["kind"] for o in hooks} == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
+    for o in hooks:
+        assert o["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
+    job = only(hooks, "Job")
+    account = only(hooks, "ServiceAccount")["metadata"]["name"]
+    assert job["spec"]["template"]["spec"]["serviceAccountName"] == account
+    assert only(hooks, "ClusterRoleBinding")["subjects"] == [
+        {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]
+    weights = {o["kind"]: int(o["metadata"]["annotations"]["helm.sh/hook-weight"]) for o in hooks}
+    assert weights["Job"] > max(w for kind, w in weights.items() if kind != "Job")
