@@ -184,6 +184,9 @@ struct HorovodJob {
 // newer operator may have).
 tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object);
 
+// What may not change, or only while the job is suspended: its pods have to be alike.
+FieldErrors CheckUpdate(const Spec& before, const Spec& after);
+
 // The same words for the failurePolicy of the launcher and `kubectl`.
 const char* ToString(FailureAction action);
 const char* ToString(CleanPodPolicy policy);

@@ -34,6 +34,13 @@ const Json& Child(const Json& object, const char* name) {
   return at != object.end() && at->is_object() ? *at : kEmpty;
 }
 
+// As people see it. The API server can't format the Epoch column by itself.
+std::string EpochText(std::uint64_t epoch) {
+  constexpr int kNumberBits = 40;
+  return std::to_string(epoch >> kNumberBits) + "." +
+         std::to_string(epoch & ((std::uint64_t{1} << kNumberBits) - 1));
+}
+
 Json ConditionToJson(const Condition& condition) {
   return {{"type", condition.type},
           {"status", condition.status ? "True" : "False"},
@@ -83,6 +90,7 @@ Json StatusToJson(const Status& status) {
                {"podsReplaced", status.pods_replaced},
                {"faults", status.faults},
                {"observedGeneration", status.observed_generation}};
+  if (status.epoch != 0) json["view"] = EpochText(status.epoch);
   for (const Condition& condition : status.conditions) {
     json["conditions"].push_back(ConditionToJson(condition));
   }

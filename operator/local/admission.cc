@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "operator/api/horovod_job.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
 
@@ -238,6 +239,27 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
     }
   }
   return {};
+}
+
+std::vector<Cause> CheckJob(const Json* before, const Json& job) {
+  // What was accepted once stays accepted until its spec changes.
+  if (before != nullptr && before->value("spec", Json()) == job.value("spec", Json())) return {};
+  const auto to_cause = [](const api::FieldError& error) {
+    return Cause{"FieldValueInvalid", "Invalid value: \"object\": " + error.message, error.path};
+  };
+  std::vector<Cause> causes;
+  const auto after = api::ParseHorovodJob(job);
+  if (!after) {
+    std::transform(after.error().begin(), after.error().end(), std::back_inserter(causes),
+                   to_cause);
+    return causes;
+  }
+  if (before == nullptr) return {};
+  const auto old = api::ParseHorovodJob(*before);
+  if (!old) return {};
+  const api::FieldErrors errors = api::CheckUpdate(old->spec, after->spec);
+  std::transform(errors.begin(), errors.end(), std::back_inserter(causes), to_cause);
+  return causes;
 }
 
 }  // namespace ringmaster::local

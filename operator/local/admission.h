@@ -26,4 +26,8 @@ void SetDefaults(const Resource& resource, Json& object);
 std::vector<Cause> CheckCreate(const Resource& resource, const Json& object);
 std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, const Json& after);
 
+// What the CEL rules of the CRD refuse, in their words: a HorovodJob that its schema has passed,
+// and the one that it replaces or null. The parser knows the rules.
+std::vector<Cause> CheckJob(const Json* before, const Json& job);
+
 }  // namespace ringmaster::local

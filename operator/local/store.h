@@ -173,7 +173,7 @@ class Store {
   Json ScaleOf(const Json& object) const;
   Answer<void> CheckBudgets(const Json& pod) const;
   Answer<void> Admit(const Resource& resource, Json& object, const std::string& name,
-                     const WriteOptions& options) const;
+                     const WriteOptions& options, const Json* before) const;
   Answer<void> CheckNamespace(const Resource& resource, const std::string& ns) const;
 
   // Stores `object` under a new version and tells the watchers; null `object`: removed.

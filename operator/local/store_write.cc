@@ -151,7 +151,7 @@ Answer<void> Store::CheckNamespace(const Resource& resource, const std::string& 
 }
 
 Answer<void> Store::Admit(const Resource& resource, Json& object, const std::string& name,
-                          const WriteOptions& options) const {
+                          const WriteOptions& options, const Json* before) const {
   if (resource != kube::HorovodJobs() || !crd_) return {};
   std::vector<std::string> unknown = crd_->Prune(object);
   if (options.strict_fields && !unknown.empty()) {
@@ -165,6 +165,7 @@ Answer<void> Store::Admit(const Resource& resource, Json& object, const std::str
   }
   crd_->Default(object);
   std::vector<Cause> causes = crd_->Validate(object);
+  if (causes.empty() && crd_->has_rules()) causes = CheckJob(before, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
   return {};
 }
@@ -222,7 +223,8 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   if (traits.generation) meta["generation"] = 1;
   if (traits.status && !traits.status_on_create) object.erase("status");
   SetDefaults(resource, object);
-  if (auto ok = Admit(resource, object, name, options); !ok) return tl::unexpected(ok.error());
+  if (auto ok = Admit(resource, object, name, options, nullptr); !ok)
+    return tl::unexpected(ok.error());
   std::vector<Cause> causes = CheckCreate(resource, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
   if (options.dry_run) return object;
@@ -342,7 +344,8 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
   Protect(resource, *live, object, subresource);
   if (auto ok = CheckFinalizers(resource, name, *live, object); !ok)
     return tl::unexpected(ok.error());
-  if (auto ok = Admit(resource, object, name, options); !ok) return tl::unexpected(ok.error());
+  if (auto ok = Admit(resource, object, name, options, live.get()); !ok)
+    return tl::unexpected(ok.error());
   if (subresource.empty()) {
     std::vector<Cause> causes = CheckUpdate(resource, *live, object);
     if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
