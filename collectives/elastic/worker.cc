@@ -218,11 +218,12 @@ void Worker::OnSuspect(uint64_t epoch, int rank, const std::string& why) {
   if (link_) link_->Send({{"t", "suspect"}, {"epoch", epoch}, {"rank", rank}, {"reason", why}});
 }
 
-void Worker::OnRebuilt(const engine::RebuildTimes& times, uint64_t step) {
+void Worker::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {
   if (!link_) return;
   link_->Send({{"t", "rebuilt"},
                {"epoch", times.epoch},
                {"step", step},
+               {"resumed", resumed},
                {"seconds",
                 {{"stop", times.stop},
                  {"connect", times.connect},

@@ -48,7 +48,7 @@ class Worker : public engine::EngineListener, public link::LinkHandler {
   void OnInstalled(uint64_t epoch, double connect_seconds) override;
   void OnBoundary(uint64_t epoch, uint64_t step) override;
   void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;
-  void OnRebuilt(const engine::RebuildTimes& times, uint64_t step) override;
+  void OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) override;
   void OnFinished(uint64_t epoch) override;
   void OnReadyToEnter() override;
 

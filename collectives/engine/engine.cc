@@ -367,7 +367,10 @@ void Engine::Finish(const Retained& result) {
       std::lock_guard lock(mu_);
       last_rebuild_ = times_;
     }
-    options_.listener->OnRebuilt(times_, step_);
+    // Who has completed a step knows that all had called step_end: so if ours waits, it will be
+    // done here too, by hand-over or once more.
+    const uint64_t resumed = step_ + (pending_.Find(kStepEndName) != nullptr ? 1 : 0);
+    options_.listener->OnRebuilt(times_, step_, resumed);
   }
 }
 

@@ -50,7 +50,9 @@ class EngineListener {
   virtual void OnInstalled(uint64_t epoch, double connect_seconds) = 0;
   virtual void OnBoundary(uint64_t epoch, uint64_t step) = 0;
   virtual void OnSuspect(uint64_t epoch, int rank, const std::string& why) = 0;
-  virtual void OnRebuilt(const RebuildTimes& times, uint64_t step) = 0;
+  // `step`: completed so far; `resumed`: how many will be once the operations that were interrupted
+  // are done, so what the survivors go on from.
+  virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;
   virtual void OnFinished(uint64_t epoch) = 0;
   // Was dropped from the view by mistake and has run to the end of its step: wants to be in a view
   // again.

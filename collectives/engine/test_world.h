@@ -76,7 +76,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   void OnInstalled(uint64_t epoch, double) override;
   void OnBoundary(uint64_t epoch, uint64_t step) override;
   void OnSuspect(uint64_t, int, const std::string&) override {}
-  void OnRebuilt(const RebuildTimes&, uint64_t) override;
+  void OnRebuilt(const RebuildTimes&, uint64_t step, uint64_t resumed) override;
   void OnFinished(uint64_t) override;
   void OnReadyToEnter() override;
   Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override;
@@ -210,7 +210,7 @@ inline void TestWorker::OnBoundary(uint64_t epoch, uint64_t) {
   boundary = epoch;
   world->changed.notify_all();
 }
-inline void TestWorker::OnRebuilt(const RebuildTimes&, uint64_t) {
+inline void TestWorker::OnRebuilt(const RebuildTimes&, uint64_t, uint64_t) {
   std::lock_guard lock(world->mu);
   ++rebuilt;
   world->changed.notify_all();

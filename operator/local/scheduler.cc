@@ -1,7 +1,7 @@
 #include "operator/local/scheduler.h"
 
 #include "operator/kube/resources.h"
-#include "operator/local/placement.h"
+#include "operator/scheduler/capacity.h"
 
 namespace ringmaster::local {
 namespace {
@@ -49,13 +49,16 @@ void Scheduler::Pass() {
   auto nodes = store_->List(kube::Nodes(), "", {});
   auto pods = store_->List(kube::Pods(), "", {});
   if (!nodes || !pods) return;
-  for (Json& pod : pods->items) {
+  scheduler::Capacity capacity;
+  for (const Json& node : nodes->items) capacity.SetNode(node);
+  for (const Json& pod : pods->items) capacity.SetPod(pod);
+  for (const Json& pod : pods->items) {
     if (!Waits(pod)) continue;
-    auto node = Place(pod, nodes->items, pods->items);
+    const auto node = capacity.Place(pod);
     if (!node) {
       Explain(pod, node.error());
     } else if (store_->Bind(pod["metadata"]["namespace"], pod["metadata"]["name"], *node)) {
-      pod["spec"]["nodeName"] = *node;  // counts for the next pod of this pass
+      capacity.Take(pod, *node);
     }
   }
 }

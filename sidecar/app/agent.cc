@@ -72,9 +72,7 @@ WorkerTableCallbacks Agent::TableCallbacks() {
     if (epoch == CurrentEpoch() && EverybodyLeaves()) LeaveByPlan(drain_reason_);
   };
   callbacks.installed = [](Epoch) {};
-  callbacks.rebuilt = [this](Epoch epoch, const json& seconds, uint64_t step) {
-    OnRebuilt(epoch, seconds, step);
-  };
+  callbacks.rebuilt = [this](const RebuiltFigures& figures) { OnRebuilt(figures); };
   callbacks.ran = [this](Epoch epoch) { Feed(membership::FirstOperationDone{epoch}); };
   callbacks.suspects = [this](Epoch epoch, int rank, const std::string& why) {
     OnWorkerSuspects(epoch, rank, why);
@@ -97,7 +95,7 @@ void Agent::Start() {
     spdlog::info("state reloaded epoch={} incarnation={}", EpochText(CurrentEpoch()),
                  member_.state().incarnation);
     outputs_.watch(installed_->pods);
-    outputs_.set_epoch(CurrentEpoch());
+    TellNews(CurrentEpoch());
   }
   if (options_.operator_target.empty()) table_.SettleWelcome();
   Feed(membership::Started{});
@@ -154,7 +152,7 @@ void Agent::Fail(const std::string& error) {
 }
 
 void Agent::AfterEvents() {
-  outputs_.set_epoch(CurrentEpoch());
+  TellNews(CurrentEpoch());
   metrics_->SetCoordinator(member_.is_coordinator());
   if (member_.current() != nullptr && installed_ == nullptr) {
     // A view that does not list us: workers that come now are joiners.
@@ -174,7 +172,7 @@ void Agent::Install(const ViewPtr& view) {
       EpochText(view->epoch), membership::ReasonText(view->reason), view->pods.size(),
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
   table_.Install(view);
-  outputs_.set_epoch(view->epoch);
+  TellNews(view->epoch);
   outputs_.watch(listed ? view->pods : std::vector<membership::Pod>{});
   rank_suspicions_.clear();
   health::Rebuild* rebuild =
@@ -186,6 +184,8 @@ void Agent::Install(const ViewPtr& view) {
                        rebuild ? health::ToJson(*rebuild).dump() : "", Step());
 }
 
+void Agent::TellNews(Epoch epoch) { outputs_.set_news(epoch, tracker_.newest_step()); }
+
 // ---- The pod's own processes
 
 void Agent::OnHello(uint64_t connection, bool launcher, const json& hello, int peer_pid) {
@@ -194,6 +194,7 @@ void Agent::OnHello(uint64_t connection, bool launcher, const json& hello, int p
 void Agent::OnFrame(uint64_t connection, const json& frame) {
   table_.OnFrame(connection, frame, outputs_.now());
   RememberProgress();
+  TellNews(CurrentEpoch());
 }
 void Agent::OnClosed(uint64_t connection) { table_.OnClosed(connection, outputs_.now()); }
 
@@ -232,21 +233,23 @@ void Agent::OnProcessExit(const ProcessExit& exit) {
   tracker_.Noticed(now, outputs_.unix_ms());
 }
 
-void Agent::OnRebuilt(Epoch epoch, const json& figures, uint64_t step) {
+void Agent::OnRebuilt(const RebuiltFigures& figures) {
+  const Epoch epoch = figures.epoch;
   Feed(membership::FirstOperationDone{epoch});
   health::Rebuild* rebuild = rebuilds_.Find(epoch);
   const bool first = rebuild != nullptr && !rebuild->complete;
-  rebuild = tracker_.Finished(epoch, figures);
+  rebuild = tracker_.Finished(epoch, figures.seconds, figures.resumed);
   if (rebuild == nullptr) return;
   if (first) {
     for (const auto& [phase, duration] : rebuild->seconds)
       metrics_->ObserveRebuild(phase, rebuild->reason, duration);
-    spdlog::info("rebuild complete epoch={} reason={} seconds={}", EpochText(epoch),
-                 rebuild->reason, health::ToJson(*rebuild)["seconds"].dump());
+    spdlog::info("rebuild complete epoch={} reason={} seconds={} steps_lost={}", EpochText(epoch),
+                 rebuild->reason, health::ToJson(*rebuild)["seconds"].dump(), rebuild->steps_lost);
+    if (rebuild->steps_lost > 0) highest_step_ = figures.resumed;
   }
   if (installed_ != nullptr && installed_->epoch == epoch) {
     outputs_.report_view(membership::EncodeView(*installed_), health::ToJson(*rebuild).dump(),
-                         std::max(step, Step()));
+                         Step());
   }
 }
 
@@ -309,7 +312,11 @@ void Agent::OnUnreachable(const std::string& pod, const std::string& why) {
   if (accused) OnSuspect(pod, kAllGone);
 }
 
-void Agent::OnHeard(const std::string& pod, Epoch epoch) { Feed(membership::PodHeard{pod, epoch}); }
+void Agent::OnHeard(const std::string& pod, Epoch epoch, uint64_t step) {
+  // Steps of an older view may be void by now.
+  if (epoch == CurrentEpoch()) tracker_.SawStep(step);
+  Feed(membership::PodHeard{pod, epoch});
+}
 
 void Agent::OnOperator(bool connected) {
   operator_connected_ = connected;

@@ -45,7 +45,7 @@ struct AgentOutputs {
   std::function<bool(const std::string& pod)> suspects;
   // Its sidecar's connection is closed: it is suspected soon, unless it comes back.
   std::function<bool(const std::string& pod)> unreachable;
-  std::function<void(Epoch)> set_epoch;
+  std::function<void(Epoch, uint64_t step)> set_news;  // what heartbeats say
   std::function<void(bool ready, const std::vector<uint32_t>& missing,
                      const std::string& candidate)>
       report_readiness;
@@ -76,7 +76,7 @@ class Agent {
   void OnRecordAnswer(const std::string& body);
   void OnSuspect(const std::string& pod, const std::string& why);
   void OnUnreachable(const std::string& pod, const std::string& why);
-  void OnHeard(const std::string& pod, Epoch epoch);
+  void OnHeard(const std::string& pod, Epoch epoch, uint64_t step);
 
   // The operator.
   void OnOperator(bool connected);
@@ -111,7 +111,8 @@ class Agent {
 
   void OnWorkersChanged();
   void OnProcessExit(const ProcessExit& exit);
-  void OnRebuilt(Epoch epoch, const nlohmann::json& seconds, uint64_t step);
+  void OnRebuilt(const RebuiltFigures& figures);
+  void TellNews(Epoch epoch);
   void OnWorkerSuspects(Epoch epoch, int rank, const std::string& reason);
   void OnFinished(Epoch epoch);
 

@@ -30,6 +30,8 @@ void Agent::RememberProgress() {
   for (const WorkerProcess& worker : table_.processes()) {
     if (worker.standby()) continue;
     highest_step_ = std::max(highest_step_, worker.step);
+    if (installed_ != nullptr && worker.installed == installed_->epoch)
+      tracker_.SawStep(worker.step);
     for (const auto& [name, value] : worker.values) last_values_[name] = value;
   }
 }

@@ -50,7 +50,7 @@ class AgentTest : public testing::Test {
     outputs.watch = [this](const std::vector<membership::Pod>& pods) { watched_ = pods.size(); };
     outputs.suspects = [](const std::string&) { return false; };
     outputs.unreachable = [this](const std::string& pod) { return pod == unreachable_; };
-    outputs.set_epoch = [](Epoch) {};
+    outputs.set_news = [](Epoch, uint64_t) {};
     outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
                                       const std::string&) {
       ready_ = ready;
@@ -93,6 +93,17 @@ class AgentTest : public testing::Test {
       view.pods.push_back(pod);
       view.ranks.push_back({.pod = i, .slot = 0, .incarnation = 1, .tcp = "t", .shm = ""});
     }
+    return membership::EncodeView(view);
+  }
+  // The successor of the first view, made because that pod is lost.
+  static std::string ViewWithout(const std::string& pod) {
+    membership::View view = *membership::DecodeView(FirstView());
+    view.parent = view.epoch;
+    view.epoch = MakeEpoch(1, 2);
+    view.reason = membership::Reason::kPodLost;
+    const int gone = view.FindPod(pod);
+    view.pods.erase(view.pods.begin() + gone);
+    view.ranks.erase(view.ranks.begin() + gone);
     return membership::EncodeView(view);
   }
 
@@ -200,6 +211,41 @@ TEST(RebuildTrackerTest, DetectIsFromTheDeathThatTheLauncherSawToTheFirstNoticeO
   EXPECT_EQ(tracker.Installed(&before, after, 1, start + seconds(3), 2)->seconds.count("detect"),
             0u);
 }
+
+// What the survivors go on from is `resumed` steps after a lost pod's heartbeat had told of 12.
+struct StepsCase {
+  uint64_t epoch_heard, resumed;
+  int lost;
+};
+class StepsLostTest : public AgentTest, public testing::WithParamInterface<StepsCase> {};
+
+TEST_P(StepsLostTest, AreThoseThatSomebodyHadCompletedAndNobodyGoesOnFrom) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->OnHeard("u2", GetParam().epoch_heard, 12);
+  agent_->OnFound(ViewWithout("u2"));
+  const Epoch second = MakeEpoch(1, 2);
+  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", second}});
+  const json done = {{"t", "rebuilt"},
+                     {"epoch", second},
+                     {"step", GetParam().resumed},
+                     {"resumed", GetParam().resumed},
+                     {"seconds", {{"redo", 0.1}}}};
+  agent_->OnFrame(2, done);
+  EXPECT_EQ(json::parse(rebuild_)["stepsLost"], GetParam().lost);
+  agent_->OnFrame(2, done);
+  EXPECT_EQ(json::parse(rebuild_)["stepsLost"], GetParam().lost) << "said twice, counted once";
+  EXPECT_EQ(agent_->Status()["rebuilds"].back()["stepsLost"], GetParam().lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, StepsLostTest,
+                         testing::Values(StepsCase{MakeEpoch(1, 1), 12, 0},
+                                         StepsCase{MakeEpoch(1, 1), 13, 0},
+                                         StepsCase{MakeEpoch(1, 1), 10, 2},
+                                         // Of another view than ours: may be void already.
+                                         StepsCase{MakeEpoch(1, 0), 10, 0}));
 
 TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedThoseWhoComeAreToldToGiveUp) {
   StartWorker();

@@ -65,6 +65,7 @@ health::Rebuild* RebuildTracker::Installed(const View* before, const View& view,
     std::set_difference(old.begin(), old.end(), members.begin(), members.end(),
                         std::back_inserter(rebuild.left));
   }
+  rebuild.steps_before = newest_step_;
   if (noticed_ && died_) {
     rebuild.seconds["detect"] = std::max(0.0, Seconds(*noticed_ - *died_));
   }
@@ -78,7 +79,8 @@ health::Rebuild* RebuildTracker::Installed(const View* before, const View& view,
   return &log_->Add(std::move(rebuild));
 }
 
-health::Rebuild* RebuildTracker::Finished(uint64_t epoch, const nlohmann::json& seconds) {
+health::Rebuild* RebuildTracker::Finished(uint64_t epoch, const nlohmann::json& seconds,
+                                          uint64_t resumed) {
   health::Rebuild* rebuild = log_->Find(epoch);
   if (rebuild == nullptr || !seconds.is_object()) return nullptr;
   for (const char* phase : health::kPhases) {
@@ -88,6 +90,10 @@ health::Rebuild* RebuildTracker::Finished(uint64_t epoch, const nlohmann::json& 
     if (std::string(phase) == "decide" && rebuild->seconds.count(phase) > 0) continue;
     double& known = rebuild->seconds[phase];
     known = std::max(known, it->get<double>());
+  }
+  if (!rebuild->complete && rebuild->steps_before > resumed) {
+    rebuild->steps_lost = static_cast<int64_t>(rebuild->steps_before - resumed);
+    newest_step_ = resumed;
   }
   rebuild->complete = true;
   return rebuild;

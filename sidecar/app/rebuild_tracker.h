@@ -4,6 +4,7 @@
 // Plain data on the loop; time is handed in.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -34,14 +35,19 @@ class RebuildTracker {
   // The rebuild that `view` is; null for the first view this pod ever had.
   health::Rebuild* Installed(const membership::View* before, const membership::View& view,
                              int slots, SteadyTime now, int64_t unix_ms);
-  // A worker's own figures; the slowest of the pod counts. Null if the rebuild is not known.
-  health::Rebuild* Finished(uint64_t epoch, const nlohmann::json& seconds);
+  // A worker's own figures, and the number of completed steps that it goes on from; the slowest of
+  // the pod counts. Null if the rebuild is not known.
+  health::Rebuild* Finished(uint64_t epoch, const nlohmann::json& seconds, uint64_t resumed);
+  // A worker of the newest view, of this pod or another, has completed so many steps.
+  void SawStep(uint64_t step) { newest_step_ = std::max(newest_step_, step); }
+  uint64_t newest_step() const { return newest_step_; }
 
  private:
   health::RebuildLog* const log_;
   std::optional<SteadyTime> noticed_, stop_asked_, stopped_;
   std::optional<SteadyTime> died_;  // the first since the last view
   int64_t noticed_unix_ms_ = 0;
+  uint64_t newest_step_ = 0;  // completed by some worker of the newest view
 };
 
 }  // namespace ringmaster::app

@@ -100,8 +100,8 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_unreachable = [this](const std::string& pod, const std::string& why) {
       Do([&] { agent_->OnUnreachable(pod, why); });
     };
-    callbacks.on_heard = [this](const std::string& pod, uint64_t epoch) {
-      Do([&] { agent_->OnHeard(pod, epoch); });
+    callbacks.on_heard = [this](const std::string& pod, const rendezvous::HeartbeatNews& news) {
+      Do([&] { agent_->OnHeard(pod, news.epoch, news.step); });
     };
     rendezvous::HeartbeatOptions options;
     options.bind = options_.bind;
@@ -314,8 +314,8 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   outputs.suspects = [this](const std::string& pod) { return heartbeats_->Suspects(pod); };
   outputs.unreachable = [this](const std::string& pod) { return heartbeats_->Unreachable(pod); };
-  outputs.set_epoch = [this](Epoch epoch) {
-    heartbeats_->SetEpoch(epoch);
+  outputs.set_news = [this](Epoch epoch, uint64_t step) {
+    heartbeats_->SetNews({epoch, step});
     if (operator_ != nullptr) operator_->SetEpoch(epoch);
   };
   outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,

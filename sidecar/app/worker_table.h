@@ -57,6 +57,13 @@ struct ProcessExit {
   std::string message;
 };
 
+// What a worker says when the first operation of a view has completed there.
+struct RebuiltFigures {
+  Epoch epoch = 0;
+  nlohmann::json seconds;  // by phase
+  uint64_t resumed = 0;    // completed steps that it goes on from
+};
+
 struct WorkerTableCallbacks {
   std::function<void(uint64_t connection, const nlohmann::json& frame)> send;
   std::function<void(uint64_t connection, const std::string& message)> refuse;
@@ -64,7 +71,7 @@ struct WorkerTableCallbacks {
   std::function<void(Epoch)> stopped;    // all have stopped using views up to this one
   std::function<void(Epoch)> boundary;   // all stand at the boundary of this view
   std::function<void(Epoch)> installed;  // one more has built it
-  std::function<void(Epoch, const nlohmann::json& seconds, uint64_t step)> rebuilt;
+  std::function<void(const RebuiltFigures&)> rebuilt;
   // An operation of this view has completed; said once, by whichever worker's ping is the first.
   std::function<void(Epoch)> ran;
   std::function<void(Epoch, int rank, const std::string& reason)> suspects;

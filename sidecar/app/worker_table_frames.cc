@@ -103,13 +103,15 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     callbacks_.installed(epoch);
   } else if (type == "boundary") {
     worker->boundary = std::max(worker->boundary, epoch);
-    worker->step = std::max(worker->step, UnsignedField(frame, "step"));
+    worker->step = UnsignedField(frame, "step");
     CheckBoundary();
   } else if (type == "suspect") {
     callbacks_.suspects(epoch, static_cast<int>(IntField(frame, "rank", -1)),
                         StringField(frame, "reason"));
   } else if (type == "rebuilt") {
-    callbacks_.rebuilt(epoch, frame.value("seconds", json::object()), UnsignedField(frame, "step"));
+    worker->step = UnsignedField(frame, "step");
+    callbacks_.rebuilt(
+        {epoch, frame.value("seconds", json::object()), UnsignedField(frame, "resumed")});
   } else if (type == "finished") {
     worker->finished = true;
     callbacks_.finished(epoch);
@@ -119,7 +121,7 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
 }
 
 void WorkerTable::OnPing(WorkerProcess* worker, const json& frame) {
-  worker->step = std::max(worker->step, UnsignedField(frame, "step"));
+  worker->step = UnsignedField(frame, "step");
   worker->busy = BoolField(frame, "busy");
   if (auto values = frame.find("values"); values != frame.end() && values->is_object()) {
     for (const auto& [name, value] : values->items()) {

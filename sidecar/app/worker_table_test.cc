@@ -31,7 +31,7 @@ class WorkerTableTest : public testing::Test {
     callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
     callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
     callbacks.installed = [](Epoch) {};
-    callbacks.rebuilt = [](Epoch, const json&, uint64_t) {};
+    callbacks.rebuilt = [](const RebuiltFigures&) {};
     callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
     callbacks.suspects = [](Epoch, int, const std::string&) {};
     callbacks.finished = [](Epoch) {};

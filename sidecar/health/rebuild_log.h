@@ -26,8 +26,9 @@ struct Rebuild {
   int world_size = 0;
   std::vector<std::string> members, left, joined;  // pod names
   std::map<std::string, double> seconds;           // by phase
-  int64_t steps_lost = 0;
-  bool complete = false;  // the first operation of the view has completed
+  uint64_t steps_before = 0;  // completed by some worker of the parent, as far as it was heard
+  int64_t steps_lost = 0;     // of these, absent from what the survivors went on from
+  bool complete = false;      // the first operation of the view has completed
 };
 
 nlohmann::json ToJson(const Rebuild& rebuild);

@@ -26,30 +26,37 @@ using std::chrono::milliseconds;
 constexpr size_t kAllPairsLimit = 16;
 constexpr size_t kMaxLine = 512;
 
-constexpr size_t kBeatBytes = 8;
-using BeatBytes = std::array<unsigned char, kBeatBytes>;
+// Two little-endian integers: epoch and step.
+constexpr size_t kWord = 8;
+using BeatBytes = std::array<unsigned char, 2 * kWord>;
 
-BeatBytes EncodeEpoch(uint64_t epoch) {
+BeatBytes Encode(const HeartbeatNews& news) {
   BeatBytes bytes;
-  for (size_t i = 0; i < kBeatBytes; ++i) bytes[i] = static_cast<unsigned char>(epoch >> (8 * i));
+  for (size_t i = 0; i < kWord; ++i) {
+    bytes[i] = static_cast<unsigned char>(news.epoch >> (8 * i));
+    bytes[kWord + i] = static_cast<unsigned char>(news.step >> (8 * i));
+  }
   return bytes;
 }
 
-uint64_t DecodeEpoch(const BeatBytes& bytes) {
-  uint64_t epoch = 0;
-  for (size_t i = kBeatBytes; i-- > 0;) epoch = epoch << 8 | bytes[i];
-  return epoch;
+HeartbeatNews Decode(const BeatBytes& bytes) {
+  HeartbeatNews news;
+  for (size_t i = kWord; i-- > 0;) {
+    news.epoch = news.epoch << 8 | bytes[i];
+    news.step = news.step << 8 | bytes[kWord + i];
+  }
+  return news;
 }
 
-// The watched end: answers a greeting line with its own, then every beat with the epoch it knows.
+// The watched end: answers a greeting line with its own, then every beat with its news.
 class Echo : public std::enable_shared_from_this<Echo> {
  public:
   Echo(tcp::socket socket, std::string greeting, std::string expected_job,
-       std::shared_ptr<const uint64_t> epoch)
+       std::shared_ptr<const HeartbeatNews> news)
       : socket_(std::move(socket)),
         greeting_(std::move(greeting)),
         expected_(std::move(expected_job)),
-        epoch_(std::move(epoch)),
+        news_(std::move(news)),
         line_(kMaxLine) {}
 
   void Start() {
@@ -59,7 +66,7 @@ class Echo : public std::enable_shared_from_this<Echo> {
                              std::istream in(&self->line_);
                              std::string magic, job;
                              in >> magic >> job;
-                             if (magic != "RMHB1" || job != self->expected_)
+                             if (magic != "RMHB2" || job != self->expected_)
                                return;  // a stranger: closing says it
                              self->line_.consume(self->line_.size());
                              self->Write(self->greeting_.size(), self->greeting_.data());
@@ -81,14 +88,14 @@ class Echo : public std::enable_shared_from_this<Echo> {
     asio::async_read(
         socket_, asio::buffer(beat_), [self = shared_from_this()](std::error_code error, size_t) {
           if (error) return;
-          self->beat_ = EncodeEpoch(*self->epoch_);
+          self->beat_ = Encode(*self->news_);
           self->Write(self->beat_.size(), reinterpret_cast<const char*>(self->beat_.data()));
         });
   }
 
   tcp::socket socket_;
   const std::string greeting_, expected_;
-  const std::shared_ptr<const uint64_t> epoch_;
+  const std::shared_ptr<const HeartbeatNews> news_;
   asio::streambuf line_;
   BeatBytes beat_;
 };
@@ -148,7 +155,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   }
 
   void Greet() {
-    greeting_ = "RMHB1 " + options_->job + " " + options_->self + "\n";
+    greeting_ = "RMHB2 " + options_->job + " " + options_->self + "\n";
     asio::async_write(socket_, asio::buffer(greeting_),
                       [self = shared_from_this()](std::error_code error, size_t) {
                         if (self->closed_) return;
@@ -194,7 +201,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
                        if (error) return self->Broken("read: " + error.message());
                        self->silence_ = milliseconds(0);
                        self->suspected_ = self->unreachable_ = false;
-                       self->callbacks_->on_heard(self->peer_.uid, DecodeEpoch(self->echo_));
+                       self->callbacks_->on_heard(self->peer_.uid, Decode(self->echo_));
                        if (!self->closed_) self->Read();
                      });
   }
@@ -233,7 +240,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   const HeartbeatCallbacks* const callbacks_;
   std::string greeting_;
   asio::streambuf line_;
-  const BeatBytes beat_ = EncodeEpoch(0);
+  const BeatBytes beat_ = Encode({});
   BeatBytes echo_;
   milliseconds silence_{0};
   bool connecting_ = false, connected_ = false, writing_ = false, suspected_ = false,
@@ -282,7 +289,7 @@ class HeartbeatsImpl final : public Heartbeats {
     }
   }
 
-  void SetEpoch(uint64_t epoch) override { *epoch_ = epoch; }
+  void SetNews(const HeartbeatNews& news) override { *news_ = news; }
   bool Suspects(const std::string& uid) const override {
     auto it = watched_.find(uid);
     return it != watched_.end() && it->second->suspected();
@@ -311,8 +318,8 @@ class HeartbeatsImpl final : public Heartbeats {
       if (!error) {
         std::error_code ignored;
         socket.set_option(tcp::no_delay(true), ignored);
-        auto echo = std::make_shared<Echo>(std::move(socket), "RMHB1 " + options_.self + "\n",
-                                           options_.job, epoch_);
+        auto echo = std::make_shared<Echo>(std::move(socket), "RMHB2 " + options_.self + "\n",
+                                           options_.job, news_);
         std::erase_if(echoes_, [](const auto& weak) { return weak.expired(); });
         echoes_.push_back(echo);
         echo->Start();
@@ -352,7 +359,7 @@ class HeartbeatsImpl final : public Heartbeats {
   Clock::time_point last_tick_;
   std::map<std::string, std::shared_ptr<Watched>> watched_;
   std::vector<std::weak_ptr<Echo>> echoes_;
-  const std::shared_ptr<uint64_t> epoch_ = std::make_shared<uint64_t>(0);
+  const std::shared_ptr<HeartbeatNews> news_ = std::make_shared<HeartbeatNews>();
   uint64_t missed_ = 0;
   bool accept_again_ = false;
 };

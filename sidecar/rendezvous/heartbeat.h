@@ -3,10 +3,11 @@
 // connection is told at once, and is no suspicion by itself: the sidecar alone may have died, and
 // its successor listens at the same address a moment later, while its workers train on.
 //
-// Beats and echoes carry the newest epoch that the sender knows, so a missed decision is noticed.
-// Each watcher dials whom it watches and counts the echoes of its beats; so both ends of a pair
-// learn for themselves. Thread rule: everything on the thread that runs the io_context, callbacks
-// included. Destroy it when that loop has ended.
+// Echoes carry the newest epoch that the sender knows, so a missed decision is noticed, and the
+// steps that its workers have completed, so that a step that only a lost pod had completed is
+// missed. Each watcher dials whom it watches and counts the echoes of its beats; so both ends of a
+// pair learn for themselves. Thread rule: everything on the thread that runs the io_context,
+// callbacks included. Destroy it when that loop has ended.
 #pragma once
 
 #include <chrono>
@@ -36,13 +37,18 @@ struct HeartbeatPeer {
   std::string address;  // host:port
 };
 
+struct HeartbeatNews {
+  uint64_t epoch = 0;  // the newest that the sender knows
+  uint64_t step = 0;   // completed by its workers
+};
+
 struct HeartbeatCallbacks {
   // Once for each time that a peer falls silent, or when another one has its address.
   std::function<void(const std::string& uid, const std::string& reason)> on_suspect;
   // The connection is reset or refused, for the first time since the last echo.
   std::function<void(const std::string& uid, const std::string& reason)> on_unreachable;
-  // Every echo, with the newest epoch that the peer knows. A suspected peer is no longer suspected.
-  std::function<void(const std::string& uid, uint64_t epoch)> on_heard;
+  // Every echo, with what the peer knows. A suspected peer is no longer suspected.
+  std::function<void(const std::string& uid, const HeartbeatNews& news)> on_heard;
 };
 
 class Heartbeats {
@@ -54,7 +60,7 @@ class Heartbeats {
   virtual int port() const = 0;
   // Watches exactly these from now on; who is watched already goes on undisturbed.
   virtual void Watch(const std::vector<HeartbeatPeer>& peers) = 0;
-  virtual void SetEpoch(uint64_t epoch) = 0;  // what our echoes say from now on
+  virtual void SetNews(const HeartbeatNews& news) = 0;  // what our echoes say from now on
   virtual bool Suspects(const std::string& uid) const = 0;
   virtual bool Unreachable(const std::string& uid) const = 0;  // since the last echo
   virtual uint64_t missed() const = 0;  // beats without an answer in time, ever

@@ -29,9 +29,9 @@ class HeartbeatTest : public testing::Test {
     callbacks.on_unreachable = [this, uid](const std::string& peer, const std::string&) {
       unreachable_.push_back(uid + ">" + peer);
     };
-    callbacks.on_heard = [this, uid](const std::string& peer, uint64_t epoch) {
+    callbacks.on_heard = [this, uid](const std::string& peer, const HeartbeatNews& news) {
       suspected_.erase(uid + ">" + peer);
-      heard_[uid + ">" + peer] = epoch;
+      heard_[uid + ">" + peer] = news;
     };
     std::string error;
     auto heartbeats = Heartbeats::Listen(&loop_, options, callbacks, &error);
@@ -53,18 +53,20 @@ class HeartbeatTest : public testing::Test {
   asio::io_context loop_;
   std::map<std::string, std::unique_ptr<Heartbeats>> all_;
   std::map<std::string, std::string> suspected_;
-  std::map<std::string, uint64_t> heard_;
+  std::map<std::string, HeartbeatNews> heard_;
   std::vector<std::string> unreachable_;
 };
 
-TEST_F(HeartbeatTest, HearsTheNewestEpochThatThePeerKnows) {
+TEST_F(HeartbeatTest, HearsTheNewestEpochAndStepThatThePeerKnows) {
   Add("a");
   Add("b");
-  all_["b"]->SetEpoch((uint64_t{1} << 40) + 7);
+  all_["b"]->SetNews({(uint64_t{1} << 40) + 7, 11});
   all_["a"]->Watch({PeerOf("b")});
-  EXPECT_TRUE(RunUntil([&] { return heard_["a>b"] == (uint64_t{1} << 40) + 7; }));
-  all_["b"]->SetEpoch((uint64_t{1} << 40) + 8);
-  EXPECT_TRUE(RunUntil([&] { return heard_["a>b"] == (uint64_t{1} << 40) + 8; }));
+  EXPECT_TRUE(RunUntil([&] { return heard_["a>b"].epoch == (uint64_t{1} << 40) + 7; }));
+  EXPECT_EQ(heard_["a>b"].step, 11u);
+  all_["b"]->SetNews({(uint64_t{1} << 40) + 8, uint64_t{1} << 33});
+  EXPECT_TRUE(RunUntil([&] { return heard_["a>b"].epoch == (uint64_t{1} << 40) + 8; }));
+  EXPECT_EQ(heard_["a>b"].step, uint64_t{1} << 33);
 }
 
 TEST_F(HeartbeatTest, AClosedConnectionIsToldAtOnceAndASuspicionOnlyWhenItLasts) {

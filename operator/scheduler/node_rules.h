@@ -1,0 +1,12 @@
+// Whether a node is open to a pod, resources apart. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace ringmaster::scheduler {
+
+// Why not, in the words of the default scheduler; empty: it is.
+std::string Refusal(const nlohmann::json& pod, const nlohmann::json& node);
+
+}  // namespace ringmaster::scheduler
