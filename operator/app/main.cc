@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "operator/app/operator_app.h"
+#include "operator/controllers/pod_marks.h"
 #include "operator/kube/kube_client.h"
 
 namespace {
@@ -36,6 +37,16 @@ kube::Result<std::unique_ptr<kube::KubeApi>> Connect(const std::string& kubeconf
                                                     : from_env);
 }
 
+int ClearFinalizers(kube::KubeApi& api, const std::string& ns) {
+  const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
+  if (!cleared) {
+    spdlog::error("finalizers not cleared: {}", cleared.error().message);
+    return 1;
+  }
+  spdlog::info("finalizer taken off {} pods", *cleared);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,6 +68,15 @@ int main(int argc, char** argv) {
   cli.add_option("--workers", options.workers, "jobs reconciled at a time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  cli.add_option("--disruption-taints", options.disruption_taints,
+                 "keys of taints that announce the end of a node, instead of the usual ones")
+      ->delimiter(',');
+  cli.add_flag("--trust-node-deletion", options.trust_node_deletion,
+               "a node's object is only removed after its instance, so its absence proves that "
+               "its pods are dead (true where a cloud's node controller removes it)");
+  bool clear_finalizers = false;
+  cli.add_flag("--clear-finalizers", clear_finalizers,
+               "take our finalizer off all worker pods and exit: for uninstalling");
   CLI11_PARSE(cli, argc, argv);
 
   // Blocked in every thread from here on; only sigwait below takes them.
@@ -71,6 +91,7 @@ int main(int argc, char** argv) {
     spdlog::error("{}", api.error().message);
     return 3;
   }
+  if (clear_finalizers) return ClearFinalizers(**api, options.watch_namespace);
   auto app = ringmaster::app::OperatorApp::Start(std::move(*api), options);
   if (!app) {
     spdlog::error("{}", app.error().message);

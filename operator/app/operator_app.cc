@@ -23,6 +23,10 @@ class App final : public OperatorApp {
         options_.sidecar_target.empty() ? link_->target() : options_.sidecar_target;
     controller.watch_namespace = options_.watch_namespace;
     controller.workers = options_.workers;
+    controller.trust_node_deletion = options_.trust_node_deletion;
+    if (!options_.disruption_taints.empty()) {
+      controller.disruption_taints = options_.disruption_taints;
+    }
     controller_ = std::make_unique<controllers::JobController>(api_, &hub_, &records_, controller);
     return controller_->Start();
   }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "operator/kube/kube_api.h"
 
@@ -15,6 +16,9 @@ struct OperatorOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string watch_namespace;  // empty: all
   int workers = 2;              // reconciles at a time
+  // Keys of taints that announce the end of a node; empty: the usual ones.
+  std::vector<std::string> disruption_taints;
+  bool trust_node_deletion = false;  // see controllers::JobControllerOptions
 };
 
 class OperatorApp {

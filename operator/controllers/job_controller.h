@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "operator/controllers/sidecar_hub.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
+#include "operator/planner/disruption.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/informer.h"
 #include "operator/runtime/work_queue.h"
@@ -24,6 +26,12 @@ struct JobControllerOptions {
   PodOptions pod;
   std::string watch_namespace;  // empty: all
   std::string instance = "ringmaster-operator";
+  // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
+  bool proof_finalizer = true;
+  // Node objects are removed by the cloud alone, after their instances: a node that is gone is
+  // proof then.
+  bool trust_node_deletion = false;
+  std::vector<std::string> disruption_taints = planner::DefaultDisruptionTaints();
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
   runtime::WorkQueueOptions queue;
@@ -40,15 +48,23 @@ class JobController {
   void Stop();
 
  private:
+  void StartNodes();
   void Work(std::stop_token stop);
   // False: look again after a while.
   bool Reconcile(const std::string& key);
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
+  void ObserveNodes(planner::Snapshot* snapshot);
+  bool InstanceIsGone(const planner::PodFacts& pod);
+  void OnNode(const kube::Json& node, bool deleted);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const kube::Json& annotations);
   bool DeletePod(const api::HorovodJob& job, const planner::PodDelete& pod);
+  bool ReleasePod(const api::HorovodJob& job, const planner::PodRelease& pod);
+  // Pods that no job (any more) waits for: of `job_uid`, or of none that exists.
+  bool ReleaseOrphans(const std::string& key);
+  bool ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead);
   bool WriteStatus(const api::HorovodJob& job, kube::Json object, const api::Status& status);
   bool RefuseJob(const kube::Json& object, const std::string& why);
   void Say(const api::HorovodJob& job, const planner::Event& event);
@@ -61,6 +77,9 @@ class JobController {
   runtime::WorkQueue queue_;
   runtime::Informer jobs_;
   runtime::Informer pods_;
+  runtime::Informer nodes_;
+  bool nodes_readable_ = false;                     // constant after Start
+  std::map<std::string, planner::NodeFacts> seen_;  // by name; thread of nodes_ only
   std::vector<std::jthread> threads_;
 };
 

@@ -2,6 +2,7 @@
 // client, clock or log.
 //
 // Phases, in order:
+//   0. heed nodes    which pods are on nodes that are to go, or that nobody hears from
 //   1. count ends    ended pods and worker processes that status does not know yet: replaced pods,
 //   restarts, faults
 //   2. verdict       Succeeded, Failed or neither
@@ -9,7 +10,8 @@
 //   4. size          drains that are done, scale down, replacements, growth
 //   5. view          the first view, or a new lineage when nobody of the last view lives
 //   6. notices       what each sidecar should know
-//   7. status        conditions, ring, figures; events from what changed
+//   7. release       deleted pods whose death is proven, or no matter any more
+//   8. status        conditions, ring, figures; events from what changed
 #pragma once
 
 #include "operator/planner/decision.h"

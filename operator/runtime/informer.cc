@@ -89,6 +89,13 @@ std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
   return found;
 }
 
+std::vector<ObjectPtr> Informer::All() const {
+  const std::lock_guard lock(mu_);
+  std::vector<ObjectPtr> all;
+  for (const auto& [key, object] : objects_) all.push_back(object);
+  return all;
+}
+
 void Informer::Observe(const kube::Json& object) { Put(object); }
 
 bool Informer::Put(const kube::Json& object) {

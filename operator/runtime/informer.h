@@ -48,6 +48,7 @@ class Informer {
 
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
   std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
+  std::vector<ObjectPtr> All() const;
   // An object that we have just written: the cache must not be older than our own writes.
   void Observe(const kube::Json& object);
 
