@@ -37,6 +37,10 @@ class App final : public OperatorApp {
     controller.watch_namespace = options_.watch_namespace;
     controller.instance = options_.instance;
     controller.workers = options_.workers;
+    controller.trust_node_deletion = options_.trust_node_deletion;
+    if (!options_.disruption_taints.empty()) {
+      controller.disruption_taints = options_.disruption_taints;
+    }
     controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;

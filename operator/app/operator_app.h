@@ -32,6 +32,9 @@ struct OperatorOptions {
   std::string instance = "ringmaster-operator";  // who says an event
   std::chrono::milliseconds sync_timeout{60'000};
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
+  // Keys of taints that announce the end of a node; empty: the usual ones.
+  std::vector<std::string> disruption_taints;
+  bool trust_node_deletion = false;  // see controllers::JobControllerOptions
 };
 
 class OperatorApp {

@@ -76,6 +76,14 @@ const std::vector<Setting>& Settings() {
        .help = "image of sidecar and launcher",
        .check = CheckNotEmpty},
       {"namespace", &C::watch_namespace, "only jobs of this namespace (default: of all)"},
+      {"disruption-taints", &C::disruption_taints,
+       "keys of taints that announce the end of a node, with commas, instead of the usual ones"},
+      {"trust-node-deletion", &C::trust_node_deletion,
+       "a node's object is only removed after its instance, so its absence proves that its pods "
+       "are "
+       "dead (true where a cloud's node controller removes it)"},
+      {"clear-finalizers", &C::clear_finalizers,
+       "take our finalizer off all worker pods and exit: for uninstalling"},
       {"workers", &C::workers, "jobs reconciled at a time", 1, 64},
       {"gang-admission", &C::gang_admission,
        "pods of a job start together or not at all; =false where an autoscaler has to see them "

@@ -20,6 +20,9 @@ struct OperatorConfig {
   std::string watch_namespace;  // empty: all
   int workers = 2;
   bool gang_admission = true;
+  std::string disruption_taints;  // keys, with commas; empty: the usual ones
+  bool trust_node_deletion = false;
+  bool clear_finalizers = false;  // do that and end
   std::string health_listen;   // empty: not served
   std::string metrics_listen;  // empty: not served
   bool leader_elect = false;

@@ -55,7 +55,8 @@ controllers::SidecarRegistration FromProto(const v1::Registration& in) {
           .pod_uid = in.pod_uid(),
           .incarnation = in.incarnation(),
           .http_address = in.http_address(),
-          .epoch = in.epoch()};
+          .epoch = in.epoch(),
+          .boot_id = in.boot_id()};
 }
 
 // Figures about a rebuild; nullopt for anything that is none.

@@ -34,6 +34,7 @@ class OperatorLinkTest : public testing::Test {
     registration->set_job_uid("job");
     registration->set_pod_name("digits-worker-0");
     registration->set_pod_uid("pod");
+    registration->set_boot_id("boot");
     return report;
   }
 
@@ -73,6 +74,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
   EXPECT_TRUE(hub_.Facts("job").sidecars.at(0).ready);
+  EXPECT_EQ(hub_.Facts("job").sidecars.at(0).boot_id, "boot");
   hub_.SetChangeHandler(nullptr);
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());

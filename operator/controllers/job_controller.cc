@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "operator/controllers/metrics.h"
+#include "operator/controllers/node_facts.h"
+#include "operator/controllers/pod_marks.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -18,6 +20,8 @@ using runtime::MetaField;
 // While the first lists are on their way.
 constexpr std::chrono::milliseconds kLookAtCaches{10};
 constexpr char kManager[] = "ringmaster.dev/operator";
+// Nodes are a help, nothing waits for them for long.
+constexpr std::chrono::seconds kNodesSync{10};
 
 std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
@@ -54,7 +58,9 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
             {.ns = options_.watch_namespace,
              .label_selector = fmt::format("{}=worker", planner::kJobRoleLabel)},
             [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
-      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr) {}
+      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr),
+      nodes_(api_, kube::Nodes(), {},
+             [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {}
 
 JobController::~JobController() { Stop(); }
 
@@ -69,6 +75,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
     Stop();
     return synced;
   }
+  StartNodes();
   for (int i = 0; i < options_.workers; ++i) {
     threads_.emplace_back([this](std::stop_token token) { Work(token); });
   }
@@ -108,6 +115,40 @@ void JobController::Stop() {
   jobs_.Stop();
   pods_.Stop();
   if (room_ != nullptr) room_->Stop();
+  nodes_.Stop();
+}
+
+// Without a look at the nodes jobs run all the same: cordons and taints give no early warning then,
+// and only the kubelet can prove a death.
+void JobController::StartNodes() {
+  const auto probe = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=-"});
+  if (!probe && probe.error().code == ErrorCode::kForbidden) {
+    return spdlog::warn("nodes can't be read, so nobody warns of their end: {}",
+                        probe.error().message);
+  }
+  nodes_readable_ = true;
+  nodes_.Start();
+  if (!nodes_.WaitForSync(kNodesSync)) {
+    spdlog::warn("nodes are not known yet: {}", nodes_.LastError());
+  }
+}
+
+void JobController::OnNode(const Json& node, bool deleted) {
+  // Most changes are heartbeats.
+  planner::NodeFacts facts = deleted ? planner::NodeFacts() : ReadNode(node);
+  const std::string name = MetaField(node, "name");
+  const auto [seen, is_new] = seen_.try_emplace(name);
+  if (!is_new && seen->second == facts) return;
+  if (deleted) {
+    seen_.erase(seen);
+  } else {
+    seen->second = std::move(facts);
+  }
+  std::set<std::string> keys;
+  for (const auto& pod : pods_.All()) {
+    if (pod->value("/spec/nodeName"_json_pointer, "") == name) keys.insert(JobKeyOf(*pod));
+  }
+  for (const std::string& key : keys) queue_.Add(key);
 }
 
 void JobController::Work(std::stop_token stop) {
@@ -134,18 +175,24 @@ bool JobController::Reconcile(const std::string& key) {
     if (options_.metrics != nullptr) {
       options_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
     }
-    return true;
+    return ReleaseOrphans(key);
   }
-  hub_->Forget(key, MetaField(*object, "uid"));  // a former job of this name
+  const std::string uid = MetaField(*object, "uid");
+  hub_->Forget(key, uid);  // a former job of this name
+  const bool released = ReleaseOrphans(key);
   const auto job = api::ParseHorovodJob(*object);
-  if (!job) return RefuseJob(*object, api::ToString(job.error()));
+  if (!job) {
+    const bool dead_released = ReleaseAll(key, uid, true);
+    return RefuseJob(*object, api::ToString(job.error())) && dead_released && released;
+  }
   const std::string& manager = job->spec.run_policy.managed_by;
   if (!manager.empty() && manager != kManager) return true;
   if (job->deleting) {
     records_->Forget(job->uid);
-    return true;  // its pods are the garbage collector's
+    // Its pods are the garbage collector's, and whether they are dead matters no more.
+    return ReleaseAll(key, uid, false) && released;
   }
-  return ReconcileJob(*job, *object);
+  return ReconcileJob(*job, *object) && released;
 }
 
 bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object) {
@@ -193,12 +240,37 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   }
   std::sort(snapshot.pods.begin(), snapshot.pods.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
+  snapshot.disruption_taints = options_.disruption_taints;
+  ObserveNodes(&snapshot);
   const auto recorded = records_->NewestView({job.ns, job.name, job.uid});
   if (!recorded) return tl::unexpected(recorded.error());
   if (membership::EpochOf(*recorded) > membership::EpochOf(snapshot.view)) {
     snapshot.view = *recorded;
   }
   return snapshot;
+}
+
+void JobController::ObserveNodes(planner::Snapshot* snapshot) {
+  for (planner::PodFacts& pod : snapshot->pods) {
+    if (pod.node.empty()) continue;
+    const auto object = nodes_.Get("", pod.node);
+    planner::NodeFacts node;
+    if (object != nullptr) node = ReadNode(*object);
+    Prove(&pod, {.node = object != nullptr ? &node : nullptr,
+                 .instance_gone = object == nullptr && InstanceIsGone(pod)});
+    const bool known = std::any_of(snapshot->nodes.begin(), snapshot->nodes.end(),
+                                   [&](const auto& other) { return other.name == node.name; });
+    if (object != nullptr && !known) snapshot->nodes.push_back(std::move(node));
+  }
+}
+
+bool JobController::InstanceIsGone(const planner::PodFacts& pod) {
+  if (!options_.trust_node_deletion || !nodes_readable_ || pod.proven_dead || !pod.accepted) {
+    return false;
+  }
+  // The cache may be older than the node.
+  const auto live = api_->Get(kube::Nodes(), "", pod.node);
+  return !live && live.error().code == ErrorCode::kNotFound;
 }
 
 bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
@@ -225,11 +297,28 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
                    {planner::kDrainSinceAnnotation, api::FormatTime(snapshot.now)}}) &&
          ok;
   }
+  std::map<std::string, Json> notes;  // by pod
   for (const auto& note : decision.annotations) {
-    ok = Annotate(job, note.name, {{note.key, note.value}}) && ok;
+    notes[note.name][note.key] = note.value.empty() ? Json() : Json(note.value);
   }
-  for (const auto& tell : decision.tells) hub_->Tell(job.uid, tell.pod_uid, tell.notice);
+  std::set<std::string> unmarked;
+  for (const auto& [pod, annotations] : notes) {
+    if (Annotate(job, pod, annotations)) continue;
+    unmarked.insert(pod);
+    ok = false;
+  }
+  for (const auto& tell : decision.tells) {
+    // Who has no mark of having registered counts as never having been in a view, so nobody is told
+    // of one before it has the mark.
+    const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
+                                  [&](const auto& p) { return p.uid == tell.pod_uid; });
+    const bool marked =
+        pod != snapshot.pods.end() && (!pod->http.empty() || unmarked.count(pod->name) == 0);
+    if (std::holds_alternative<planner::FoundNotice>(tell.notice) && !marked) continue;
+    hub_->Tell(job.uid, tell.pod_uid, tell.notice);
+  }
   for (const auto& pod : decision.deletes) ok = DeletePod(job, pod) && ok;
+  for (const auto& pod : decision.releases) ok = ReleasePod(job, pod) && ok;
   if (decision.delete_job) {
     const auto deleted = api_->Delete(kube::HorovodJobs(), job.ns, job.name,
                                       {.propagation = "Background", .uid = job.uid});
@@ -239,7 +328,10 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
 }
 
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {
-  const Json pod = BuildPod(job, create.index, options_.pod);
+  Json pod = BuildPod(job, create.index, options_.pod);
+  DropOperatorsMarks(pod);
+  if (options_.proof_finalizer) AddFinalizer(pod);
+  AvoidNodes(pod, create.avoid);
   const std::string name = planner::PodName(job.name, create.index);
   const auto created = api_->Create(kube::Pods(), job.ns, pod);
   if (created) {
@@ -323,6 +415,61 @@ bool JobController::DeletePod(const api::HorovodJob& job, const planner::PodDele
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) return true;
   spdlog::warn("job {}: pod {} not deleted: {}", job.Key(), pod.name, deleted.error().message);
   return false;
+}
+
+bool JobController::ReleasePod(const api::HorovodJob& job, const planner::PodRelease& pod) {
+  const auto object = pods_.Get(job.ns, pod.name);
+  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  if (pod.at_once) {
+    const auto deleted =
+        api_->Delete(kube::Pods(), job.ns, pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+    if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
+      spdlog::warn("job {}: pod {} not deleted: {}", job.Key(), pod.name, deleted.error().message);
+      return false;
+    }
+  }
+  const auto removed = RemoveFinalizer(*api_, *object);
+  if (removed) {
+    spdlog::info("job {}: pod {} may go: {}", job.Key(), pod.name, pod.reason);
+    return true;
+  }
+  spdlog::warn("job {}: pod {} not released: {}", job.Key(), pod.name, removed.error().message);
+  return false;
+}
+
+bool JobController::ReleaseOrphans(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
+  const auto cached = jobs_.Get(ns, name);
+  const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
+  std::vector<runtime::ObjectPtr> orphans;
+  for (const auto& pod : pods_.InNamespace(ns)) {
+    const bool owned = !cached_uid.empty() && IsOwnedBy(*pod, cached_uid);
+    if (JobKeyOf(*pod) == key && HasFinalizer(*pod) && !owned) orphans.push_back(pod);
+  }
+  if (orphans.empty()) return true;
+  // The cache may not know a young job yet.
+  const auto live = api_->Get(kube::HorovodJobs(), ns, name);
+  if (!live && live.error().code != ErrorCode::kNotFound) return false;
+  const std::string uid = live ? MetaField(*live, "uid") : "";
+  bool ok = true;
+  for (const auto& pod : orphans) {
+    if (!uid.empty() && IsOwnedBy(*pod, uid)) continue;
+    spdlog::info("job {}: pod {} may go: its job is gone", key, MetaField(*pod, "name"));
+    ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+  }
+  return ok;
+}
+
+bool JobController::ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead) {
+  bool ok = true;
+  for (const auto& pod : pods_.InNamespace(key.substr(0, key.find('/')))) {
+    if (!HasFinalizer(*pod) || !IsOwnedBy(*pod, job_uid)) continue;
+    const planner::PodFacts facts = ReadPod(*pod);
+    if (only_dead && !(facts.deleting && facts.proven_dead)) continue;
+    ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+  }
+  return ok;
 }
 
 bool JobController::WriteStatus(const api::HorovodJob& job, Json object,

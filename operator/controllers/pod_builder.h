@@ -5,6 +5,7 @@
 #include <string>
 
 #include "operator/api/horovod_job.h"
+#include "operator/planner/proof.h"
 #include "operator/planner/snapshot.h"
 
 namespace ringmaster::controllers {
@@ -21,6 +22,8 @@ nlohmann::json BuildPod(const api::HorovodJob& job, int index, const PodOptions&
 
 // index -1: not a worker pod of ours.
 planner::PodFacts ReadPod(const nlohmann::json& pod);
+// With what is known of its node: sets proven_dead and proof.
+void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
 
 // metadata.ownerReferences names `uid` as the controller.
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid);

@@ -61,6 +61,7 @@ SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registrat
     sidecar.facts.pod_uid = registration.pod_uid;
     sidecar.facts.attending = true;
     sidecar.facts.http_address = registration.http_address;
+    sidecar.facts.boot_id = registration.boot_id;
     sidecar.facts.epoch = registration.epoch;
     sidecar.facts.finished_epoch = finished;
     sidecar.facts.unable_since = std::chrono::system_clock::now();

@@ -39,6 +39,7 @@ struct SidecarRegistration {
   std::uint64_t incarnation = 0;
   std::string http_address;
   std::uint64_t epoch = 0;
+  std::string boot_id;
 };
 
 class SidecarHub {

@@ -18,6 +18,7 @@ namespace ringmaster::planner {
 struct PodCreate {
   int index = 0;
   std::string reason;
+  std::vector<std::string> avoid;  // nodes, if any other will do
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.
@@ -42,7 +43,15 @@ struct PodAdmit {
 struct PodAnnotate {
   std::string name;
   std::string key;
-  std::string value;
+  std::string value;  // empty: the annotation is removed
+};
+
+// Takes our finalizer off, so that a deleted object can go.
+struct PodRelease {
+  std::string name;
+  std::string uid;
+  std::string reason;
+  bool at_once = false;  // no kubelet will say that it has ended
 };
 
 // What sidecars are told; proto/operator.proto says what each means.
@@ -104,6 +113,7 @@ struct Decision {
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   std::vector<PodDelete> deletes;
+  std::vector<PodRelease> releases;
   std::vector<Tell> tells;  // everything each sidecar should know by now; the hub sends what is new
   bool delete_job = false;
   api::Status status;

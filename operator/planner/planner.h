@@ -2,6 +2,7 @@
 // client, clock or log.
 //
 // Phases, in order:
+//   0. heed nodes    which pods are on nodes that are to go, or that nobody hears from
 //   1. count ends    ended pods and worker processes that status does not know yet: replaced pods,
 //   restarts, faults
 //   2. verdict       Succeeded, Failed or neither
@@ -10,7 +11,8 @@
 //   5. admission     which pods may look for a node
 //   6. view          the first view; arbitration when no view can train any more (rule 9)
 //   7. notices       what each sidecar should know
-//   8. status        conditions, ring, figures; events from what changed
+//   8. release       deleted pods whose death is proven, or no matter any more
+//   9. status        conditions, ring, figures; events from what changed
 #pragma once
 
 #include "operator/planner/decision.h"

@@ -42,12 +42,40 @@ struct PodFacts {
   std::string drain_reason;           // annotation ringmaster.dev/drain
   std::optional<Time> drain_since;    // annotation ringmaster.dev/drain-since
   int grace_seconds = 30;
-  std::string http;  // annotation ringmaster.dev/http
+  std::string http;                  // annotation ringmaster.dev/http
+  std::optional<Time> delete_at;     // deletionTimestamp: when its grace period is over
+  bool held = false;                 // carries our finalizer
+  bool accepted = false;             // a kubelet has taken it up
+  std::string boot;                  // annotation ringmaster.dev/boot
+  std::string vouched;               // annotation ringmaster.dev/proven-dead
+  std::string held_why;              // annotation ringmaster.dev/held
+  std::string warned;                // annotation ringmaster.dev/warned
+  std::optional<Time> warned_since;  // annotation ringmaster.dev/warned-since
 
   bool ended() const {
-    return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed || all_terminated;
+    return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed || all_terminated ||
+           proven_dead;
   }
   bool leaving() const { return deleting || !drain_reason.empty(); }
+};
+
+struct TaintFacts {
+  std::string key;
+  std::string effect;
+  friend bool operator==(const TaintFacts&, const TaintFacts&) = default;
+};
+
+struct NodeFacts {
+  std::string name;
+  bool ready = false;          // condition Ready is True
+  bool unschedulable = false;  // cordoned
+  std::string boot_id;
+  std::string machine;  // machine id and system uuid: which machine has this name
+  std::vector<TaintFacts> taints;
+
+  // What a pod remembers of the boot that it runs in.
+  std::string BootRecord() const { return boot_id + " " + machine; }
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
 // A sidecar that has registered since the operator started.
@@ -56,6 +84,7 @@ struct SidecarFacts {
   std::string pod_uid;
   bool attending = false;  // its stream stands
   std::string http_address;
+  std::string boot_id;  // of the kernel that it runs on
   bool ready = false;
   std::vector<std::uint32_t> missing_slots;
   std::optional<Time> ready_since;
@@ -93,7 +122,9 @@ struct RoomFacts {
 
 struct Snapshot {
   api::HorovodJob job;
-  std::vector<PodFacts> pods;  // by index
+  std::vector<PodFacts> pods;                  // by index
+  std::vector<NodeFacts> nodes;                // of these pods, as far as they are known
+  std::vector<std::string> disruption_taints;  // keys that announce the end of a node
   std::vector<SidecarFacts> sidecars;
   std::vector<WorkerExitFacts> exits;
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none

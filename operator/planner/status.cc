@@ -1,4 +1,4 @@
-// Phase 8: what the user sees.
+// Phase 9: what the user sees.
 #include <fmt/format.h>
 
 #include <algorithm>

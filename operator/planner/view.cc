@@ -15,10 +15,15 @@ struct Ready {
 
 Ready FindReady(const Work& work, bool fresh) {
   Ready ready;
-  for (const PodFacts* pod : work.active) {
+  // Those that leave soon come last, so that they are not in a first view that has enough others.
+  std::vector<const PodFacts*> pods = work.active;
+  std::stable_partition(pods.begin(), pods.end(),
+                        [&](const PodFacts* pod) { return work.Stays(*pod); });
+  for (const PodFacts* pod : pods) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
     if (sidecar == nullptr || !sidecar->attending || !sidecar->ready) continue;
     if (fresh && !membership::ReadyToRestart(sidecar->candidate)) continue;
+    if (ready.candidates.size() == static_cast<std::size_t>(work.wanted)) break;
     ready.candidates.push_back(sidecar->candidate);
     ready.last = std::max(ready.last, sidecar->ready_since.value_or(work.in.now));
   }
@@ -60,15 +65,23 @@ void TellView(Work& work, Notices& notices) {
   }
 }
 
+// When the pod's processes are killed: its drain's or its deletion's grace is over then. 0: not
+// known.
+std::int64_t LeaveBy(const PodFacts& pod) {
+  std::optional<Time> end = pod.delete_at;
+  if (pod.drain_since) {
+    const Time drained = *pod.drain_since + std::chrono::seconds(pod.grace_seconds);
+    if (!end || drained < *end) end = drained;
+  }
+  return end ? UnixMs(*end) : 0;
+}
+
 void TellDrains(Work& work, Notices& notices) {
   for (const PodFacts* pod : work.leaving) {
     // Without a deadline on the pod it is not marked yet: the next look has it.
     if (!pod->drain_since && !pod->deleting) continue;
-    const Time since = pod->drain_since.value_or(work.in.now);
     const DrainNotice drain{
-        {pod->uid},
-        pod->drain_reason.empty() ? "Deleted" : pod->drain_reason,
-        pod->drain_since ? UnixMs(since + std::chrono::seconds(pod->grace_seconds)) : 0};
+        {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
     for (const SidecarFacts& sidecar : work.in.sidecars) {
       const bool coordinator =
           work.in.view != nullptr && work.in.view->coordinator == sidecar.pod_uid;
@@ -82,8 +95,13 @@ void TellGone(Work& work, Notices& notices) {
   for (const membership::Pod& pod : work.in.view->pods) {
     if (!IsGone(work.in, pod.uid)) continue;
     const PodFacts* facts = FindPod(work.in, pod.uid);
-    const bool proof = facts != nullptr && facts->proven_dead;
-    notices.All(PodGoneNotice{pod.uid, proof ? "Terminated" : "PodGone", proof});
+    const bool proof = IsProvenDead(work.in, pod.uid);
+    const bool by_kubelet = facts == nullptr || facts->all_terminated;
+    notices.All(PodGoneNotice{pod.uid,
+                              !proof       ? "PodGone"
+                              : by_kubelet ? "Terminated"
+                                           : facts->proof,
+                              proof});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "sidecar/app/agent.h"
@@ -33,6 +34,14 @@ int64_t UnixMs() {
   return std::chrono::duration_cast<milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// A container sees its node's kernel, so its boot id as well. Empty: it can't be read.
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
 }
 
 class SidecarImpl final : public Sidecar {
@@ -172,6 +181,7 @@ class SidecarImpl final : public Sidecar {
     info.http_address = self.http;
     info.slots = static_cast<uint32_t>(options_.slots);
     info.epoch = epoch;
+    info.boot_id = BootId();
     rendezvous::OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) {
       Do([&] { agent_->OnOperator(connected); });

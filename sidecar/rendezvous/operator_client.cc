@@ -141,6 +141,7 @@ v1::SidecarReport RegistrationReport(const RegistrationInfo& info) {
   registration->set_http_address(info.http_address);
   registration->set_slots(info.slots);
   registration->set_epoch(info.epoch);
+  registration->set_boot_id(info.boot_id);
   return report;
 }
 

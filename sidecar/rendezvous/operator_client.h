@@ -26,6 +26,7 @@ struct RegistrationInfo {
   std::string address, http_address;
   uint32_t slots = 1;
   uint64_t epoch = 0;
+  std::string boot_id;
 };
 
 struct ReadinessInfo {
