@@ -52,7 +52,13 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
             {.ns = options_.watch_namespace,
              .label_selector = fmt::format("{}=worker", planner::kJobRoleLabel)},
             [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
-      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr) {}
+      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr) {
+  if (!options_.objects) return;
+  JobObjectOptions objects = *options_.objects;
+  objects.watch_namespace = options_.watch_namespace;
+  objects_ = std::make_unique<JobObjectKeeper>(api_, std::move(objects),
+                                               [this](const std::string& key) { queue_.Add(key); });
+}
 
 JobController::~JobController() { Stop(); }
 
@@ -63,6 +69,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   jobs_.Start();
   pods_.Start();
   if (room_ != nullptr) room_->Start();
+  if (objects_ != nullptr) objects_->Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
     return synced;
@@ -94,6 +101,9 @@ std::vector<runtime::Informer*> JobController::Caches() {
   if (room_ != nullptr) {
     for (runtime::Informer* cache : room_->Caches()) caches.push_back(cache);
   }
+  if (objects_ != nullptr) {
+    for (runtime::Informer* cache : objects_->informers()) caches.push_back(cache);
+  }
   return caches;
 }
 
@@ -108,6 +118,7 @@ void JobController::Stop() {
   jobs_.Stop();
   pods_.Stop();
   if (room_ != nullptr) room_->Stop();
+  if (objects_ != nullptr) objects_->Stop();
 }
 
 void JobController::Work(std::stop_token stop) {
@@ -143,6 +154,8 @@ bool JobController::Reconcile(const std::string& key) {
   if (!manager.empty() && manager != kManager) return true;
   if (job->deleting) {
     records_->Forget(job->uid);
+    problems_.Forget(job->uid);
+    if (objects_ != nullptr) objects_->Forget(job->uid);
     return true;  // its pods are the garbage collector's
   }
   return ReconcileJob(*job, *object);
@@ -154,15 +167,17 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
     spdlog::warn("job {}: {}", job.Key(), snapshot.error().message);
     return false;
   }
+  const bool kept = KeepObjects(job);
   std::unique_lock<std::mutex> turn;  // until the pods that were admitted count as such
   if (room_ != nullptr && HasGated(*snapshot)) {
     turn = room_->Turn();
     snapshot->room = RoomFor(*snapshot);
   }
-  const planner::Decision decision = planner::Plan(*snapshot);
-  const bool applied = Apply(*snapshot, decision);
+  planner::Decision decision = planner::Plan(*snapshot);
+  const bool applied = Apply(*snapshot, decision) && kept;
   if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
+  problems_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
   if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
     options_.metrics->Resized(job.ns, job.name, job.status.world_size, decision.status.world_size);
@@ -219,7 +234,7 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   bool ok = true;
   if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
   if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
-  for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
+  ok = CreatePods(job, decision.creates) && ok;
   for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("job {}: drain {}: {}", job.Key(), drain.name, drain.reason);
@@ -292,10 +307,44 @@ bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lin
   return false;
 }
 
+bool JobController::KeepObjects(const api::HorovodJob& job) {
+  // Of a job that has ended they stay as they are until it is deleted.
+  if (objects_ == nullptr || !job.status.completion_time.empty()) return true;
+  const JobObjectKeeper::Outcome outcome = objects_->Keep(job);
+  for (const std::string& problem : outcome.problems) {
+    spdlog::warn("job {}: {}", job.Key(), problem);
+    Say(job, {true, "FailedObject", problem, ""});
+  }
+  if (outcome.look_again) queue_.AddAfter(job.Key(), *outcome.look_again);
+  return outcome.problems.empty();
+}
+
+bool JobController::CreatePods(const api::HorovodJob& job,
+                               const std::vector<planner::PodCreate>& creates) {
+  if (creates.empty()) {
+    problems_.Forget(job.uid);  // of pods that nobody wants any more
+    return true;
+  }
+  const auto pause = problems_.Pause(job, CreationProblems::Clock::now());
+  if (pause.count() > 0) {
+    queue_.AddAfter(job.Key(), pause);
+    return true;
+  }
+  for (const auto& create : creates) {
+    // What the first is refused for, the others would be too.
+    if (CreatePod(job, create)) continue;
+    const auto wait = problems_.Pause(job, CreationProblems::Clock::now());
+    if (wait.count() > 0) queue_.AddAfter(job.Key(), wait);
+    return wait.count() > 0;
+  }
+  problems_.Worked(job);
+  return true;
+}
+
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {
   const Json pod = BuildPod(job, create.index, options_.pod);
   const std::string name = planner::PodName(job.name, create.index);
-  const auto created = api_->Create(kube::Pods(), job.ns, pod);
+  const auto created = api_->CreateStrict(kube::Pods(), job.ns, pod);
   if (created) {
     pods_.Observe(*created);
     Say(job, {false, "PodCreated", fmt::format("pod {} created {}", name, create.reason), ""});
@@ -311,6 +360,7 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
       return true;
     }
   }
+  problems_.Failed(job, created.error(), CreationProblems::Clock::now());
   spdlog::warn("job {}: pod {} not created: {}", job.Key(), name, created.error().message);
   Say(job, {true, "FailedCreate",
             fmt::format("pod {} could not be created: {}", name, created.error().message), ""});

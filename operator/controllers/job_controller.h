@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "operator/controllers/creation_problems.h"
+#include "operator/controllers/job_object_keeper.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/record_store.h"
 #include "operator/controllers/room.h"
@@ -25,6 +27,8 @@ class Metrics;
 
 struct JobControllerOptions {
   PodOptions pod;
+  // Service, PodDisruptionBudget, NetworkPolicy and Secret of each job; none: the local cluster.
+  std::optional<JobObjectOptions> objects;
   std::string watch_namespace;  // empty: all
   // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
   // nodes and pods of the cluster.
@@ -71,6 +75,9 @@ class JobController {
   bool ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage);
   bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  // False: no more of them now.
+  bool CreatePods(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
+  bool KeepObjects(const api::HorovodJob& job);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
@@ -84,11 +91,13 @@ class JobController {
   SidecarHub* const hub_;
   const JobControllerOptions options_;
   RecordStore* const records_;
+  CreationProblems problems_;
   runtime::EventRecorder events_;
   runtime::WorkQueue queue_;
   runtime::Informer jobs_;
   runtime::Informer pods_;
-  std::unique_ptr<Room> room_;  // null: no gang admission
+  std::unique_ptr<Room> room_;                // null: no gang admission
+  std::unique_ptr<JobObjectKeeper> objects_;  // null on the local cluster
   std::vector<std::jthread> threads_;
 };
 

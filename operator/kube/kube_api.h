@@ -91,6 +91,9 @@ struct WatchOptions {
   std::string field_selector;
   std::string resource_version;
   std::chrono::seconds timeout{300};
+  // No event and no bookmark for so long: the watch has stalled and ends with kUnavailable. API
+  // servers send a bookmark about every minute (for events none).
+  std::chrono::milliseconds quiet{100'000};
 };
 
 enum class PatchType { kMerge, kApply };  // JSON merge patch; server-side apply
@@ -119,6 +122,11 @@ class KubeApi {
                                const ListOptions& options) = 0;
   virtual Result<Json> Create(const Resource& resource, const std::string& ns,
                               const Json& object) = 0;
+  // As Create, and a field that the API server doesn't know is kInvalid with its path.
+  virtual Result<Json> CreateStrict(const Resource& resource, const std::string& ns,
+                                    const Json& object) {
+    return Create(resource, ns, object);
+  }
   // PUT: refused with kConflict if metadata.resourceVersion is set and old. subresource: "",
   // "status", "scale".
   virtual Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,

@@ -116,11 +116,12 @@ class KubeClient : public KubeApi {
 
   Result<Json> Create(const Resource& resource, const std::string& ns,
                       const Json& object) override {
-    return caller_.Call(
-        Asking("create", resource, ns, NameOf(object)),
-        {"POST",
-         WithQuery(ResourcePath(resource, ns, "", ""), {{"fieldValidation", field_validation_}}),
-         Typed(resource, object).dump(), "application/json"});
+    return Post(resource, ns, object, field_validation_);
+  }
+
+  Result<Json> CreateStrict(const Resource& resource, const std::string& ns,
+                            const Json& object) override {
+    return Post(resource, ns, object, "Strict");
   }
 
   Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
@@ -208,6 +209,15 @@ class KubeClient : public KubeApi {
   }
 
  private:
+  Result<Json> Post(const Resource& resource, const std::string& ns, const Json& object,
+                    const std::string& field_validation) {
+    return caller_.Call(
+        Asking("create", resource, ns, NameOf(object)),
+        {"POST",
+         WithQuery(ResourcePath(resource, ns, "", ""), {{"fieldValidation", field_validation}}),
+         Typed(resource, object).dump(), "application/json"});
+  }
+
   static Error EmptyName(const Asking& asking) {
     return Error{ErrorCode::kInvalid, 0, "", asking.text + ": metadata.name is empty"};
   }
