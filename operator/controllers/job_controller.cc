@@ -60,7 +60,13 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
             [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
       room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr),
       nodes_(api_, kube::Nodes(), {},
-             [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {}
+             [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {
+  if (!options_.objects) return;
+  JobObjectOptions objects = *options_.objects;
+  objects.watch_namespace = options_.watch_namespace;
+  objects_ = std::make_unique<JobObjectKeeper>(api_, std::move(objects),
+                                               [this](const std::string& key) { queue_.Add(key); });
+}
 
 JobController::~JobController() { Stop(); }
 
@@ -71,6 +77,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   jobs_.Start();
   pods_.Start();
   if (room_ != nullptr) room_->Start();
+  if (objects_ != nullptr) objects_->Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
     return synced;
@@ -101,10 +108,21 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
   }
 }
 
+// Those without which nothing is decided.
+std::vector<const runtime::Informer*> JobController::Caches() const {
+  std::vector<const runtime::Informer*> caches = {&jobs_, &pods_};
+  if (room_ != nullptr) {
+    for (const runtime::Informer* cache : room_->Caches()) caches.push_back(cache);
+  }
+  if (objects_ != nullptr) {
+    for (const runtime::Informer* cache : objects_->informers()) caches.push_back(cache);
+  }
+  return caches;
+}
+
 JobController::State JobController::state() const {
-  State state{.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
-  if (room_ == nullptr) return state;
-  for (runtime::Informer::State& cache : room_->state()) state.caches.push_back(std::move(cache));
+  State state{.caches = {}, .queue = queue_.stats()};
+  for (const runtime::Informer* cache : Caches()) state.caches.push_back(cache->state());
   return state;
 }
 
@@ -115,6 +133,7 @@ void JobController::Stop() {
   jobs_.Stop();
   pods_.Stop();
   if (room_ != nullptr) room_->Stop();
+  if (objects_ != nullptr) objects_->Stop();
   nodes_.Stop();
 }
 
@@ -189,6 +208,8 @@ bool JobController::Reconcile(const std::string& key) {
   if (!manager.empty() && manager != kManager) return true;
   if (job->deleting) {
     records_->Forget(job->uid);
+    problems_.Forget(job->uid);
+    if (objects_ != nullptr) objects_->Forget(job->uid);
     // Its pods are the garbage collector's, and whether they are dead matters no more.
     return ReleaseAll(key, uid, false) && released;
   }
@@ -201,15 +222,17 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
     spdlog::warn("job {}: {}", job.Key(), snapshot.error().message);
     return false;
   }
+  const bool kept = KeepObjects(job);
   std::unique_lock<std::mutex> turn;  // until the pods that were admitted count as such
   if (room_ != nullptr && HasGated(*snapshot)) {
     turn = room_->Turn();
     snapshot->room = RoomFor(*snapshot);
   }
-  const planner::Decision decision = planner::Plan(*snapshot);
-  const bool applied = Apply(*snapshot, decision);
+  planner::Decision decision = planner::Plan(*snapshot);
+  const bool applied = Apply(*snapshot, decision) && kept;
   if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
+  problems_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
   if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
     options_.metrics->Resized(job.ns, job.name, job.status.world_size, decision.status.world_size);
@@ -233,21 +256,34 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
-  for (const auto& pod : pods_.InNamespace(job.ns)) {
-    if (JobKeyOf(*pod) != job.Key() || !IsOwnedBy(*pod, job.uid)) continue;
-    planner::PodFacts read = ReadPod(*pod);
-    if (read.index >= 0) snapshot.pods.push_back(std::move(read));
-  }
-  std::sort(snapshot.pods.begin(), snapshot.pods.end(),
-            [](const auto& a, const auto& b) { return a.index < b.index; });
+  snapshot.pods = ReadPods(job, pods_.InNamespace(job.ns));
   snapshot.disruption_taints = options_.disruption_taints;
   ObserveNodes(&snapshot);
-  const auto recorded = records_->NewestView({job.ns, job.name, job.uid});
+  const auto recorded = records_->Newest({job.ns, job.name, job.uid});
   if (!recorded) return tl::unexpected(recorded.error());
-  if (membership::EpochOf(*recorded) > membership::EpochOf(snapshot.view)) {
-    snapshot.view = *recorded;
+  if (*recorded) {
+    const membership::RecordState& record = **recorded;
+    snapshot.lineage =
+        std::max(record.lineage, membership::EpochLineage(membership::EpochOf(record.view)));
+    if (membership::EpochOf(record.view) > membership::EpochOf(snapshot.view)) {
+      snapshot.view = record.view;
+    }
   }
+  snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
   return snapshot;
+}
+
+std::vector<planner::PodFacts> JobController::ReadPods(
+    const api::HorovodJob& job, const std::vector<std::shared_ptr<const Json>>& pods) const {
+  std::vector<planner::PodFacts> facts;
+  for (const auto& pod : pods) {
+    if (JobKeyOf(*pod) != job.Key() || !IsOwnedBy(*pod, job.uid)) continue;
+    planner::PodFacts read = ReadPod(*pod);
+    if (read.index >= 0) facts.push_back(std::move(read));
+  }
+  std::sort(facts.begin(), facts.end(),
+            [](const auto& a, const auto& b) { return a.index < b.index; });
+  return facts;
 }
 
 void JobController::ObserveNodes(planner::Snapshot* snapshot) {
@@ -276,17 +312,9 @@ bool JobController::InstanceIsGone(const planner::PodFacts& pod) {
 bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = true;
-  if (decision.found != nullptr) {
-    const auto found = records_->Found(job, decision.found);
-    if (found) {
-      spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*decision.found));
-    } else if (found.error().code != ErrorCode::kAlreadyExists) {
-      spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
-      ok = false;
-    }
-    queue_.Add(job.Key());  // with the view in the snapshot the sidecars are told
-  }
-  for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
+  if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
+  if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
+  ok = CreatePods(job, decision.creates) && ok;
   for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("job {}: drain {}: {}", job.Key(), drain.name, drain.reason);
@@ -327,13 +355,97 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   return ok;
 }
 
+bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  // The first view of all needs no reports: nobody can be in an earlier one.
+  if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
+  const auto found = records_->Found(job, view);
+  // With the view in the snapshot the sidecars are told.
+  queue_.Add(job.Key());
+  if (found) {
+    spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*view));
+    return true;
+  }
+  if (found.error().code == ErrorCode::kAlreadyExists) return true;
+  spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
+  return false;
+}
+
+// Whether the pods as the API server lists them now, after the last report, allow the same: the
+// cache may lack one that has got into a view meanwhile.
+bool JobController::StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  const auto listed =
+      api_->ListAll(kube::Pods(), job.ns,
+                    {.label_selector = fmt::format("{}={}", planner::kJobNameLabel, job.name)});
+  if (!listed) {
+    spdlog::warn("job {}: its pods can't be listed: {}", job.Key(), listed.error().message);
+    return false;
+  }
+  std::vector<std::shared_ptr<const Json>> pods;
+  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
+  planner::Snapshot fresh = snapshot;
+  fresh.pods = ReadPods(job, pods);
+  ObserveNodes(&fresh);
+  const planner::Arbitration now = planner::JudgeArbitration(fresh);
+  if (!now.waits.empty()) return false;
+  return now.view != nullptr ? *now.view == *view
+                             : now.nobody_holds && view->reason == membership::Reason::kFounding;
+}
+
+bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage) {
+  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
+  queue_.Add(job.Key());
+  if (begun) {
+    spdlog::warn("job {}: no view can train any more, lineage {} begins", job.Key(), lineage);
+    return true;
+  }
+  if (begun.error().code == ErrorCode::kAlreadyExists) return true;
+  spdlog::warn("job {}: lineage {} not begun: {}", job.Key(), lineage, begun.error().message);
+  return false;
+}
+
+bool JobController::KeepObjects(const api::HorovodJob& job) {
+  // Of a job that has ended they stay as they are until it is deleted.
+  if (objects_ == nullptr || !job.status.completion_time.empty()) return true;
+  const JobObjectKeeper::Outcome outcome = objects_->Keep(job);
+  for (const std::string& problem : outcome.problems) {
+    spdlog::warn("job {}: {}", job.Key(), problem);
+    Say(job, {true, "FailedObject", problem, ""});
+  }
+  if (outcome.look_again) queue_.AddAfter(job.Key(), *outcome.look_again);
+  return outcome.problems.empty();
+}
+
+bool JobController::CreatePods(const api::HorovodJob& job,
+                               const std::vector<planner::PodCreate>& creates) {
+  if (creates.empty()) {
+    problems_.Forget(job.uid);  // of pods that nobody wants any more
+    return true;
+  }
+  const auto pause = problems_.Pause(job, CreationProblems::Clock::now());
+  if (pause.count() > 0) {
+    queue_.AddAfter(job.Key(), pause);
+    return true;
+  }
+  for (const auto& create : creates) {
+    // What the first is refused for, the others would be too.
+    if (CreatePod(job, create)) continue;
+    const auto wait = problems_.Pause(job, CreationProblems::Clock::now());
+    if (wait.count() > 0) queue_.AddAfter(job.Key(), wait);
+    return wait.count() > 0;
+  }
+  problems_.Worked(job);
+  return true;
+}
+
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {
   Json pod = BuildPod(job, create.index, options_.pod);
   DropOperatorsMarks(pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);
   const std::string name = planner::PodName(job.name, create.index);
-  const auto created = api_->Create(kube::Pods(), job.ns, pod);
+  const auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (created) {
     pods_.Observe(*created);
     Say(job, {false, "PodCreated", fmt::format("pod {} created {}", name, create.reason), ""});
@@ -349,6 +461,7 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
       return true;
     }
   }
+  problems_.Failed(job, created.error(), CreationProblems::Clock::now());
   spdlog::warn("job {}: pod {} not created: {}", job.Key(), name, created.error().message);
   Say(job, {true, "FailedCreate",
             fmt::format("pod {} could not be created: {}", name, created.error().message), ""});

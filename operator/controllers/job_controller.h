@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "operator/controllers/creation_problems.h"
+#include "operator/controllers/job_object_keeper.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/record_store.h"
 #include "operator/controllers/room.h"
@@ -27,6 +29,8 @@ class Metrics;
 
 struct JobControllerOptions {
   PodOptions pod;
+  // Service, PodDisruptionBudget, NetworkPolicy and Secret of each job; none: the local cluster.
+  std::optional<JobObjectOptions> objects;
   std::string watch_namespace;  // empty: all
   // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
   // nodes and pods of the cluster.
@@ -66,6 +70,7 @@ class JobController {
   std::vector<runtime::ObjectPtr> Pods() const { return pods_.All(); }
 
  private:
+  std::vector<const runtime::Informer*> Caches() const;
   kube::Result<void> AwaitCaches(std::stop_token stop);
   void StartNodes();
   void Work(std::stop_token stop);
@@ -82,6 +87,9 @@ class JobController {
   bool InstanceIsGone(const planner::PodFacts& pod);
   void OnNode(const kube::Json& node, bool deleted);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  // False: no more of them now.
+  bool CreatePods(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
+  bool KeepObjects(const api::HorovodJob& job);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
@@ -99,11 +107,13 @@ class JobController {
   SidecarHub* const hub_;
   const JobControllerOptions options_;
   RecordStore* const records_;
+  CreationProblems problems_;
   runtime::EventRecorder events_;
   runtime::WorkQueue queue_;
   runtime::Informer jobs_;
   runtime::Informer pods_;
-  std::unique_ptr<Room> room_;  // null: no gang admission
+  std::unique_ptr<Room> room_;                // null: no gang admission
+  std::unique_ptr<JobObjectKeeper> objects_;  // null on the local cluster
   runtime::Informer nodes_;
   bool nodes_readable_ = false;                     // constant after Start
   std::map<std::string, planner::NodeFacts> seen_;  // by name; thread of nodes_ only

@@ -61,8 +61,10 @@ struct OperatorCallbacks {
 
 class OperatorClient {
  public:
-  // `target`: unix:/path or host:port.
+  // `target`: unix:/path or host:port. `tls_dir`: ca.crt, tls.crt and tls.key; empty: no TLS, for
+  // loopback and unix sockets.
   static std::unique_ptr<OperatorClient> Create(asio::io_context* loop, const std::string& target,
+                                                const std::string& tls_dir,
                                                 RegistrationInfo registration,
                                                 OperatorCallbacks callbacks);
   virtual ~OperatorClient() = default;
