@@ -88,6 +88,10 @@ def allocatable(node):
     return kubectl("get", "node", node, "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}")
 
 
+def boot_id(node):
+    return kubectl("get", "node", node, "-o", "jsonpath={.status.nodeInfo.bootID}")
+
+
 def test_up_says_where_the_cluster_is(up):
     assert "export KUBECONFIG=%s/kubeconfig" % DIRECTORY in up.stdout
     assert CLUSTER.nodes_ready() == ["n1", "n2"]
@@ -162,11 +166,14 @@ def test_a_partitioned_node_is_lost_until_it_heals_and_its_containers_go_on(up):
 
 
 def test_a_crashed_node_loses_its_containers_and_boots_again(up):
+    booted = boot_id("n2")
+    assert booted == boot_id("n1") == pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     cluster("crash", "n2", "--wait", 120)
     status = cluster("status", check=False)
     assert status.returncode == 1 and "n2          off" in status.stdout
     assert cluster("crash", "n2", check=False).returncode == 1
     cluster("boot", "n2", "--wait", 120)
+    assert boot_id("n2") != booted
     CLUSTER.wait("the pod to start again", lambda: kubectl(
         "get", "pod", "steady", "-o", "jsonpath={.status.containerStatuses[0].restartCount}") == "1")
     CLUSTER.wait_pods_ready("steady")

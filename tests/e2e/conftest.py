@@ -34,9 +34,9 @@ def cluster():
             cluster.down()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(cluster):
-    """The cluster, with the operator installed by its chart."""
+    """The cluster, with the operator installed by its chart. For each file anew: one of them takes it away."""
     cluster.install_operator()
     return cluster
 

@@ -197,6 +197,7 @@ class Cluster:
         if each.pid is not None:
             raise Trouble("%s is running (crash it first)" % name)
         pki = Pki(self.layout)
+        node.renew_boot_id(each)
         self._start_machine(each, pki)
         self._start_kubelet(each, pki)
 

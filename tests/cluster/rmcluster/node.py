@@ -1,5 +1,6 @@
 """A node: containerd, kubelet, kube-proxy and, where asked for, made-up GPUs, on a machine of its own."""
 import os
+import uuid
 
 from . import layout
 from .common import run, wait_until
@@ -8,6 +9,7 @@ SOCKET = "/run/containerd/containerd.sock"
 PAUSE = "localhost/ringmaster-pause:1"
 IMAGE_NAMESPACE = "k8s.io"  # where the kubelet looks
 GPU = "nvidia.com/gpu"
+KERNEL_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 CONTAINERD = """version = 2
 root = "/var/lib/containerd"
@@ -94,12 +96,18 @@ def import_image(node, archive):
 def start_kubelet(node, pki, index, gpus):
     node.start("kubelet", _bin("kubelet"), "--config=" + node.path("kubelet.json"), "--v=2",
                "--kubeconfig=" + pki.file("node-%s.kubeconfig" % node.name), "--hostname-override=" + node.name,
+               "--boot-id-file=%s,%s" % (node.path("boot-id"), KERNEL_BOOT_ID),  # the first that exists
                "--node-ip=" + layout.node_address(index))
     node.start("kube-proxy", _bin("kube-proxy"), "--config=" + node.path("kube-proxy.json"), "--v=1")
     if gpus:
         # A fixed folder, made by whoever comes first.
         node.run("mkdir", "-p", "/var/lib/kubelet/device-plugins")
         node.start("devices", _bin("devices"), "-resource", GPU, "-count", gpus, "-unhealthy", node.path("sick-devices"))
+
+
+def renew_boot_id(node):
+    """A computer that starts again has a new boot id. All machines share one kernel, and show its id after their first start."""
+    layout.write(node.path("boot-id"), str(uuid.uuid4()) + "\n")
 
 
 def set_sick(node, devices):
