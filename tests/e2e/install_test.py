@@ -59,7 +59,7 @@ def test_two_replicas_run_on_two_nodes_and_one_leads(cluster):
 
 
 def test_helm_test_passes(cluster):
-    done = cluster.helm("test", RELEASE, "--namespace", SYSTEM, "--logs", "--timeout", "2m", check=False)
+    done = cluster.helm("test", RELEASE, "--namespace", SYSTEM, "--timeout", "2m", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
