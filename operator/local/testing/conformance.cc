@@ -109,11 +109,14 @@ class RealCluster : public Cluster {
                            {{"metadata", {{"generateName", "kube-conformance-"}}}});
     if (!ns) return ns.error().message;
     ns_ = (*ns)["metadata"]["name"];
-    // Pods are refused before it is there.
+    // What controllers put into every namespace: pods are refused before the account is there, and
+    // nothing of theirs shall come while a test looks.
     const kube::Resource accounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-    bool ready = Until([&] { return api_->Get(accounts, ns_, "default").has_value(); });
-    return ready ? ""
-                 : "namespace " + ns_ + " gets no service account: is the controller manager up?";
+    bool ready = Until([&] {
+      return api_->Get(accounts, ns_, "default") &&
+             api_->Get(kube::ConfigMaps(), ns_, "kube-root-ca.crt");
+    });
+    return ready ? "" : "nobody furnishes namespace " + ns_ + ": is the controller manager up?";
   }
   kube::KubeApi& api() override { return *api_; }
   std::string ns() override { return ns_; }
