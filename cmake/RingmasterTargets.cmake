@@ -59,7 +59,8 @@ endfunction()
 function(rm_check_test_files_have_targets)
   file(GLOB_RECURSE files RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/collectives/*_test.cc ${PROJECT_SOURCE_DIR}/sidecar/*_test.cc
-       ${PROJECT_SOURCE_DIR}/operator/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+       ${PROJECT_SOURCE_DIR}/logging/*_test.cc ${PROJECT_SOURCE_DIR}/operator/*_test.cc
+       ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
   foreach(file IN LISTS files)
     get_filename_component(dir ${file} DIRECTORY)
     get_filename_component(name ${file} NAME)

@@ -286,7 +286,7 @@ Status StatusWithEverything() {
   status.last_rebuild = LastRebuild{7, "PodDrained", 0.08, 1};
   status.finished_epoch = 7;
   status.accounted_pods = {"uid-1"};
-  status.start_time = status.completion_time = "2026-01-31T12:00:00Z";
+  status.start_time = status.completion_time = status.last_growth_time = "2026-01-31T12:00:00Z";
   return status;
 }
 

@@ -22,7 +22,7 @@ TEST(StatusTest, ComesBackFromJsonAsItWas) {
   status.faults = 1;
   status.finished_epoch = (1ull << 40) | 7;
   status.accounted_pods = {"uid-1"};
-  status.start_time = "2026-01-31T12:00:00Z";
+  status.start_time = status.last_growth_time = "2026-01-31T12:00:00Z";
   status.completion_time = "2026-01-31T12:10:00Z";
   status.observed_generation = 3;
   EXPECT_EQ(StatusFromJson(StatusToJson(status)), status);

@@ -1,18 +1,25 @@
-// ringmaster-operator: flags, the API client, and OperatorApp until SIGTERM or SIGINT.
+// ringmaster-operator: flags and environment, signals, and an OperatorProcess until one comes.
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
 
-#include "operator/app/operator_app.h"
-#include "operator/kube/kube_client.h"
+#include "logging/log.h"
+#include "operator/app/operator_config.h"
+#include "operator/app/operator_process.h"
 
 namespace {
 
 namespace kube = ringmaster::kube;
+using ringmaster::app::OperatorConfig;
+using ringmaster::app::OperatorProcess;
+using ringmaster::app::ProcessExit;
 
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -22,69 +29,88 @@ std::string Variable(const char* name) {
 }
 
 // --kubeconfig, else what a pod has, else $KUBECONFIG or ~/.kube/config.
-kube::Result<std::unique_ptr<kube::KubeApi>> Connect(const std::string& kubeconfig) {
-  if (!kubeconfig.empty()) return kube::ConnectByKubeconfig(kubeconfig);
+kube::Result<kube::ClientConfig> LoadClientConfig(const std::string& kubeconfig) {
+  if (!kubeconfig.empty()) return kube::LoadKubeconfig(kubeconfig);
   const std::string host = Variable("KUBERNETES_SERVICE_HOST");
   if (!host.empty()) {
-    const auto config =
-        kube::InClusterConfig(kServiceAccount, host, Variable("KUBERNETES_SERVICE_PORT"));
-    if (!config) return tl::unexpected(config.error());
-    return kube::MakeKubeClient(*config);
+    return kube::InClusterConfig(kServiceAccount, host, Variable("KUBERNETES_SERVICE_PORT"));
   }
   const std::string from_env = Variable("KUBECONFIG");
-  return kube::ConnectByKubeconfig(from_env.empty() ? Variable("HOME") + "/.kube/config"
-                                                    : from_env);
+  return kube::LoadKubeconfigs(
+      kube::SplitPathList(from_env.empty() ? Variable("HOME") + "/.kube/config" : from_env));
+}
+
+// The namespace that the operator itself is in.
+std::string OwnNamespace() {
+  if (std::string named = Variable("POD_NAMESPACE"); !named.empty()) return named;
+  std::ifstream file(std::string(kServiceAccount) + "/namespace");
+  std::string mounted;
+  std::getline(file, mounted);
+  return mounted;
+}
+
+// The first TERM or INT stops in order, the second at once.
+class Signals {
+ public:
+  // Before any other thread: all threads inherit that they don't take them.
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  void Handle(OperatorProcess* process) {
+    std::thread([set = set_, process] {
+      int signal = 0;
+      sigwait(&set, &signal);
+      spdlog::info("stopping signal={}", signal);
+      process->RequestStop();
+      sigwait(&set, &signal);
+      spdlog::warn("ending at once signal={}", signal);
+      spdlog::default_logger()->flush();
+      _exit(static_cast<int>(ProcessExit::kSecondSignal));
+    }).detach();
+  }
+
+ private:
+  sigset_t set_;
+};
+
+int Run(const OperatorConfig& config, Signals* signals) {
+  const auto logging =
+      ringmaster::logging::Begin({.format = config.log_format, .level = config.log_level});
+  if (!logging) {
+    std::cerr << "ringmaster-operator: " << logging.error() << "\n";
+    return static_cast<int>(ProcessExit::kWrongConfig);
+  }
+  auto client = LoadClientConfig(config.kubeconfig);
+  if (!client) {
+    spdlog::error("no way to the API server error={}",
+                  ringmaster::logging::Value(client.error().message));
+    return static_cast<int>(ProcessExit::kNoApi);
+  }
+  // It lives until the process ends: the thread of the signals knows it.
+  auto* process = new OperatorProcess(config, std::move(*client),
+                                      {.pod_name = Variable("POD_NAME"),
+                                       .pod_uid = Variable("POD_UID"),
+                                       .pod_namespace = OwnNamespace(),
+                                       .version = RINGMASTER_VERSION});
+  signals->Handle(process);
+  const ProcessExit end = process->Run();
+  spdlog::default_logger()->flush();
+  // Destructors of what other threads may still look at gain nothing here.
+  _exit(static_cast<int>(end));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App cli(
-      "Runs HorovodJobs: watches them and their pods, and is the rendezvous of their sidecars.");
-  ringmaster::app::OperatorOptions options;
-  options.listen = "0.0.0.0:9443";
-  std::string kubeconfig;
-  cli.add_option("--kubeconfig", kubeconfig,
-                 "kubeconfig file (default: the pod's service account, "
-                 "else $KUBECONFIG or ~/.kube/config)");
-  cli.add_option("--listen", options.listen, "where sidecars attend: host:port or unix:/path")
-      ->capture_default_str();
-  cli.add_option("--sidecar-target", options.sidecar_target,
-                 "what sidecars dial, if it is not --listen (a Service's name and port)");
-  cli.add_option("--sidecar-image", options.sidecar_image, "image of sidecar and launcher")
-      ->capture_default_str();
-  cli.add_option("--namespace", options.watch_namespace, "only this namespace (default: all)");
-  cli.add_option("--workers", options.workers, "jobs reconciled at a time")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  options.gang_admission = true;
-  cli.add_option("--gang-admission", options.gang_admission,
-                 "pods of a job start together or not at all; false where an autoscaler has to see "
-                 "them Pending")
-      ->capture_default_str();
-  CLI11_PARSE(cli, argc, argv);
-
-  // Blocked in every thread from here on; only sigwait below takes them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
-  auto api = Connect(kubeconfig);
-  if (!api) {
-    spdlog::error("{}", api.error().message);
-    return 3;
+  const auto config = ringmaster::app::ParseCommandLine(argc, argv);
+  if (!config) {
+    (config.error().code == 0 ? std::cout : std::cerr) << config.error().text;
+    return config.error().code;
   }
-  auto app = ringmaster::app::OperatorApp::Start(std::move(*api), options);
-  if (!app) {
-    spdlog::error("{}", app.error().message);
-    return 1;
-  }
-  spdlog::info("operator runs, sidecars attend at {}", options.listen);
-  int signal = 0;
-  sigwait(&signals, &signal);
-  spdlog::info("signal {}: stopping", signal);
-  (*app)->Stop();
-  return 0;
+  Signals signals;
+  return Run(*config, &signals);
 }

@@ -1,18 +1,31 @@
 #include "operator/app/operator_app.h"
 
+#include <fmt/format.h>
+
+#include <mutex>
+
 #include "operator/app/operator_link.h"
+#include "operator/app/operator_metrics.h"
 #include "operator/controllers/job_controller.h"
 
 namespace ringmaster::app {
 namespace {
 
+// Far beyond what anything takes that goes on: a call to the API ends after 30 s, a watch after
+// five minutes.
+constexpr std::chrono::minutes kHungReconcile{10};
+constexpr std::chrono::minutes kHungWatch{15};
+
 class App final : public OperatorApp {
  public:
   App(std::shared_ptr<kube::KubeApi> api, const OperatorOptions& options)
-      : api_(std::move(api)), options_(options), records_(api_) {}
+      : api_(std::move(api)),
+        options_(options),
+        hub_(options.metrics),
+        records_(api_, options.metrics) {}
   ~App() override { Stop(); }
 
-  kube::Result<void> Run() {
+  kube::Result<void> Run(std::stop_token stop) override {
     // The service first: what sidecars dial stands in the pods that the controller makes.
     auto link = OperatorLinkServer::Start(options_.listen, &hub_, &records_);
     if (!link) return tl::unexpected(link.error());
@@ -22,15 +35,71 @@ class App final : public OperatorApp {
     controller.pod.sidecar_target =
         options_.sidecar_target.empty() ? link_->target() : options_.sidecar_target;
     controller.watch_namespace = options_.watch_namespace;
+    controller.instance = options_.instance;
     controller.workers = options_.workers;
     controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
-    controller_ = std::make_unique<controllers::JobController>(api_, &hub_, &records_, controller);
-    return controller_->Start();
+    controller.sync_timeout = options_.sync_timeout;
+    controller.metrics = options_.metrics;
+    {
+      const std::lock_guard lock(mu_);
+      controller_ =
+          std::make_unique<controllers::JobController>(api_, &hub_, &records_, controller);
+    }
+    auto started = controller_->Start(std::move(stop));
+    const std::lock_guard lock(mu_);
+    running_ = started.has_value();
+    return started;
   }
 
   void Stop() override {
+    {
+      const std::lock_guard lock(mu_);
+      running_ = false;
+    }
     if (controller_ != nullptr) controller_->Stop();
     if (link_ != nullptr) link_->Stop();
+  }
+
+  std::vector<std::string> NotReady() const override {
+    const std::lock_guard lock(mu_);
+    std::vector<std::string> missing;
+    if (controller_ == nullptr) return {"the controllers have not started"};
+    for (const auto& cache : controller_->state().caches) {
+      if (cache.synced) continue;
+      missing.push_back(fmt::format("the cache of {} is not filled{}", cache.resource,
+                                    cache.error.empty() ? "" : ": " + cache.error));
+    }
+    if (missing.empty() && !running_) missing.push_back("the controllers don't run");
+    return missing;
+  }
+
+  std::vector<std::string> NotAlive() const override {
+    const std::lock_guard lock(mu_);
+    std::vector<std::string> hung;
+    if (controller_ == nullptr || !running_) return hung;
+    const auto now = std::chrono::steady_clock::now();
+    const auto state = controller_->state();
+    if (state.queue.longest_running > kHungReconcile) {
+      hung.push_back(fmt::format("job {} is being reconciled for {:.0f} s", state.queue.longest_key,
+                                 state.queue.longest_running.count()));
+    }
+    for (const auto& cache : state.caches) {
+      if (now - cache.last_turn < kHungWatch) continue;
+      hung.push_back(fmt::format("the watch of {} hangs", cache.resource));
+    }
+    return hung;
+  }
+
+  OperatorSample Sample() const override {
+    OperatorSample sample;
+    sample.sidecars = hub_.attending();
+    const std::lock_guard lock(mu_);
+    sample.leading = running_;
+    if (controller_ == nullptr) return sample;
+    sample.jobs = controller_->Jobs();
+    sample.pods = controller_->Pods();
+    sample.controller = controller_->state();
+    return sample;
   }
 
  private:
@@ -39,15 +108,22 @@ class App final : public OperatorApp {
   controllers::SidecarHub hub_;
   controllers::RecordStore records_;
   std::unique_ptr<OperatorLinkServer> link_;
-  std::unique_ptr<controllers::JobController> controller_;
+  mutable std::mutex mu_;
+  bool running_ = false;                                    // guarded by mu_
+  std::unique_ptr<controllers::JobController> controller_;  // set once; the setting guarded by mu_
 };
 
 }  // namespace
 
+std::unique_ptr<OperatorApp> OperatorApp::Create(std::shared_ptr<kube::KubeApi> api,
+                                                 const OperatorOptions& options) {
+  return std::make_unique<App>(std::move(api), options);
+}
+
 kube::Result<std::unique_ptr<OperatorApp>> OperatorApp::Start(std::shared_ptr<kube::KubeApi> api,
                                                               const OperatorOptions& options) {
-  auto app = std::make_unique<App>(std::move(api), options);
-  if (auto running = app->Run(); !running) return tl::unexpected(running.error());
+  auto app = Create(std::move(api), options);
+  if (auto running = app->Run({}); !running) return tl::unexpected(running.error());
   return app;
 }
 

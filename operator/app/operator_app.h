@@ -1,20 +1,34 @@
 // The operator: controllers over a KubeApi and the gRPC service that sidecars attend. The same
 // class runs in a cluster's Deployment and inside `ringmaster run`.
+//
+// Thread rule: Start, Run and Stop from one thread; the others from any, while it lives.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "operator/kube/kube_api.h"
 
+namespace ringmaster::controllers {
+class Metrics;
+}
+
 namespace ringmaster::app {
+
+struct OperatorSample;
 
 struct OperatorOptions {
   std::string listen = "0.0.0.0:0";  // gRPC: host:port, or unix:/path
   std::string sidecar_target;  // what sidecars dial (RINGMASTER_OPERATOR); empty: `listen` as bound
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string watch_namespace;  // empty: all
-  int workers = 2;              // reconciles at a time
+  std::string watch_namespace;                   // empty: all
+  int workers = 2;                               // reconciles at a time
+  std::string instance = "ringmaster-operator";  // who says an event
+  std::chrono::milliseconds sync_timeout{60'000};
+  controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
@@ -22,11 +36,23 @@ struct OperatorOptions {
 
 class OperatorApp {
  public:
-  // Returns when the service listens and the caches are synced.
+  // Create and Run.
   static kube::Result<std::unique_ptr<OperatorApp>> Start(std::shared_ptr<kube::KubeApi> api,
                                                           const OperatorOptions& options);
+  static std::unique_ptr<OperatorApp> Create(std::shared_ptr<kube::KubeApi> api,
+                                             const OperatorOptions& options);
   virtual ~OperatorApp() = default;
+
+  // Returns when the service listens and the caches are synced; an error if that fails or `stop` is
+  // requested before.
+  virtual kube::Result<void> Run(std::stop_token stop) = 0;
+  // Ends what is being reconciled, then tells the sidecars.
   virtual void Stop() = 0;
+
+  // For people: what is missing before it does its work, and what hangs. Empty: nothing.
+  virtual std::vector<std::string> NotReady() const = 0;
+  virtual std::vector<std::string> NotAlive() const = 0;
+  virtual OperatorSample Sample() const = 0;
 };
 
 }  // namespace ringmaster::app

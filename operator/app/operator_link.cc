@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "logging/log.h"
 #include "operator.grpc.pb.h"
+#include "sidecar/membership/message_json.h"
 #include "sidecar/membership/view_json.h"
 
 namespace ringmaster::app {
@@ -38,6 +40,9 @@ v1::OperatorNotice ToProto(const Notice& notice) {
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);
+  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
+    out.mutable_arbitrate()->set_lineage(arbitrate->lineage);
+    out.mutable_arbitrate()->set_fresh_workers(arbitrate->fresh_workers);
   }
   return out;
 }
@@ -65,12 +70,18 @@ std::optional<planner::RebuildFacts> ParseRebuild(const std::string& text) {
   if (reason != json.end() && reason->is_string()) facts.reason = reason->get<std::string>();
   const auto lost = json.find("stepsLost");
   if (lost != json.end() && lost->is_number_integer()) facts.steps_lost = lost->get<std::int64_t>();
+  const auto at_ms = json.find("atUnixMs");
+  if (at_ms != json.end() && at_ms->is_number_integer()) {
+    facts.at_unix_ms = at_ms->get<std::int64_t>();
+  }
   const auto seconds = json.find("seconds");
   if (seconds == json.end() || !seconds->is_object()) return facts;
-  for (const char* phase : {"detect", "decide", "connect", "redo", "resume"}) {
-    // `stop` runs inside `decide`.
+  for (const char* phase : {"detect", "decide", "stop", "connect", "redo", "resume"}) {
     const auto at = seconds->find(phase);
-    if (at != seconds->end() && at->is_number()) facts.seconds += at->get<double>();
+    if (at == seconds->end() || !at->is_number()) continue;
+    facts.phases[phase] = at->get<double>();
+    const bool inside_decide = phase == std::string_view("stop");
+    if (!inside_decide) facts.seconds += at->get<double>();
   }
   return facts;
 }
@@ -107,16 +118,51 @@ class StreamSink : public controllers::NoticeSink {
   std::deque<v1::OperatorNotice> queue_;  // the first is being written; guarded by mu_
 };
 
+// The streams that stand, to tell them all when the operator stops.
+class OpenStreams {
+ public:
+  // False: the operator stops already.
+  bool Add(const std::shared_ptr<StreamSink>& sink) {
+    const std::lock_guard lock(mu_);
+    if (closed_) return false;
+    std::erase_if(sinks_, [](const auto& weak) { return weak.expired(); });
+    sinks_.push_back(sink);
+    return true;
+  }
+  void CloseAll(const grpc::Status& status) {
+    std::vector<std::weak_ptr<StreamSink>> sinks;
+    {
+      const std::lock_guard lock(mu_);
+      closed_ = true;
+      sinks.swap(sinks_);
+    }
+    for (const auto& weak : sinks) {
+      if (const auto sink = weak.lock()) sink->Close(status);
+    }
+  }
+
+ private:
+  std::mutex mu_;
+  bool closed_ = false;                           // guarded by mu_
+  std::vector<std::weak_ptr<StreamSink>> sinks_;  // guarded by mu_
+};
+
+grpc::Status Stopping() {
+  return {grpc::StatusCode::UNAVAILABLE, "the operator stops: attend again, another takes over"};
+}
+
 class Attendance final : public StreamSink::Reactor {
  public:
-  explicit Attendance(SidecarHub* hub) : hub_(hub), sink_(std::make_shared<StreamSink>(this)) {
+  Attendance(SidecarHub* hub, OpenStreams* streams)
+      : hub_(hub), sink_(std::make_shared<StreamSink>(this)) {
+    if (!streams->Add(sink_)) return sink_->Close(Stopping());
     StartRead(&report_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return sink_->Close(grpc::Status::OK);
     if (const std::string wrong = Take(); !wrong.empty()) {
-      spdlog::warn("a sidecar's report is refused: {}", wrong);
+      spdlog::warn("sidecar's report refused error={}", logging::Value(wrong));
       return sink_->Close({grpc::StatusCode::INVALID_ARGUMENT, wrong});
     }
     StartRead(&report_);
@@ -144,6 +190,12 @@ class Attendance final : public StreamSink::Reactor {
       case v1::SidecarReport::kFinished:
         hub_->OnFinished(id_, report_.finished().epoch());
         return "";
+      case v1::SidecarReport::kStanding:
+        hub_->OnStanding(id_, report_.standing().able(),
+                         std::chrono::milliseconds(report_.standing().unable_ms()));
+        return "";
+      case v1::SidecarReport::kArbitration:
+        return OnArbitration(report_.arbitration());
       default:
         return "";  // of a newer sidecar
     }
@@ -182,6 +234,12 @@ class Attendance final : public StreamSink::Reactor {
       view = std::make_shared<const membership::View>(std::move(*decoded));
     }
     hub_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
+    return "";
+  }
+  std::string OnArbitration(const v1::Arbitration& arbitration) {
+    auto report = membership::DecodeReport(arbitration.report());
+    if (!report) return "arbitration." + report.error();
+    hub_->OnArbitration(id_, std::move(*report));
     return "";
   }
   void OnWorkerExit(const v1::WorkerExit& exit) {
@@ -310,6 +368,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
 
   void Stop() override {
     if (server_ == nullptr) return;
+    streams_.CloseAll(Stopping());
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     worker_.Stop();
     server_->Wait();
@@ -318,7 +377,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
 
   grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>* Attend(
       grpc::CallbackServerContext*) override {
-    return new Attendance(hub_);  // deletes itself in OnDone
+    return new Attendance(hub_, &streams_);  // deletes itself in OnDone
   }
   grpc::ServerUnaryReactor* Record(grpc::CallbackServerContext* context,
                                    const v1::RecordRequest* request,
@@ -330,6 +389,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
 
  private:
   SidecarHub* const hub_;
+  OpenStreams streams_;
   RecordWorker worker_;
   std::unique_ptr<grpc::Server> server_;
   std::string target_;

@@ -1,8 +1,11 @@
 // The link as a sidecar sees it: a gRPC client against the real server.
 #include "operator/app/operator_link.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+
+#include <thread>
 
 #include "operator.grpc.pb.h"
 #include "operator/local/in_memory_api.h"
@@ -86,6 +89,21 @@ TEST_F(OperatorLinkTest, AReportBeforeTheRegistrationEndsTheStreamWithTheReason)
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "the first report has to be a registration");
+}
+
+TEST_F(OperatorLinkTest, AnOperatorThatStopsSaysSoToEverySidecar) {
+  auto stream = stub_->Attend(&context_);
+  ASSERT_TRUE(stream->Write(Registration()));
+  v1::OperatorNotice notice;
+  ASSERT_TRUE(stream->Read(&notice));
+  const auto begin = std::chrono::steady_clock::now();
+  std::jthread stopping([this] { server_->Stop(); });
+  EXPECT_FALSE(stream->Read(&notice));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("the operator stops"));
+  stopping.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {

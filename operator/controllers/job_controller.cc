@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "operator/controllers/metrics.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -55,36 +56,49 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
 
 JobController::~JobController() { Stop(); }
 
-kube::Result<void> JobController::Start() {
+kube::Result<void> JobController::Start(std::stop_token stop) {
   hub_->SetChangeHandler([this](const std::string& key, std::chrono::milliseconds delay) {
     queue_.AddAfter(key, delay);
   });
   jobs_.Start();
   pods_.Start();
-  for (runtime::Informer* informer : {&jobs_, &pods_}) {
-    if (informer->WaitForSync(options_.sync_timeout)) continue;
-    const std::string why = informer->LastError();
+  if (room_ != nullptr) room_->Start();
+  if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
-    return tl::unexpected(
-        kube::Error{.code = ErrorCode::kUnavailable,
-                    .message = fmt::format("the API server did not answer within {} s: {}",
-                                           options_.sync_timeout.count() / 1000, why)});
-  }
-  if (room_ != nullptr) {
-    room_->Start();
-    if (!room_->WaitForSync(options_.sync_timeout)) {
-      const std::string why = room_->LastError();
-      Stop();
-      return tl::unexpected(kube::Error{
-          .code = ErrorCode::kUnavailable,
-          .message = fmt::format("nodes and pods could not be read, which gang admission needs: {}",
-                                 why)});
-    }
+    return synced;
   }
   for (int i = 0; i < options_.workers; ++i) {
-    threads_.emplace_back([this](std::stop_token stop) { Work(stop); });
+    threads_.emplace_back([this](std::stop_token token) { Work(token); });
   }
   return {};
+}
+
+kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
+  const auto fail = [](std::string why) {
+    return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = std::move(why)});
+  };
+  const auto end = std::chrono::steady_clock::now() + options_.sync_timeout;
+  for (runtime::Informer* informer : Caches()) {
+    while (!informer->WaitForSync(std::chrono::milliseconds(100))) {
+      if (stop.stop_requested()) return fail("stopped before the caches were there");
+      if (std::chrono::steady_clock::now() < end) continue;
+      return fail(fmt::format("the API server did not answer within {} s: {}",
+                              options_.sync_timeout.count() / 1000, informer->LastError()));
+    }
+  }
+  return {};
+}
+
+std::vector<runtime::Informer*> JobController::Caches() {
+  std::vector<runtime::Informer*> caches = {&jobs_, &pods_};
+  if (room_ != nullptr) {
+    for (runtime::Informer* cache : room_->Caches()) caches.push_back(cache);
+  }
+  return caches;
+}
+
+JobController::State JobController::state() const {
+  return {.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
 }
 
 void JobController::Stop() {
@@ -98,12 +112,17 @@ void JobController::Stop() {
 
 void JobController::Work(std::stop_token stop) {
   while (const auto key = queue_.Take(stop)) {
-    if (Reconcile(*key)) {
+    const auto began = std::chrono::steady_clock::now();
+    const bool ok = Reconcile(*key);
+    if (ok) {
       queue_.Forget(*key);
     } else {
       queue_.AddBackoff(*key);
     }
     queue_.Done(*key);
+    if (options_.metrics == nullptr) continue;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    options_.metrics->Reconciled(ok, took.count());
   }
 }
 
@@ -112,6 +131,9 @@ bool JobController::Reconcile(const std::string& key) {
   const auto object = jobs_.Get(key.substr(0, slash), key.substr(slash + 1));
   if (object == nullptr) {
     hub_->Forget(key);
+    if (options_.metrics != nullptr) {
+      options_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
+    }
     return true;
   }
   hub_->Forget(key, MetaField(*object, "uid"));  // a former job of this name
@@ -142,6 +164,9 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
+  if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
+    options_.metrics->Resized(job.ns, job.name, job.status.world_size, decision.status.world_size);
+  }
   hub_->ExitsCounted(job.uid, decision.exits_counted);
   for (const planner::Event& event : decision.events) Say(job, event);
   std::set<std::string> pod_uids;
@@ -161,34 +186,39 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
-  for (const auto& pod : pods_.InNamespace(job.ns)) {
+  snapshot.pods = ReadPods(job, pods_.InNamespace(job.ns));
+  const auto recorded = records_->Newest({job.ns, job.name, job.uid});
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (*recorded) {
+    const membership::RecordState& record = **recorded;
+    snapshot.lineage =
+        std::max(record.lineage, membership::EpochLineage(membership::EpochOf(record.view)));
+    if (membership::EpochOf(record.view) > membership::EpochOf(snapshot.view)) {
+      snapshot.view = record.view;
+    }
+  }
+  snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
+  return snapshot;
+}
+
+std::vector<planner::PodFacts> JobController::ReadPods(
+    const api::HorovodJob& job, const std::vector<std::shared_ptr<const Json>>& pods) const {
+  std::vector<planner::PodFacts> facts;
+  for (const auto& pod : pods) {
     if (JobKeyOf(*pod) != job.Key() || !IsOwnedBy(*pod, job.uid)) continue;
     planner::PodFacts read = ReadPod(*pod);
-    if (read.index >= 0) snapshot.pods.push_back(std::move(read));
+    if (read.index >= 0) facts.push_back(std::move(read));
   }
-  std::sort(snapshot.pods.begin(), snapshot.pods.end(),
+  std::sort(facts.begin(), facts.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
-  const auto recorded = records_->NewestView({job.ns, job.name, job.uid});
-  if (!recorded) return tl::unexpected(recorded.error());
-  if (membership::EpochOf(*recorded) > membership::EpochOf(snapshot.view)) {
-    snapshot.view = *recorded;
-  }
-  return snapshot;
+  return facts;
 }
 
 bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = true;
-  if (decision.found != nullptr) {
-    const auto found = records_->Found(job, decision.found);
-    if (found) {
-      spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*decision.found));
-    } else if (found.error().code != ErrorCode::kAlreadyExists) {
-      spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
-      ok = false;
-    }
-    queue_.Add(job.Key());  // with the view in the snapshot the sidecars are told
-  }
+  if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
+  if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
   for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
   for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
@@ -211,6 +241,55 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
     ok = ok && (deleted || deleted.error().code == ErrorCode::kNotFound);
   }
   return ok;
+}
+
+bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  // The first view of all needs no reports: nobody can be in an earlier one.
+  if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
+  const auto found = records_->Found(job, view);
+  // With the view in the snapshot the sidecars are told.
+  queue_.Add(job.Key());
+  if (found) {
+    spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*view));
+    return true;
+  }
+  if (found.error().code == ErrorCode::kAlreadyExists) return true;
+  spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
+  return false;
+}
+
+// Whether the pods as the API server lists them now, after the last report, allow the same: the
+// cache may lack one that has got into a view meanwhile.
+bool JobController::StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  const auto listed =
+      api_->ListAll(kube::Pods(), job.ns,
+                    {.label_selector = fmt::format("{}={}", planner::kJobNameLabel, job.name)});
+  if (!listed) {
+    spdlog::warn("job {}: its pods can't be listed: {}", job.Key(), listed.error().message);
+    return false;
+  }
+  std::vector<std::shared_ptr<const Json>> pods;
+  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
+  planner::Snapshot fresh = snapshot;
+  fresh.pods = ReadPods(job, pods);
+  const planner::Arbitration now = planner::JudgeArbitration(fresh);
+  if (!now.waits.empty()) return false;
+  return now.view != nullptr ? *now.view == *view
+                             : now.nobody_holds && view->reason == membership::Reason::kFounding;
+}
+
+bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage) {
+  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
+  queue_.Add(job.Key());
+  if (begun) {
+    spdlog::warn("job {}: no view can train any more, lineage {} begins", job.Key(), lineage);
+    return true;
+  }
+  if (begun.error().code == ErrorCode::kAlreadyExists) return true;
+  spdlog::warn("job {}: lineage {} not begun: {}", job.Key(), lineage, begun.error().message);
+  return false;
 }
 
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {

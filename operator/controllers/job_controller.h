@@ -21,6 +21,8 @@
 
 namespace ringmaster::controllers {
 
+class Metrics;
+
 struct JobControllerOptions {
   PodOptions pod;
   std::string watch_namespace;  // empty: all
@@ -31,6 +33,7 @@ struct JobControllerOptions {
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
   runtime::WorkQueueOptions queue;
+  Metrics* metrics = nullptr;  // may be null; else it outlives the controller
 };
 
 class JobController {
@@ -39,16 +42,34 @@ class JobController {
                 JobControllerOptions options);
   ~JobController();
 
-  // Returns when the caches hold what the API server has; the error says why they don't.
-  kube::Result<void> Start();
+  // Returns when the caches hold what the API server has; the error says why they don't, or that
+  // `stop` was requested.
+  kube::Result<void> Start(std::stop_token stop = {});
+  // Ends when what is being reconciled is done.
   void Stop();
 
+  struct State {
+    std::vector<runtime::Informer::State> caches;
+    runtime::WorkQueue::Stats queue;
+  };
+  State state() const;
+  // As the caches have them.
+  std::vector<runtime::ObjectPtr> Jobs() const { return jobs_.All(); }
+  std::vector<runtime::ObjectPtr> Pods() const { return pods_.All(); }
+
  private:
+  std::vector<runtime::Informer*> Caches();
+  kube::Result<void> AwaitCaches(std::stop_token stop);
   void Work(std::stop_token stop);
   // False: look again after a while.
   bool Reconcile(const std::string& key);
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
+  std::vector<planner::PodFacts> ReadPods(
+      const api::HorovodJob& job, const std::vector<std::shared_ptr<const kube::Json>>& pods) const;
+  bool ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  bool ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage);
+  bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);

@@ -118,6 +118,8 @@ PodFacts ReadPod(const Json& pod) {
     facts.reason = Text(status, "reason");  // Evicted, NodeLost, ...
   }
   facts.all_terminated = AllTerminated(spec, status);
+  facts.proven_dead = facts.all_terminated;
+  if (facts.proven_dead) facts.proof = "every container has terminated";
   if (facts.all_terminated && facts.phase == PodPhase::kRunning) {
     // The phase comes a moment later.
     facts.phase = facts.exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;

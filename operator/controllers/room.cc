@@ -59,15 +59,6 @@ void Room::Stop() {
   pods_.Stop();
 }
 
-bool Room::WaitForSync(std::chrono::milliseconds timeout) {
-  return nodes_.WaitForSync(timeout) && pods_.WaitForSync(timeout);
-}
-
-std::string Room::LastError() const {
-  const std::string error = nodes_.LastError();
-  return error.empty() ? pods_.LastError() : error;
-}
-
 scheduler::GangFit Room::FitTogether(const std::vector<Json>& pods) const {
   scheduler::Capacity now;
   {

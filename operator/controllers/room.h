@@ -22,8 +22,7 @@ class Room {
 
   void Start();
   void Stop();
-  bool WaitForSync(std::chrono::milliseconds timeout);
-  std::string LastError() const;
+  std::vector<runtime::Informer*> Caches() { return {&nodes_, &pods_}; }
 
   std::unique_lock<std::mutex> Turn() { return std::unique_lock(turn_); }
   scheduler::GangFit FitTogether(const std::vector<kube::Json>& pods) const;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "operator/controllers/metrics.h"
+
 namespace ringmaster::controllers {
 namespace {
 
@@ -61,6 +63,7 @@ SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registrat
     sidecar.facts.http_address = registration.http_address;
     sidecar.facts.epoch = registration.epoch;
     sidecar.facts.finished_epoch = finished;
+    sidecar.facts.unable_since = std::chrono::system_clock::now();
     places_[id] = {registration.job_uid, registration.pod_uid};
   }
   Report(key, kAtOnce);
@@ -86,6 +89,10 @@ void SidecarHub::Leave(AttendanceId id) {
     sidecar.facts.attending = false;
     sidecar.facts.ready = false;
     sidecar.facts.ready_since.reset();
+    sidecar.facts.able = false;
+    sidecar.facts.unable_since = std::chrono::system_clock::now();
+    // It may come back without its file, and so without the promise: it is asked again.
+    sidecar.facts.report.reset();
     sidecar.sink.reset();
   });
   const std::lock_guard lock(mu_);
@@ -111,6 +118,7 @@ void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
       if (view->epoch > membership::EpochOf(job.view)) job.view = std::move(view);
     }
     if (!rebuild) return;
+    if (metrics_ != nullptr) metrics_->Rebuilt(places_[id].job_uid, *rebuild);
     planner::RebuildFacts& known = job.rebuilds[rebuild->epoch];
     // The slowest member is when the ring was whole again.
     known.epoch = rebuild->epoch;
@@ -136,6 +144,27 @@ void SidecarHub::OnFinished(AttendanceId id, std::uint64_t epoch) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.finished_epoch = std::max(sidecar.facts.finished_epoch, epoch);
   });
+}
+
+void SidecarHub::OnStanding(AttendanceId id, bool able, std::chrono::milliseconds unable) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.able = able;
+    sidecar.facts.unable_since = std::chrono::system_clock::now() - unable;
+  });
+}
+
+void SidecarHub::OnArbitration(AttendanceId id, membership::ArbitrationReport report) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
+}
+
+planner::Time SidecarHub::FirstSeen(const std::string& job_key, const std::string& job_uid,
+                                    std::uint64_t epoch) {
+  const std::lock_guard lock(mu_);
+  Job& job = jobs_[job_uid];
+  job.key = job_key;
+  if (job.seen_epoch != epoch) job.seen_at = std::chrono::system_clock::now();
+  job.seen_epoch = epoch;
+  return job.seen_at;
 }
 
 SidecarHub::JobFacts SidecarHub::Facts(const std::string& job_uid) const {
@@ -192,11 +221,24 @@ void SidecarHub::Retain(const std::string& job_uid, const std::set<std::string>&
 }
 
 void SidecarHub::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {
+  std::vector<std::string> forgotten;
+  {
+    const std::lock_guard lock(mu_);
+    for (const auto& [uid, job] : jobs_) {
+      if (job.key == job_key && uid != job_uid_to_keep) forgotten.push_back(uid);
+    }
+    if (forgotten.empty()) return;
+    for (const std::string& uid : forgotten) jobs_.erase(uid);
+    std::erase_if(places_,
+                  [&](const auto& entry) { return jobs_.count(entry.second.job_uid) == 0; });
+  }
+  if (metrics_ == nullptr) return;
+  for (const std::string& uid : forgotten) metrics_->ForgetRebuilds(uid);
+}
+
+std::size_t SidecarHub::attending() const {
   const std::lock_guard lock(mu_);
-  std::erase_if(jobs_, [&](const auto& entry) {
-    return entry.second.key == job_key && entry.first != job_uid_to_keep;
-  });
-  std::erase_if(places_, [&](const auto& entry) { return jobs_.count(entry.second.job_uid) == 0; });
+  return places_.size();
 }
 
 }  // namespace ringmaster::controllers

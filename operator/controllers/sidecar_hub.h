@@ -21,6 +21,8 @@
 
 namespace ringmaster::controllers {
 
+class Metrics;
+
 // A sidecar's end of the line. Send must not block.
 class NoticeSink {
  public:
@@ -53,6 +55,9 @@ class SidecarHub {
     std::vector<planner::RebuildFacts> rebuilds;
   };
 
+  // `metrics` may be null; else it outlives the hub.
+  explicit SidecarHub(Metrics* metrics = nullptr) : metrics_(metrics) {}
+
   void SetChangeHandler(ChangeHandler handler);
 
   // From the sidecars' side. A second stream of the same pod takes the place of the first.
@@ -65,9 +70,17 @@ class SidecarHub {
   void OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
                     planner::WorkerExitFacts exit);
   void OnFinished(AttendanceId id, std::uint64_t epoch);
+  void OnStanding(AttendanceId id, bool able, std::chrono::milliseconds unable);
+  void OnArbitration(AttendanceId id, membership::ArbitrationReport report);
+
+  // Streams that stand.
+  std::size_t attending() const;
 
   // From the controller's side.
   JobFacts Facts(const std::string& job_uid) const;
+  // When this was first asked for this view.
+  planner::Time FirstSeen(const std::string& job_key, const std::string& job_uid,
+                          std::uint64_t epoch);
   // Sent unless this stream was told the same already.
   void Tell(const std::string& job_uid, const std::string& pod_uid, const planner::Notice& notice);
   // The first `count` exits of Facts are in the status now.
@@ -90,6 +103,8 @@ class SidecarHub {
     std::set<std::string> known_exits;  // reports may come twice
     membership::ViewPtr view;
     std::map<std::uint64_t, planner::RebuildFacts> rebuilds;
+    std::uint64_t seen_epoch = 0;
+    planner::Time seen_at;
   };
   struct Place {
     std::string job_uid;
@@ -102,6 +117,7 @@ class SidecarHub {
               const std::function<void(Job&, Sidecar&)>& change);
   void Report(const std::string& key, std::chrono::milliseconds delay);
 
+  Metrics* const metrics_;
   mutable std::mutex mu_;
   ChangeHandler handler_;                 // guarded by mu_
   AttendanceId last_id_ = 0;              // guarded by mu_

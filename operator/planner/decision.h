@@ -74,7 +74,13 @@ struct FinishNotice {
   std::string reason;
   friend bool operator==(const FinishNotice&, const FinishNotice&) = default;
 };
-using Notice = std::variant<FoundNotice, DrainNotice, PodGoneNotice, TargetNotice, FinishNotice>;
+struct ArbitrateNotice {
+  std::uint64_t lineage = 0;
+  bool fresh_workers = false;
+  friend bool operator==(const ArbitrateNotice&, const ArbitrateNotice&) = default;
+};
+using Notice = std::variant<FoundNotice, DrainNotice, PodGoneNotice, TargetNotice, FinishNotice,
+                            ArbitrateNotice>;
 
 struct Tell {
   std::string pod_uid;
@@ -89,8 +95,10 @@ struct Event {
 };
 
 struct Decision {
-  membership::ViewPtr
-      found;  // make the record with this first view, or move it on to a new lineage
+  // Make the record with this first view; or end the arbitration with it. Then only if Arbitrate()
+  // says the same of the pods as they are listed afterwards: the snapshot's may be of a cache.
+  membership::ViewPtr found;
+  std::uint64_t arbitrate = 0;  // move the record to this lineage: an arbitration begins
   std::vector<PodCreate> creates;
   std::vector<PodAdmit> admits;
   std::vector<PodDrain> drains;

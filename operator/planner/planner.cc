@@ -73,6 +73,7 @@ Decision Plan(const Snapshot& snapshot) {
     Size(work);
     Admit(work);
     MakeView(work);
+    Arbitrate(work);
     TellSidecars(work);
   }
   WriteStatus(work);

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "sidecar/membership/arbitration.h"
 #include "sidecar/membership/view.h"
 
 namespace ringmaster::planner {
@@ -26,7 +28,11 @@ struct PodFacts {
   bool scheduled = false;
   bool deleting = false;
   bool gated = false;           // our scheduling gate is on it
-  bool all_terminated = false;  // every container, as the kubelet wrote it: proof of death
+  bool all_terminated = false;  // every container, as the kubelet wrote it
+  // It can never again say, store or compute anything (docs/proof-of-death.md). Nothing else counts
+  // as death where safety depends on it: an object that is gone or `ended` may still run somewhere.
+  bool proven_dead = false;
+  std::string proof;  // which proof, for people; empty: none
   Time created;
   std::optional<Time> running_since;  // the worker container's
   std::optional<Time> ended_at;       // the worker container's
@@ -56,6 +62,9 @@ struct SidecarFacts {
   membership::Candidate candidate;   // of the newest Readiness
   std::uint64_t epoch = 0;           // newest view that it has installed
   std::uint64_t finished_epoch = 0;  // 0: not finished
+  bool able = false;                 // in a view that can train, as far as it knows
+  Time unable_since;                 // where it is not `able`; at the earliest when it registered
+  std::optional<membership::ArbitrationReport> report;  // its newest
 };
 
 // The end of a worker process that is not yet in status.
@@ -72,6 +81,8 @@ struct RebuildFacts {
   std::string reason;
   double seconds = 0;
   std::int64_t steps_lost = 0;
+  std::map<std::string, double> phases = {};  // seconds of each, as this pod saw it
+  std::int64_t at_unix_ms = 0;                // when the view was installed there; 0: not said
 };
 
 // How many of the job's gated pods would find a node at the same time.
@@ -86,6 +97,10 @@ struct Snapshot {
   std::vector<SidecarFacts> sidecars;
   std::vector<WorkerExitFacts> exits;
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
+  // When this operator first saw `view`.
+  Time view_since;
+  // Of the record: above the lineage of `view` while an arbitration is under way. 0: no record.
+  std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
   std::optional<RoomFacts> room;       // absent: nobody counts the nodes
   Time now;

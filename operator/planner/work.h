@@ -25,6 +25,9 @@ struct Work {
   bool suspended = false;
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   int wanted = 0;
+  // What keeps the job from training that only an arbitration can mend; empty: nothing.
+  std::string stall_reason;
+  std::string stall_message;
   std::vector<const PodFacts*> active;   // run or are coming, and stay
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
 
@@ -50,6 +53,10 @@ void CleanUp(Work& work);
 void Size(Work& work);
 void Admit(Work& work);
 void MakeView(Work& work);
+void Arbitrate(Work& work);
+// Attending pods that can begin a lineage: ready, not leaving, and where `fresh` with workers that
+// have been in no view. Null: not enough of them yet.
+membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage);
 void TellSidecars(Work& work);
 void WriteStatus(Work& work);
 

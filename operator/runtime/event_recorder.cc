@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "logging/log.h"
 #include "operator/api/time.h"
 
 namespace ringmaster::runtime {
@@ -66,7 +67,9 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
        {{"count", count},
         {"lastObservedTime", api::FormatMicroTime(std::chrono::system_clock::now())}}}};
   const auto patched = api_->Patch(kube::Events(), regarding.ns, name, patch, {});
-  if (!patched) spdlog::warn("event {} not updated: {}", reason, patched.error().message);
+  if (patched) return;
+  spdlog::warn("event not updated reason={} regarding={}/{} error={}", reason, regarding.ns,
+               regarding.name, logging::Value(patched.error().message));
 }
 
 bool EventRecorder::Create(const ObjectReference& regarding, const std::string& name, bool warning,
@@ -90,8 +93,10 @@ bool EventRecorder::Create(const ObjectReference& regarding, const std::string& 
                               {"uid", regarding.uid},
                               {"resourceVersion", regarding.resource_version}}}};
   const auto created = api_->Create(kube::Events(), regarding.ns, event);
-  if (!created) spdlog::warn("event {} not written: {}", reason, created.error().message);
-  return created.has_value();
+  if (created) return true;
+  spdlog::warn("event not written reason={} regarding={}/{} error={}", reason, regarding.ns,
+               regarding.name, logging::Value(created.error().message));
+  return false;
 }
 
 }  // namespace ringmaster::runtime

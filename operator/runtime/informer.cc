@@ -6,9 +6,14 @@
 #include <charconv>
 #include <random>
 #include <set>
+#include <utility>
+
+#include "logging/log.h"
 
 namespace ringmaster::runtime {
 namespace {
+
+constexpr std::chrono::seconds kSayAgain{60};
 
 // Versions of one resource are comparable as numbers where they are numbers (etcd's and ours are).
 // nullopt: can't say.
@@ -54,6 +59,7 @@ Informer::Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& res
 Informer::~Informer() { Stop(); }
 
 void Informer::Start() {
+  Turn();
   thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
 }
 
@@ -117,10 +123,48 @@ void Informer::Remove(const kube::Json& object) {
   }
 }
 
+// An API server that is away for an hour is told of some times, not at each try.
 void Informer::Fail(const kube::Error& error) {
-  spdlog::warn("{}: list or watch failed: {}", resource_.plural, error.message);
+  const auto now = std::chrono::steady_clock::now();
+  if (error.message != logged_error_ || now - logged_at_ >= kSayAgain) {
+    spdlog::warn("list or watch failed resource={} error={}", resource_.plural,
+                 logging::Value(error.message));
+    logged_error_ = error.message;
+    logged_at_ = now;
+  }
   const std::lock_guard lock(mu_);
   last_error_ = error.message;
+  ++failures_;
+}
+
+void Informer::Recovered() {
+  if (logged_error_.empty()) return;
+  logged_error_.clear();
+  spdlog::info("list and watch go well again resource={}", resource_.plural);
+  const std::lock_guard lock(mu_);
+  last_error_.clear();
+}
+
+void Informer::Turn() {
+  const std::lock_guard lock(mu_);
+  last_turn_ = std::chrono::steady_clock::now();
+}
+
+Informer::State Informer::state() const {
+  const std::lock_guard lock(mu_);
+  return {.resource = resource_.plural,
+          .synced = synced_,
+          .error = last_error_,
+          .failures = failures_,
+          .last_turn = last_turn_};
+}
+
+std::vector<ObjectPtr> Informer::All() const {
+  const std::lock_guard lock(mu_);
+  std::vector<ObjectPtr> all;
+  all.reserve(objects_.size());
+  for (const auto& [key, object] : objects_) all.push_back(object);
+  return all;
 }
 
 bool Informer::Relist() {
@@ -153,6 +197,7 @@ bool Informer::Relist() {
     synced_ = true;
     last_error_.clear();
   }
+  Recovered();
   for (const ObjectPtr& object : gone) handler_(*object, true);
   synced_changed_.notify_all();
   resource_version_ = list->resource_version;
@@ -176,30 +221,47 @@ bool Informer::OnWatchEvent(const kube::WatchEvent& event) {
   }
 }
 
+// True: the watch went well, however it ended.
+bool Informer::WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff) {
+  kube::WatchOptions watch;
+  watch.label_selector = options_.label_selector;
+  watch.resource_version = resource_version_;
+  const auto began = std::chrono::steady_clock::now();
+  bool news = false;
+  const auto ended = api_->Watch(
+      resource_, options_.ns, watch,
+      [&](const kube::WatchEvent& event) {
+        if (!std::exchange(news, true)) Recovered();
+        return OnWatchEvent(event) && !stop.stop_requested();
+      },
+      stop);
+  if (stop.stop_requested()) return true;
+  if (news) backoff = options_.relist_backoff;  // it went well until now
+  if (ended) {
+    const bool lasted = std::chrono::steady_clock::now() - began >= options_.short_watch;
+    if (lasted) Recovered();
+    // A server or proxy that closes every watch at once must not make us turn round hot.
+    if (!news && !lasted) Wait(backoff, stop);
+    return news || lasted;
+  }
+  Fail(ended.error());
+  // Whatever went wrong, a new list is right; only 410 needs it.
+  if (ended.error().code == kube::ErrorCode::kGone) resource_version_.clear();
+  Wait(std::max(backoff, ended.error().retry_after), stop);
+  return news;
+}
+
 void Informer::Run(std::stop_token stop) {
   auto backoff = options_.relist_backoff;
+  const auto longer = [&] { return std::min(backoff * 2, options_.max_relist_backoff); };
   while (!stop.stop_requested()) {
+    Turn();
     if (resource_version_.empty() && !Relist()) {
       Wait(backoff, stop);
-      backoff = std::min(backoff * 2, options_.max_relist_backoff);
+      backoff = longer();
       continue;
     }
-    kube::WatchOptions watch;
-    watch.label_selector = options_.label_selector;
-    watch.resource_version = resource_version_;
-    const auto ended = api_->Watch(
-        resource_, options_.ns, watch,
-        [&](const kube::WatchEvent& event) {
-          backoff = options_.relist_backoff;
-          return OnWatchEvent(event) && !stop.stop_requested();
-        },
-        stop);
-    if (ended || stop.stop_requested()) continue;
-    Fail(ended.error());
-    // Whatever went wrong, a new list is right; only 410 needs it.
-    if (ended.error().code == kube::ErrorCode::kGone) resource_version_.clear();
-    Wait(std::max(backoff, ended.error().retry_after), stop);
-    backoff = std::min(backoff * 2, options_.max_relist_backoff);
+    backoff = WatchOnce(stop, backoff) ? options_.relist_backoff : longer();
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,6 +30,8 @@ struct InformerOptions {
   std::function<kube::Json(const kube::Json&)> keep;  // what is stored and handed on; none: all
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
+  // A watch that ends sooner than this, and had no news, is not begun again at once.
+  std::chrono::milliseconds short_watch{1'000};
 };
 
 class Informer {
@@ -47,6 +50,17 @@ class Informer {
   bool WaitForSync(std::chrono::milliseconds timeout);
   std::string LastError() const;
 
+  struct State {
+    std::string resource;  // plural
+    bool synced = false;
+    std::string error;  // of the last list or watch; empty: it went well
+    std::uint64_t failures = 0;
+    // When the thread last began a list or a watch; a watch takes a few minutes.
+    std::chrono::steady_clock::time_point last_turn;
+  };
+  State state() const;
+
+  std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
   std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
   // An object that we have just written: the cache must not be older than our own writes. False: it
@@ -63,18 +77,25 @@ class Informer {
   bool Put(const kube::Json& object);
   void Remove(const kube::Json& object);
   void Fail(const kube::Error& error);
+  void Recovered();
+  void Turn();
+  bool WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const kube::Resource resource_;
   const InformerOptions options_;
   const Handler handler_;
-  std::string resource_version_;  // informer thread only; empty: list first
+  std::string resource_version_;  // informer thread only, as these; empty: list first
+  std::string logged_error_;
+  std::chrono::steady_clock::time_point logged_at_;
 
   mutable std::mutex mu_;
   std::condition_variable synced_changed_;
-  bool synced_ = false;               // guarded by mu_
-  std::string last_error_;            // guarded by mu_
-  std::map<Key, ObjectPtr> objects_;  // guarded by mu_
+  bool synced_ = false;                              // guarded by mu_
+  std::string last_error_;                           // guarded by mu_
+  std::uint64_t failures_ = 0;                       // guarded by mu_
+  std::chrono::steady_clock::time_point last_turn_;  // guarded by mu_
+  std::map<Key, ObjectPtr> objects_;                 // guarded by mu_
   std::jthread thread_;
 };
 

@@ -126,5 +126,36 @@ TEST_F(InformerTest, AnObjectMadeWhileTheListWasOnItsWayIsNotMissing) {
   EXPECT_TRUE(Told(0).empty());
 }
 
+TEST(InformerPace, WatchesThatAreClosedAtOnceAreBegunMoreAndMoreSlowly) {
+  const auto api = std::make_shared<ScriptedApi>();
+  api->SetList(10, {});
+  Informer informer(
+      api, kube::Pods(),
+      {.relist_backoff = std::chrono::milliseconds(20), .short_watch = std::chrono::minutes(1)},
+      [](const kube::Json&, bool) {});
+  for (int i = 0; i < 5; ++i) api->EndWatch();
+  const auto begin = std::chrono::steady_clock::now();
+  informer.Start();
+  ASSERT_EQ(api->AwaitWatch(6), "10");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin,
+            std::chrono::milliseconds(20 + 40 + 80 + 160 + 320));
+  EXPECT_EQ(informer.state().error, "") << "slow, but nothing has failed";
+  informer.Stop();
+}
+
+TEST_F(InformerTest, ItsStateTellsOfFailuresAndThatTheyAreOver) {
+  StartWith({Object("a", 5)});
+  EXPECT_TRUE(informer_.state().synced);
+  EXPECT_EQ(informer_.state().resource, "pods");
+  api_->BreakWatch(ErrorCode::kForbidden);
+  ASSERT_EQ(api_->AwaitWatch(2), "10");
+  EXPECT_EQ(informer_.state().error, "broken");
+  EXPECT_EQ(informer_.state().failures, 1u);
+  api_->Push(Type::kAdded, Object("b", 11));
+  EXPECT_THAT(Told(2), ElementsAre("a", "b"));
+  EXPECT_EQ(informer_.state().error, "");
+  EXPECT_EQ(informer_.All().size(), 2u);
+}
+
 }  // namespace
 }  // namespace ringmaster::runtime

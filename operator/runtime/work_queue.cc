@@ -23,11 +23,14 @@ void WorkQueue::AddLocked(const std::string& key, Clock::time_point due) {
 
 void WorkQueue::AddAfter(const std::string& key, std::chrono::milliseconds delay) {
   const std::lock_guard lock(mu_);
+  ++adds_;
   AddLocked(key, Clock::now() + delay);
 }
 
 void WorkQueue::AddBackoff(const std::string& key) {
   const std::lock_guard lock(mu_);
+  ++adds_;
+  ++retries_;
   AddLocked(key, Clock::now() + Jitter(Backoff(options_, failures_[key]++)));
 }
 
@@ -59,7 +62,7 @@ std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
     } else {
       std::string key = next->first;
       due_.erase(next);
-      busy_.insert(key);
+      busy_[key] = Clock::now();
       return key;
     }
   }
@@ -79,6 +82,19 @@ void WorkQueue::Done(const std::string& key) {
 std::size_t WorkQueue::size() const {
   const std::lock_guard lock(mu_);
   return due_.size() + deferred_.size() + busy_.size();
+}
+
+WorkQueue::Stats WorkQueue::stats() const {
+  const std::lock_guard lock(mu_);
+  Stats stats{
+      .depth = due_.size() + deferred_.size() + busy_.size(), .adds = adds_, .retries = retries_};
+  const auto now = Clock::now();
+  for (const auto& [key, since] : busy_) {
+    if (now - since <= stats.longest_running) continue;
+    stats.longest_running = now - since;
+    stats.longest_key = key;
+  }
+  return stats;
 }
 
 }  // namespace ringmaster::runtime

@@ -6,10 +6,10 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
 
@@ -40,6 +40,15 @@ class WorkQueue {
 
   std::size_t size() const;
 
+  struct Stats {
+    std::size_t depth = 0;                             // waiting, deferred or being worked on
+    std::uint64_t adds = 0;                            // since the start
+    std::uint64_t retries = 0;                         // of these, by AddBackoff
+    std::string longest_key;                           // being worked on for the longest time
+    std::chrono::duration<double> longest_running{0};  // so long
+  };
+  Stats stats() const;
+
   // How long to wait after that many failures in a row before this one, without jitter.
   static std::chrono::milliseconds Backoff(const WorkQueueOptions& options, int failures);
 
@@ -51,8 +60,9 @@ class WorkQueue {
   std::condition_variable_any changed_;
   std::map<std::string, Clock::time_point> due_;       // guarded by mu_
   std::map<std::string, Clock::time_point> deferred_;  // of busy_ keys; guarded by mu_
-  std::set<std::string> busy_;                         // guarded by mu_
+  std::map<std::string, Clock::time_point> busy_;      // since when; guarded by mu_
   std::map<std::string, int> failures_;                // guarded by mu_
+  std::uint64_t adds_ = 0, retries_ = 0;               // guarded by mu_
 };
 
 }  // namespace ringmaster::runtime

@@ -96,6 +96,23 @@ TEST(WorkQueueTest, AKeyThatDidWellStartsFromTheFirstBackoff) {
   EXPECT_EQ(Take(queue), "a") << "it waits for an hour, as after its 31st failure";
 }
 
+TEST(WorkQueueTest, ItsFiguresTellWhatWaitsAndWhatTakesLong) {
+  WorkQueue queue({.first_backoff = milliseconds(1)});
+  queue.Add("a");
+  queue.AddAfter("b", hours(1));
+  EXPECT_EQ(queue.stats().longest_running.count(), 0);
+  EXPECT_EQ(Take(queue), "a");
+  queue.AddBackoff("a");
+  const WorkQueue::Stats stats = queue.stats();
+  EXPECT_EQ(stats.depth, 3u) << "b waits, a is at work and comes again";
+  EXPECT_EQ(stats.adds, 3u);
+  EXPECT_EQ(stats.retries, 1u);
+  EXPECT_EQ(stats.longest_key, "a");
+  EXPECT_GT(stats.longest_running.count(), 0);
+  queue.Done("a");
+  EXPECT_EQ(queue.stats().longest_key, "");
+}
+
 TEST(WorkQueueTest, StopEndsTheWaitForAKey) {
   WorkQueue queue;
   queue.AddAfter("a", hours(1));

@@ -1,7 +1,6 @@
 // ringmaster-sidecar: one for each pod of a job. `ringmaster-sidecar install --to DIR` copies what
 // workers need.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <asio/io_context.hpp>
@@ -11,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "logging/log.h"
 #include "sidecar/app/install.h"
 #include "sidecar/app/options.h"
 #include "sidecar/app/sidecar.h"
@@ -41,17 +41,22 @@ int Run() {
     std::cerr << "ringmaster-sidecar: " << options.error() << "\n";
     return 2;
   }
-  auto logger = spdlog::stderr_logger_st("sidecar");
-  spdlog::set_default_logger(logger);
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l pod=" + options->pod_name + " %v");
-  spdlog::flush_on(spdlog::level::info);
+  const auto logging = ringmaster::logging::Begin(
+      {.format = options->log_format,
+       .level = options->log_level,
+       .fields = {{"job", options->job_namespace + "/" + options->job_name},
+                  {"pod", options->pod_name}}});
+  if (!logging) {
+    std::cerr << "ringmaster-sidecar: " << logging.error() << "\n";
+    return 2;
+  }
   signal(SIGPIPE, SIG_IGN);
 
   asio::io_context loop(1);
   std::string error;
   auto sidecar = ringmaster::app::Sidecar::Start(&loop, *options, &error);
   if (sidecar == nullptr) {
-    spdlog::error("cannot start error=\"{}\"", error);
+    spdlog::error("cannot start error={}", ringmaster::logging::Value(error));
     return 1;
   }
   asio::signal_set signals(loop, SIGTERM, SIGINT);

@@ -83,6 +83,8 @@ tl::expected<SidecarOptions, std::string> ParseSidecarOptions(const Lookup& look
   options.init_timeout =
       std::chrono::seconds(read.Int("RINGMASTER_INIT_TIMEOUT_SECONDS", 1, kYearSeconds, 600));
   options.grace = std::chrono::seconds(read.Int("RINGMASTER_GRACE_SECONDS", 0, 1 << 20, 30));
+  options.log_format = read.Text("RINGMASTER_LOG_FORMAT", "text");
+  options.log_level = read.Text("RINGMASTER_LOG_LEVEL", "info");
   if (!read.error().empty()) return tl::unexpected(read.error());
   return options;
 }

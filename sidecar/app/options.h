@@ -21,6 +21,7 @@ struct SidecarOptions {
   int standbys = 0;
   std::chrono::seconds init_timeout{600};
   std::chrono::seconds grace{30};
+  std::string log_format = "text", log_level = "info";  // logging/log.h says what is allowed
 };
 
 // `lookup`: the value of a variable, "" if it is not set. The error names the variable, the value

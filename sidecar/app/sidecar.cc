@@ -57,8 +57,7 @@ class SidecarImpl final : public Sidecar {
     agent_->Start();
     if (!OpenLink(error)) return false;
     if (!options_.operator_target.empty()) OpenOperator(self, epoch);
-    spdlog::info("sidecar started job={}/{} pod={} rendezvous={} heartbeat={} http={} operator={}",
-                 options_.job_namespace, options_.job_name, options_.pod_name, self.address,
+    spdlog::info("sidecar started rendezvous={} heartbeat={} http={} operator={}", self.address,
                  self.heartbeat, self.http,
                  options_.operator_target.empty() ? "none" : options_.operator_target);
     Schedule();
@@ -194,6 +193,9 @@ class SidecarImpl final : public Sidecar {
     };
     callbacks.on_finish = [this](const std::string& reason) {
       Do([&] { agent_->OnFinish(reason); });
+    };
+    callbacks.on_arbitrate = [this](uint64_t lineage, bool fresh_workers) {
+      Do([&] { agent_->OnArbitrate(lineage, fresh_workers); });
     };
     operator_ = rendezvous::OperatorClient::Create(loop_, options_.operator_target, std::move(info),
                                                    std::move(callbacks));
@@ -332,6 +334,12 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   outputs.report_finished = [this](Epoch epoch) {
     if (operator_ != nullptr) operator_->ReportFinished(epoch);
+  };
+  outputs.report_standing = [this](bool able, std::chrono::milliseconds unable) {
+    if (operator_ != nullptr) operator_->ReportStanding(able, unable);
+  };
+  outputs.report_arbitration = [this](const membership::ArbitrationReport& report) {
+    if (operator_ != nullptr) operator_->ReportArbitration(membership::EncodeReport(report));
   };
   return outputs;
 }

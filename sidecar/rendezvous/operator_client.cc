@@ -207,6 +207,18 @@ class Client final : public OperatorClient {
     Tell(report, false);
   }
 
+  void ReportStanding(bool able, milliseconds unable) override {
+    v1::SidecarReport report;
+    report.mutable_standing()->set_able(able);
+    report.mutable_standing()->set_unable_ms(unable.count());
+    Tell(report, false);
+  }
+  void ReportArbitration(const std::string& report_json) override {
+    v1::SidecarReport report;
+    report.mutable_arbitration()->set_report(report_json);
+    Tell(report, false);
+  }
+
   void AskRecord(const std::string& message, milliseconds deadline,
                  std::function<void(bool, const std::string&)> answer) override {
     struct Call {
@@ -313,6 +325,9 @@ class Client final : public OperatorClient {
                                     notice.target().expected_pods());
       case v1::OperatorNotice::kFinish:
         return callbacks_.on_finish(notice.finish().reason());
+      case v1::OperatorNotice::kArbitrate:
+        return callbacks_.on_arbitrate(notice.arbitrate().lineage(),
+                                       notice.arbitrate().fresh_workers());
       case v1::OperatorNotice::kAccepted:
         return callbacks_.on_accepted();
       case v1::OperatorNotice::KIND_NOT_SET:

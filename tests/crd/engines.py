@@ -86,7 +86,9 @@ class Parser:
     def create(self, job):
         self.helper.stdin.write(json.dumps(job) + "\n")
         self.helper.stdin.flush()
-        errors = [(error["path"], error["message"]) for error in json.loads(self.helper.stdout.readline())]
+        line = self.helper.stdout.readline()
+        assert line, "crd_server died of this manifest: status %s" % self.helper.wait(10)
+        errors = [(error["path"], error["message"]) for error in json.loads(line)]
         return (None, Refusal(errors, "\n".join("%s: %s" % error for error in errors))) if errors else (job, None)
 
 
@@ -107,11 +109,12 @@ class Helper:
                                                                              context=context), place["token"])
 
     def stop(self):
-        self.process.stdin.close()
         try:
-            assert self.process.wait(30) == 0
-        finally:
+            self.process.stdin.close()
+            self.process.wait(30)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
             self.process.kill()
+            self.process.wait()
 
 
 def start_real():

@@ -22,7 +22,7 @@ Json ContainerStatuses(const Json& pod, const char* list, const Json& state) {
 std::string Now() { return api::FormatTime(std::chrono::system_clock::now()); }
 
 const char* Kind(const planner::Notice& notice) {
-  constexpr const char* kKinds[] = {"Found", "Drain", "PodGone", "Target", "Finish"};
+  constexpr const char* kKinds[] = {"Found", "Drain", "PodGone", "Target", "Finish", "Arbitrate"};
   return kKinds[notice.index()];
 }
 
@@ -118,6 +118,8 @@ void FakeCluster::Attend(Pod& pod) {
   std::vector<std::uint32_t> missing;
   if (!ready) missing.push_back(0);
   hub_->OnReadiness(pod.attendance, ready, missing, pod.candidate);
+  const bool member = view_ != nullptr && view_->FindPod(pod.uid) >= 0;
+  hub_->OnStanding(pod.attendance, member, std::chrono::milliseconds(0));
 }
 
 void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& notice) {
@@ -143,6 +145,11 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
     Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
       std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
     });
+  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
+    if (arbitrate->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
+    membership::ArbitrationReport report{arbitrate->lineage, view_, false, true,
+                                         pod->second.candidate};
+    hub_->OnArbitration(pod->second.attendance, report);
   } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
     if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
     Decide(membership::Reason::kPodLost, [&](membership::View& view) {
@@ -172,6 +179,7 @@ void FakeCluster::Announce() {
     if (view_->FindPod(uid) < 0 || pod.ended) continue;
     planner::RebuildFacts figures{view_->epoch, std::string(ReasonText(view_->reason)), 0.05, 0};
     hub_->OnView(pod.attendance, view_, figures);
+    hub_->OnStanding(pod.attendance, true, std::chrono::milliseconds(0));
   }
 }
 

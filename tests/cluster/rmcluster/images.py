@@ -14,6 +14,7 @@ from .common import Trouble, lacks, run, say
 
 BASE = "docker.io/library/debian:bookworm-slim"
 SUITE = "bookworm"
+FORMAT = 2  # of the archives made here: a change makes them anew
 USELESS = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/cache/apt", "var/lib/apt/lists"]
 
 
@@ -26,7 +27,7 @@ def pause_archive():
 
 
 def base_archive():
-    return os.path.join(folder(), "debian-bookworm-slim.tar")
+    return os.path.join(folder(), "debian-%s-slim-%d.tar" % (SUITE, FORMAT))
 
 
 def _digest(path):
@@ -42,6 +43,8 @@ def pack(layer, name, archive, entrypoint=None, command=None):
     digest = _digest(layer)
     config = {"architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z",
               "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]},
+              # Builders refuse to add to an image whose history doesn't tell of each layer.
+              "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "tests/cluster"}],
               "config": {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}}
     if entrypoint:
         config["config"]["Entrypoint"] = entrypoint
@@ -63,7 +66,7 @@ def make_pause():
     """The image every pod starts with."""
     source = os.path.join(layout.HERE, "images", "pause.c")
     stamp = pause_archive() + ".sha256"
-    want = _digest(source) + node.PAUSE
+    want = "%s %s %d" % (_digest(source), node.PAUSE, FORMAT)
     if os.path.exists(pause_archive()) and os.path.exists(stamp) and open(stamp).read() == want:
         return
     os.makedirs(folder(), exist_ok=True)
@@ -117,7 +120,9 @@ def _mirror():
 def offer_base_to_buildah():
     """Puts the base where `FROM debian:bookworm-slim` finds it."""
     make_base()
-    if run("buildah", "images", "--quiet", BASE, check=False).strip():
+    with tarfile.open(base_archive()) as archive:
+        identity = json.load(archive.extractfile("manifest.json"))[0]["Config"].removesuffix(".json")
+    if identity in run("buildah", "images", "--quiet", "--no-trunc", BASE, check=False):
         return
     run("buildah", "pull", "--quiet", "docker-archive:" + base_archive(), timeout=300)
 

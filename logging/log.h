@@ -1,0 +1,52 @@
+// How the programs write their logs: one line for each thing that happens, a constant message and
+// then key=value pairs, as text or as a JSON object.
+//
+//   spdlog::warn("pod not created job={} pod={} error={}", key, pod, logging::Value(why));
+//
+//   2026-01-02T03:04:05.678Z warning pod not created job=default/digits pod=w-0 error="no room"
+//   {"ts":"2026-01-02T03:04:05.678Z","level":"warning","msg":"pod not created",
+//    "job":"default/digits","pod":"w-0","error":"no room"}
+//
+// Thread rule: Begin once, in main(), before other threads; everything else from any thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+namespace ringmaster::logging {
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+struct Options {
+  std::string format = "text";  // text, json
+  std::string level = "info";   // debug, info, warning, error
+  Fields fields;                // of every line, e.g. the pod
+};
+
+inline constexpr const char* kFormats[] = {"text", "json"};
+inline constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
+
+// Everything that is logged from here on goes to stderr in this form. The error names the value and
+// what is allowed.
+tl::expected<void, std::string> Begin(const Options& options);
+
+// A value for a key={} of a message: as it is, or in quotes where blanks or quotes in it would hide
+// where it ends.
+std::string Value(std::string_view text);
+
+// What a line says: its message and the key=value pairs that follow it. Text that fits no pair
+// belongs to the value before it: nothing is lost.
+struct Line {
+  std::string message;
+  Fields fields;
+};
+Line ParseLine(std::string_view text);
+
+// Milliseconds, UTC: 2026-01-02T03:04:05.678Z
+std::string FormatTime(std::chrono::system_clock::time_point time);
+
+}  // namespace ringmaster::logging

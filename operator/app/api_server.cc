@@ -1,0 +1,89 @@
+#include "operator/app/api_server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "logging/log.h"
+
+namespace ringmaster::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void Pause(std::chrono::milliseconds duration, std::stop_token stop) {
+  std::mutex mu;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mu);
+  wake.wait_for(lock, stop, duration, [] { return false; });
+}
+
+}  // namespace
+
+ApiProblem ExplainApiError(const kube::Error& error, const std::string& ns) {
+  const std::string where = ns.empty() ? "in all namespaces" : fmt::format("in namespace {}", ns);
+  switch (error.code) {
+    case kube::ErrorCode::kNotFound:
+      return {.what =
+                  "the API server knows no HorovodJobs: install the CustomResourceDefinition "
+                  "(kubectl apply --server-side -f crds/ringmaster.dev_horovodjobs.yaml, or "
+                  "the Helm chart); waiting for it"};
+    case kube::ErrorCode::kForbidden:
+      if (error.http_status == 401) {
+        return {.what =
+                    "the API server doesn't accept the credentials; they may have expired or "
+                    "be another cluster's: " +
+                    error.message};
+      }
+      return {.what = fmt::format("a right is missing: list horovodjobs.ringmaster.dev {}, which "
+                                  "the chart's {} gives: {}",
+                                  where, ns.empty() ? "ClusterRole" : "Role", error.message)};
+    case kube::ErrorCode::kUnavailable:
+    case kube::ErrorCode::kTooManyRequests:
+      return {.unreachable = true, .what = "the API server can't be reached: " + error.message};
+    default:
+      return {.what = "HorovodJobs can't be listed: " + error.message};
+  }
+}
+
+kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& options,
+                                    std::stop_token stop) {
+  // Answers as a list of all would, but with nothing in it.
+  const kube::ListOptions probe{.field_selector = "metadata.name=ringmaster-probe"};
+  auto reachable = Clock::now();
+  Clock::time_point said;
+  std::string last;
+  auto pause = options.first_pause;
+  while (!stop.stop_requested()) {
+    const auto listed = api->ListAll(kube::HorovodJobs(), options.ns, probe);
+    const auto now = Clock::now();
+    if (listed) {
+      if (!last.empty()) spdlog::info("the API server is there");
+      if (options.on_problem) options.on_problem("");
+      return {};
+    }
+    const ApiProblem problem = ExplainApiError(listed.error(), options.ns);
+    if (!problem.unreachable) reachable = now;
+    if (now - reachable >= options.timeout) {
+      return tl::unexpected(
+          kube::Error{.code = kube::ErrorCode::kUnavailable,
+                      .message = fmt::format("{} (for {} s: --api-server-timeout-seconds)",
+                                             problem.what, options.timeout.count() / 1000)});
+    }
+    if (problem.what != last || now - said >= options.say_again) {
+      spdlog::warn("waiting for the API server why={}", logging::Value(problem.what));
+      said = now;
+    }
+    if (problem.what != last && options.on_problem) options.on_problem(problem.what);
+    last = problem.what;
+    Pause(std::max(pause, std::min(listed.error().retry_after, options.last_pause)), stop);
+    pause = std::min(pause * 2, options.last_pause);
+  }
+  return tl::unexpected(
+      kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "stopped before it began"});
+}
+
+}  // namespace ringmaster::app

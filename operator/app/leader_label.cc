@@ -1,0 +1,103 @@
+#include "operator/app/leader_label.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "logging/log.h"
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstRetry{500};
+constexpr milliseconds kLastRetry{10'000};
+constexpr milliseconds kLookAgain{30'000};
+// Two installations in one namespace must not take each other's marks away.
+constexpr char kInstanceLabel[] = "/metadata/labels/app.kubernetes.io~1instance";
+
+std::string Text(const Json& object, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>() : "";
+}
+
+}  // namespace
+
+LeaderLabel::LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod)
+    : api_(std::move(api)), ns_(std::move(ns)), pod_(std::move(pod)) {}
+
+LeaderLabel::~LeaderLabel() = default;
+
+kube::Result<Json> LeaderLabel::Set(const std::string& pod, const Json& value) {
+  return api_->Patch(kube::Pods(), ns_, pod, {{"metadata", {{"labels", {{kLeaderLabel, value}}}}}},
+                     {});
+}
+
+void LeaderLabel::Clear() {
+  const auto own = api_->Get(kube::Pods(), ns_, pod_);
+  if (own && Text(*own, "/metadata/labels/ringmaster.dev~1leader").empty()) return;
+  if (const auto cleared = own ? Set(pod_, nullptr) : own; !cleared) {
+    spdlog::warn("leader label not cleared pod={}/{} error={}", ns_, pod_,
+                 logging::Value(cleared.error().message));
+  }
+}
+
+void LeaderLabel::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+void LeaderLabel::Stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+  Clear();
+}
+
+std::string LeaderLabel::error() const {
+  const std::lock_guard lock(mu_);
+  return error_;
+}
+
+void LeaderLabel::Run(std::stop_token stop) {
+  milliseconds retry = kFirstRetry;
+  while (!stop.stop_requested()) {
+    const std::string error = Mark();
+    std::unique_lock lock(mu_);
+    if (error != error_) {
+      if (error.empty()) {
+        spdlog::info("pod marked as the leader's pod={}/{}", ns_, pod_);
+      } else {
+        spdlog::warn("pod not marked as the leader's pod={}/{} error={}", ns_, pod_,
+                     logging::Value(error));
+      }
+    }
+    error_ = error;
+    wake_.wait_for(lock, stop, error.empty() ? kLookAgain : retry, [] { return false; });
+    retry = error.empty() ? kFirstRetry : std::min(retry * 2, kLastRetry);
+  }
+}
+
+std::string LeaderLabel::Mark() {
+  const auto own = api_->Get(kube::Pods(), ns_, pod_);
+  if (!own) return own.error().message;
+  if (Text(*own, "/metadata/labels/ringmaster.dev~1leader") != "true") {
+    if (const auto marked = Set(pod_, "true"); !marked) return marked.error().message;
+  }
+  const auto all =
+      api_->ListAll(kube::Pods(), ns_, {.label_selector = fmt::format("{}=true", kLeaderLabel)});
+  if (!all) return all.error().message;
+  for (const Json& pod : all->items) {
+    const std::string name = Text(pod, "/metadata/name");
+    if (name == pod_ || Text(pod, kInstanceLabel) != Text(*own, kInstanceLabel)) continue;
+    const auto cleared = Set(name, nullptr);
+    if (!cleared && cleared.error().code != kube::ErrorCode::kNotFound) {
+      return cleared.error().message;
+    }
+  }
+  return "";
+}
+
+}  // namespace ringmaster::app

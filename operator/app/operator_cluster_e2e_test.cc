@@ -1,0 +1,166 @@
+// Two replicas of the operator beside a local cluster that runs real sidecars and workers: a job
+// goes on while its operator dies, and the metrics tell of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "operator/api/horovod_job.h"
+#include "operator/app/testing/running_operator.h"
+#include "operator/kube/kube_client.h"
+#include "operator/local/local_cluster.h"
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+constexpr char kJob[] = "{namespace=\"default\",job_name=\"digits\"}";
+
+class OperatorClusterE2e : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rm-ops-XXXXXX";  // short: unix sockets lie below it
+    ASSERT_NE(mkdtemp(name), nullptr);
+    dir_ = name;
+    out_ = dir_ / "out";
+    for (const char* sub : {"run", "out"}) fs::create_directory(dir_ / sub);
+    auto cluster = local::LocalCluster::Start({.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR});
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    cluster_ = std::move(*cluster);
+    auto api = kube::ConnectByKubeconfig(cluster_->kubeconfig());
+    ASSERT_TRUE(api) << api.error().message;
+    api_ = std::move(*api);
+  }
+  void TearDown() override {
+    if (HasFailure()) PrintLogs();
+    if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
+    std::error_code ignored;
+    fs::remove_all(dir_, ignored);
+  }
+
+  // Both would listen on the same socket, but only the leader does: what a Service is on a cluster.
+  std::unique_ptr<RunningOperator> Start(const std::string& name) {
+    return std::make_unique<RunningOperator>(RunningOperator::Options{
+        .name = name,
+        .dir = dir_,
+        .flags = {"--kubeconfig", cluster_->kubeconfig().string(), "--listen",
+                  "unix:" + (dir_ / "op.sock").string(), "--leader-elect",
+                  "--lease-duration-seconds=3", "--renew-deadline-seconds=2",
+                  "--retry-period-seconds=1"}});
+  }
+  void ApplyJob(int replicas) {
+    const auto created = api_->Create(
+        kube::HorovodJobs(), "default",
+        {{"apiVersion", api::kApiVersion},
+         {"kind", api::kKind},
+         {"metadata", {{"name", "digits"}}},
+         {"spec",
+          {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 8}}},
+           {"worker",
+            {{"replicas", replicas},
+             {"template",
+              {{"spec",
+                {{"containers",
+                  {{{"name", "worker"},
+                    {"image", "any"},
+                    {"command", {WORKER_BINARY, out_.string(), "--sleep-ms", "20"}}}}}}}}}}}}}});
+    ASSERT_TRUE(created) << created.error().message;
+  }
+  void Patch(const Json& spec) {
+    const auto patched =
+        api_->Patch(kube::HorovodJobs(), "default", "digits", {{"spec", spec}}, {});
+    ASSERT_TRUE(patched) << patched.error().message;
+  }
+  // Completed steps: each worker writes a line for each.
+  int Steps() const {
+    int newest = 0;
+    for (const auto& entry : fs::directory_iterator(out_)) {
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);)
+        newest = std::max(newest, std::atoi(line.c_str()));
+    }
+    return newest;
+  }
+  std::vector<pid_t> Workers() const {
+    std::vector<pid_t> pids;
+    for (const auto& entry : fs::directory_iterator(out_)) {
+      const pid_t pid = std::atoi(entry.path().stem().c_str());
+      if (pid > 0 && entry.path().extension() == ".log" && kill(pid, 0) == 0) pids.push_back(pid);
+    }
+    return pids;
+  }
+  bool StepsGoOn(int more) {
+    const int before = Steps();
+    return Until([&] { return Steps() >= before + more; });
+  }
+  void PrintLogs() const {
+    for (const auto& entry : fs::recursive_directory_iterator(dir_ / "run" / "logs")) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream file(entry.path());
+      std::cerr << "---- " << entry.path().string() << "\n" << file.rdbuf();
+    }
+  }
+
+  fs::path dir_, out_;
+  std::unique_ptr<local::LocalCluster> cluster_;
+  std::unique_ptr<kube::KubeApi> api_;
+};
+
+TEST_F(OperatorClusterE2e, AJobTrainsOnWhileItsOperatorDiesAndAnotherTakesOver) {
+  auto a = Start("op-a");
+  ASSERT_TRUE(Until([&] { return a->Metric("ringmaster_operator_leader") == 1; }));
+  auto b = Start("op-b");
+  ASSERT_TRUE(Until([&] { return b->Ready(); }));
+  ApplyJob(3);
+  const std::string world = std::string("ringmaster_job_world_size") + kJob;
+  ASSERT_TRUE(Until([&] { return a->Metric(world) == 3; }));
+  ASSERT_TRUE(StepsGoOn(20));
+  EXPECT_TRUE(Until([&] { return a->Metric("ringmaster_operator_sidecars") == 3; }));
+
+  a->Signal(SIGKILL);
+  EXPECT_TRUE(StepsGoOn(20)) << "training needs no operator";
+  ASSERT_TRUE(Until([&] { return b->Metric("ringmaster_operator_sidecars") == 3; }))
+      << "they attend at the new leader";
+  EXPECT_EQ(b->Metric(world), 3);
+  EXPECT_EQ(b->Sum("ringmaster_operator_recovery_seconds_count"), 0)
+      << "no view changed, and older ones are not its own";
+  Patch({{"worker", {{"replicas", 4}}}});
+  EXPECT_TRUE(Until([&] { return b->Metric(world) == 4; }));
+  EXPECT_TRUE(StepsGoOn(10));
+  EXPECT_EQ(b->Sum("ringmaster_job_resizes_total", {"direction=\"up\""}), 1);
+}
+
+TEST_F(OperatorClusterE2e, MetricsTellOfARecoveryAndForgetADeletedJob) {
+  auto op = Start("op");
+  ApplyJob(3);
+  const std::string world = std::string("ringmaster_job_world_size") + kJob;
+  ASSERT_TRUE(Until([&] { return op->Metric(world) == 3; }));
+  ASSERT_TRUE(StepsGoOn(10));
+  const auto workers = Workers();
+  ASSERT_EQ(workers.size(), 3u);
+  kill(workers[1], SIGKILL);
+  const std::string count = "ringmaster_operator_recovery_seconds_count";
+  EXPECT_TRUE(Until([&] {
+    return op->Sum(count, {"cause=\"WorkerLost\"", "phase=\"total\""}) == 1 &&
+           op->Sum(count, {"cause=\"WorkerJoined\"", "phase=\"total\""}) == 1;
+  }));
+  EXPECT_GT(op->Sum("ringmaster_operator_recovery_seconds_sum",
+                    {"cause=\"WorkerLost\"", "phase=\"total\""}),
+            0);
+  EXPECT_EQ(op->Metric(std::string("ringmaster_job_worker_restarts_total") + kJob), 1);
+  EXPECT_EQ(op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""}), 1);
+  EXPECT_GT(op->Sum("ringmaster_operator_reconcile_seconds_count", {"result=\"ok\""}), 5);
+  EXPECT_GT(op->Sum("ringmaster_operator_api_request_seconds_count", {"verb=\"create\""}), 3);
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
+  EXPECT_TRUE(Until(
+      [&] { return op->Get("/metrics").body.find("job_name=\"digits\"") == std::string::npos; }));
+}
+
+}  // namespace
+}  // namespace ringmaster::app

@@ -1,0 +1,60 @@
+// What the operator is told: by flags, by a config file (YAML, the flags' names in camelCase), by
+// defaults; flags win over the file.
+//
+// Plain values, read once, in main().
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace ringmaster::app {
+
+struct OperatorConfig {
+  std::string kubeconfig;
+  std::string listen = "0.0.0.0:9443";  // gRPC, for sidecars: host:port or unix:/path
+  std::string sidecar_target;           // what sidecars dial; empty: `listen`
+  std::string sidecar_image = "ringmaster.dev/sidecar:latest";
+  std::string watch_namespace;  // empty: all
+  bool gang_admission = true;
+  int workers = 2;
+  std::string health_listen;   // empty: not served
+  std::string metrics_listen;  // empty: not served
+  bool leader_elect = false;
+  std::string leader_election_namespace;  // empty: $POD_NAMESPACE, else "default"
+  std::string leader_election_name = "ringmaster-operator";
+  int lease_duration_seconds = 15;
+  int renew_deadline_seconds = 10;
+  int retry_period_seconds = 2;
+  int api_server_timeout_seconds = 300;
+  double kube_qps = 50;
+  int kube_burst = 100;
+  std::string log_format = "text";
+  std::string log_level = "info";
+};
+
+// The process ends with this: --help, --version, --print-config, or what is wrong.
+struct ConfigExit {
+  int code = 0;
+  std::string text;  // to stdout if code is 0, else to stderr
+};
+
+tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* const* argv);
+
+// Puts what a config file says into `config`. The error names the key, the value and what is
+// allowed.
+tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorConfig* config);
+
+// A config file that says all of this.
+std::string ToYaml(const OperatorConfig& config);
+
+// "host:port" or "[v6]:port" (port 0: any free one).
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+tl::expected<HostPort, std::string> ParseHostPort(const std::string& text);
+
+}  // namespace ringmaster::app

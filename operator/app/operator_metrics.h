@@ -1,0 +1,50 @@
+// The text of the operator's /metrics: what was counted, and what is read off caches, queue and hub
+// at the moment of the scrape. docs/metrics.md names the series.
+//
+// Thread rule: every method is safe from any thread.
+#pragma once
+
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/controllers/job_controller.h"
+#include "operator/controllers/metrics.h"
+#include "operator/kube/call_observer.h"
+
+namespace ringmaster::app {
+
+// What can be read off at any time; a replica that doesn't lead has no controller.
+struct OperatorSample {
+  bool leading = false;
+  std::vector<runtime::ObjectPtr> jobs, pods;
+  controllers::JobController::State controller;
+  std::size_t sidecars = 0;
+};
+
+// Pure: the families of a sample.
+std::vector<prometheus::MetricFamily> SampleFamilies(const OperatorSample& sample);
+
+class OperatorMetrics {
+ public:
+  explicit OperatorMetrics(const std::string& version);
+  ~OperatorMetrics();
+
+  controllers::Metrics* controllers() { return &controllers_; }
+  // For ClientConfig::on_call of every client.
+  void ObserveCall(const kube::CallReport& report);
+  // In Prometheus' text format.
+  std::string Text(const OperatorSample& sample);
+
+ private:
+  struct Families;
+  prometheus::Registry registry_;
+  const std::unique_ptr<Families> families_;
+  controllers::Metrics controllers_;
+};
+
+}  // namespace ringmaster::app

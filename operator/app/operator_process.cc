@@ -1,0 +1,309 @@
+#include "operator/app/operator_process.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include "logging/log.h"
+#include "operator/app/rights.h"
+#include "operator/kube/kube_client.h"
+
+namespace ringmaster::app {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Kubernetes allows 30 s by default, but who waits for a restart waits for this.
+constexpr milliseconds kAbandonCalls{3'000};
+constexpr milliseconds kEndAnyway{4'500};
+// A look at the lease takes a few seconds at the worst.
+constexpr seconds kHungElection{60};
+// An operator waits for what is missing on the cluster, and says so, for as long as it takes.
+constexpr std::chrono::hours kForCaches{24 * 365};
+
+// Two processes must never share it: a pod's uid, or something random.
+std::string Identity(const ProcessIdentity& identity) {
+  if (!identity.pod_name.empty()) {
+    return identity.pod_name + (identity.pod_uid.empty() ? "" : "_" + identity.pod_uid);
+  }
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  std::random_device random;
+  return fmt::format("{}_{:08x}{:08x}", host, random(), random());
+}
+
+HttpAnswer ToAnswer(const std::vector<std::string>& wrong) {
+  if (wrong.empty()) return {.body = "ok\n"};
+  return {.status = 503, .body = fmt::format("{}\n", fmt::join(wrong, "\n"))};
+}
+
+[[noreturn]] void EndNow(ProcessExit code) {
+  spdlog::default_logger()->flush();
+  _exit(static_cast<int>(code));
+}
+
+// Ends the process in time, whatever hangs: nothing that an operator has in hand is lost by it, for
+// the next one reads it all from the API server and hears it from the sidecars again.
+class EndInTime {
+ public:
+  explicit EndInTime(std::stop_source abandon)
+      : thread_([abandon = std::move(abandon)](std::stop_token done) mutable {
+          std::mutex mu;
+          std::condition_variable_any wake;
+          std::unique_lock lock(mu);
+          const auto over = [&](milliseconds duration) {
+            return !wake.wait_for(lock, done, duration, [&] { return done.stop_requested(); });
+          };
+          if (!over(kAbandonCalls)) return;
+          spdlog::warn("calls to the API server abandoned");
+          abandon.request_stop();
+          if (!over(kEndAnyway - kAbandonCalls)) return;
+          spdlog::warn("something hangs: ending without it");
+          EndNow(ProcessExit::kStopped);
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace
+
+OperatorProcess::OperatorProcess(OperatorConfig config, kube::ClientConfig client,
+                                 ProcessIdentity identity)
+    : config_(std::move(config)),
+      client_(std::move(client)),
+      identity_(std::move(identity)),
+      metrics_(identity_.version) {}
+
+OperatorProcess::~OperatorProcess() = default;
+
+void OperatorProcess::RequestStop() {
+  stop_.request_stop();
+  const std::lock_guard lock(mu_);
+  changed_.notify_all();
+}
+
+ProcessExit OperatorProcess::Run() {
+  auto api = Connect(client_.deadline);
+  if (api == nullptr) return ProcessExit::kNoApi;
+  {
+    const std::lock_guard lock(mu_);
+    api_ = std::move(api);
+  }
+  if (!Listen()) return ProcessExit::kFailed;
+  ProcessExit end = ProcessExit::kStopped;
+  if (!AwaitApiServer()) {
+    if (!stop_.stop_requested()) end = ProcessExit::kFailed;
+  } else if (AwaitLeadership()) {
+    if (const auto running = RunOperator(); running) {
+      spdlog::info("operator runs listen={} namespace={} version={}", config_.listen,
+                   config_.watch_namespace.empty() ? "(all)" : config_.watch_namespace,
+                   identity_.version);
+      std::unique_lock lock(mu_);
+      changed_.wait(lock, [&] { return stop_.stop_requested(); });
+    } else if (!stop_.stop_requested()) {
+      spdlog::error("operator can't run error={}", logging::Value(running.error().message));
+      end = ProcessExit::kFailed;
+    }
+  }
+  StopAll();
+  spdlog::info("operator ends exit_code={}", static_cast<int>(end));
+  return end;
+}
+
+std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline) {
+  kube::ClientConfig client = client_;
+  client.qps = config_.kube_qps;
+  client.burst = config_.kube_burst;
+  client.deadline = deadline;
+  client.user_agent = "ringmaster-operator/" + identity_.version;
+  client.on_call = [this](const kube::CallReport& report) { metrics_.ObserveCall(report); };
+  client.stop = abandon_.get_token();
+  auto made = kube::MakeKubeClient(client);
+  if (made) return std::move(*made);
+  spdlog::error("no client for the API server error={}", logging::Value(made.error().message));
+  return nullptr;
+}
+
+bool OperatorProcess::Listen() {
+  HttpEndpoints::Answers health = {{"/healthz", [this] { return ToAnswer(NotAlive()); }},
+                                   {"/readyz", [this] { return ToAnswer(NotReady()); }}};
+  HttpEndpoints::Answers metrics = {{"/metrics", [this] {
+                                       return HttpAnswer{.content_type =
+                                                             "text/plain; version=0.0.4; "
+                                                             "charset=utf-8",
+                                                         .body = Metrics()};
+                                     }}};
+  const auto listen = [this](const char* flag, const std::string& where,
+                             HttpEndpoints::Answers answers) {
+    if (where.empty()) return true;
+    auto opened = HttpEndpoints::Listen(flag, where, std::move(answers));
+    if (!opened) {
+      spdlog::error("endpoint not opened error={}", logging::Value(opened.error().message));
+      return false;
+    }
+    spdlog::info("endpoint opened flag={} port={}", flag, (*opened)->port());
+    endpoints_.push_back(std::move(*opened));
+    return true;
+  };
+  const bool both = config_.health_listen == config_.metrics_listen;
+  if (both) health.merge(metrics);
+  return listen("--health-listen", config_.health_listen, std::move(health)) &&
+         (both || listen("--metrics-listen", config_.metrics_listen, std::move(metrics)));
+}
+
+bool OperatorProcess::AwaitApiServer() {
+  ApiWaitOptions options;
+  options.ns = config_.watch_namespace;
+  options.timeout = seconds(config_.api_server_timeout_seconds);
+  options.on_problem = [this](const std::string& what) {
+    const std::lock_guard lock(mu_);
+    api_problem_ = what;
+  };
+  options.on_problem("the API server has not answered yet");
+  const auto there = WaitForApiServer(api_.get(), options, stop_.get_token());
+  if (!there && !stop_.stop_requested()) {
+    spdlog::error("the API server is away error={}", logging::Value(there.error().message));
+  }
+  if (there) CheckRights();
+  return there.has_value();
+}
+
+// Goes on without them: most jobs need only some, and each call that fails says so itself.
+void OperatorProcess::CheckRights() {
+  const std::string own = config_.leader_elect ? LeaseNamespace() : "";
+  const auto missing =
+      MissingRights(api_.get(), WantedRights(config_.watch_namespace, own), stop_.get_token());
+  for (const Right& right : missing) {
+    spdlog::warn("a right is missing right={} given_by={}", logging::Value(right.ToString()),
+                 right.ns.empty() ? "ClusterRole" : "Role");
+  }
+}
+
+std::string OperatorProcess::LeaseNamespace() const {
+  if (!config_.leader_election_namespace.empty()) return config_.leader_election_namespace;
+  return identity_.pod_namespace.empty() ? "default" : identity_.pod_namespace;
+}
+
+bool OperatorProcess::AwaitLeadership() {
+  if (!config_.leader_elect) {
+    const std::lock_guard lock(mu_);
+    leading_ = true;
+    return true;
+  }
+  runtime::ElectionOptions options;
+  options.identity = Identity(identity_);
+  options.lease_duration = seconds(config_.lease_duration_seconds);
+  options.renew_deadline = seconds(config_.renew_deadline_seconds);
+  options.retry_period = seconds(config_.retry_period_seconds);
+  // A client of its own: a renewal must neither wait for a slow call nor for our own rate limit.
+  auto api = Connect(options.renew_deadline / 2);
+  if (api == nullptr) return false;
+  runtime::ElectorCallbacks callbacks;
+  callbacks.on_leading = [this] {
+    const std::lock_guard lock(mu_);
+    leading_ = true;
+    changed_.notify_all();
+  };
+  // At once: whatever this process still does may cross what the next leader does.
+  callbacks.on_lost = [](const std::string&) { EndNow(ProcessExit::kLostLease); };
+  const std::string ns = LeaseNamespace();
+  std::unique_ptr<LeaderLabel> label;
+  if (!identity_.pod_name.empty()) {
+    label = std::make_unique<LeaderLabel>(api_, ns, identity_.pod_name);
+    label->Clear();
+  }
+  auto elector = std::make_unique<runtime::LeaderElector>(
+      std::move(api), ns, config_.leader_election_name, options, std::move(callbacks));
+  std::unique_lock lock(mu_);
+  label_ = std::move(label);
+  elector_ = std::move(elector);
+  elector_->Start();
+  changed_.wait(lock, [&] { return leading_ || stop_.stop_requested(); });
+  return leading_ && !stop_.stop_requested();
+}
+
+OperatorOptions OperatorProcess::AppOptions() const {
+  OperatorOptions options;
+  options.listen = config_.listen;
+  options.sidecar_target = config_.sidecar_target;
+  options.sidecar_image = config_.sidecar_image;
+  options.watch_namespace = config_.watch_namespace;
+  options.gang_admission = config_.gang_admission;
+  options.workers = config_.workers;
+  options.sync_timeout = kForCaches;
+  if (!identity_.pod_name.empty()) options.instance = identity_.pod_name;
+  return options;
+}
+
+kube::Result<void> OperatorProcess::RunOperator() {
+  OperatorOptions options = AppOptions();
+  options.metrics = metrics_.controllers();
+  {
+    const std::lock_guard lock(mu_);
+    app_ = OperatorApp::Create(api_, options);
+  }
+  if (auto running = app_->Run(stop_.get_token()); !running) return running;
+  // Only now: who is sent here finds somebody.
+  if (label_ != nullptr) label_->Start();
+  return {};
+}
+
+void OperatorProcess::StopAll() {
+  stop_.request_stop();
+  EndInTime in_time(abandon_);
+  if (label_ != nullptr) label_->Stop();
+  if (app_ != nullptr) app_->Stop();
+  if (elector_ != nullptr) elector_->Stop();
+  for (auto& endpoint : endpoints_) endpoint->Stop();
+}
+
+std::vector<std::string> OperatorProcess::NotReady() const {
+  if (stop_.stop_requested()) return {"stopping"};
+  const std::lock_guard lock(mu_);
+  if (!api_problem_.empty()) return {api_problem_};
+  std::vector<std::string> missing;
+  if (elector_ != nullptr) {
+    if (const std::string error = elector_->state().error; !error.empty()) {
+      missing.push_back("the lease is out of reach: " + error);
+    }
+  }
+  // A standby is ready: it can take over.
+  if (app_ == nullptr) {
+    if (leading_) missing.push_back("the controllers have not started");
+    return missing;
+  }
+  for (std::string& what : app_->NotReady()) missing.push_back(std::move(what));
+  // Sidecars find a leader by its mark.
+  if (missing.empty() && label_ != nullptr && !label_->error().empty()) {
+    missing.push_back("this pod is not marked as the leader's: " + label_->error());
+  }
+  return missing;
+}
+
+std::vector<std::string> OperatorProcess::NotAlive() const {
+  const std::lock_guard lock(mu_);
+  std::vector<std::string> hung;
+  if (elector_ != nullptr && !stop_.stop_requested()) {
+    const auto since = std::chrono::steady_clock::now() - elector_->state().last_try;
+    if (since > kHungElection) hung.push_back("the election hangs");
+  }
+  if (app_ == nullptr) return hung;
+  for (std::string& what : app_->NotAlive()) hung.push_back(std::move(what));
+  return hung;
+}
+
+std::string OperatorProcess::Metrics() {
+  OperatorSample sample;
+  {
+    const std::lock_guard lock(mu_);
+    if (app_ != nullptr) sample = app_->Sample();
+  }
+  return metrics_.Text(sample);
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,87 @@
+// One ringmaster-operator from its start to its end: waits for the API server, stands for election,
+// runs the operator while it leads, serves health and metrics, and stops in order.
+//
+// Thread rule: Run once, from the main thread; RequestStop from any.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "operator/app/api_server.h"
+#include "operator/app/http_endpoints.h"
+#include "operator/app/leader_label.h"
+#include "operator/app/operator_app.h"
+#include "operator/app/operator_config.h"
+#include "operator/app/operator_metrics.h"
+#include "operator/kube/kubeconfig.h"
+#include "operator/runtime/leader_elector.h"
+
+namespace ringmaster::app {
+
+enum class ProcessExit : int {
+  kStopped = 0,
+  kFailed = 1,        // the API server was away for too long, an address is taken
+  kWrongConfig = 2,   // flags, config file
+  kNoApi = 3,         // kubeconfig or service account can't be read
+  kLostLease = 4,     // another replica may lead: starts anew
+  kSecondSignal = 5,  // ended at once, as asked for
+};
+
+// What the pod is told about itself; empty outside a cluster.
+struct ProcessIdentity {
+  std::string pod_name;
+  std::string pod_uid;
+  std::string pod_namespace;
+  std::string version;
+};
+
+class OperatorProcess {
+ public:
+  OperatorProcess(OperatorConfig config, kube::ClientConfig client, ProcessIdentity identity);
+  ~OperatorProcess();
+
+  ProcessExit Run();
+  void RequestStop();
+
+ private:
+  std::shared_ptr<kube::KubeApi> Connect(std::chrono::milliseconds deadline);
+  bool Listen();
+  bool AwaitApiServer();
+  void CheckRights();
+  bool AwaitLeadership();
+  kube::Result<void> RunOperator();
+  void StopAll();
+  OperatorOptions AppOptions() const;
+  std::string LeaseNamespace() const;
+
+  // What /readyz and /healthz say; empty: all is well.
+  std::vector<std::string> NotReady() const;
+  std::vector<std::string> NotAlive() const;
+  std::string Metrics();
+
+  const OperatorConfig config_;
+  const kube::ClientConfig client_;
+  const ProcessIdentity identity_;
+  OperatorMetrics metrics_;
+  std::stop_source stop_;
+  std::stop_source abandon_;  // calls to the API that an end can't wait for
+
+  mutable std::mutex mu_;
+  std::condition_variable_any changed_;
+  bool leading_ = false;     // guarded by mu_
+  std::string api_problem_;  // guarded by mu_
+
+  // Made by Run's thread; the pointers are guarded by mu_ for the answers' sake.
+  std::shared_ptr<kube::KubeApi> api_;
+  std::unique_ptr<runtime::LeaderElector> elector_;
+  std::unique_ptr<LeaderLabel> label_;
+  std::unique_ptr<OperatorApp> app_;
+  std::vector<std::unique_ptr<HttpEndpoints>> endpoints_;
+};
+
+}  // namespace ringmaster::app

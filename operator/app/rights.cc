@@ -1,0 +1,88 @@
+#include "operator/app/rights.h"
+
+#include <fmt/format.h>
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+
+struct Rule {
+  const char* group;
+  const char* resource;
+  const char* subresource;
+  std::vector<const char*> verbs;
+};
+
+// charts/ringmaster says in its README what each is for.
+const std::vector<Rule>& JobRules() {
+  static const std::vector<Rule> kRules = {
+      {"ringmaster.dev", "horovodjobs", "", {"get", "list", "watch", "delete"}},
+      {"ringmaster.dev", "horovodjobs", "status", {"update"}},
+      {"", "pods", "", {"get", "list", "watch", "create", "patch", "delete"}},
+      {"", "configmaps", "", {"get", "create", "update"}},
+      {"events.k8s.io", "events", "", {"create", "patch"}},
+  };
+  return kRules;
+}
+
+const std::vector<Rule>& OwnRules() {
+  static const std::vector<Rule> kRules = {
+      {"coordination.k8s.io", "leases", "", {"get", "create", "update"}},
+      {"", "pods", "", {"get", "list", "patch"}},
+  };
+  return kRules;
+}
+
+const kube::Resource& AccessReviews() {
+  static const kube::Resource kReviews = {"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
+                                          "SelfSubjectAccessReview", false};
+  return kReviews;
+}
+
+}  // namespace
+
+std::string Right::ToString() const {
+  return fmt::format("{} {}{}{}{} {}", verb, resource, group.empty() ? "" : ".", group,
+                     subresource.empty() ? "" : "/" + subresource,
+                     ns.empty() ? "in all namespaces" : "in namespace " + ns);
+}
+
+std::vector<Right> WantedRights(const std::string& watch_namespace,
+                                const std::string& own_namespace) {
+  std::vector<Right> rights;
+  const auto add = [&](const std::vector<Rule>& rules, const std::string& ns) {
+    for (const Rule& rule : rules) {
+      for (const char* verb : rule.verbs) {
+        rights.push_back({verb, rule.group, rule.resource, rule.subresource, ns});
+      }
+    }
+  };
+  add(JobRules(), watch_namespace);
+  if (!own_namespace.empty()) add(OwnRules(), own_namespace);
+  return rights;
+}
+
+std::vector<Right> MissingRights(kube::KubeApi* api, const std::vector<Right>& rights,
+                                 std::stop_token stop) {
+  std::vector<Right> missing;
+  for (const Right& right : rights) {
+    if (stop.stop_requested()) break;
+    const auto review = api->Create(AccessReviews(), "",
+                                    {{"apiVersion", AccessReviews().ApiVersion()},
+                                     {"kind", AccessReviews().kind},
+                                     {"spec",
+                                      {{"resourceAttributes",
+                                        {{"verb", right.verb},
+                                         {"group", right.group},
+                                         {"resource", right.resource},
+                                         {"subresource", right.subresource},
+                                         {"namespace", right.ns}}}}}});
+    if (!review) break;  // it can't tell: what is wrong otherwise is said elsewhere
+    const Json::json_pointer allowed("/status/allowed");
+    if (review->contains(allowed) && (*review)[allowed] == false) missing.push_back(right);
+  }
+  return missing;
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,36 @@
+// Asks the API server at the start whether the operator may do what it will want to do, so that a
+// missing right is named before the first job needs it.
+//
+// Thread rule: one thread; blocks for a call for each right.
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::app {
+
+struct Right {
+  std::string verb;
+  std::string group;
+  std::string resource;
+  std::string subresource;  // "", "status"
+  std::string ns;           // empty: in all namespaces
+
+  // "update horovodjobs.ringmaster.dev/status in all namespaces"
+  std::string ToString() const;
+};
+
+// What the operator calls. `watch_namespace` empty: all; `own_namespace` empty: not on a cluster
+// (no lease, no pod of its own).
+std::vector<Right> WantedRights(const std::string& watch_namespace,
+                                const std::string& own_namespace);
+
+// Those of `rights` that the API server says we don't have. One that it can't tell of (an API
+// server without authorization, such as the one of local mode) counts as ours.
+std::vector<Right> MissingRights(kube::KubeApi* api, const std::vector<Right>& rights,
+                                 std::stop_token stop);
+
+}  // namespace ringmaster::app

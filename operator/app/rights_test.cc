@@ -1,0 +1,58 @@
+#include "operator/app/rights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/runtime/testing/scripted_api.h"
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+
+// Allows all but what `denied` names, as an API server answers.
+class ReviewingApi : public runtime::ScriptedApi {
+ public:
+  std::string denied;
+  bool knows = true;
+  int asked = 0;
+
+  kube::Result<Json> Create(const kube::Resource& resource, const std::string&,
+                            const Json& object) override {
+    ++asked;
+    if (!knows || resource.plural != "selfsubjectaccessreviews") {
+      return tl::unexpected(kube::Error{.code = kube::ErrorCode::kNotFound, .http_status = 404});
+    }
+    const Json& of = object["spec"]["resourceAttributes"];
+    const std::string right = of["verb"].get<std::string>() + " " +
+                              of["resource"].get<std::string>() + "/" +
+                              of["subresource"].get<std::string>();
+    Json answer = object;
+    answer["status"] = {{"allowed", right != denied}};
+    return answer;
+  }
+};
+
+TEST(Rights, AMissingOneIsNamedWithVerbResourceAndPlace) {
+  ReviewingApi api;
+  api.denied = "update horovodjobs/status";
+  const auto missing = MissingRights(&api, WantedRights("", ""), {});
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_EQ(missing[0].ToString(), "update horovodjobs.ringmaster.dev/status in all namespaces");
+  api.denied = "patch pods/";
+  const auto both = MissingRights(&api, WantedRights("team", "ops"), {});
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].ToString(), "patch pods in namespace team");
+  EXPECT_EQ(both[1].ToString(), "patch pods in namespace ops");
+}
+
+TEST(Rights, OutsideAClusterNothingIsWantedOfALeaseAndNobodyIsAskedTwice) {
+  for (const Right& right : WantedRights("", "")) EXPECT_NE(right.resource, "leases");
+  ReviewingApi api;
+  api.knows = false;
+  EXPECT_TRUE(MissingRights(&api, WantedRights("", "ops"), {}).empty());
+  EXPECT_EQ(api.asked, 1) << "an API server that knows no reviews is asked once";
+}
+
+}  // namespace
+}  // namespace ringmaster::app

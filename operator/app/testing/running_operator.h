@@ -1,0 +1,64 @@
+// A ringmaster-operator process for tests: started with flags and environment, looked at through
+// its endpoints and its log, and never left behind.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringmaster::app {
+
+// A test that waits longer than this has failed.
+inline constexpr std::chrono::seconds kE2ePatience{60};
+
+// Polls: processes are looked at from outside.
+bool Until(const std::function<bool()>& so, std::chrono::milliseconds patience = kE2ePatience);
+
+class RunningOperator {
+ public:
+  struct Options {
+    std::string name;                // of its log file
+    std::filesystem::path dir;       // for its log
+    std::vector<std::string> flags;  // besides --health-listen and --metrics-listen
+    std::map<std::string, std::string> env;
+  };
+  explicit RunningOperator(const Options& options);
+  ~RunningOperator();  // SIGKILL
+  RunningOperator(const RunningOperator&) = delete;
+
+  void Signal(int signal);
+  // The exit code, 128+n for signal n; nullopt: it runs on.
+  std::optional<int> Exited(std::chrono::milliseconds patience = kE2ePatience);
+  bool running();
+  pid_t pid() const { return pid_; }
+
+  struct Answer {
+    int status = 0;  // 0: none
+    std::string body;
+  };
+  Answer Get(const std::string& path);
+  bool Ready() { return Get("/readyz").status == 200; }
+  // The value of a series, labels and all as it is served; nullopt: not there.
+  std::optional<double> Metric(const std::string& series);
+  // The sum over all series that begin with this and have all of `parts`.
+  double Sum(const std::string& name, const std::vector<std::string>& parts = {});
+  std::string Log() const;
+
+ private:
+  int Port();
+
+  const std::filesystem::path log_;
+  pid_t pid_ = -1;
+  int port_ = 0;  // of both endpoints; 0: not known yet
+  std::optional<int> exit_code_;
+};
+
+}  // namespace ringmaster::app

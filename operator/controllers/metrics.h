@@ -1,0 +1,44 @@
+// What the controllers count while they work; docs/metrics.md names the series. What can be read
+// off the caches at any time is not counted here.
+//
+// Thread rule: every method is safe from any thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "operator/controllers/recovery_meter.h"
+
+namespace prometheus {
+class Registry;
+}
+
+namespace ringmaster::controllers {
+
+class Metrics {
+ public:
+  // The series live in `registry`, which outlives this.
+  explicit Metrics(prometheus::Registry* registry);
+  ~Metrics();
+
+  void Reconciled(bool ok, double seconds);
+  // The world size of a job in one view and in the next; 0: none.
+  void Resized(const std::string& ns, const std::string& job, int before, int after);
+  void RecordConflict();
+  void Rebuilt(const std::string& job_uid, const planner::RebuildFacts& rebuild);
+  // The job is gone, and with it its series.
+  void Forget(const std::string& ns, const std::string& job);
+  void ForgetRebuilds(const std::string& job_uid);
+
+  // Before the registry is collected.
+  void Settle();
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+  std::mutex mu_;
+  RecoveryMeter recoveries_;  // guarded by mu_
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,193 @@
+#include "operator/runtime/leader_elector.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <random>
+
+#include "logging/log.h"
+#include "operator/api/time.h"
+
+namespace ringmaster::runtime {
+namespace {
+
+std::string Now() { return api::FormatMicroTime(std::chrono::system_clock::now()); }
+
+// Replicas that wait for the same lease must not all ask at the same moment.
+std::chrono::milliseconds Jitter(std::chrono::milliseconds period) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  std::uniform_int_distribution<std::int64_t> extra(0, period.count() / 5 + 1);
+  return period + std::chrono::milliseconds(extra(random));
+}
+
+}  // namespace
+
+LeaderElector::LeaderElector(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string name,
+                             ElectionOptions options, ElectorCallbacks callbacks)
+    : api_(std::move(api)),
+      ns_(std::move(ns)),
+      name_(std::move(name)),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      election_(std::move(options)) {}
+
+LeaderElector::~LeaderElector() { Stop(); }
+
+void LeaderElector::Start() {
+  state_.last_try = Clock::now();
+  loop_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+  guard_ = std::jthread([this](std::stop_token stop) { Guard(stop); });
+}
+
+void LeaderElector::Stop() {
+  if (!loop_.joinable()) return;
+  guard_.request_stop();
+  loop_.request_stop();
+  guard_.join();
+  loop_.join();
+  {
+    const std::lock_guard lock(mu_);
+    state_.leading = false;
+    if (!election_.leading() || lost_) return;
+  }
+  const auto released =
+      api_->Update(kube::Leases(), ns_, WriteLease(election_.Release(Now()), ns_, name_));
+  if (released) return spdlog::info("lease released lease={}/{}", ns_, name_);
+  spdlog::warn("lease not released lease={}/{} error={}", ns_, name_,
+               logging::Value(released.error().message));
+}
+
+LeaderElector::State LeaderElector::state() const {
+  const std::lock_guard lock(mu_);
+  return state_;
+}
+
+void LeaderElector::Run(std::stop_token stop) {
+  do {
+    const bool led = election_.leading();
+    Try();
+    if (led && !election_.leading()) {
+      return Lose(fmt::format("{} holds the lease now",
+                              election_.holder().empty() ? "nobody" : election_.holder()));
+    }
+    if (!led && election_.leading() && !stop.stop_requested()) {
+      spdlog::info("leading lease={}/{} identity={}", ns_, name_,
+                   logging::Value(options_.identity));
+      callbacks_.on_leading();
+    }
+  } while (Sleep(stop));
+}
+
+void LeaderElector::Try() {
+  // What was seen long ago is read again before anything is built on it; a leader's own last write
+  // is good until the API server says otherwise.
+  if (!election_.leading()) election_.Lost();
+  // A look and the write that follows from it.
+  for (int i = 0; i < 2; ++i) {
+    switch (election_.Next(Clock::now())) {
+      case Election::Step::kLook:
+        Look();
+        break;
+      case Election::Step::kCreate:
+        return Write(election_.Claim(Now()), true);
+      case Election::Step::kTake:
+      case Election::Step::kRenew:
+        return Write(election_.Claim(Now()), false);
+      case Election::Step::kWait:
+        return;
+    }
+  }
+}
+
+void LeaderElector::Look() {
+  const auto lease = api_->Get(kube::Leases(), ns_, name_);
+  if (lease) {
+    election_.Saw(ReadLease(*lease), Clock::now());
+    return Publish("");
+  }
+  if (lease.error().code == kube::ErrorCode::kNotFound) {
+    election_.Saw(std::nullopt, Clock::now());
+    return Publish("");
+  }
+  Publish(lease.error().message);
+}
+
+void LeaderElector::Write(const LeaseFacts& facts, bool create) {
+  const Clock::time_point asked = Clock::now();
+  const kube::Json lease = WriteLease(facts, ns_, name_);
+  const auto written =
+      create ? api_->Create(kube::Leases(), ns_, lease) : api_->Update(kube::Leases(), ns_, lease);
+  if (written) {
+    election_.Wrote(ReadLease(*written), asked);
+    return Publish("");
+  }
+  election_.Lost();
+  const kube::ErrorCode code = written.error().code;
+  const bool raced = code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
+  // Somebody was quicker: no error, but a leader has to know at once.
+  if (!raced) return Publish(written.error().message);
+  Look();
+}
+
+void LeaderElector::Publish(const std::string& error) {
+  if (error != reported_error_) {
+    if (!error.empty()) {
+      spdlog::warn("lease out of reach lease={}/{} error={}", ns_, name_, logging::Value(error));
+    } else {
+      spdlog::info("lease within reach again lease={}/{}", ns_, name_);
+    }
+    reported_error_ = error;
+  }
+  const std::string& holder = election_.holder();
+  if (error.empty() && holder != reported_holder_ && !holder.empty() &&
+      holder != options_.identity) {
+    spdlog::info("another replica leads lease={}/{} holder={}", ns_, name_, logging::Value(holder));
+  }
+  reported_holder_ = holder;
+  const std::lock_guard lock(mu_);
+  state_.error = error;
+  state_.holder = holder;
+  state_.last_try = Clock::now();
+  state_.leading = election_.leading() && !lost_;
+  deadline_ = election_.deadline();
+  changed_.notify_all();
+}
+
+void LeaderElector::Guard(std::stop_token stop) {
+  std::string why;
+  {
+    std::unique_lock lock(mu_);
+    for (;;) {
+      changed_.wait(lock, stop, [&] { return state_.leading; });
+      if (stop.stop_requested()) return;
+      const Clock::time_point until = deadline_;
+      if (Clock::now() >= until) break;
+      changed_.wait_until(lock, stop, until, [&] { return !state_.leading || deadline_ != until; });
+    }
+    why = fmt::format("not renewed for {} s",
+                      static_cast<double>(options_.renew_deadline.count()) / 1000.0);
+    if (!state_.error.empty()) why += ": " + state_.error;
+  }
+  Lose(why);
+}
+
+void LeaderElector::Lose(const std::string& why) {
+  {
+    const std::lock_guard lock(mu_);
+    state_.leading = false;
+    if (std::exchange(lost_, true)) return;
+    changed_.notify_all();
+  }
+  spdlog::error("lease lost lease={}/{} why={}", ns_, name_, logging::Value(why));
+  callbacks_.on_lost(why);
+}
+
+bool LeaderElector::Sleep(std::stop_token stop) {
+  std::unique_lock lock(mu_);
+  // A leader keeps its pace: its deadline is counted from the last renewal.
+  const auto period = election_.leading() ? options_.retry_period : Jitter(options_.retry_period);
+  changed_.wait_for(lock, stop, period, [&] { return lost_; });
+  return !stop.stop_requested() && !lost_;
+}
+
+}  // namespace ringmaster::runtime

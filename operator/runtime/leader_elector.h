@@ -1,0 +1,78 @@
+// Keeps a Lease, or waits for it: the loop around Election. It leads at most once in its life:
+// whoever has lost the lease has to start anew, for it can't know what was done meanwhile.
+//
+// Thread rule: Start and Stop from one thread; the others from any. Callbacks come from threads of
+// the elector, without a lock; they must not call Stop.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "operator/kube/kube_api.h"
+#include "operator/runtime/leader_election.h"
+
+namespace ringmaster::runtime {
+
+struct ElectorCallbacks {
+  std::function<void()> on_leading;
+  // Called at the latest renew_deadline after the last renewal, even while a call hangs: before
+  // anybody else may lead.
+  std::function<void(const std::string& why)> on_lost;
+};
+
+class LeaderElector {
+ public:
+  struct State {
+    bool leading = false;
+    std::string holder;  // as last seen
+    std::string error;   // why the lease could not be read or written last time; empty: it could
+    Election::Clock::time_point last_try;
+  };
+
+  // `api`: best one of its own, with deadlines shorter than renew_deadline and a rate limit that
+  // nobody else uses up.
+  LeaderElector(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string name,
+                ElectionOptions options, ElectorCallbacks callbacks);
+  ~LeaderElector();
+  LeaderElector(const LeaderElector&) = delete;
+
+  void Start();
+  // Ends the loop and, if we lead, gives the lease back, so that another leads within its
+  // retry_period. on_lost is not called.
+  void Stop();
+  State state() const;
+
+ private:
+  using Clock = Election::Clock;
+
+  void Run(std::stop_token stop);
+  void Guard(std::stop_token stop);
+  // One look or one write; the decision is made from what it showed.
+  void Try();
+  void Look();
+  void Write(const LeaseFacts& facts, bool create);
+  void Publish(const std::string& error);
+  void Lose(const std::string& why);
+  bool Sleep(std::stop_token stop);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const std::string ns_, name_;
+  const ElectionOptions options_;
+  const ElectorCallbacks callbacks_;
+  Election election_;            // loop thread only; after it has ended, Stop's
+  std::string reported_error_;   // loop thread only
+  std::string reported_holder_;  // loop thread only
+
+  mutable std::mutex mu_;
+  std::condition_variable_any changed_;
+  State state_;                 // guarded by mu_, as all below
+  Clock::time_point deadline_;  // while leading
+  bool lost_ = false;
+  std::jthread loop_, guard_;
+};
+
+}  // namespace ringmaster::runtime

@@ -1,0 +1,237 @@
+// Electors on an API of their own that can be slow or away: real time, but nothing waits longer
+// than it has to.
+#include "operator/runtime/leader_elector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <set>
+#include <vector>
+
+#include "operator/local/in_memory_api.h"
+#include "operator/local/store.h"
+
+namespace ringmaster::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{20};
+
+// The store, behind a door that a test can shut.
+class DoorApi : public local::InMemoryApi {
+ public:
+  using local::InMemoryApi::InMemoryApi;
+
+  enum class Door { kOpen, kRefuses, kHangs };
+  void Set(Door door) {
+    const std::lock_guard lock(mu_);
+    door_ = door;
+    changed_.notify_all();
+  }
+  int calls() const {
+    const std::lock_guard lock(mu_);
+    return calls_;
+  }
+
+  kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
+                               const std::string& name) override {
+    if (!Pass()) return tl::unexpected(Away());
+    return InMemoryApi::Get(resource, ns, name);
+  }
+  kube::Result<kube::Json> Create(const kube::Resource& resource, const std::string& ns,
+                                  const kube::Json& object) override {
+    if (!Pass()) return tl::unexpected(Away());
+    return InMemoryApi::Create(resource, ns, object);
+  }
+  kube::Result<kube::Json> Update(const kube::Resource& resource, const std::string& ns,
+                                  const kube::Json& object,
+                                  const std::string& subresource) override {
+    if (!Pass()) return tl::unexpected(Away());
+    return InMemoryApi::Update(resource, ns, object, subresource);
+  }
+
+ private:
+  static kube::Error Away() {
+    return {.code = kube::ErrorCode::kUnavailable, .message = "nobody there"};
+  }
+  bool Pass() {
+    std::unique_lock lock(mu_);
+    ++calls_;
+    changed_.wait_for(lock, kPatience, [&] { return door_ != Door::kHangs; });
+    return door_ == Door::kOpen;
+  }
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  Door door_ = Door::kOpen;  // guarded by mu_
+  int calls_ = 0;            // guarded by mu_
+};
+
+// What all replicas of a test have seen, in order: "+a" leads, "-a: why" has lost.
+class Story {
+ public:
+  void Add(const std::string& line) {
+    const std::lock_guard lock(mu_);
+    lines_.push_back(line);
+    changed_.notify_all();
+  }
+  std::vector<std::string> Await(std::size_t n) {
+    std::unique_lock lock(mu_);
+    changed_.wait_for(lock, kPatience, [&] { return lines_.size() >= n; });
+    return lines_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;  // guarded by mu_
+};
+
+class LeaderElectorTest : public testing::Test {
+ protected:
+  struct Replica {
+    std::shared_ptr<DoorApi> api;
+    std::unique_ptr<LeaderElector> elector;
+  };
+
+  Replica Join(const std::string& name) {
+    Replica replica;
+    replica.api = std::make_shared<DoorApi>(store_);
+    replica.elector = std::make_unique<LeaderElector>(
+        replica.api, "default", "ringmaster-operator",
+        ElectionOptions{.identity = name,
+                        .lease_duration = milliseconds(3000),
+                        .renew_deadline = milliseconds(1500),
+                        .retry_period = milliseconds(50)},
+        ElectorCallbacks{
+            [this, name] { story_.Add("+" + name); },
+            [this, name](const std::string& why) { story_.Add("-" + name + ": " + why); }});
+    replica.elector->Start();
+    return replica;
+  }
+  LeaseFacts Lease() {
+    const auto lease =
+        local::InMemoryApi(store_).Get(kube::Leases(), "default", "ringmaster-operator");
+    return lease ? ReadLease(*lease) : LeaseFacts{};
+  }
+
+  const std::shared_ptr<local::Store> store_ =
+      std::make_shared<local::Store>(local::StoreOptions{});
+  Story story_;
+};
+
+TEST_F(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  Replica b = Join("b");
+  const int looks = b.api->calls();
+  while (b.api->calls() < looks + 3) std::this_thread::yield();
+  EXPECT_FALSE(b.elector->state().leading);
+  EXPECT_EQ(b.elector->state().holder, "a");
+  const auto before = std::chrono::steady_clock::now();
+  a.elector->Stop();
+  ASSERT_THAT(story_.Await(2), testing::ElementsAre("+a", "+b"));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(2500))
+      << "the lease was not given back, but ran out";
+  EXPECT_EQ(Lease().holder, "b");
+  EXPECT_EQ(Lease().transitions, 1);
+}
+
+TEST_F(LeaderElectorTest, ALeaderThatDiesIsFollowedWhenItsLeaseHasRunOut) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  Replica b = Join("b");
+  a.api->Set(DoorApi::Door::kRefuses);  // as good as dead: it reaches nobody
+  const auto story = story_.Await(3);
+  ASSERT_EQ(story.size(), 3u);
+  EXPECT_THAT(story[1], HasSubstr("-a: not renewed for 1.5 s: nobody there"))
+      << "it has stopped before the other one began";
+  EXPECT_EQ(story[2], "+b");
+  EXPECT_FALSE(a.elector->state().leading);
+}
+
+TEST_F(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  Replica b = Join("b");
+  a.api->Set(DoorApi::Door::kHangs);
+  const auto story = story_.Await(3);
+  ASSERT_EQ(story.size(), 3u);
+  EXPECT_THAT(story[1], HasSubstr("-a: not renewed"));
+  EXPECT_EQ(story[2], "+b");
+  a.api->Set(DoorApi::Door::kOpen);
+  a.elector->Stop();
+  EXPECT_EQ(Lease().holder, "b") << "who has lost the lease doesn't give it away";
+}
+
+TEST_F(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  local::InMemoryApi api(store_);
+  for (bool taken = false; !taken;) {
+    LeaseFacts lease = Lease();
+    lease.holder = "usurper";
+    taken = api.Update(kube::Leases(), "default",
+                       WriteLease(lease, "default", "ringmaster-operator"), "")
+                .has_value();
+  }
+  EXPECT_THAT(story_.Await(2), testing::ElementsAre("+a", "-a: usurper holds the lease now"));
+}
+
+TEST_F(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  ASSERT_TRUE(
+      local::InMemoryApi(store_).Delete(kube::Leases(), "default", "ringmaster-operator", {}));
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (Lease().holder != "a" && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(Lease().holder, "a");
+  // And it still notices when it can't renew.
+  a.api->Set(DoorApi::Door::kHangs);
+  EXPECT_EQ(story_.Await(2).size(), 2u);
+  a.api->Set(DoorApi::Door::kOpen);
+}
+
+TEST_F(LeaderElectorTest, AnApiServerThatIsAwayIsAskedAtAPaceAndReported) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  Replica b = Join("b");
+  b.api->Set(DoorApi::Door::kRefuses);
+  const int before = b.api->calls();
+  const auto begin = std::chrono::steady_clock::now();
+  while (b.api->calls() < before + 5) std::this_thread::yield();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(4 * 50));
+  EXPECT_EQ(b.elector->state().error, "nobody there");
+  b.api->Set(DoorApi::Door::kOpen);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!b.elector->state().error.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(b.elector->state().error, "");
+}
+
+TEST_F(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
+  std::vector<Replica> replicas;
+  for (const char* name : {"a", "b", "c", "d"}) replicas.push_back(Join(name));
+  std::set<std::string> leaders;
+  for (std::size_t n = 1; n <= replicas.size(); ++n) {
+    const auto story = story_.Await(n);
+    ASSERT_EQ(story.size(), n);
+    leaders.insert(story.back());
+    int leading = 0;
+    for (const Replica& replica : replicas) leading += replica.elector->state().leading ? 1 : 0;
+    EXPECT_LE(leading, 1);
+    for (const Replica& replica : replicas) {
+      if (replica.elector->state().leading) replica.elector->Stop();
+    }
+  }
+  EXPECT_EQ(leaders.size(), 4u) << "each of them once, for who has stopped stays stopped";
+}
+
+}  // namespace
+}  // namespace ringmaster::runtime
