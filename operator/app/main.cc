@@ -38,7 +38,8 @@ kube::Result<kube::ClientConfig> LoadClientConfig(const std::string& kubeconfig)
     return kube::InClusterConfig(kServiceAccount, host, Variable("KUBERNETES_SERVICE_PORT"));
   }
   const std::string from_env = Variable("KUBECONFIG");
-  return kube::LoadKubeconfig(from_env.empty() ? Variable("HOME") + "/.kube/config" : from_env);
+  return kube::LoadKubeconfigs(
+      kube::SplitPathList(from_env.empty() ? Variable("HOME") + "/.kube/config" : from_env));
 }
 
 // The namespace that the operator itself is in.

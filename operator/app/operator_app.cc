@@ -150,15 +150,17 @@ class App final : public OperatorApp {
 std::unique_ptr<OperatorApp> OperatorApp::Create(std::shared_ptr<kube::KubeApi> api,
                                                  const OperatorOptions& options) {
   return std::make_unique<App>(std::move(api), options);
-  bool IsLocal(const OperatorOptions& options) {
-    return IsLocalAddress(options.sidecar_target.empty() ? options.listen : options.sidecar_target);
-  }
+}
 
-  kube::Result<std::unique_ptr<OperatorApp>> OperatorApp::Start(std::shared_ptr<kube::KubeApi> api,
-                                                                const OperatorOptions& options) {
-    auto app = Create(std::move(api), options);
-    if (auto running = app->Run({}); !running) return tl::unexpected(running.error());
-    return app;
-  }
+bool IsLocal(const OperatorOptions& options) {
+  return IsLocalAddress(options.sidecar_target.empty() ? options.listen : options.sidecar_target);
+}
+
+kube::Result<std::unique_ptr<OperatorApp>> OperatorApp::Start(std::shared_ptr<kube::KubeApi> api,
+                                                              const OperatorOptions& options) {
+  auto app = Create(std::move(api), options);
+  if (auto running = app->Run({}); !running) return tl::unexpected(running.error());
+  return app;
+}
 
 }  // namespace ringmaster::app

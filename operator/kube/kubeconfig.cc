@@ -325,6 +325,7 @@ Result<ClientConfig> LoadKubeconfigs(const std::vector<fs::path>& files,
     any = true;
     if (auto ok = merged.Add(file, *text); !ok) return tl::unexpected(ok.error());
   }
+  if (files.empty()) return tl::unexpected(Invalid("no kubeconfig is named"));
   if (!any) return Bad(merged.first, "can't be read");
   if (merged.empty) return Bad(merged.first, "is empty");
   return Resolve(merged, wanted_context);

@@ -209,7 +209,7 @@ void SetDefaults(const Resource& resource, Json& object) {
     object["spec"] = {{"finalizers", {"kubernetes"}}};
     object["status"] = {{"phase", "Active"}};
   }
-  if (resource == kube::Services() && object["spec"].is_object()) {
+  if (resource == kube::Services() && Field(object, "spec", kEmptyList).is_object()) {
     Preset(object["spec"], "type", "ClusterIP");
     Preset(object["spec"], "sessionAffinity", "None");
   }

@@ -97,9 +97,9 @@ TEST(Apply, ConditionsAreMergedByType) {
   FieldOwners owners;
   Json live = {{"conditions", {{{"type", "A"}, {"status", "True"}}}}};
   Json config = {{"conditions", {{{"type", "B"}, {"status", "False"}}}}};
-  ApplyResult result = Apply(live, config, "me", false, owners);
+  ApplyResult result = Apply(live, config, {"me", true, ""}, false, owners);
   EXPECT_EQ(result.object["conditions"].size(), 2u);
-  result = Apply(result.object, {{"conditions", Json::array()}}, "me", false, owners);
+  result = Apply(result.object, {{"conditions", Json::array()}}, {"me", true, ""}, false, owners);
   EXPECT_EQ(result.object["conditions"], live["conditions"]);
 }
 
