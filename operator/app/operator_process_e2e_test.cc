@@ -119,7 +119,9 @@ class OperatorProcessE2e : public testing::Test {
            {"worker",
             {{"replicas", replicas},
              {"template",
-              {{"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}}}}}}}});
+              {{"spec",
+                {{"containers",
+                  {{{"name", "worker"}, {"image", "x"}, {"command", {"train"}}}}}}}}}}}}}});
     ASSERT_TRUE(created) << created.error().message;
   }
   void Scale(const std::string& name, int replicas) {
