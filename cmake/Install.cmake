@@ -1,12 +1,13 @@
 # `cmake --install`: component `collectives` is all that a C or C++ worker needs, `python` the Python package, `programs`
-# the binaries. deploy/build-images makes the container images from all three.
+# what runs on a cluster; deploy/build-images makes the container images from these three. `cli` is the command for people.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS ringmaster_collectives EXPORT ringmasterTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT collectives)
 if(RINGMASTER_CLUSTER)
-  install(TARGETS ringmaster ringmaster-operator ringmaster-sidecar ringmaster-launcher
+  install(TARGETS ringmaster-operator ringmaster-sidecar ringmaster-launcher
           RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+  install(TARGETS ringmaster RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cli)
 endif()
 install(DIRECTORY collectives/include/ringmaster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT collectives)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ringmaster)

@@ -12,18 +12,21 @@ namespace ringmaster::api {
 namespace {
 
 constexpr int kYear = 366 * 24 * 3600;
+constexpr std::size_t kLongestReason = 128;
 
 bool IsDnsLabel(const std::string& name) {
   static const std::regex kLabel("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
   return std::regex_match(name, kLabel);
 }
 
-std::map<std::string, std::string> StringMap(const Json& object) {
+// Labels or annotations.
+std::map<std::string, std::string> StringMap(Reader& metadata, const std::string& name) {
   std::map<std::string, std::string> map;
-  if (!object.is_object()) return map;
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_string()) map[key] = value.get<std::string>();
-  }
+  metadata.Object(name, false, [&](Reader& reader) {
+    for (const auto& [key, value] : metadata.Raw(name).items()) {
+      reader.String(key, &map[key]);
+    }
+  });
   return map;
 }
 
@@ -39,11 +42,12 @@ void ReadMetadata(Reader& metadata, HorovodJob* job) {
   job->deleting = !deletion.empty();
   const Json& generation = metadata.Raw("generation");
   if (generation.is_number_integer()) job->generation = generation.get<std::int64_t>();
-  job->labels = StringMap(metadata.Raw("labels"));
-  job->annotations = StringMap(metadata.Raw("annotations"));
+  job->labels = StringMap(metadata, "labels");
+  job->annotations = StringMap(metadata, "annotations");
   if (job->name.empty()) {
-    if (!metadata.Has("name")) metadata.Error("name", "is required");
-  } else if (!IsDnsLabel(job->name) || job->name.size() > kMaxNameLength) {
+    const Json& name = metadata.Raw("name");
+    if (name.is_null() || name.is_string()) metadata.Error("name", "is required");
+  } else if (job->name.size() > kMaxNameLength || !IsDnsLabel(job->name)) {
     metadata.Error("name", fmt::format("\"{}\" must be at most {} lower-case letters, digits and "
                                        "'-', beginning and ending with a letter or digit",
                                        job->name, kMaxNameLength));
@@ -58,6 +62,7 @@ void ReadElasticPolicy(Reader& elastic, ElasticPolicy* policy) {
   elastic.Int("resizeIntervalSeconds", 0, kYear, &policy->resize_interval_seconds);
   elastic.IntList("allowedSizes", 1, kMaxReplicas, &policy->allowed_sizes);
   elastic.AtMost("allowedSizes", 64);
+  elastic.NoTwins("allowedSizes");
   elastic.Enum("onBelowMin", {{"Wait", OnBelowMin::kWait}, {"FailJob", OnBelowMin::kFailJob}},
                &policy->on_below_min);
   elastic.Enum("onQuorumLoss",
@@ -71,8 +76,13 @@ void ReadElasticPolicy(Reader& elastic, ElasticPolicy* policy) {
 void ReadWorker(Reader& worker, WorkerSpec* spec) {
   if (!worker.Has("replicas")) worker.Error("replicas", "is required: how many pods to run");
   worker.Int("replicas", 1, kMaxReplicas, &spec->replicas);
-  worker.Object("template", true, ReadPodTemplate);
-  if (worker.Raw("template").is_object()) spec->pod_template = worker.Raw("template");
+  const Json& pod_template = worker.Raw("template");
+  if (pod_template.is_null()) {
+    worker.Error("template", "is required: a pod template with a container named \"worker\"");
+  } else {
+    CheckPodTemplate(pod_template, worker.errors());
+  }
+  if (pod_template.is_object()) spec->pod_template = pod_template;
   worker.RefuseUnknown();
 }
 
@@ -87,20 +97,47 @@ void ReadRunPolicy(Reader& run, RunPolicy* policy) {
   run.OptionalInt("activeDeadlineSeconds", 1, 10 * kYear, &policy->active_deadline_seconds);
   run.Int("backoffLimit", 0, 1000000, &policy->backoff_limit);
   run.String("managedBy", &policy->managed_by);
+  run.AtMost("managedBy", 63);
   run.Object("schedulingPolicy", false, [&](Reader& scheduling) {
     scheduling.String("priorityClass", &policy->scheduling_policy.priority_class);
     scheduling.String("queue", &policy->scheduling_policy.queue);
+    scheduling.AtMost("priorityClass", 253);
+    scheduling.AtMost("queue", 253);
     scheduling.RefuseUnknown();
   });
   run.RefuseUnknown();
 }
 
+// What a rule matches: at least one element, none of them twice.
+void CheckMatched(Reader& rule, const char* list, std::size_t most) {
+  rule.AtMost(list, most);
+  rule.NoTwins(list);
+  if (rule.Raw(list).is_array() && rule.Raw(list).empty()) {
+    rule.Error(list, "has 0 elements: it needs at least 1");
+  }
+}
+
+void ReadReasons(Reader& reader, std::vector<std::string>* reasons) {
+  reader.StringList("onReasons", reasons);
+  CheckMatched(reader, "onReasons", 32);
+  const Json& list = reader.Raw("onReasons");
+  for (std::size_t i = 0; list.is_array() && i < list.size(); ++i) {
+    if (!list[i].is_string()) continue;
+    const std::string at = fmt::format("onReasons[{}]", i);
+    const std::size_t length = list[i].get_ref<const std::string&>().size();
+    if (length == 0) reader.Error(at, "\"\" is empty: it needs a value");
+    if (length > kLongestReason) {
+      reader.Error(
+          at, fmt::format("{} is too long: at most {} characters", Show(list[i]), kLongestReason));
+    }
+  }
+}
+
 void ReadFailureRule(Reader& reader, FailureRule* rule) {
   // 0 is success; 256 and up can't be an exit code.
   reader.IntList("onExitCodes", 1, 255, &rule->on_exit_codes);
-  reader.StringList("onReasons", &rule->on_reasons);
-  reader.AtMost("onExitCodes", 255);
-  reader.AtMost("onReasons", 32);
+  CheckMatched(reader, "onExitCodes", 255);
+  ReadReasons(reader, &rule->on_reasons);
   if (!reader.Has("action")) {
     reader.Error("action", "is required: one of RestartWorker, ReplacePod, FailJob, Ignore");
   }
@@ -175,13 +212,17 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
                                              replicas, *elastic.max_replicas)});
   }
   bool one_fits = elastic.allowed_sizes.empty();
-  for (std::size_t i = 0; i < elastic.allowed_sizes.size(); ++i) {
-    const int size = elastic.allowed_sizes[i];
+  std::vector<int> outside;
+  for (const int size : elastic.allowed_sizes) {
     if (size < elastic.min_replicas || (elastic.max_replicas && size > *elastic.max_replicas)) {
-      errors->push_back({fmt::format("{}allowedSizes[{}]", path, i),
-                         fmt::format("{} is not between minReplicas and maxReplicas", size)});
+      outside.push_back(size);
     }
     one_fits = one_fits || size <= replicas;
+  }
+  if (!outside.empty()) {
+    errors->push_back(
+        {path + "allowedSizes",
+         fmt::format("[{}] is not between minReplicas and maxReplicas", fmt::join(outside, ", "))});
   }
   if (!one_fits) {
     errors->push_back(
@@ -261,6 +302,25 @@ int HorovodJob::WantedPods() const {
     if (size <= wish) best = std::max(best, size);
   }
   return best == 0 ? wish : best;
+}
+
+FieldErrors CheckUpdate(const Spec& before, const Spec& after) {
+  constexpr char kNewJob[] = "can't be changed: make a new job";
+  constexpr char kSuspend[] =
+      "can't be changed while the job is not suspended: its pods have to be alike";
+  FieldErrors errors;
+  if (before.slots_per_worker != after.slots_per_worker) {
+    errors.push_back({"spec.slotsPerWorker", kNewJob});
+  }
+  if (before.run_policy.managed_by != after.run_policy.managed_by) {
+    errors.push_back({"spec.runPolicy.managedBy", kNewJob});
+  }
+  if (before.run_policy.suspend) return errors;
+  if (before.worker.pod_template != after.worker.pod_template) {
+    errors.push_back({"spec.worker.template", kSuspend});
+  }
+  if (before.collectives != after.collectives) errors.push_back({"spec.collectives", kSuspend});
+  return errors;
 }
 
 tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {

@@ -126,6 +126,17 @@ struct LastRebuild {
   friend bool operator==(const LastRebuild&, const LastRebuild&) = default;
 };
 
+// A node on which workers were lost or kept dying: new pods avoid it until `avoid_until`
+// (failurePolicy.nodeCooldownSeconds).
+struct TroubledNode {
+  std::string name;
+  int failures = 0;
+  std::string last_failure;  // RFC 3339
+  std::string avoid_until;   // RFC 3339; empty: not avoided so far
+  std::string reason;
+  friend bool operator==(const TroubledNode&, const TroubledNode&) = default;
+};
+
 struct ReplicaStatus {
   int active = 0;
   int succeeded = 0;
@@ -150,6 +161,9 @@ struct Status {
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
   std::string last_growth_time;             // when room that had appeared was last taken
+  // Members of the newest view whose death is proven: the proof outlives their objects.
+  std::vector<std::string> proven_dead;  // pod uids
+  std::vector<TroubledNode> troubled_nodes;
   std::string start_time;
   std::string completion_time;
   std::int64_t observed_generation = 0;
@@ -183,6 +197,9 @@ struct HorovodJob {
 // each with its path. Defaults are filled in. `status` is read leniently (we wrote it; an older or
 // newer operator may have).
 tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object);
+
+// What may not change, or only while the job is suspended: its pods have to be alike.
+FieldErrors CheckUpdate(const Spec& before, const Spec& after);
 
 // The same words for the failurePolicy of the launcher and `kubectl`.
 const char* ToString(FailureAction action);

@@ -114,9 +114,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "4 is more than elasticPolicy.maxReplicas (3)"},
         BadCase{"AllowedSizeOutside",
                 "/spec/elasticPolicy",
-                {{"maxReplicas", 4}, {"allowedSizes", {2, 6}}},
-                "spec.elasticPolicy.allowedSizes[1]",
-                "6 is not between"},
+                {{"maxReplicas", 4}, {"allowedSizes", {2, 6, 9}}},
+                "spec.elasticPolicy.allowedSizes",
+                "[6, 9] is not between"},
+        BadCase{"AllowedSizeTwice",
+                "/spec/elasticPolicy/allowedSizes",
+                {2, 4, 2},
+                "spec.elasticPolicy.allowedSizes[2]",
+                "2 is there twice"},
         BadCase{"NoAllowedSizeFits",
                 "/spec/elasticPolicy/allowedSizes",
                 {6},
@@ -140,11 +145,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"RuleForNothing", "/spec/failurePolicy/rules",
                 Json::parse(R"([{"action": "Ignore"}])"), "spec.failurePolicy.rules[0]",
                 "onExitCodes or onReasons"},
+        BadCase{"NoExitCodes", "/spec/failurePolicy/rules",
+                Json::parse(R"([{"onExitCodes": [], "action": "Ignore"}])"),
+                "spec.failurePolicy.rules[0].onExitCodes", "at least 1"},
         BadCase{"NoImage", kC + "/image", nullptr, kCPath + ".image", "is required"},
         BadCase{"ImageIsANumber", kC + "/image", 3, kCPath + ".image", "must be a string"},
         BadCase{"NoCommand", kC + "/command", nullptr, kCPath + ".command", "is required"},
         BadCase{"CommandAsText", kC + "/command", "python3 train.py", kCPath + ".command",
-                "must be a list of strings"},
+                "must be a list"},
         BadCase{"NumberInArgs", kC + "/args", {"--epochs", 3}, kCPath + ".args[1]", "quotes"},
         BadCase{"TypoInContainer",
                 kC + "/comand",
@@ -166,6 +174,31 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.worker.template.spec.restartPolicy", "one of Never"},
         BadCase{"TypoInPodSpec", "/spec/worker/template/spec/nodeSelectors", Json::object(),
                 "spec.worker.template.spec.nodeSelectors", "did you mean \"nodeSelector\"?"},
+        BadCase{"TypoDeepInThePodSpec", "/spec/worker/template/spec/tolerations",
+                Json::parse(R"([{"key": "gpu", "efect": "NoSchedule"}])"),
+                "spec.worker.template.spec.tolerations[0].efect", "did you mean \"effect\"?"},
+        BadCase{"StrangePodField", "/spec/worker/template/spec/quantumEntanglement", true,
+                "spec.worker.template.spec.quantumEntanglement", "unknown field"},
+        BadCase{"NoQuantity",
+                kC + "/resources",
+                {{"limits", {{"memory", "4 GB"}}}},
+                kCPath + ".resources.limits.memory",
+                "\"4 GB\" is not a quantity"},
+        BadCase{"PortOutOfRange", kC + "/ports", Json::parse(R"([{"containerPort": 70000}])"),
+                kCPath + ".ports[0].containerPort",
+                "70000 is out of range: must be from 1 to 65535"},
+        BadCase{"PullPolicy", kC + "/imagePullPolicy", "always", kCPath + ".imagePullPolicy",
+                "one of Always, Never, IfNotPresent"},
+        BadCase{"VariableTwice", kC + "/env", Json::parse(R"([{"name": "A"}, {"name": "A"}])"),
+                kCPath + ".env[1]", "{\"name\":\"A\"} is there twice"},
+        BadCase{"ReservedVolume", "/spec/worker/template/spec/volumes",
+                Json::parse(R"([{"name": "ringmaster-run"}])"),
+                "spec.worker.template.spec.volumes[0].name", "are taken"},
+        BadCase{"ReservedLabel",
+                "/spec/worker/template/metadata",
+                {{"labels", {{"ringmaster.dev/job-uid", "1"}}}},
+                "spec.worker.template.metadata.labels",
+                "are taken"},
         BadCase{"Backend", "/spec/collectives/backend", "gloo", "spec.collectives.backend",
                 "one of Auto, Cpu, Nccl, Mpi"}),
     [](const auto& info) { return info.param.name; });
@@ -180,12 +213,42 @@ TEST(HorovodJobTest, AllErrorsAreReportedAtOnce) {
   EXPECT_EQ(job.error().size(), 3u) << ToString(job.error());
 }
 
-TEST(HorovodJobTest, FieldsOfANewerKubernetesSurviveInTheTemplate) {
+TEST(HorovodJobTest, NothingCountsAsAbsentAndWholeNumbersMayHaveAPoint) {
   Json json = Minimal();
-  json[Json::json_pointer("/spec/worker/template/spec/quantumEntanglement")] = true;
+  json["spec"]["elasticPolicy"] = {{"maxReplicas", nullptr}, {"minReplicas", nullptr}};
+  json["spec"]["worker"]["template"]["spec"]["nodeSelector"] = nullptr;
+  json["spec"]["worker"]["template"]["metadata"] = {{"creationTimestamp", nullptr}};
+  json["spec"]["slotsPerWorker"] = 2.0;
   const auto job = ParseHorovodJob(json);
   ASSERT_TRUE(job) << ToString(job.error());
-  EXPECT_TRUE(job->spec.worker.pod_template["spec"].contains("quantumEntanglement"));
+  EXPECT_EQ(job->spec.slots_per_worker, 2);
+  EXPECT_EQ(job->MaxPods(), kMaxReplicas);
+}
+
+TEST(HorovodJobTest, WhatPodsHaveInCommonChangesOnlyWhileSuspended) {
+  const auto with = [](const char* pointer, const Json& value, bool suspended) {
+    Json json = Minimal();
+    json["spec"]["runPolicy"]["suspend"] = suspended;
+    if (!value.is_null()) json[Json::json_pointer(pointer)] = value;
+    return ParseHorovodJob(json)->spec;
+  };
+  const auto changes = [&](const char* pointer, const Json& value, bool suspended) {
+    std::vector<std::string> paths;
+    for (const FieldError& error :
+         CheckUpdate(with(pointer, nullptr, suspended), with(pointer, value, suspended))) {
+      paths.push_back(error.path);
+    }
+    return paths;
+  };
+  using Paths = std::vector<std::string>;
+  const std::string image = std::string(kContainer) + "/image";
+  EXPECT_EQ(changes(image.c_str(), "other", false), Paths{"spec.worker.template"});
+  EXPECT_EQ(changes(image.c_str(), "other", true), Paths{});
+  EXPECT_EQ(changes("/spec/collectives/backend", "Cpu", false), Paths{"spec.collectives"});
+  EXPECT_EQ(changes("/spec/collectives/backend", "Cpu", true), Paths{});
+  EXPECT_EQ(changes("/spec/slotsPerWorker", 2, true), Paths{"spec.slotsPerWorker"});
+  EXPECT_EQ(changes("/spec/runPolicy/managedBy", "x", true), Paths{"spec.runPolicy.managedBy"});
+  EXPECT_EQ(changes("/spec/worker/replicas", 5, false), Paths{});
 }
 
 TEST(HorovodJobTest, WhatIsNoObjectIsRefusedWithoutACrash) {

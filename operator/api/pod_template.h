@@ -1,14 +1,22 @@
-// What Ringmaster asks of spec.worker.template, and the typos in it that the API server of a CRD
-// would let pass.
+// What Ringmaster asks of spec.worker.template. That its fields are a pod's, of the right type and
+// within their bounds, comes from the schema of crds/; the rules of that schema, which are in a
+// language of their own there, are told again here.
+//
+// Pure.
 #pragma once
 
-#include "operator/api/reader.h"
+#include <set>
+#include <string>
+
+#include "operator/api/horovod_job.h"
 
 namespace ringmaster::api {
 
-void ReadPodTemplate(Reader& pod_template);
+void CheckPodTemplate(const Json& pod_template, FieldErrors* errors);
 
-// Set by the operator in every container; a user's value would be lost.
+// Variables that operator or launcher set in every container: a user's value would be lost. Those
+// of RINGMASTER_MOUNT_* are reserved too.
+const std::set<std::string>& ReservedEnv();
 bool IsReservedEnv(const std::string& name);
 
 }  // namespace ringmaster::api

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 namespace ringmaster::api {
 namespace {
@@ -30,6 +32,38 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+}  // namespace
+
+bool IsWhole(const Json& value) {
+  return value.is_number_integer() ||
+         (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>());
+}
+
+bool IsWithin(const Json& value, std::int64_t low, std::int64_t high) {
+  if (value.is_number_float()) {
+    return value.get<double>() >= static_cast<double>(low) &&
+           value.get<double>() <= static_cast<double>(high);
+  }
+  const bool too_big = value.is_number_unsigned() &&
+                       value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  return !too_big && value.get<std::int64_t>() >= low && value.get<std::int64_t>() <= high;
+}
+
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& names) {
+  std::string best;
+  // Two swapped letters are a distance of two, so a word of four may differ by that.
+  const std::size_t allowed = word.size() < 4 ? 1 : word.size() < 9 ? 2 : 3;
+  std::size_t best_distance = allowed + 1;
+  for (const std::string& name : names) {
+    const std::size_t distance = EditDistance(word, name);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
 const char* TypeName(const Json& value) {
   switch (value.type()) {
     case Json::value_t::object:
@@ -47,23 +81,6 @@ const char* TypeName(const Json& value) {
     default:
       return "a number";
   }
-}
-
-}  // namespace
-
-std::string DidYouMean(std::string_view word, const std::vector<std::string>& names) {
-  std::string best;
-  // Two swapped letters are a distance of two, so a word of four may differ by that.
-  const std::size_t allowed = word.size() < 4 ? 1 : word.size() < 9 ? 2 : 3;
-  std::size_t best_distance = allowed + 1;
-  for (const std::string& name : names) {
-    const std::size_t distance = EditDistance(word, name);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = name;
-    }
-  }
-  return best;
 }
 
 std::string Show(const Json& value) {
@@ -117,14 +134,12 @@ void Reader::WrongType(const std::string& name, const Json& value, const char* w
 
 bool Reader::CheckInt(const std::string& path, const Json& value, std::int64_t low,
                       std::int64_t high) {
-  if (!value.is_number_integer()) {
+  if (!IsWhole(value)) {
     errors_->push_back({path, fmt::format("{} is {}: must be a whole number from {} to {}",
                                           Show(value), TypeName(value), low, high)});
     return false;
   }
-  const bool too_big = value.is_number_unsigned() &&
-                       value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
-  if (too_big || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
+  if (!IsWithin(value, low, high)) {
     errors_->push_back(
         {path, fmt::format("{} is out of range: must be from {} to {}", Show(value), low, high)});
     return false;
@@ -189,6 +204,16 @@ void Reader::AtMost(const std::string& name, std::size_t most) {
     Error(name, fmt::format("has {} elements: at most {} are allowed", value->size(), most));
   } else if (value->is_string() && value->get_ref<const std::string&>().size() > most) {
     Error(name, fmt::format("{} is too long: at most {} characters", Show(*value), most));
+  }
+}
+
+void Reader::NoTwins(const std::string& name) {
+  const Json* list = Find(name);
+  if (list == nullptr || !list->is_array()) return;
+  std::set<Json> seen;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    if (seen.insert((*list)[i]).second) continue;
+    Error(fmt::format("{}[{}]", name, i), fmt::format("{} is there twice", Show((*list)[i])));
   }
 }
 

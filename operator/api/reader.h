@@ -22,6 +22,14 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& na
 // A value for people: strings in quotes, long ones cut.
 std::string Show(const Json& value);
 
+// 3, and 3.0 too, as in Kubernetes.
+bool IsWhole(const Json& value);
+// A number from `low` to `high`, however large it is itself.
+bool IsWithin(const Json& value, std::int64_t low, std::int64_t high);
+
+// "a list", "a number with a fraction", ...
+const char* TypeName(const Json& value);
+
 class Reader {
  public:
   // `object` has to outlive the reader. Reports it if it is no object.
@@ -50,17 +58,20 @@ class Reader {
   void ObjectList(const std::string& name, bool required, const std::function<void(Reader&)>& read);
   // Reports a list with more elements or a string with more bytes than `most`.
   void AtMost(const std::string& name, std::size_t most);
+  // Reports the elements of a list that were there before.
+  void NoTwins(const std::string& name);
   // The field as it is, null if absent; it counts as known.
   const Json& Raw(const std::string& name);
 
   void Error(const std::string& name, std::string message);
   std::string PathOf(const std::string& name) const;
   const std::string& path() const { return path_; }
+  FieldErrors* errors() { return errors_; }
 
   // Reports the fields that nobody asked for.
   void RefuseUnknown();
-  // Reports those of them that look like a typo of a field in `names`: for objects that belong to
-  // Kubernetes, where a newer version may have fields that we don't know.
+  // Reports the fields that look like a typo of one in `names`: for metadata, which belongs to
+  // Kubernetes and may have fields that we don't know.
   void RefuseTypos(const std::vector<std::string>& names);
 
  private:

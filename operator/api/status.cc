@@ -34,6 +34,13 @@ const Json& Child(const Json& object, const char* name) {
   return at != object.end() && at->is_object() ? *at : kEmpty;
 }
 
+// As people see it. The API server can't format the Epoch column by itself.
+std::string EpochText(std::uint64_t epoch) {
+  constexpr int kNumberBits = 40;
+  return std::to_string(epoch >> kNumberBits) + "." +
+         std::to_string(epoch & ((std::uint64_t{1} << kNumberBits) - 1));
+}
+
 Json ConditionToJson(const Condition& condition) {
   return {{"type", condition.type},
           {"status", condition.status ? "True" : "False"},
@@ -41,6 +48,15 @@ Json ConditionToJson(const Condition& condition) {
           {"message", condition.message},
           {"lastTransitionTime", condition.last_transition_time},
           {"observedGeneration", condition.observed_generation}};
+}
+
+Json TroubledNodeToJson(const TroubledNode& node) {
+  Json json = {{"name", node.name},
+               {"failures", node.failures},
+               {"lastFailure", node.last_failure},
+               {"reason", node.reason}};
+  if (!node.avoid_until.empty()) json["avoidUntil"] = node.avoid_until;
+  return json;
 }
 
 Condition ConditionFromJson(const Json& json) {
@@ -83,6 +99,7 @@ Json StatusToJson(const Status& status) {
                {"podsReplaced", status.pods_replaced},
                {"faults", status.faults},
                {"observedGeneration", status.observed_generation}};
+  if (status.epoch != 0) json["view"] = EpochText(status.epoch);
   for (const Condition& condition : status.conditions) {
     json["conditions"].push_back(ConditionToJson(condition));
   }
@@ -99,6 +116,13 @@ Json StatusToJson(const Status& status) {
   if (status.finished_epoch != 0) json["finishedEpoch"] = status.finished_epoch;
   if (!status.accounted_pods.empty()) json["accountedPods"] = status.accounted_pods;
   if (!status.last_growth_time.empty()) json["lastGrowthTime"] = status.last_growth_time;
+  if (!status.proven_dead.empty()) json["provenDead"] = status.proven_dead;
+  if (!status.troubled_nodes.empty()) {
+    json["troubledNodes"] = Json::array();
+    for (const TroubledNode& node : status.troubled_nodes) {
+      json["troubledNodes"].push_back(TroubledNodeToJson(node));
+    }
+  }
   if (!status.start_time.empty()) json["startTime"] = status.start_time;
   if (!status.completion_time.empty()) json["completionTime"] = status.completion_time;
   return json;
@@ -136,6 +160,15 @@ Status StatusFromJson(const Json& json) {
     if (uid.is_string()) status.accounted_pods.push_back(uid.get<std::string>());
   }
   status.last_growth_time = Get<std::string>(json, "lastGrowthTime");
+  for (const Json& uid : List(json, "provenDead")) {
+    if (uid.is_string()) status.proven_dead.push_back(uid.get<std::string>());
+  }
+  for (const Json& node : List(json, "troubledNodes")) {
+    status.troubled_nodes.push_back({Get<std::string>(node, "name"), Get<int>(node, "failures"),
+                                     Get<std::string>(node, "lastFailure"),
+                                     Get<std::string>(node, "avoidUntil"),
+                                     Get<std::string>(node, "reason")});
+  }
   status.start_time = Get<std::string>(json, "startTime");
   status.completion_time = Get<std::string>(json, "completionTime");
   status.observed_generation = Get<std::int64_t>(json, "observedGeneration");

@@ -22,7 +22,11 @@ TEST(StatusTest, ComesBackFromJsonAsItWas) {
   status.faults = 1;
   status.finished_epoch = (1ull << 40) | 7;
   status.accounted_pods = {"uid-1"};
-  status.start_time = "2026-01-31T12:00:00Z";
+  status.proven_dead = {"uid-2"};
+  status.troubled_nodes = {
+      {"node-1", 2, "2026-01-31T12:00:02Z", "2026-01-31T12:10:02Z", "NodeUnreachable"},
+      {"node-2", 1, "2026-01-31T12:00:02Z", "", "WorkerDied"}};
+  status.start_time = status.last_growth_time = "2026-01-31T12:00:00Z";
   status.completion_time = "2026-01-31T12:10:00Z";
   status.observed_generation = 3;
   EXPECT_EQ(StatusFromJson(StatusToJson(status)), status);

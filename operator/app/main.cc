@@ -13,6 +13,8 @@
 #include "logging/log.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_process.h"
+#include "operator/controllers/pod_marks.h"
+#include "operator/kube/kube_client.h"
 
 namespace {
 
@@ -76,6 +78,16 @@ class Signals {
   sigset_t set_;
 };
 
+int ClearFinalizers(ringmaster::kube::KubeApi& api, const std::string& ns) {
+  const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
+  if (!cleared) {
+    spdlog::error("finalizers not cleared: {}", cleared.error().message);
+    return 1;
+  }
+  spdlog::info("finalizer taken off {} pods", *cleared);
+  return 0;
+}
+
 int Run(const OperatorConfig& config, Signals* signals) {
   const auto logging =
       ringmaster::logging::Begin({.format = config.log_format, .level = config.log_level});
@@ -88,6 +100,15 @@ int Run(const OperatorConfig& config, Signals* signals) {
     spdlog::error("no way to the API server error={}",
                   ringmaster::logging::Value(client.error().message));
     return static_cast<int>(ProcessExit::kNoApi);
+  }
+  if (config.clear_finalizers) {
+    const auto api = ringmaster::kube::MakeKubeClient(*client);
+    if (!api) {
+      spdlog::error("no way to the API server error={}",
+                    ringmaster::logging::Value(api.error().message));
+      return static_cast<int>(ProcessExit::kNoApi);
+    }
+    return ClearFinalizers(**api, config.watch_namespace);
   }
   // It lives until the process ends: the thread of the signals knows it.
   auto* process = new OperatorProcess(config, std::move(*client),

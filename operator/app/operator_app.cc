@@ -4,8 +4,10 @@
 
 #include <mutex>
 
+#include "operator/app/operator_identity.h"
 #include "operator/app/operator_link.h"
 #include "operator/app/operator_metrics.h"
+#include "operator/controllers/authority.h"
 #include "operator/controllers/job_controller.h"
 
 namespace ringmaster::app {
@@ -26,17 +28,35 @@ class App final : public OperatorApp {
   ~App() override { Stop(); }
 
   kube::Result<void> Run(std::stop_token stop) override {
+    controllers::JobControllerOptions controller;
+    const bool local = IsLocal(options_);
+    if (!local) {
+      controller.objects.emplace();
+      controller.objects->network_policy = {options_.network_policy, options_.metrics_namespace};
+      controller.pod.sidecar_resources = options_.sidecar_resources;
+    }
+    std::optional<tls::Files> tls;
+    if (!local && options_.tls) {
+      if (auto ready = MakeIdentity(&controller.objects->authority); !ready) return ready;
+      tls = identity_->files();
+    }
     // The service first: what sidecars dial stands in the pods that the controller makes.
-    auto link = OperatorLinkServer::Start(options_.listen, &hub_, &records_);
+    auto link = OperatorLinkServer::Start(options_.listen, &hub_, &records_, tls);
     if (!link) return tl::unexpected(link.error());
     link_ = std::move(*link);
-    controllers::JobControllerOptions controller;
+    controller.pod.cluster = !local;
+    controller.pod.tls = tls.has_value();
+    controller.pod.image_pull_policy = options_.sidecar_image_pull_policy;
     controller.pod.sidecar_image = options_.sidecar_image;
     controller.pod.sidecar_target =
         options_.sidecar_target.empty() ? link_->target() : options_.sidecar_target;
     controller.watch_namespace = options_.watch_namespace;
     controller.instance = options_.instance;
     controller.workers = options_.workers;
+    controller.trust_node_deletion = options_.trust_node_deletion;
+    if (!options_.disruption_taints.empty()) {
+      controller.disruption_taints = options_.disruption_taints;
+    }
     controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;
@@ -103,10 +123,22 @@ class App final : public OperatorApp {
   }
 
  private:
+  kube::Result<void> MakeIdentity(std::optional<tls::KeyPair>* authority) {
+    auto loaded = controllers::LoadAuthority(api_.get(), options_.operator_namespace,
+                                             std::chrono::system_clock::now());
+    if (!loaded) return tl::unexpected(loaded.error());
+    auto identity = OperatorIdentity::Create(*loaded);
+    if (!identity) return tl::unexpected(identity.error());
+    identity_ = std::move(*identity);
+    *authority = std::move(*loaded);
+    return {};
+  }
+
   const std::shared_ptr<kube::KubeApi> api_;
   const OperatorOptions options_;
   controllers::SidecarHub hub_;
   controllers::RecordStore records_;
+  std::unique_ptr<OperatorIdentity> identity_;
   std::unique_ptr<OperatorLinkServer> link_;
   mutable std::mutex mu_;
   bool running_ = false;                                    // guarded by mu_
@@ -118,13 +150,15 @@ class App final : public OperatorApp {
 std::unique_ptr<OperatorApp> OperatorApp::Create(std::shared_ptr<kube::KubeApi> api,
                                                  const OperatorOptions& options) {
   return std::make_unique<App>(std::move(api), options);
-}
+  bool IsLocal(const OperatorOptions& options) {
+    return IsLocalAddress(options.sidecar_target.empty() ? options.listen : options.sidecar_target);
+  }
 
-kube::Result<std::unique_ptr<OperatorApp>> OperatorApp::Start(std::shared_ptr<kube::KubeApi> api,
-                                                              const OperatorOptions& options) {
-  auto app = Create(std::move(api), options);
-  if (auto running = app->Run({}); !running) return tl::unexpected(running.error());
-  return app;
-}
+  kube::Result<std::unique_ptr<OperatorApp>> OperatorApp::Start(std::shared_ptr<kube::KubeApi> api,
+                                                                const OperatorOptions& options) {
+    auto app = Create(std::move(api), options);
+    if (auto running = app->Run({}); !running) return tl::unexpected(running.error());
+    return app;
+  }
 
 }  // namespace ringmaster::app

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/controllers/pod_cluster.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::controllers {
@@ -32,7 +33,21 @@ struct OperatorOptions {
   std::string instance = "ringmaster-operator";  // who says an event
   std::chrono::milliseconds sync_timeout{60'000};
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
+  // Keys of taints that announce the end of a node; empty: the usual ones.
+  std::vector<std::string> disruption_taints;
+  bool trust_node_deletion = false;  // see controllers::JobControllerOptions
+  std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
+  kube::Json sidecar_resources = controllers::DefaultSidecarResources();
+  // Mutual TLS with the sidecars, by an authority in the Secret ringmaster-ca of this namespace.
+  bool tls = true;
+  std::string operator_namespace;
+  bool network_policy = true;     // one for each job
+  std::string metrics_namespace;  // who may read sidecars' metrics; empty: everybody
 };
+
+// Where `listen` (or what sidecars dial) is a unix socket or a loopback address, pods are processes
+// of this machine: no TLS, no fixed ports, no objects beside the pods.
+bool IsLocal(const OperatorOptions& options);
 
 class OperatorApp {
  public:

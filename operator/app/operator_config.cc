@@ -50,6 +50,19 @@ Checked CheckGrpcListen(const std::string& text) {
   return {};
 }
 
+// {"requests": {...}, "limits": {...}}; the quantities are the API server's to judge.
+Checked CheckResources(const std::string& text) {
+  if (text.empty()) return {};
+  const Json resources = Json::parse(text, nullptr, false);
+  bool good = resources.is_object();
+  for (const auto& [key, quantities] : resources.items()) {
+    good = good && (key == "requests" || key == "limits") && quantities.is_object();
+  }
+  if (good) return {};
+  return tl::unexpected(
+      std::string(R"(allowed: JSON such as {"requests": {"cpu": "50m"}, "limits": {}})"));
+}
+
 Checked CheckNotEmpty(const std::string& text) {
   if (!text.empty()) return {};
   return tl::unexpected(std::string("allowed: a text that is not empty"));
@@ -75,7 +88,30 @@ const std::vector<Setting>& Settings() {
        .field = &C::sidecar_image,
        .help = "image of sidecar and launcher",
        .check = CheckNotEmpty},
+      {.flag = "sidecar-image-pull-policy",
+       .field = &C::sidecar_image_pull_policy,
+       .help = "imagePullPolicy of sidecar and launcher (default: Kubernetes')",
+       .words = {"", "Always", "IfNotPresent", "Never"}},
+      {.flag = "sidecar-resources",
+       .field = &C::sidecar_resources,
+       .help = "requests and limits of the sidecar, as JSON",
+       .check = CheckResources},
+      {"tls", &C::tls,
+       "mutual TLS with the sidecars; never where what they dial is local to this machine"},
+      {"operator-namespace", &C::operator_namespace,
+       "namespace of the certificate authority (default: $POD_NAMESPACE, else default)"},
+      {"network-policy", &C::network_policy, "make a NetworkPolicy for each job"},
+      {"metrics-namespace", &C::metrics_namespace,
+       "only pods of this namespace may read sidecars' metrics (default: everybody)"},
       {"namespace", &C::watch_namespace, "only jobs of this namespace (default: of all)"},
+      {"disruption-taints", &C::disruption_taints,
+       "keys of taints that announce the end of a node, with commas, instead of the usual ones"},
+      {"trust-node-deletion", &C::trust_node_deletion,
+       "a node's object is only removed after its instance, so its absence proves that its pods "
+       "are "
+       "dead (true where a cloud's node controller removes it)"},
+      {"clear-finalizers", &C::clear_finalizers,
+       "take our finalizer off all worker pods and exit: for uninstalling"},
       {"workers", &C::workers, "jobs reconciled at a time", 1, 64},
       {"gang-admission", &C::gang_admission,
        "pods of a job start together or not at all; =false where an autoscaler has to see them "

@@ -17,9 +17,18 @@ struct OperatorConfig {
   std::string listen = "0.0.0.0:9443";  // gRPC, for sidecars: host:port or unix:/path
   std::string sidecar_target;           // what sidecars dial; empty: `listen`
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string watch_namespace;  // empty: all
+  std::string watch_namespace;            // empty: all
+  std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
+  std::string sidecar_resources;          // JSON; empty: the default
+  bool tls = true;
+  std::string operator_namespace;  // of the certificate authority; empty: $POD_NAMESPACE
+  bool network_policy = true;
+  std::string metrics_namespace;  // who may read sidecars' metrics; empty: everybody
   int workers = 2;
   bool gang_admission = true;
+  std::string disruption_taints;  // keys, with commas; empty: the usual ones
+  bool trust_node_deletion = false;
+  bool clear_finalizers = false;  // do that and end
   std::string health_listen;   // empty: not served
   std::string metrics_listen;  // empty: not served
   bool leader_elect = false;

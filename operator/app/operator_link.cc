@@ -13,7 +13,10 @@
 
 #include "logging/log.h"
 #include "operator.grpc.pb.h"
+#include "sidecar/membership/message_json.h"
 #include "sidecar/membership/view_json.h"
+#include "sidecar/tls/certificate.h"
+#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::app {
 namespace {
@@ -39,6 +42,9 @@ v1::OperatorNotice ToProto(const Notice& notice) {
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);
+  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
+    out.mutable_arbitrate()->set_lineage(arbitrate->lineage);
+    out.mutable_arbitrate()->set_fresh_workers(arbitrate->fresh_workers);
   }
   return out;
 }
@@ -51,7 +57,8 @@ controllers::SidecarRegistration FromProto(const v1::Registration& in) {
           .pod_uid = in.pod_uid(),
           .incarnation = in.incarnation(),
           .http_address = in.http_address(),
-          .epoch = in.epoch()};
+          .epoch = in.epoch(),
+          .boot_id = in.boot_id()};
 }
 
 // Figures about a rebuild; nullopt for anything that is none.
@@ -80,6 +87,19 @@ std::optional<planner::RebuildFacts> ParseRebuild(const std::string& text) {
     if (!inside_decide) facts.seconds += at->get<double>();
   }
   return facts;
+}
+
+using Peer = std::shared_ptr<const grpc::AuthContext>;
+
+// Empty, or why the peer may not speak for this job. No peer: there is no TLS to ask.
+std::string WhyNotItsJob(const Peer& peer, const std::string& job_uid) {
+  if (peer == nullptr || tls::HasName(peer, tls::JobName(job_uid))) return "";
+  std::string names;
+  for (const auto& name : peer->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME)) {
+    names += (names.empty() ? "" : ", ") + std::string(name.data(), name.size());
+  }
+  return fmt::format("job_uid is \"{}\", the certificate is for {}", job_uid,
+                     names.empty() ? "nobody" : names);
 }
 
 // The writing half of one stream. It outlives the stream as long as the hub holds it.
@@ -149,10 +169,13 @@ grpc::Status Stopping() {
 
 class Attendance final : public StreamSink::Reactor {
  public:
-  Attendance(SidecarHub* hub, OpenStreams* streams)
-      : hub_(hub), sink_(std::make_shared<StreamSink>(this)) {
-    if (!streams->Add(sink_)) return sink_->Close(Stopping());
-    StartRead(&report_);
+  Attendance(SidecarHub* hub, OpenStreams* streams, Peer peer)
+      : hub_(hub), peer_(std::move(peer)), sink_(std::make_shared<StreamSink>(this)) {
+    if (streams->Add(sink_)) {
+      StartRead(&report_);
+    } else {
+      sink_->Close(Stopping());
+    }
   }
 
   void OnReadDone(bool ok) override {
@@ -186,6 +209,12 @@ class Attendance final : public StreamSink::Reactor {
       case v1::SidecarReport::kFinished:
         hub_->OnFinished(id_, report_.finished().epoch());
         return "";
+      case v1::SidecarReport::kStanding:
+        hub_->OnStanding(id_, report_.standing().able(),
+                         std::chrono::milliseconds(report_.standing().unable_ms()));
+        return "";
+      case v1::SidecarReport::kArbitration:
+        return OnArbitration(report_.arbitration());
       default:
         return "";  // of a newer sidecar
     }
@@ -195,6 +224,9 @@ class Attendance final : public StreamSink::Reactor {
     if (registration.job_uid().empty() || registration.pod_uid().empty() ||
         registration.job_name().empty()) {
       return "job_name, job_uid and pod_uid are required in a registration";
+    }
+    if (std::string wrong = WhyNotItsJob(peer_, registration.job_uid()); !wrong.empty()) {
+      return wrong;
     }
     v1::OperatorNotice accepted;
     accepted.mutable_accepted()->set_message("welcome " + registration.pod_name());
@@ -226,6 +258,12 @@ class Attendance final : public StreamSink::Reactor {
     hub_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
     return "";
   }
+  std::string OnArbitration(const v1::Arbitration& arbitration) {
+    auto report = membership::DecodeReport(arbitration.report());
+    if (!report) return "arbitration." + report.error();
+    hub_->OnArbitration(id_, std::move(*report));
+    return "";
+  }
   void OnWorkerExit(const v1::WorkerExit& exit) {
     hub_->OnWorkerExit(id_, exit.incarnation(),
                        {.slot = exit.slot(),
@@ -235,6 +273,7 @@ class Attendance final : public StreamSink::Reactor {
   }
 
   SidecarHub* const hub_;
+  const Peer peer_;
   const std::shared_ptr<StreamSink> sink_;
   v1::SidecarReport report_;
   SidecarHub::AttendanceId id_ = 0;
@@ -321,14 +360,21 @@ class RecordWorker {
 
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
  public:
-  Server(SidecarHub* hub, controllers::RecordStore* records) : hub_(hub), worker_(records) {}
+  Server(SidecarHub* hub, controllers::RecordStore* records, const std::optional<tls::Files>& tls)
+      : hub_(hub), tls_(tls), worker_(records) {}
   ~Server() override { Stop(); }
 
   kube::Result<void> Listen(const std::string& listen) {
     grpc::ServerBuilder builder;
     int port = 0;
-    // Without TLS: right for a unix socket and for loopback only; a cluster needs mutual TLS here.
-    builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+    if (!tls_ && !IsLocalAddress(listen)) {
+      spdlog::warn("without TLS everybody who reaches the port may pass for a sidecar listen={}",
+                   listen);
+    }
+    builder.AddListeningPort(listen,
+                             tls_ ? tls::ServerCredentials(*tls_, {.suffix = tls::kJobDomain})
+                                  : grpc::InsecureServerCredentials(),
+                             &port);
     // Two operators on one port would each see half of the sidecars.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(this);
@@ -360,19 +406,29 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
   }
 
   grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>* Attend(
-      grpc::CallbackServerContext*) override {
-    return new Attendance(hub_, &streams_);  // deletes itself in OnDone
+      grpc::CallbackServerContext* context) override {
+    return new Attendance(hub_, &streams_, PeerOf(context));  // deletes itself in OnDone
   }
   grpc::ServerUnaryReactor* Record(grpc::CallbackServerContext* context,
                                    const v1::RecordRequest* request,
                                    v1::RecordReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    if (std::string wrong = WhyNotItsJob(PeerOf(context), request->job_uid()); !wrong.empty()) {
+      spdlog::warn("a message for the record is refused: {}", wrong);
+      reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, wrong});
+      return reactor;
+    }
     worker_.Post(request, reply, reactor);
     return reactor;
   }
 
  private:
+  Peer PeerOf(grpc::CallbackServerContext* context) const {
+    return tls_ ? context->auth_context() : nullptr;
+  }
+
   SidecarHub* const hub_;
+  const std::optional<tls::Files> tls_;
   OpenStreams streams_;
   RecordWorker worker_;
   std::unique_ptr<grpc::Server> server_;
@@ -381,9 +437,16 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
 
 }  // namespace
 
+bool IsLocalAddress(const std::string& address) {
+  if (address.rfind("unix:", 0) == 0) return true;
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host.rfind("127.", 0) == 0 || host == "localhost" || host == "[::1]";
+}
+
 kube::Result<std::unique_ptr<OperatorLinkServer>> OperatorLinkServer::Start(
-    const std::string& listen, SidecarHub* hub, controllers::RecordStore* records) {
-  auto server = std::make_unique<Server>(hub, records);
+    const std::string& listen, SidecarHub* hub, controllers::RecordStore* records,
+    const std::optional<tls::Files>& tls) {
+  auto server = std::make_unique<Server>(hub, records, tls);
   if (auto listening = server->Listen(listen); !listening) {
     return tl::unexpected(listening.error());
   }

@@ -5,9 +5,12 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "operator.grpc.pb.h"
+#include "operator/app/operator_identity.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
 #include "sidecar/membership/message_json.h"
@@ -34,6 +37,7 @@ class OperatorLinkTest : public testing::Test {
     registration->set_job_uid("job");
     registration->set_pod_name("digits-worker-0");
     registration->set_pod_uid("pod");
+    registration->set_boot_id("boot");
     return report;
   }
 
@@ -73,6 +77,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
   EXPECT_TRUE(hub_.Facts("job").sidecars.at(0).ready);
+  EXPECT_EQ(hub_.Facts("job").sidecars.at(0).boot_id, "boot");
   hub_.SetChangeHandler(nullptr);
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());
@@ -155,6 +160,123 @@ TEST_F(OperatorLinkTest, AnAddressThatIsTakenIsNamed) {
   const auto second = OperatorLinkServer::Start(server_->target(), &hub_, &records_);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find(server_->target()), std::string::npos);
+}
+
+TEST(IsLocalAddressTest, IsAUnixSocketOrLoopback) {
+  for (const char* local :
+       {"unix:/run/op.sock", "127.0.0.1:0", "127.1.2.3:9", "localhost:9443", "[::1]:9443"}) {
+    EXPECT_TRUE(IsLocalAddress(local)) << local;
+  }
+  for (const char* wide : {"0.0.0.0:9443", "[::]:9443", "10.0.0.1:1", "ringmaster.system.svc:9443",
+                           "localhost.example.com:1"}) {
+    EXPECT_FALSE(IsLocalAddress(wide)) << wide;
+  }
+}
+
+class OperatorLinkTlsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rm-link-XXXXXX";
+    dir_ = mkdtemp(name);
+    auto identity = OperatorIdentity::Create(authority_);
+    ASSERT_TRUE(identity) << identity.error().message;
+    identity_ = std::move(*identity);
+    auto server = OperatorLinkServer::Start("127.0.0.1:0", &hub_, &records_, identity_->files());
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+  }
+  void TearDown() override {
+    server_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  // A client with the certificate of this job.
+  std::unique_ptr<v1::OperatorLink::Stub> ClientOf(const std::string& job_uid) {
+    const auto pair = *tls::Issue(authority_, {tls::JobName(job_uid)},
+                                  std::chrono::system_clock::now(), std::chrono::hours(1));
+    const auto dir = dir_ / job_uid;
+    std::filesystem::create_directories(dir);
+    const tls::Files files = tls::FilesIn(dir);
+    std::ofstream(files.ca) << authority_.certificate_pem;
+    std::ofstream(files.certificate) << pair.certificate_pem;
+    std::ofstream(files.key) << pair.key_pem;
+    return v1::OperatorLink::NewStub(grpc::CreateChannel(
+        server_->target(), tls::ChannelCredentials(files, {.exact = tls::kOperatorName})));
+  }
+  // The end of a stream in which the client says to be of `job_uid`; OK: it was accepted.
+  grpc::Status Register(v1::OperatorLink::Stub* stub, const std::string& job_uid) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    auto stream = stub->Attend(&context);
+    v1::SidecarReport report;
+    report.mutable_registration()->set_job_namespace("default");
+    report.mutable_registration()->set_job_name("digits");
+    report.mutable_registration()->set_job_uid(job_uid);
+    report.mutable_registration()->set_pod_uid("pod");
+    stream->Write(report);
+    v1::OperatorNotice notice;
+    if (stream->Read(&notice) && notice.has_accepted()) stream->WritesDone();
+    return stream->Finish();
+  }
+
+  const tls::KeyPair authority_ =
+      *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(24));
+  std::filesystem::path dir_;
+  controllers::SidecarHub hub_;
+  controllers::RecordStore records_{
+      std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}))};
+  std::unique_ptr<OperatorIdentity> identity_;
+  std::unique_ptr<OperatorLinkServer> server_;
+};
+
+TEST_F(OperatorLinkTlsTest, ASidecarSpeaksForTheJobOfItsCertificateOnly) {
+  const auto stub = ClientOf("mine");
+  EXPECT_TRUE(Register(stub.get(), "mine").ok());
+  const grpc::Status refused = Register(stub.get(), "yours");
+  EXPECT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error_message(),
+            "job_uid is \"yours\", the certificate is for mine.job.ringmaster.dev");
+  EXPECT_TRUE(hub_.Facts("yours").sidecars.empty());
+}
+
+TEST_F(OperatorLinkTlsTest, TheRecordOfAnotherJobIsNotToBeTouched) {
+  const auto stub = ClientOf("mine");
+  v1::RecordRequest request;
+  request.set_job_namespace("default");
+  request.set_job_name("digits");
+  v1::RecordReply reply;
+  const auto ask = [&](const std::string& job_uid) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    request.set_job_uid(job_uid);
+    return stub->Record(&context, request, &reply).error_code();
+  };
+  EXPECT_EQ(ask("yours"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(ask("mine"), grpc::StatusCode::INVALID_ARGUMENT) << "heard, and the message is empty";
+}
+
+TEST_F(OperatorLinkTlsTest, WhoHasNoCertificateIsNotHeard) {
+  const auto stub = v1::OperatorLink::NewStub(
+      grpc::CreateChannel(server_->target(), grpc::InsecureChannelCredentials()));
+  EXPECT_FALSE(Register(stub.get(), "mine").ok());
+  EXPECT_TRUE(hub_.Facts("mine").sidecars.empty());
+}
+
+TEST_F(OperatorLinkTlsTest, TheOperatorsCertificateIsRenewedWithItsKeyKept) {
+  auto identity = OperatorIdentity::Create(authority_, std::chrono::seconds(2));
+  ASSERT_TRUE(identity) << identity.error().message;
+  const auto read = [](const std::string& path) {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const tls::Files& files = (*identity)->files();
+  const std::string first = read(files.certificate), key = read(files.key);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (read(files.certificate) == first && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_NE(read(files.certificate), first);
+  EXPECT_EQ(read(files.key), key);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "logging/log.h"
@@ -190,6 +191,11 @@ std::string OperatorProcess::LeaseNamespace() const {
   return identity_.pod_namespace.empty() ? "default" : identity_.pod_namespace;
 }
 
+std::string OperatorProcess::OwnNamespace() const {
+  if (!config_.operator_namespace.empty()) return config_.operator_namespace;
+  return identity_.pod_namespace.empty() ? "default" : identity_.pod_namespace;
+}
+
 bool OperatorProcess::AwaitLeadership() {
   if (!config_.leader_elect) {
     const std::lock_guard lock(mu_);
@@ -228,14 +234,37 @@ bool OperatorProcess::AwaitLeadership() {
   return leading_ && !stop_.stop_requested();
 }
 
+namespace {
+
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace
+
 OperatorOptions OperatorProcess::AppOptions() const {
   OperatorOptions options;
   options.listen = config_.listen;
   options.sidecar_target = config_.sidecar_target;
   options.sidecar_image = config_.sidecar_image;
+  options.sidecar_image_pull_policy = config_.sidecar_image_pull_policy;
+  if (!config_.sidecar_resources.empty()) {
+    options.sidecar_resources = kube::Json::parse(config_.sidecar_resources);  // checked
+  }
+  options.tls = config_.tls;
+  options.operator_namespace = OwnNamespace();
+  options.network_policy = config_.network_policy;
+  options.metrics_namespace = config_.metrics_namespace;
   options.watch_namespace = config_.watch_namespace;
   options.workers = config_.workers;
   options.gang_admission = config_.gang_admission;
+  options.trust_node_deletion = config_.trust_node_deletion;
+  options.disruption_taints = SplitAtCommas(config_.disruption_taints);
   options.sync_timeout = kForCaches;
   if (!identity_.pod_name.empty()) options.instance = identity_.pod_name;
   return options;

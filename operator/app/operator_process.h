@@ -58,6 +58,7 @@ class OperatorProcess {
   void StopAll();
   OperatorOptions AppOptions() const;
   std::string LeaseNamespace() const;
+  std::string OwnNamespace() const;
 
   // What /readyz and /healthz say; empty: all is well.
   std::vector<std::string> NotReady() const;

@@ -22,6 +22,10 @@ const std::vector<Rule>& JobRules() {
       {"", "pods", "", {"get", "list", "watch", "create", "patch", "delete"}},
       {"", "configmaps", "", {"get", "create", "update"}},
       {"events.k8s.io", "events", "", {"create", "patch"}},
+      {"", "secrets", "", {"get", "create", "patch"}},
+      {"", "services", "", {"get", "list", "watch", "create", "patch"}},
+      {"policy", "poddisruptionbudgets", "", {"get", "list", "watch", "create", "patch"}},
+      {"networking.k8s.io", "networkpolicies", "", {"get", "list", "watch", "create", "patch"}},
   };
   return kRules;
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "operator/controllers/metrics.h"
+#include "operator/controllers/node_facts.h"
+#include "operator/controllers/pod_marks.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -18,6 +20,8 @@ using runtime::MetaField;
 // While the first lists are on their way.
 constexpr std::chrono::milliseconds kLookAtCaches{10};
 constexpr char kManager[] = "ringmaster.dev/operator";
+// Nodes are a help, nothing waits for them for long.
+constexpr std::chrono::seconds kNodesSync{10};
 
 std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
@@ -54,7 +58,15 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
             {.ns = options_.watch_namespace,
              .label_selector = fmt::format("{}=worker", planner::kJobRoleLabel)},
             [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
-      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr) {}
+      room_(options_.gang_admission ? std::make_unique<Room>(api_) : nullptr),
+      nodes_(api_, kube::Nodes(), {},
+             [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {
+  if (!options_.objects) return;
+  JobObjectOptions objects = *options_.objects;
+  objects.watch_namespace = options_.watch_namespace;
+  objects_ = std::make_unique<JobObjectKeeper>(api_, std::move(objects),
+                                               [this](const std::string& key) { queue_.Add(key); });
+}
 
 JobController::~JobController() { Stop(); }
 
@@ -65,10 +77,12 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   jobs_.Start();
   pods_.Start();
   if (room_ != nullptr) room_->Start();
+  if (objects_ != nullptr) objects_->Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
     return synced;
   }
+  StartNodes();
   for (int i = 0; i < options_.workers; ++i) {
     threads_.emplace_back([this](std::stop_token token) { Work(token); });
   }
@@ -94,10 +108,21 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
   }
 }
 
+// Those without which nothing is decided.
+std::vector<const runtime::Informer*> JobController::Caches() const {
+  std::vector<const runtime::Informer*> caches = {&jobs_, &pods_};
+  if (room_ != nullptr) {
+    for (const runtime::Informer* cache : room_->Caches()) caches.push_back(cache);
+  }
+  if (objects_ != nullptr) {
+    for (const runtime::Informer* cache : objects_->informers()) caches.push_back(cache);
+  }
+  return caches;
+}
+
 JobController::State JobController::state() const {
-  State state{.caches = {jobs_.state(), pods_.state()}, .queue = queue_.stats()};
-  if (room_ == nullptr) return state;
-  for (runtime::Informer::State& cache : room_->state()) state.caches.push_back(std::move(cache));
+  State state{.caches = {}, .queue = queue_.stats()};
+  for (const runtime::Informer* cache : Caches()) state.caches.push_back(cache->state());
   return state;
 }
 
@@ -108,6 +133,41 @@ void JobController::Stop() {
   jobs_.Stop();
   pods_.Stop();
   if (room_ != nullptr) room_->Stop();
+  if (objects_ != nullptr) objects_->Stop();
+  nodes_.Stop();
+}
+
+// Without a look at the nodes jobs run all the same: cordons and taints give no early warning then,
+// and only the kubelet can prove a death.
+void JobController::StartNodes() {
+  const auto probe = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=-"});
+  if (!probe && probe.error().code == ErrorCode::kForbidden) {
+    return spdlog::warn("nodes can't be read, so nobody warns of their end: {}",
+                        probe.error().message);
+  }
+  nodes_readable_ = true;
+  nodes_.Start();
+  if (!nodes_.WaitForSync(kNodesSync)) {
+    spdlog::warn("nodes are not known yet: {}", nodes_.LastError());
+  }
+}
+
+void JobController::OnNode(const Json& node, bool deleted) {
+  // Most changes are heartbeats.
+  planner::NodeFacts facts = deleted ? planner::NodeFacts() : ReadNode(node);
+  const std::string name = MetaField(node, "name");
+  const auto [seen, is_new] = seen_.try_emplace(name);
+  if (!is_new && seen->second == facts) return;
+  if (deleted) {
+    seen_.erase(seen);
+  } else {
+    seen->second = std::move(facts);
+  }
+  std::set<std::string> keys;
+  for (const auto& pod : pods_.All()) {
+    if (pod->value("/spec/nodeName"_json_pointer, "") == name) keys.insert(JobKeyOf(*pod));
+  }
+  for (const std::string& key : keys) queue_.Add(key);
 }
 
 void JobController::Work(std::stop_token stop) {
@@ -134,18 +194,26 @@ bool JobController::Reconcile(const std::string& key) {
     if (options_.metrics != nullptr) {
       options_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
     }
-    return true;
+    return ReleaseOrphans(key);
   }
-  hub_->Forget(key, MetaField(*object, "uid"));  // a former job of this name
+  const std::string uid = MetaField(*object, "uid");
+  hub_->Forget(key, uid);  // a former job of this name
+  const bool released = ReleaseOrphans(key);
   const auto job = api::ParseHorovodJob(*object);
-  if (!job) return RefuseJob(*object, api::ToString(job.error()));
+  if (!job) {
+    const bool dead_released = ReleaseAll(key, uid, true);
+    return RefuseJob(*object, api::ToString(job.error())) && dead_released && released;
+  }
   const std::string& manager = job->spec.run_policy.managed_by;
   if (!manager.empty() && manager != kManager) return true;
   if (job->deleting) {
     records_->Forget(job->uid);
-    return true;  // its pods are the garbage collector's
+    problems_.Forget(job->uid);
+    if (objects_ != nullptr) objects_->Forget(job->uid);
+    // Its pods are the garbage collector's, and whether they are dead matters no more.
+    return ReleaseAll(key, uid, false) && released;
   }
-  return ReconcileJob(*job, *object);
+  return ReconcileJob(*job, *object) && released;
 }
 
 bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object) {
@@ -154,15 +222,17 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
     spdlog::warn("job {}: {}", job.Key(), snapshot.error().message);
     return false;
   }
+  const bool kept = KeepObjects(job);
   std::unique_lock<std::mutex> turn;  // until the pods that were admitted count as such
   if (room_ != nullptr && HasGated(*snapshot)) {
     turn = room_->Turn();
     snapshot->room = RoomFor(*snapshot);
   }
-  const planner::Decision decision = planner::Plan(*snapshot);
-  const bool applied = Apply(*snapshot, decision);
+  planner::Decision decision = planner::Plan(*snapshot);
+  const bool applied = Apply(*snapshot, decision) && kept;
   if (turn.owns_lock()) turn.unlock();
   if (decision.delete_job) return applied;
+  problems_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
   if (!(decision.status == job.status) && !WriteStatus(job, object, decision.status)) return false;
   if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
     options_.metrics->Resized(job.ns, job.name, job.status.world_size, decision.status.world_size);
@@ -186,35 +256,65 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
-  for (const auto& pod : pods_.InNamespace(job.ns)) {
+  snapshot.pods = ReadPods(job, pods_.InNamespace(job.ns));
+  snapshot.disruption_taints = options_.disruption_taints;
+  ObserveNodes(&snapshot);
+  const auto recorded = records_->Newest({job.ns, job.name, job.uid});
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (*recorded) {
+    const membership::RecordState& record = **recorded;
+    snapshot.lineage =
+        std::max(record.lineage, membership::EpochLineage(membership::EpochOf(record.view)));
+    if (membership::EpochOf(record.view) > membership::EpochOf(snapshot.view)) {
+      snapshot.view = record.view;
+    }
+  }
+  snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
+  return snapshot;
+}
+
+std::vector<planner::PodFacts> JobController::ReadPods(
+    const api::HorovodJob& job, const std::vector<std::shared_ptr<const Json>>& pods) const {
+  std::vector<planner::PodFacts> facts;
+  for (const auto& pod : pods) {
     if (JobKeyOf(*pod) != job.Key() || !IsOwnedBy(*pod, job.uid)) continue;
     planner::PodFacts read = ReadPod(*pod);
-    if (read.index >= 0) snapshot.pods.push_back(std::move(read));
+    if (read.index >= 0) facts.push_back(std::move(read));
   }
-  std::sort(snapshot.pods.begin(), snapshot.pods.end(),
+  std::sort(facts.begin(), facts.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
-  const auto recorded = records_->NewestView({job.ns, job.name, job.uid});
-  if (!recorded) return tl::unexpected(recorded.error());
-  if (membership::EpochOf(*recorded) > membership::EpochOf(snapshot.view)) {
-    snapshot.view = *recorded;
+  return facts;
+}
+
+void JobController::ObserveNodes(planner::Snapshot* snapshot) {
+  for (planner::PodFacts& pod : snapshot->pods) {
+    if (pod.node.empty()) continue;
+    const auto object = nodes_.Get("", pod.node);
+    planner::NodeFacts node;
+    if (object != nullptr) node = ReadNode(*object);
+    Prove(&pod, {.node = object != nullptr ? &node : nullptr,
+                 .instance_gone = object == nullptr && InstanceIsGone(pod)});
+    const bool known = std::any_of(snapshot->nodes.begin(), snapshot->nodes.end(),
+                                   [&](const auto& other) { return other.name == node.name; });
+    if (object != nullptr && !known) snapshot->nodes.push_back(std::move(node));
   }
-  return snapshot;
+}
+
+bool JobController::InstanceIsGone(const planner::PodFacts& pod) {
+  if (!options_.trust_node_deletion || !nodes_readable_ || pod.proven_dead || !pod.accepted) {
+    return false;
+  }
+  // The cache may be older than the node.
+  const auto live = api_->Get(kube::Nodes(), "", pod.node);
+  return !live && live.error().code == ErrorCode::kNotFound;
 }
 
 bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = true;
-  if (decision.found != nullptr) {
-    const auto found = records_->Found(job, decision.found);
-    if (found) {
-      spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*decision.found));
-    } else if (found.error().code != ErrorCode::kAlreadyExists) {
-      spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
-      ok = false;
-    }
-    queue_.Add(job.Key());  // with the view in the snapshot the sidecars are told
-  }
-  for (const auto& create : decision.creates) ok = CreatePod(job, create) && ok;
+  if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
+  if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
+  ok = CreatePods(job, decision.creates) && ok;
   for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("job {}: drain {}: {}", job.Key(), drain.name, drain.reason);
@@ -225,11 +325,28 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
                    {planner::kDrainSinceAnnotation, api::FormatTime(snapshot.now)}}) &&
          ok;
   }
+  std::map<std::string, Json> notes;  // by pod
   for (const auto& note : decision.annotations) {
-    ok = Annotate(job, note.name, {{note.key, note.value}}) && ok;
+    notes[note.name][note.key] = note.value.empty() ? Json() : Json(note.value);
   }
-  for (const auto& tell : decision.tells) hub_->Tell(job.uid, tell.pod_uid, tell.notice);
+  std::set<std::string> unmarked;
+  for (const auto& [pod, annotations] : notes) {
+    if (Annotate(job, pod, annotations)) continue;
+    unmarked.insert(pod);
+    ok = false;
+  }
+  for (const auto& tell : decision.tells) {
+    // Who has no mark of having registered counts as never having been in a view, so nobody is told
+    // of one before it has the mark.
+    const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
+                                  [&](const auto& p) { return p.uid == tell.pod_uid; });
+    const bool marked =
+        pod != snapshot.pods.end() && (!pod->http.empty() || unmarked.count(pod->name) == 0);
+    if (std::holds_alternative<planner::FoundNotice>(tell.notice) && !marked) continue;
+    hub_->Tell(job.uid, tell.pod_uid, tell.notice);
+  }
   for (const auto& pod : decision.deletes) ok = DeletePod(job, pod) && ok;
+  for (const auto& pod : decision.releases) ok = ReleasePod(job, pod) && ok;
   if (decision.delete_job) {
     const auto deleted = api_->Delete(kube::HorovodJobs(), job.ns, job.name,
                                       {.propagation = "Background", .uid = job.uid});
@@ -238,10 +355,97 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   return ok;
 }
 
+bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  // The first view of all needs no reports: nobody can be in an earlier one.
+  if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
+  const auto found = records_->Found(job, view);
+  // With the view in the snapshot the sidecars are told.
+  queue_.Add(job.Key());
+  if (found) {
+    spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*view));
+    return true;
+  }
+  if (found.error().code == ErrorCode::kAlreadyExists) return true;
+  spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
+  return false;
+}
+
+// Whether the pods as the API server lists them now, after the last report, allow the same: the
+// cache may lack one that has got into a view meanwhile.
+bool JobController::StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  const auto listed =
+      api_->ListAll(kube::Pods(), job.ns,
+                    {.label_selector = fmt::format("{}={}", planner::kJobNameLabel, job.name)});
+  if (!listed) {
+    spdlog::warn("job {}: its pods can't be listed: {}", job.Key(), listed.error().message);
+    return false;
+  }
+  std::vector<std::shared_ptr<const Json>> pods;
+  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
+  planner::Snapshot fresh = snapshot;
+  fresh.pods = ReadPods(job, pods);
+  ObserveNodes(&fresh);
+  const planner::Arbitration now = planner::JudgeArbitration(fresh);
+  if (!now.waits.empty()) return false;
+  return now.view != nullptr ? *now.view == *view
+                             : now.nobody_holds && view->reason == membership::Reason::kFounding;
+}
+
+bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage) {
+  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
+  queue_.Add(job.Key());
+  if (begun) {
+    spdlog::warn("job {}: no view can train any more, lineage {} begins", job.Key(), lineage);
+    return true;
+  }
+  if (begun.error().code == ErrorCode::kAlreadyExists) return true;
+  spdlog::warn("job {}: lineage {} not begun: {}", job.Key(), lineage, begun.error().message);
+  return false;
+}
+
+bool JobController::KeepObjects(const api::HorovodJob& job) {
+  // Of a job that has ended they stay as they are until it is deleted.
+  if (objects_ == nullptr || !job.status.completion_time.empty()) return true;
+  const JobObjectKeeper::Outcome outcome = objects_->Keep(job);
+  for (const std::string& problem : outcome.problems) {
+    spdlog::warn("job {}: {}", job.Key(), problem);
+    Say(job, {true, "FailedObject", problem, ""});
+  }
+  if (outcome.look_again) queue_.AddAfter(job.Key(), *outcome.look_again);
+  return outcome.problems.empty();
+}
+
+bool JobController::CreatePods(const api::HorovodJob& job,
+                               const std::vector<planner::PodCreate>& creates) {
+  if (creates.empty()) {
+    problems_.Forget(job.uid);  // of pods that nobody wants any more
+    return true;
+  }
+  const auto pause = problems_.Pause(job, CreationProblems::Clock::now());
+  if (pause.count() > 0) {
+    queue_.AddAfter(job.Key(), pause);
+    return true;
+  }
+  for (const auto& create : creates) {
+    // What the first is refused for, the others would be too.
+    if (CreatePod(job, create)) continue;
+    const auto wait = problems_.Pause(job, CreationProblems::Clock::now());
+    if (wait.count() > 0) queue_.AddAfter(job.Key(), wait);
+    return wait.count() > 0;
+  }
+  problems_.Worked(job);
+  return true;
+}
+
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {
-  const Json pod = BuildPod(job, create.index, options_.pod);
+  Json pod = BuildPod(job, create.index, options_.pod);
+  DropOperatorsMarks(pod);
+  if (options_.proof_finalizer) AddFinalizer(pod);
+  AvoidNodes(pod, create.avoid);
   const std::string name = planner::PodName(job.name, create.index);
-  const auto created = api_->Create(kube::Pods(), job.ns, pod);
+  const auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (created) {
     pods_.Observe(*created);
     Say(job, {false, "PodCreated", fmt::format("pod {} created {}", name, create.reason), ""});
@@ -257,6 +461,7 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
       return true;
     }
   }
+  problems_.Failed(job, created.error(), CreationProblems::Clock::now());
   spdlog::warn("job {}: pod {} not created: {}", job.Key(), name, created.error().message);
   Say(job, {true, "FailedCreate",
             fmt::format("pod {} could not be created: {}", name, created.error().message), ""});
@@ -323,6 +528,61 @@ bool JobController::DeletePod(const api::HorovodJob& job, const planner::PodDele
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) return true;
   spdlog::warn("job {}: pod {} not deleted: {}", job.Key(), pod.name, deleted.error().message);
   return false;
+}
+
+bool JobController::ReleasePod(const api::HorovodJob& job, const planner::PodRelease& pod) {
+  const auto object = pods_.Get(job.ns, pod.name);
+  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  if (pod.at_once) {
+    const auto deleted =
+        api_->Delete(kube::Pods(), job.ns, pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+    if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
+      spdlog::warn("job {}: pod {} not deleted: {}", job.Key(), pod.name, deleted.error().message);
+      return false;
+    }
+  }
+  const auto removed = RemoveFinalizer(*api_, *object);
+  if (removed) {
+    spdlog::info("job {}: pod {} may go: {}", job.Key(), pod.name, pod.reason);
+    return true;
+  }
+  spdlog::warn("job {}: pod {} not released: {}", job.Key(), pod.name, removed.error().message);
+  return false;
+}
+
+bool JobController::ReleaseOrphans(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
+  const auto cached = jobs_.Get(ns, name);
+  const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
+  std::vector<runtime::ObjectPtr> orphans;
+  for (const auto& pod : pods_.InNamespace(ns)) {
+    const bool owned = !cached_uid.empty() && IsOwnedBy(*pod, cached_uid);
+    if (JobKeyOf(*pod) == key && HasFinalizer(*pod) && !owned) orphans.push_back(pod);
+  }
+  if (orphans.empty()) return true;
+  // The cache may not know a young job yet.
+  const auto live = api_->Get(kube::HorovodJobs(), ns, name);
+  if (!live && live.error().code != ErrorCode::kNotFound) return false;
+  const std::string uid = live ? MetaField(*live, "uid") : "";
+  bool ok = true;
+  for (const auto& pod : orphans) {
+    if (!uid.empty() && IsOwnedBy(*pod, uid)) continue;
+    spdlog::info("job {}: pod {} may go: its job is gone", key, MetaField(*pod, "name"));
+    ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+  }
+  return ok;
+}
+
+bool JobController::ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead) {
+  bool ok = true;
+  for (const auto& pod : pods_.InNamespace(key.substr(0, key.find('/')))) {
+    if (!HasFinalizer(*pod) || !IsOwnedBy(*pod, job_uid)) continue;
+    const planner::PodFacts facts = ReadPod(*pod);
+    if (only_dead && !(facts.deleting && facts.proven_dead)) continue;
+    ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+  }
+  return ok;
 }
 
 bool JobController::WriteStatus(const api::HorovodJob& job, Json object,

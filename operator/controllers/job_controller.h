@@ -4,17 +4,21 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "operator/controllers/creation_problems.h"
+#include "operator/controllers/job_object_keeper.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/record_store.h"
 #include "operator/controllers/room.h"
 #include "operator/controllers/sidecar_hub.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
+#include "operator/planner/disruption.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/informer.h"
 #include "operator/runtime/work_queue.h"
@@ -25,11 +29,19 @@ class Metrics;
 
 struct JobControllerOptions {
   PodOptions pod;
+  // Service, PodDisruptionBudget, NetworkPolicy and Secret of each job; none: the local cluster.
+  std::optional<JobObjectOptions> objects;
   std::string watch_namespace;  // empty: all
   // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
   // nodes and pods of the cluster.
   bool gang_admission = false;
   std::string instance = "ringmaster-operator";
+  // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
+  bool proof_finalizer = true;
+  // Node objects are removed by the cloud alone, after their instances: a node that is gone is
+  // proof then.
+  bool trust_node_deletion = false;
+  std::vector<std::string> disruption_taints = planner::DefaultDisruptionTaints();
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
   runtime::WorkQueueOptions queue;
@@ -58,18 +70,35 @@ class JobController {
   std::vector<runtime::ObjectPtr> Pods() const { return pods_.All(); }
 
  private:
+  std::vector<const runtime::Informer*> Caches() const;
   kube::Result<void> AwaitCaches(std::stop_token stop);
+  void StartNodes();
   void Work(std::stop_token stop);
   // False: look again after a while.
   bool Reconcile(const std::string& key);
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
+  std::vector<planner::PodFacts> ReadPods(
+      const api::HorovodJob& job, const std::vector<std::shared_ptr<const kube::Json>>& pods) const;
+  bool ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  bool ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage);
+  bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  void ObserveNodes(planner::Snapshot* snapshot);
+  bool InstanceIsGone(const planner::PodFacts& pod);
+  void OnNode(const kube::Json& node, bool deleted);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  // False: no more of them now.
+  bool CreatePods(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
+  bool KeepObjects(const api::HorovodJob& job);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const kube::Json& annotations);
   bool DeletePod(const api::HorovodJob& job, const planner::PodDelete& pod);
+  bool ReleasePod(const api::HorovodJob& job, const planner::PodRelease& pod);
+  // Pods that no job (any more) waits for: of `job_uid`, or of none that exists.
+  bool ReleaseOrphans(const std::string& key);
+  bool ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead);
   bool WriteStatus(const api::HorovodJob& job, kube::Json object, const api::Status& status);
   bool RefuseJob(const kube::Json& object, const std::string& why);
   void Say(const api::HorovodJob& job, const planner::Event& event);
@@ -78,11 +107,16 @@ class JobController {
   SidecarHub* const hub_;
   const JobControllerOptions options_;
   RecordStore* const records_;
+  CreationProblems problems_;
   runtime::EventRecorder events_;
   runtime::WorkQueue queue_;
   runtime::Informer jobs_;
   runtime::Informer pods_;
-  std::unique_ptr<Room> room_;  // null: no gang admission
+  std::unique_ptr<Room> room_;                // null: no gang admission
+  std::unique_ptr<JobObjectKeeper> objects_;  // null on the local cluster
+  runtime::Informer nodes_;
+  bool nodes_readable_ = false;                     // constant after Start
+  std::map<std::string, planner::NodeFacts> seen_;  // by name; thread of nodes_ only
   std::vector<std::jthread> threads_;
 };
 

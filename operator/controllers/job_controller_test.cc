@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
 
+#include "operator/controllers/pod_marks.h"
 #include "operator/controllers/testing/fake_cluster.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
@@ -25,18 +27,36 @@ std::string ReadFile(const char* path) {
   return text.str();
 }
 
+// An API server that may know a caller without rights on nodes.
+class Api : public local::InMemoryApi {
+ public:
+  using InMemoryApi::InMemoryApi;
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions& options) override {
+    if (resource == kube::Nodes() && nodes_forbidden) {
+      return tl::unexpected(kube::Error{.code = kube::ErrorCode::kForbidden,
+                                        .http_status = 403,
+                                        .message = "nodes is forbidden: cannot list nodes"});
+    }
+    return InMemoryApi::ListAll(resource, ns, options);
+  }
+  std::atomic<bool> nodes_forbidden = false;
+};
+
 class JobControllerTest : public testing::Test {
  protected:
-  JobControllerTest()
-      : store_(
-            std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = ReadFile(RM_CRD_FILE)})),
-        api_(std::make_shared<local::InMemoryApi>(store_)) {
+  explicit JobControllerTest(const std::string& crd = ReadFile(RM_CRD_FILE))
+      : store_(std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = crd})),
+        api_(std::make_shared<Api>(store_)) {
     StartOperator();
     cluster_ = std::make_unique<FakeCluster>(api_, hub_.get(), [this](const std::string& pod) {
       // Pod 0 to node-1, and so on, where nodes count.
       const int index = std::stoi(pod.substr(pod.rfind('-') + 1));
-      EXPECT_TRUE(store_->Bind("default", pod, "node-" + std::to_string(gang_ ? index + 1 : 1)));
+      EXPECT_TRUE(store_->Bind("default", pod,
+                               gang_ ? "node-" + std::to_string(index + 1) : std::string(node_)));
     });
+    cluster_->SetBootId("boot-1");
+    for (const char* node : {"node-1", "node-2"}) AddNode(node);
   }
   ~JobControllerTest() override {
     controller_->Stop();
@@ -61,6 +81,53 @@ class JobControllerTest : public testing::Test {
     old_hubs_.push_back(std::move(hub_));
     StartOperator();
     cluster_->MoveTo(hub_.get());
+  }
+
+  void AddNode(const std::string& name) {
+    const Json node = {
+        {"metadata", {{"name", name}}},
+        {"status",
+         {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
+          {"nodeInfo",
+           {{"bootID", "boot-1"}, {"machineID", name}, {"systemUUID", "uuid-of-" + name}}}}}};
+    ASSERT_TRUE(api_->Create(kube::Nodes(), "", node));
+  }
+  void PatchNode(const std::string& name, const Json& patch, const std::string& subresource = "") {
+    const auto patched = api_->Patch(kube::Nodes(), "", name, patch, {.subresource = subresource});
+    ASSERT_TRUE(patched) << patched.error().message;
+  }
+  void Cordon(const std::string& name, bool on = true) {
+    PatchNode(name, {{"spec", {{"unschedulable", on}}}});
+  }
+  // Of a force delete: the object would be gone at once, were it not for the finalizer.
+  void ForceDelete(const std::string& pod) {
+    ASSERT_TRUE(api_->Delete(kube::Pods(), "default", pod, {.grace_period_seconds = 0}));
+  }
+  Json PodObject(const std::string& pod) {
+    const auto object = api_->Get(kube::Pods(), "default", pod);
+    return object ? *object : Json();
+  }
+  std::string Annotation(const std::string& pod, const char* key) {
+    const Json annotations =
+        PodObject(pod).value("/metadata/annotations"_json_pointer, Json::object());
+    return annotations.value(key, "");
+  }
+  bool HasEvent(const std::string& reason) {
+    const auto events = api_->ListAll(kube::Events(), "default", {});
+    return events && std::any_of(events->items.begin(), events->items.end(),
+                                 [&](const Json& e) { return e.value("reason", "") == reason; });
+  }
+  // Three pods of which one is on node-2, and is lost with it.
+  void LoseAPodOnNode2() {
+    Apply(2);
+    ASSERT_TRUE(TrainsAs({0, 1}));
+    node_ = "node-2";
+    Change({{"worker", {{"replicas", 3}}}});
+    ASSERT_TRUE(TrainsAs({0, 1, 2}));
+    ASSERT_TRUE(Eventually(
+        [&] { return !Annotation("digits-worker-2", planner::kBootAnnotation).empty(); }));
+    node_ = "node-1";
+    cluster_->LosePod("digits-worker-2");
   }
 
   void Apply(int replicas, const Json& spec = Json::object()) {
@@ -121,8 +188,9 @@ class JobControllerTest : public testing::Test {
   }
 
   bool gang_ = false;
+  std::atomic<const char*> node_ = "node-1";  // where pods are placed
   const std::shared_ptr<local::Store> store_;
-  const std::shared_ptr<kube::KubeApi> api_;
+  const std::shared_ptr<Api> api_;
   std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
   std::unique_ptr<SidecarHub> hub_;
   std::unique_ptr<RecordStore> records_;
@@ -218,15 +286,9 @@ class GangAdmissionTest : public JobControllerTest {
     }
     return gated;
   }
-  const Json with_gpus_ = {
-      {"worker",
-       {{"template",
-         {{"spec",
-           {{"containers",
-             {{{"name", "worker"},
-               {"image", "digits"},
-               {"command", {"train"}},
-               {"resources", {{"requests", {{"gpu", "1"}}}, {"limits", {{"gpu", "1"}}}}}}}}}}}}}}};
+  const Json with_gpus_ = Json::parse(R"({"worker": {"template": {"spec": {"containers": [
+      {"name": "worker", "image": "digits", "command": ["train"],
+       "resources": {"requests": {"gpu": "1"}, "limits": {"gpu": "1"}}}]}}}})");
 };
 
 TEST_F(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollowsTheRoom) {
@@ -295,13 +357,123 @@ TEST_F(JobControllerTest, WorkersRestartedInPlaceAreCountedOnce) {
   EXPECT_EQ(Status().faults, 1) << "a crash is the application's fault, a kill is not";
 }
 
-TEST_F(JobControllerTest, AJobThatTheSchemaLetThroughButMakesNoSenseIsRefusedByCondition) {
+// An API server whose schema is not of this version may let through what the parser refuses.
+class JobControllerWithoutSchemaTest : public JobControllerTest {
+ protected:
+  JobControllerWithoutSchemaTest() : JobControllerTest("") {}
+};
+
+TEST_F(JobControllerWithoutSchemaTest, AJobThatMakesNoSenseIsRefusedByCondition) {
   Apply(2, {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}});
   ASSERT_TRUE(Eventually([&] { return Status().state == "Invalid"; }));
   const auto status = Status();
   ASSERT_NE(status.Find("Created"), nullptr);
   EXPECT_THAT(status.Find("Created")->message, testing::HasSubstr("did you mean \"nodeSelector\""));
   EXPECT_TRUE(Pods().empty());
+}
+
+TEST_F(JobControllerTest, ALostPodThatIsForceDeletedStaysUntilItsNodeIsOutOfService) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ForceDelete("digits-worker-2");
+  ASSERT_TRUE(Eventually([&] {
+    return cluster_->Members() == Names({0, 1, 3});
+  })) << "it is replaced all the same";
+  ASSERT_TRUE(HasFinalizer(PodObject("digits-worker-2")));
+  // Another look at the job, which changes nothing: there is no proof.
+  Change({{"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(Eventually([&] { return cluster_->Members() == Names({0, 1, 3, 4}); }));
+  ASSERT_TRUE(HasFinalizer(PodObject("digits-worker-2")));
+  PatchNode("node-2", {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "Unknown"}}}}}}},
+            "status");
+  PatchNode(
+      "node-2",
+      {{"spec", {{"taints", {{{"key", planner::kOutOfServiceTaint}, {"effect", "NoExecute"}}}}}}});
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1, 3, 4}); }));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ProvenDead"); }));
+}
+
+TEST_F(JobControllerTest, TheRebootOfItsNodeProvesThatAPodIsDead) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  PatchNode("node-2", {{"status", {{"nodeInfo", {{"bootID", "boot-2"}}}}}}, "status");
+  ASSERT_TRUE(TrainsAs({0, 1, 3})) << "nobody had to delete it";
+  EXPECT_EQ(Status().pods_replaced, 1);
+  EXPECT_EQ(Status().faults, 0);
+}
+
+TEST_F(JobControllerTest, OnACordonAnotherPodComesFirstAndThenThePodLeaves) {
+  Apply(2);  // minReplicas: a drain would wait for ever for a third pod
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  node_ = "node-2";
+  Cordon("node-1");
+  ASSERT_TRUE(TrainsAs({2, 3}));
+  EXPECT_TRUE(HasEvent("DisruptionAnnounced"));
+  EXPECT_TRUE(cluster_->WasTold("digits-worker-0", "Drain"));
+}
+
+TEST_F(JobControllerTest, ACordonThatIsTakenBackLeavesTheJobAsItWas) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  cluster_->NeverReady("digits-worker-2");
+  cluster_->NeverReady("digits-worker-3");
+  Cordon("node-1");
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1, 2, 3}); }));
+  Cordon("node-1", false);
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1}); }));
+  EXPECT_EQ(cluster_->Members(), Names({0, 1}));
+  EXPECT_EQ(Annotation("digits-worker-0", planner::kWarnedAnnotation), "");
+}
+
+TEST_F(JobControllerTest, NobodyHoldsThePodsOfAJobThatIsDeleted) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
+  ForceDelete("digits-worker-2");
+  ASSERT_TRUE(Eventually([&] { return Pods().empty(); }));
+}
+
+TEST_F(JobControllerTest, NobodyHoldsThePodsOfAJobThatIsDeletedInTheForeground) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ASSERT_TRUE(
+      api_->Delete(kube::HorovodJobs(), "default", "digits", {.propagation = "Foreground"}));
+  ForceDelete("digits-worker-2");
+  ASSERT_TRUE(Eventually(
+      [&] { return Pods().empty() && !api_->Get(kube::HorovodJobs(), "default", "digits"); }));
+}
+
+TEST_F(JobControllerTest, PodsThatLostTheirJobWhileNoOperatorRanAreLetGo) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  controller_->Stop();
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
+  ForceDelete("digits-worker-2");
+  ASSERT_FALSE(PodObject("digits-worker-2").is_null());
+  RestartOperator();
+  ASSERT_TRUE(Eventually([&] { return Pods().empty(); }));
+}
+
+TEST_F(JobControllerTest, UninstallingTakesTheFinalizerOffEveryPodAndNothingElse) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  ASSERT_TRUE(api_->Patch(
+      kube::Pods(), "default", "digits-worker-0",
+      {{"metadata", {{"finalizers", {"example.com/mine", planner::kProofFinalizer}}}}}, {}));
+  controller_->Stop();
+  const auto cleared = ClearFinalizers(*api_, "");
+  ASSERT_TRUE(cleared) << cleared.error().message;
+  EXPECT_EQ(*cleared, 2);
+  EXPECT_EQ(PodObject("digits-worker-0")["metadata"]["finalizers"],
+            Json::array({"example.com/mine"}));
+  EXPECT_FALSE(HasFinalizer(PodObject("digits-worker-1")));
+  EXPECT_EQ(*ClearFinalizers(*api_, ""), 0);
+}
+
+TEST_F(JobControllerTest, WithoutRightsOnNodesJobsRunWithoutEarlyWarning) {
+  api_->nodes_forbidden = true;
+  RestartOperator();
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  Cordon("node-1");
+  cluster_->EndPod("digits-worker-1", 137);
+  ASSERT_TRUE(TrainsAs({0, 2}));
+  EXPECT_FALSE(HasEvent("DisruptionAnnounced"));
 }
 
 TEST_F(JobControllerTest, EventsTellTheStory) {

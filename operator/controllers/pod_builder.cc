@@ -15,17 +15,23 @@ using Json = nlohmann::json;
 constexpr char kBin[] = "$(RINGMASTER_MOUNT_RINGMASTER_BIN)";
 constexpr char kRun[] = "$(RINGMASTER_MOUNT_RINGMASTER_RUN)";
 
+// emptyDirs: anybody in the pod may write there, so that a worker of any uid reaches socket and
+// files.
 struct Volume {
   const char* name;
   const char* variable;
   const char* path;
   bool memory;
+  const char* size_limit;  // null: the pod's own limits count
 };
-constexpr Volume kVolumes[] = {
-    {"ringmaster-bin", "RINGMASTER_MOUNT_RINGMASTER_BIN", "/opt/ringmaster", false},
-    {"ringmaster-run", "RINGMASTER_MOUNT_RINGMASTER_RUN", "/run/ringmaster", true},
-    {"shm", "RINGMASTER_MOUNT_SHM", "/dev/shm", true},
-};
+// Launcher and library; socket and state; what frameworks share between processes.
+constexpr Volume kBinVolume = {"ringmaster-bin", "RINGMASTER_MOUNT_RINGMASTER_BIN",
+                               "/opt/ringmaster", false, nullptr};
+constexpr Volume kRunVolume = {"ringmaster-run", "RINGMASTER_MOUNT_RINGMASTER_RUN",
+                               "/run/ringmaster", true, "64Mi"};
+constexpr Volume kShmVolume = {"ringmaster-shm", "RINGMASTER_MOUNT_RINGMASTER_SHM", "/dev/shm",
+                               true, nullptr};
+constexpr Volume kVolumes[] = {kBinVolume, kRunVolume, kShmVolume};
 
 // An array field that is made if it isn't there.
 Json& List(Json& object, const char* name) {
@@ -64,8 +70,8 @@ Json MountEnv(const Json& container) {
   return env;
 }
 
-void AddMounts(Json& container) {
-  for (const Volume& volume : kVolumes) {
+void AddMounts(Json& container, std::initializer_list<Volume> volumes) {
+  for (const Volume& volume : volumes) {
     if (HasMountAt(container, volume.path)) continue;  // a user's own /dev/shm
     List(container, "volumeMounts").push_back({{"name", volume.name}, {"mountPath", volume.path}});
   }
@@ -97,11 +103,11 @@ void AddJobEnv(Json& env, const api::HorovodJob& job) {
 }
 
 Json SidecarContainer(const api::HorovodJob& job, const PodOptions& options) {
-  Json container = {{"name", "ringmaster-sidecar"},
+  Json container = {{"name", kSidecarContainer},
                     {"image", options.sidecar_image},
                     {"command", {"ringmaster-sidecar"}},
                     {"restartPolicy", "Always"}};
-  AddMounts(container);
+  AddMounts(container, {kRunVolume});
   Json env = MountEnv(container);
   AddJobEnv(env, job);
   env.push_back(EnvField("RINGMASTER_NODE_NAME", "spec.nodeName"));
@@ -115,10 +121,10 @@ Json SidecarContainer(const api::HorovodJob& job, const PodOptions& options) {
 }
 
 Json InstallContainer(const PodOptions& options) {
-  Json container = {{"name", "ringmaster-install"},
+  Json container = {{"name", kInstallContainer},
                     {"image", options.sidecar_image},
                     {"command", {"ringmaster-sidecar", "install", "--to", kBin}}};
-  AddMounts(container);
+  AddMounts(container, {kBinVolume});
   container["env"] = MountEnv(container);
   return container;
 }
@@ -129,7 +135,7 @@ void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
   for (const Json& word : container.value("args", Json::array())) command.push_back(word);
   container["command"] = std::move(command);
   container.erase("args");
-  AddMounts(container);
+  AddMounts(container, {kBinVolume, kRunVolume, kShmVolume});
   Json env = MountEnv(container);
   AddJobEnv(env, job);
   env.push_back(Env("RINGMASTER_REPLICA_INDEX", std::to_string(index)));
@@ -144,10 +150,19 @@ void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
 
 void AddVolumes(Json& spec) {
   Json& volumes = List(spec, "volumes");
+  const auto mounted = [&](const char* name) {
+    for (const char* list : {"initContainers", "containers"}) {
+      for (const Json& container : spec.at(list)) {
+        if (HasNamed(container.value("volumeMounts", Json::array()), name)) return true;
+      }
+    }
+    return false;
+  };
   for (const Volume& volume : kVolumes) {
-    if (HasNamed(volumes, volume.name)) continue;
+    if (!mounted(volume.name)) continue;  // the user has a /dev/shm
     Json empty_dir = Json::object();
     if (volume.memory) empty_dir["medium"] = "Memory";
+    if (volume.size_limit != nullptr) empty_dir["sizeLimit"] = volume.size_limit;
     volumes.push_back({{"name", volume.name}, {"emptyDir", std::move(empty_dir)}});
   }
 }
@@ -173,6 +188,7 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
     if (container.value("name", "") == api::kWorkerContainer) WrapWorker(container, job, index);
   }
   AddVolumes(spec);
+  if (options.cluster) FitForCluster(job, planner::PodName(job.name, index), options, &spec);
   return spec;
 }
 
@@ -201,7 +217,7 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
   metadata["labels"][planner::kJobNameLabel] = job.name;
   metadata["labels"][planner::kJobRoleLabel] = "worker";
   metadata["labels"][planner::kReplicaIndexLabel] = std::to_string(index);
-  metadata["labels"]["ringmaster.dev/job-uid"] = job.uid;
+  metadata["labels"][kJobUidLabel] = job.uid;
   // Local mode runs containers where the manifest lies.
   for (const auto& [key, value] : job.annotations) {
     if (key.rfind("ringmaster.dev/local-", 0) == 0) metadata["annotations"][key] = value;

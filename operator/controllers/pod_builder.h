@@ -1,10 +1,12 @@
 // The worker pod of a job, and what the planner wants to know of one. Pure functions on JSON.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "operator/api/horovod_job.h"
+#include "operator/controllers/pod_cluster.h"
+#include "operator/planner/proof.h"
 #include "operator/planner/snapshot.h"
 
 namespace ringmaster::controllers {
@@ -13,7 +15,17 @@ struct PodOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: none
   bool gang_gate = false;      // pods wait for the operator before they look for a node
+  // A real cluster (pod_cluster.h). False: the local one, whose pods are processes of this machine.
+  bool cluster = false;
+  // All below: on a real cluster only.
+  bool tls = true;                // mutual TLS with the certificate in the job's Secret
+  std::string image_pull_policy;  // of our containers; empty: Kubernetes' default
+  nlohmann::json sidecar_resources = DefaultSidecarResources();
 };
+
+inline constexpr char kSidecarContainer[] = "ringmaster-sidecar";
+inline constexpr char kInstallContainer[] = "ringmaster-install";
+inline constexpr char kJobUidLabel[] = "ringmaster.dev/job-uid";
 
 // Owner reference, labels, init container, sidecar, the user's containers with the worker's command
 // wrapped by the launcher, environment of docs/contracts.md section 1, volumes.
@@ -21,6 +33,8 @@ nlohmann::json BuildPod(const api::HorovodJob& job, int index, const PodOptions&
 
 // index -1: not a worker pod of ours.
 planner::PodFacts ReadPod(const nlohmann::json& pod);
+// With what is known of its node: sets proven_dead and proof.
+void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
 
 // metadata.ownerReferences names `uid` as the controller.
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid);

@@ -103,7 +103,7 @@ TEST(PodBuilderTest, AUsersOwnShmIsLeftAlone) {
   job.spec.worker.pod_template["spec"]["containers"][0]["volumeMounts"] =
       Json::parse(R"([{"name": "big", "mountPath": "/dev/shm"}])");
   const Json worker = BuildPod(job, 0, {})["spec"]["containers"][0];
-  EXPECT_EQ(EnvOf(worker, "RINGMASTER_MOUNT_SHM"), "(none)");
+  EXPECT_EQ(EnvOf(worker, "RINGMASTER_MOUNT_RINGMASTER_SHM"), "(none)");
 }
 
 TEST(ReadPodTest, ReadsHowAPodEnded) {

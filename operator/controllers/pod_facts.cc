@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/controllers/pod_builder.h"
+#include "operator/controllers/pod_marks.h"
+#include "operator/planner/disruption.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -44,10 +46,16 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->uid = Text(metadata, "uid");
   facts->index = ReadIndex(metadata);
   facts->deleting = !Text(metadata, "deletionTimestamp").empty();
+  facts->delete_at = api::ParseTime(Text(metadata, "deletionTimestamp"));
   facts->created = api::ParseTime(Text(metadata, "creationTimestamp")).value_or(planner::Time());
   facts->drain_reason = Text(annotations, planner::kDrainAnnotation);
   facts->drain_since = api::ParseTime(Text(annotations, planner::kDrainSinceAnnotation));
   facts->http = Text(annotations, planner::kHttpAnnotation);
+  facts->boot = Text(annotations, planner::kBootAnnotation);
+  facts->vouched = Text(annotations, planner::kProvenAnnotation);
+  facts->held_why = Text(annotations, planner::kHeldAnnotation);
+  facts->warned = Text(annotations, planner::kWarnedAnnotation);
+  facts->warned_since = api::ParseTime(Text(annotations, planner::kWarnedSinceAnnotation));
 }
 
 void ReadConditions(const Json& status, PodFacts* facts) {
@@ -107,6 +115,8 @@ PodFacts ReadPod(const Json& pod) {
   }
   facts.node = Text(spec, "nodeName");
   facts.scheduled = !facts.node.empty();
+  facts.accepted = !Text(status, "startTime").empty();
+  facts.held = HasFinalizer(pod);
   const Json& grace = At(spec, "terminationGracePeriodSeconds");
   if (grace.is_number_integer()) facts.grace_seconds = grace.get<int>();
   facts.phase = Phase(Text(status, "phase"));
@@ -122,7 +132,18 @@ PodFacts ReadPod(const Json& pod) {
     // The phase comes a moment later.
     facts.phase = facts.exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
   }
+  Prove(&facts, {});
   return facts;
+}
+
+void Prove(PodFacts* facts, const planner::NodeEvidence& evidence) {
+  const auto proof = planner::ProofOfDeath(*facts, evidence);
+  facts->proven_dead = proof.has_value();
+  facts->proof = proof.value_or("");
+  // It ended with its node: nothing in it has failed.
+  if (facts->proven_dead && !facts->all_terminated && facts->reason.empty()) {
+    facts->reason = "NodeLost";
+  }
 }
 
 }  // namespace ringmaster::controllers

@@ -102,11 +102,11 @@ kube::Result<void> RecordStore::Write(const JobIdentity& job, Entry& entry,
   return {};
 }
 
-kube::Result<membership::ViewPtr> RecordStore::NewestView(const JobIdentity& job) {
+kube::Result<std::optional<membership::RecordState>> RecordStore::Newest(const JobIdentity& job) {
   const auto entry = EntryOf(job.uid);
   const std::lock_guard lock(entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return tl::unexpected(loaded.error());
-  return entry->state ? entry->state->view : nullptr;
+  return entry->state;
 }
 
 kube::Result<void> RecordStore::Found(const api::HorovodJob& job, const membership::ViewPtr& view) {
@@ -114,14 +114,34 @@ kube::Result<void> RecordStore::Found(const api::HorovodJob& job, const membersh
   const auto entry = EntryOf(job.uid);
   const std::lock_guard lock(entry->mu);
   if (const auto loaded = Load(identity, *entry); !loaded) return loaded;
-  if (entry->state && membership::EpochLineage(entry->state->view->epoch) >=
-                          membership::EpochLineage(view->epoch)) {
+  if (!entry->state) {
+    membership::RecordState state = membership::NewRecord(view);
+    state.lineage = membership::EpochLineage(view->epoch);
+    return Write(identity, *entry, state);
+  }
+  // The reports behind the view were for this lineage and no other.
+  const membership::RecordState& state = *entry->state;
+  if (!membership::Arbitrating(state) || state.lineage != membership::EpochLineage(view->epoch)) {
     return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
                                       .message = "the record has a view of this lineage already"});
   }
-  membership::RecordState state = membership::NewRecord(view);
-  state.lineage = membership::EpochLineage(view->epoch);
-  return Write(identity, *entry, state);
+  return Write(identity, *entry, membership::FinishArbitration(state, view));
+}
+
+kube::Result<void> RecordStore::Arbitrate(const JobIdentity& job, std::uint64_t lineage) {
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  if (const auto loaded = Load(job, *entry); !loaded) return loaded;
+  if (!entry->state) {
+    return tl::unexpected(
+        kube::Error{.code = kube::ErrorCode::kNotFound, .message = "the job has no record yet"});
+  }
+  const membership::RecordState& state = *entry->state;
+  if (state.lineage >= lineage || membership::EpochLineage(state.view->epoch) >= lineage) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
+                                      .message = "the record is at this lineage already"});
+  }
+  return Write(job, *entry, membership::BeginArbitration(state, lineage));
 }
 
 kube::Result<std::string> RecordStore::Answer(const JobIdentity& job, const std::string& text) {

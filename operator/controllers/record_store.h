@@ -13,6 +13,7 @@
 
 #include "operator/api/horovod_job.h"
 #include "operator/kube/kube_api.h"
+#include "sidecar/membership/arbitration.h"
 #include "sidecar/membership/record.h"
 
 namespace ringmaster::controllers {
@@ -31,11 +32,13 @@ class RecordStore {
   explicit RecordStore(std::shared_ptr<kube::KubeApi> api, Metrics* metrics = nullptr)
       : api_(std::move(api)), metrics_(metrics) {}
 
-  // The newest view that the record knows; null: there is no record.
-  kube::Result<membership::ViewPtr> NewestView(const JobIdentity& job);
-  // Makes the record with its first view, or moves it to a view of a higher lineage.
-  // kAlreadyExists: somebody was quicker, and NewestView says what.
+  // nullopt: there is no record.
+  kube::Result<std::optional<membership::RecordState>> Newest(const JobIdentity& job);
+  // Makes the record with its first view, or ends the arbitration of the view's lineage with it.
+  // kAlreadyExists: somebody was quicker, and Newest says what.
   kube::Result<void> Found(const api::HorovodJob& job, const membership::ViewPtr& view);
+  // Moves the record to this lineage: an arbitration begins. kAlreadyExists: as for Found.
+  kube::Result<void> Arbitrate(const JobIdentity& job, std::uint64_t lineage);
   // Answers a message for the voter R, both as JSON text. kNotFound: no record yet.
   kube::Result<std::string> Answer(const JobIdentity& job, const std::string& message);
   void Forget(const std::string& job_uid);

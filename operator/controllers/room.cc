@@ -59,12 +59,6 @@ void Room::Stop() {
   pods_.Stop();
 }
 
-std::vector<runtime::Informer::State> Room::state() const {
-  std::vector<runtime::Informer::State> states = {nodes_.state(), pods_.state()};
-  states.back().resource = "all-pods";  // "pods" are those of jobs
-  return states;
-}
-
 scheduler::GangFit Room::FitTogether(const std::vector<Json>& pods) const {
   scheduler::Capacity now;
   {

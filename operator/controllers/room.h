@@ -22,7 +22,7 @@ class Room {
 
   void Start();
   void Stop();
-  std::vector<runtime::Informer::State> state() const;
+  std::vector<const runtime::Informer*> Caches() const { return {&nodes_, &pods_}; }
 
   std::unique_lock<std::mutex> Turn() { return std::unique_lock(turn_); }
   scheduler::GangFit FitTogether(const std::vector<kube::Json>& pods) const;

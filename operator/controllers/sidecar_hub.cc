@@ -61,8 +61,10 @@ SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registrat
     sidecar.facts.pod_uid = registration.pod_uid;
     sidecar.facts.attending = true;
     sidecar.facts.http_address = registration.http_address;
+    sidecar.facts.boot_id = registration.boot_id;
     sidecar.facts.epoch = registration.epoch;
     sidecar.facts.finished_epoch = finished;
+    sidecar.facts.unable_since = std::chrono::system_clock::now();
     places_[id] = {registration.job_uid, registration.pod_uid};
   }
   Report(key, kAtOnce);
@@ -88,6 +90,10 @@ void SidecarHub::Leave(AttendanceId id) {
     sidecar.facts.attending = false;
     sidecar.facts.ready = false;
     sidecar.facts.ready_since.reset();
+    sidecar.facts.able = false;
+    sidecar.facts.unable_since = std::chrono::system_clock::now();
+    // It may come back without its file, and so without the promise: it is asked again.
+    sidecar.facts.report.reset();
     sidecar.sink.reset();
   });
   const std::lock_guard lock(mu_);
@@ -139,6 +145,27 @@ void SidecarHub::OnFinished(AttendanceId id, std::uint64_t epoch) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.finished_epoch = std::max(sidecar.facts.finished_epoch, epoch);
   });
+}
+
+void SidecarHub::OnStanding(AttendanceId id, bool able, std::chrono::milliseconds unable) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.able = able;
+    sidecar.facts.unable_since = std::chrono::system_clock::now() - unable;
+  });
+}
+
+void SidecarHub::OnArbitration(AttendanceId id, membership::ArbitrationReport report) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
+}
+
+planner::Time SidecarHub::FirstSeen(const std::string& job_key, const std::string& job_uid,
+                                    std::uint64_t epoch) {
+  const std::lock_guard lock(mu_);
+  Job& job = jobs_[job_uid];
+  job.key = job_key;
+  if (job.seen_epoch != epoch) job.seen_at = std::chrono::system_clock::now();
+  job.seen_epoch = epoch;
+  return job.seen_at;
 }
 
 SidecarHub::JobFacts SidecarHub::Facts(const std::string& job_uid) const {

@@ -39,6 +39,7 @@ struct SidecarRegistration {
   std::uint64_t incarnation = 0;
   std::string http_address;
   std::uint64_t epoch = 0;
+  std::string boot_id;
 };
 
 class SidecarHub {
@@ -70,12 +71,17 @@ class SidecarHub {
   void OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
                     planner::WorkerExitFacts exit);
   void OnFinished(AttendanceId id, std::uint64_t epoch);
+  void OnStanding(AttendanceId id, bool able, std::chrono::milliseconds unable);
+  void OnArbitration(AttendanceId id, membership::ArbitrationReport report);
 
   // Streams that stand.
   std::size_t attending() const;
 
   // From the controller's side.
   JobFacts Facts(const std::string& job_uid) const;
+  // When this was first asked for this view.
+  planner::Time FirstSeen(const std::string& job_key, const std::string& job_uid,
+                          std::uint64_t epoch);
   // Sent unless this stream was told the same already.
   void Tell(const std::string& job_uid, const std::string& pod_uid, const planner::Notice& notice);
   // The first `count` exits of Facts are in the status now.
@@ -98,6 +104,8 @@ class SidecarHub {
     std::set<std::string> known_exits;  // reports may come twice
     membership::ViewPtr view;
     std::map<std::uint64_t, planner::RebuildFacts> rebuilds;
+    std::uint64_t seen_epoch = 0;
+    planner::Time seen_at;
   };
   struct Place {
     std::string job_uid;

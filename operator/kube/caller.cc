@@ -96,7 +96,7 @@ Result<Json> Caller::Call(const Asking& asking, HttpRequest request, WhenBusy bu
     if (config_.stop.stop_requested()) return tl::unexpected(Stopped(asking));
     auto throttled = Admit(asking, deadline);
     if (!throttled) return tl::unexpected(throttled.error());
-    auto credential = credentials_.Get();
+    auto credential = credentials_.Get(deadline);
     if (!credential) return tl::unexpected(Prefixed(asking, credential.error()));
     auto began = Clock::now();
     request.deadline = std::chrono::duration_cast<milliseconds>(deadline - began);
@@ -105,17 +105,19 @@ Result<Json> Caller::Call(const Asking& asking, HttpRequest request, WhenBusy bu
     auto response = http_->Send(request, *credential);
     Tell(asking, response ? response->status : 0, began, Clock::now(), *throttled);
 
+    if (response && config_.on_warning) {
+      for (const std::string& text : response->warnings) config_.on_warning(asking.text, text);
+    }
     std::optional<milliseconds> pause;
     Error error;
     if (!response) {
       error = Prefixed(asking, response.error());
       bool again = request.method == "GET" && error.code == ErrorCode::kUnavailable;
       if (again && tries < kReadTries) pause = kFirstPause * (1 << (tries - 1));
-    } else if (response->status == 401 && !renewed) {
+    } else if (response->status == 401) {
       error = ErrorOf(asking, *response);
+      if (!renewed && credentials_.Expire(*credential)) pause = milliseconds(0);
       renewed = true;
-      credentials_.Expire();
-      pause = milliseconds(0);
     } else if (response->status >= 200 && response->status < 300) {
       Json body = Parse(response->body);
       if (body.is_object()) return body;
@@ -132,13 +134,14 @@ Result<Json> Caller::Call(const Asking& asking, HttpRequest request, WhenBusy bu
 Result<void> Caller::Stream(const Asking& asking, const HttpRequest& request,
                             const std::function<bool(std::string_view)>& on_data,
                             std::stop_token stop) {
-  auto throttled = Admit(asking, Clock::now() + config_.deadline, stop);
+  const auto admitted_by = Clock::now() + config_.deadline;
+  auto throttled = Admit(asking, admitted_by, stop);
   if (!throttled) {
     if (stop.stop_requested()) return {};
     return tl::unexpected(throttled.error());
   }
   for (bool renewed = false;; renewed = true) {
-    auto credential = credentials_.Get();
+    auto credential = credentials_.Get(admitted_by);
     if (!credential) return tl::unexpected(Prefixed(asking, credential.error()));
     auto began = Clock::now();
     bool told = false;
@@ -150,8 +153,8 @@ Result<void> Caller::Stream(const Asking& asking, const HttpRequest& request,
     tell(response ? response->status : 0);
     if (!response) return tl::unexpected(Prefixed(asking, response.error()));
     if (response->status == 200) return {};
-    if (response->status != 401 || renewed) return tl::unexpected(ErrorOf(asking, *response));
-    credentials_.Expire();
+    bool again = response->status == 401 && !renewed && credentials_.Expire(*credential);
+    if (!again) return tl::unexpected(ErrorOf(asking, *response));
   }
 }
 

@@ -1,6 +1,9 @@
-// The bearer token (and, from an exec plugin, the client certificate) of a client, kept fresh.
+// The bearer token and the client certificate of a client, kept fresh: files are read again every
+// minute and after a 401, an exec plugin runs again shortly before its answer expires and after a
+// 401.
 //
-// Thread rule: safe from any thread; one caller at a time reads the file or runs the plugin.
+// Thread rule: safe from any thread; one caller at a time reads the files or runs the plugin, the
+// others wait for it until their deadline.
 #pragma once
 
 #include <chrono>
@@ -19,22 +22,27 @@ struct Credential {
 
 class Credentials {
  public:
+  using Clock = std::chrono::steady_clock;
   explicit Credentials(const ClientConfig& config) : config_(config) {}
 
-  // The error's message says which file or program failed and how.
-  Result<Credential> Get();
-  // After a 401: the next Get reads or asks again.
-  void Expire();
+  // The error's message says which file or program failed and how. While a fresh credential can't
+  // be had, the old one serves until it has expired.
+  Result<Credential> Get(Clock::time_point deadline);
+  // The server has refused `refused`: the next Get reads or asks again. False: there is nothing to
+  // ask, what we have is what the configuration says.
+  bool Expire(const Credential& refused);
 
  private:
-  Result<Credential> FromFile();
-  Result<Credential> FromPlugin();
+  Result<Credential> Fetch(Clock::time_point deadline);
+  Result<Credential> FromFiles();
+  Result<Credential> FromPlugin(Clock::time_point deadline);
 
   const ClientConfig config_;
-  std::mutex mu_;
+  std::timed_mutex mu_;
   // Guarded by mu_.
   std::optional<Credential> cached_;
-  std::chrono::steady_clock::time_point valid_until_{};
+  Clock::time_point fresh_until_{};  // asked for again from then on
+  Clock::time_point good_until_{};   // of no use from then on
 };
 
 }  // namespace ringmaster::kube

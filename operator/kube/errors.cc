@@ -1,9 +1,19 @@
 #include "operator/kube/errors.h"
 
+#include <algorithm>
+
 #include "operator/kube/resources.h"
 
 namespace ringmaster::kube {
 namespace {
+
+constexpr uint64_t kLongestWait = 24 * 3600;
+
+// Answers may be anybody's: a proxy's, a broken server's.
+std::string Text(const Json& object, const char* key) {
+  auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
 
 ErrorCode CodeFor(int http_status, const std::string& reason) {
   if (reason == "AlreadyExists") return ErrorCode::kAlreadyExists;
@@ -45,10 +55,14 @@ Error ErrorFromStatus(const std::string& asked, int http_status, const Json& sta
   Error error;
   error.http_status = http_status;
   if (status.is_object()) {
-    error.reason = status.value("reason", "");
-    error.message = asked + ": " + status.value("message", "no message");
+    error.reason = Text(status, "reason");
+    std::string message = Text(status, "message");
+    error.message = asked + ": " + (message.empty() ? "no message" : message);
     if (auto details = status.find("details"); details != status.end() && details->is_object()) {
-      error.retry_after = std::chrono::seconds(details->value("retryAfterSeconds", 0));
+      auto seconds = details->find("retryAfterSeconds");
+      if (seconds != details->end() && seconds->is_number_unsigned()) {
+        error.retry_after = std::chrono::seconds(std::min(seconds->get<uint64_t>(), kLongestWait));
+      }
     }
   } else {
     std::string body = status.is_string() ? status.get<std::string>() : "";

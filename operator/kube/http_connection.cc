@@ -1,10 +1,12 @@
 #include "operator/kube/http_connection.h"
 
 #include <httplib.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
+#include <netinet/tcp.h>
 
-#include "operator/kube/errors.h"
+#include <ctime>
+#include <fstream>
+
+#include "operator/kube/tls.h"
 
 namespace ringmaster::kube {
 namespace {
@@ -12,77 +14,30 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-struct Free {
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-  void operator()(X509_STORE* p) const { X509_STORE_free(p); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Free>;
-
-Owned<BIO> Memory(const std::string& text) {
-  return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-Owned<X509> ReadCertificate(const std::string& pem) {
-  return Owned<X509>(PEM_read_bio_X509(Memory(pem).get(), nullptr, nullptr, nullptr));
-}
-
-Owned<EVP_PKEY> ReadKey(const std::string& pem) {
-  return Owned<EVP_PKEY>(PEM_read_bio_PrivateKey(Memory(pem).get(), nullptr, nullptr, nullptr));
-}
-
-// Null when the text has no certificate.
-Owned<X509_STORE> ReadAuthorities(const std::string& pem) {
-  Owned<X509_STORE> store(X509_STORE_new());
-  Owned<BIO> in = Memory(pem);
-  int found = 0;
-  while (Owned<X509> cert{PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)}) {
-    X509_STORE_add_cert(store.get(), cert.get());
-    ++found;
-  }
-  return found > 0 ? std::move(store) : nullptr;
-}
-
-std::string Server(const ClientConfig& config) {
-  return (config.tls ? "https://" : "http://") + config.host + ":" + std::to_string(config.port);
-}
-
-std::string Explain(httplib::Error error, const ClientConfig& config) {
-  std::string server = Server(config);
-  switch (error) {
-    case httplib::Error::Connection:
-      return "can't connect to " + server;
-    case httplib::Error::SSLConnection:
-      return "the TLS handshake with " + server + " failed";
-    case httplib::Error::SSLServerVerification:
-      return "the certificate of " + server +
-             " can't be trusted: it is not for this host, or not signed by the configured "
-             "authority";
-    case httplib::Error::SSLLoadingCerts:
-      return "the certificate authority for " + server + " can't be loaded";
-    case httplib::Error::Read:
-      return server + " gave no (complete) answer in time, or closed the connection";
-    case httplib::Error::Write:
-      return "the connection to " + server + " broke while sending";
-    default:
-      return server + ": " + httplib::to_string(error);
-  }
-}
+constexpr size_t kKeptConnections = 16;
+// API servers close idle connections after 90 s, load balancers before them often after 60 s.
+constexpr std::chrono::seconds kKeepIdle{45};
+constexpr size_t kLongestAnswer = 256u << 20;
+constexpr size_t kLongestErrorBody = 1u << 20;
 
 tl::unexpected<Error> Fail(ErrorCode code, const std::string& message) {
   return tl::unexpected(Error{code, 0, "", message});
 }
 
-void Configure(httplib::ClientImpl& client, const ClientConfig& config) {
-  client.set_keep_alive(true);
-  client.set_tcp_nodelay(true);
-  client.set_url_encode(false);
-  client.set_follow_location(false);
-  if (!config.tls_server_name.empty()) {
-    client.set_hostname_addr_map({{config.tls_server_name, config.host}});
-  }
+std::string Seconds(milliseconds time) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
+}
+
+// A peer that is gone without a word (its machine crashed) is noticed within half a minute, also
+// while nothing is asked of it.
+void NoticeDeadPeers(int fd) {
+  int on = 1, idle = 15, interval = 5, count = 3;
+  unsigned user_timeout_ms = 30'000;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
 httplib::Request MakeRequest(const HttpRequest& request, const Credential& credential,
@@ -97,12 +52,36 @@ httplib::Request MakeRequest(const HttpRequest& request, const Credential& crede
   return out;
 }
 
+// Seconds, or a date as proxies send it; -1 for anything else.
+std::chrono::seconds RetryAfter(const std::string& text) {
+  if (text.empty()) return std::chrono::seconds(-1);
+  if (text.find_first_not_of("0123456789") == std::string::npos) {
+    return std::chrono::seconds(text.size() < 6 ? std::stoi(text) : 86'400);
+  }
+  std::tm utc{};
+  const char* end = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  if (end == nullptr || *end != '\0') return std::chrono::seconds(-1);
+  return std::chrono::seconds(std::max<std::time_t>(0, timegm(&utc) - std::time(nullptr)));
+}
+
+// 299 AGENT "text", with \" and \\ in the text.
+std::string WarningText(const std::string& value) {
+  size_t at = value.find('"');
+  std::string text;
+  if (at == std::string::npos) return text;
+  for (++at; at < value.size() && value[at] != '"'; ++at) {
+    if (value[at] == '\\' && at + 1 < value.size()) ++at;
+    text += value[at];
+  }
+  return text;
+}
+
 HttpResponse Answer(const httplib::Response& response, std::string body) {
-  HttpResponse answer{response.status, std::move(body)};
-  std::string after = response.get_header_value("Retry-After");
-  if (!after.empty() && after.find_first_not_of("0123456789") == std::string::npos &&
-      after.size() < 6) {
-    answer.retry_after = std::chrono::seconds(std::stoi(after));
+  HttpResponse answer{
+      response.status, std::move(body), RetryAfter(response.get_header_value("Retry-After")), {}};
+  for (size_t i = 0; i < response.get_header_value_count("Warning"); ++i) {
+    std::string text = WarningText(response.get_header_value("Warning", i));
+    if (!text.empty()) answer.warnings.push_back(std::move(text));
   }
   return answer;
 }
@@ -110,81 +89,115 @@ HttpResponse Answer(const httplib::Response& response, std::string body) {
 }  // namespace
 
 struct HttpConnections::Connection {
+  CuttableSocket socket;
+  httplib::SSLClient* tls = nullptr;  // `client`, if it is one
   std::unique_ptr<httplib::ClientImpl> client;
   std::string client_cert_pem;  // that it was made with
+  Clock::time_point returned{};
   bool used = false;
+
+  std::string Explain(httplib::Error error, const ClientConfig& config) const {
+    std::string server = ServerText(config);
+    switch (error) {
+      case httplib::Error::Connection:
+        return "can't connect to " + server;
+      case httplib::Error::SSLConnection:
+        return "the TLS handshake with " + server +
+               " failed: it doesn't speak TLS, or refuses this client's certificate";
+      case httplib::Error::SSLServerVerification:
+        return ExplainVerdict(tls ? tls->get_openssl_verify_result() : 0, config, server);
+      case httplib::Error::SSLLoadingCerts:
+        return "the certificate authority for " + server + " can't be loaded";
+      case httplib::Error::Read:
+        return server + " closed the connection without a (complete) answer";
+      case httplib::Error::Write:
+        return "the connection to " + server + " broke while sending";
+      default:
+        return server + ": " + httplib::to_string(error);
+    }
+  }
 };
 
 Result<std::unique_ptr<HttpConnections>> HttpConnections::Make(const ClientConfig& config) {
-  if (config.tls && !config.ca_pem.empty() && !ReadAuthorities(config.ca_pem)) {
-    return Fail(ErrorCode::kInvalid,
-                "the certificate authority for " + Server(config) + " is not a PEM certificate");
-  }
-  if (!config.client_cert_pem.empty()) {
-    if (!ReadCertificate(config.client_cert_pem)) {
-      return Fail(ErrorCode::kInvalid,
-                  "the client certificate for " + Server(config) + " is not PEM");
-    }
-    if (!ReadKey(config.client_key_pem)) {
-      return Fail(ErrorCode::kInvalid, "the client key for " + Server(config) + " is not PEM");
-    }
-  }
+  if (auto ok = CheckTlsConfig(config); !ok) return tl::unexpected(ok.error());
   return std::unique_ptr<HttpConnections>(new HttpConnections(config));
 }
 
-HttpConnections::HttpConnections(const ClientConfig& config) : config_(config) {}
+HttpConnections::HttpConnections(const ClientConfig& config)
+    : config_(config), ca_pem_(config.ca_pem) {}
 HttpConnections::~HttpConnections() = default;
+
+// A file that is being replaced may be unreadable or half written: the old text stays until then.
+std::string HttpConnections::Authorities() {
+  std::lock_guard lock(mu_);
+  if (!config_.ca_file.empty()) {
+    std::ifstream in(config_.ca_file, std::ios::binary);
+    std::string text(std::istreambuf_iterator<char>(in), {});
+    if (text != ca_pem_ && HasCertificate(text)) ca_pem_ = std::move(text);
+  }
+  return ca_pem_;
+}
+
+Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Open(
+    const Credential& credential) {
+  auto connection = std::make_unique<Connection>();
+  connection->client_cert_pem = credential.client_cert_pem;
+  if (config_.tls) {
+    auto client = MakeTlsClient(config_, Authorities(), credential);
+    if (!client) return tl::unexpected(client.error());
+    connection->tls = client->get();
+    connection->client = std::move(*client);
+  } else {
+    connection->client = std::make_unique<httplib::ClientImpl>(config_.host, config_.port);
+  }
+  httplib::ClientImpl& client = *connection->client;
+  client.set_keep_alive(true);
+  client.set_tcp_nodelay(true);
+  client.set_url_encode(false);
+  client.set_follow_location(false);
+  if (!config_.tls_server_name.empty()) {
+    client.set_hostname_addr_map({{config_.tls_server_name, config_.host}});
+  }
+  client.set_socket_options([socket = &connection->socket](socket_t fd) {
+    NoticeDeadPeers(fd);
+    socket->Use(fd);
+  });
+  return connection;
+}
 
 Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Take(
     const Credential& credential, bool fresh) {
+  std::vector<std::unique_ptr<Connection>> dropped;  // closed outside the lock
   if (!fresh) {
     std::lock_guard lock(mu_);
     while (!idle_.empty()) {
       auto connection = std::move(idle_.back());
       idle_.pop_back();
-      if (connection->client_cert_pem == credential.client_cert_pem) return connection;
+      bool good = connection->client_cert_pem == credential.client_cert_pem &&
+                  Clock::now() - connection->returned < kKeepIdle &&
+                  !connection->socket.ClosedByPeer();
+      if (good) return connection;
+      dropped.push_back(std::move(connection));
     }
   }
-  auto connection = std::make_unique<Connection>();
-  connection->client_cert_pem = credential.client_cert_pem;
-  const std::string& host =
-      config_.tls_server_name.empty() ? config_.host : config_.tls_server_name;
-  if (!config_.tls) {
-    connection->client = std::make_unique<httplib::ClientImpl>(host, config_.port);
-    Configure(*connection->client, config_);
-    return connection;
-  }
-  std::unique_ptr<httplib::SSLClient> client;
-  if (credential.client_cert_pem.empty()) {
-    client = std::make_unique<httplib::SSLClient>(host, config_.port);
-  } else {
-    Owned<X509> cert = ReadCertificate(credential.client_cert_pem);
-    Owned<EVP_PKEY> key = ReadKey(credential.client_key_pem);
-    if (!cert || !key)
-      return Fail(ErrorCode::kForbidden, "the client certificate or key is not PEM");
-    client = std::make_unique<httplib::SSLClient>(host, config_.port, cert.get(), key.get());
-  }
-  client->enable_server_certificate_verification(true);
-  if (!config_.ca_pem.empty()) client->set_ca_cert_store(ReadAuthorities(config_.ca_pem).release());
-  connection->client = std::move(client);
-  Configure(*connection->client, config_);
-  return connection;
+  return Open(credential);
 }
 
 void HttpConnections::Return(std::unique_ptr<Connection> connection) {
-  constexpr size_t kKept = 16;
   connection->used = true;
+  connection->returned = Clock::now();
   std::lock_guard lock(mu_);
-  if (idle_.size() < kKept) idle_.push_back(std::move(connection));
+  if (idle_.size() < kKeptConnections) idle_.push_back(std::move(connection));
 }
 
 Result<HttpResponse> HttpConnections::Send(const HttpRequest& request,
                                            const Credential& credential) {
-  auto deadline = Clock::now() + request.deadline;
+  const auto deadline = Clock::now() + request.deadline;
   for (bool again = false;; again = true) {
     auto connection = Take(credential, again);
     if (!connection) return tl::unexpected(connection.error());
-    httplib::ClientImpl& client = *(*connection)->client;
+    Connection& used = **connection;
+    httplib::ClientImpl& client = *used.client;
     auto left = std::max(milliseconds(1),
                          std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
     client.set_connection_timeout(left);
@@ -192,20 +205,38 @@ Result<HttpResponse> HttpConnections::Send(const HttpRequest& request,
     client.set_write_timeout(left);
     httplib::Request out = MakeRequest(request, credential, config_);
     std::string body;
-    // Data that drips would never run into the read timeout.
+    bool too_long = false;
     out.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
-      body.append(data, size);
-      return Clock::now() < deadline;
+      too_long = body.size() + size > kLongestAnswer;
+      if (!too_long) body.append(data, size);
+      return !too_long;
     };
-    httplib::Result result = client.send(out);
+    httplib::Result result{nullptr, httplib::Error::Unknown};
+    {
+      ConnectionCutter::Timer timer(cutter_, deadline, used.socket);
+      std::stop_callback end(config_.stop, [&used] { used.socket.Cut(); });
+      result = client.send(out);
+    }
     if (result) {
-      Return(std::move(*connection));
-      return Answer(*result, std::move(body));
+      HttpResponse answer = Answer(*result, std::move(body));
+      if (!used.socket.was_cut()) Return(std::move(*connection));
+      return answer;
+    }
+    if (config_.stop.stop_requested())
+      return Fail(ErrorCode::kUnavailable, "this client is stopping");
+    if (too_long) {
+      return Fail(ErrorCode::kInternal, ServerText(config_) + " sent more than " +
+                                            std::to_string(kLongestAnswer >> 20) + " MiB");
+    }
+    if (Clock::now() >= deadline) {
+      return Fail(
+          ErrorCode::kUnavailable,
+          ServerText(config_) + " gave no complete answer within " + Seconds(request.deadline));
     }
     // A kept connection may have been closed by the server just now. Only a read may be sent twice.
-    bool stale =
-        (*connection)->used && request.method == "GET" && body.empty() && Clock::now() < deadline;
-    if (again || !stale) return Fail(ErrorCode::kUnavailable, Explain(result.error(), config_));
+    bool stale = used.used && request.method == "GET" && body.empty();
+    if (again || !stale)
+      return Fail(ErrorCode::kUnavailable, used.Explain(result.error(), config_));
   }
 }
 
@@ -214,40 +245,57 @@ Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
                                              const std::function<void(int status)>& on_status,
                                              const std::function<bool(std::string_view)>& on_data,
                                              std::stop_token stop) {
-  auto connection = Take(credential, true);
+  const auto deadline = Clock::now() + request.deadline;
+  auto connection = Open(credential);
   if (!connection) return tl::unexpected(connection.error());
-  httplib::ClientImpl& client = *(*connection)->client;
+  Connection& used = **connection;
+  httplib::ClientImpl& client = *used.client;
+  const milliseconds quiet =
+      request.quiet.count() > 0 ? std::min(request.quiet, request.deadline) : request.deadline;
   client.set_connection_timeout(std::min(request.deadline, config_.deadline));
   client.set_write_timeout(std::min(request.deadline, config_.deadline));
-  client.set_read_timeout(request.deadline);
+  client.set_read_timeout(quiet);
   client.set_keep_alive(false);
   httplib::Request out = MakeRequest(request, credential, config_);
   int status = 0;
   bool ended_by_caller = false;
   std::string body;
-  // A stop that comes before there is a connection to close is seen here.
+  // A stop that comes before there is a connection to cut is seen here.
   out.response_handler = [&](const httplib::Response& response) {
     status = response.status;
     on_status(status);
     return !stop.stop_requested();
   };
+  auto last_data = Clock::now();
   out.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
     if (stop.stop_requested()) return false;
+    last_data = Clock::now();
     if (status != 200) {
       body.append(data, size);
-      return body.size() < (1 << 20);
+      return body.size() < kLongestErrorBody;
     }
     ended_by_caller = !on_data({data, size});
     return !ended_by_caller;
   };
   httplib::Result result{nullptr, httplib::Error::Unknown};
   {
-    std::stop_callback close(stop, [&client] { client.stop(); });
+    ConnectionCutter::Timer timer(cutter_, deadline, used.socket);
+    std::stop_callback end(stop, [&used] { used.socket.Cut(); });
+    std::stop_callback end_client(config_.stop, [&used] { used.socket.Cut(); });
     result = client.send(out);
   }
   if (stop.stop_requested() || ended_by_caller) return HttpResponse{200, ""};
-  if (!result) return Fail(ErrorCode::kUnavailable, Explain(result.error(), config_));
-  return Answer(*result, std::move(body));
+  if (config_.stop.stop_requested())
+    return Fail(ErrorCode::kUnavailable, "this client is stopping");
+  if (result) return Answer(*result, std::move(body));
+  const bool silent = Clock::now() - last_data >= quiet;
+  if (silent || Clock::now() >= deadline) {
+    return Fail(ErrorCode::kUnavailable,
+                ServerText(config_) +
+                    (silent ? " sent nothing for " + Seconds(quiet)
+                            : " did not end its answer within " + Seconds(request.deadline)));
+  }
+  return Fail(ErrorCode::kUnavailable, used.Explain(result.error(), config_));
 }
 
 }  // namespace ringmaster::kube

@@ -1,5 +1,5 @@
-// HTTP to one API server: TLS verification, client certificates, a pool of kept connections. The
-// only place of the client that knows httplib.
+// HTTP to one API server: a pool of kept connections, deadlines that hold whatever the server does,
+// limits on what it may send. With tls.cc the only place of the client that knows httplib.
 //
 // Thread rule: safe from any thread.
 #pragma once
@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "operator/kube/connection_cutter.h"
 #include "operator/kube/credentials.h"
 
 namespace ringmaster::kube {
@@ -24,12 +25,15 @@ struct HttpRequest {
   std::string content_type;
   std::string accept = "application/json";
   std::chrono::milliseconds deadline{30'000};
+  // Stream: the longest silence after the answer began; 0: only the deadline counts.
+  std::chrono::milliseconds quiet{0};
 };
 
 struct HttpResponse {
   int status = 0;
   std::string body;                      // not what `on_data` has taken
   std::chrono::seconds retry_after{-1};  // -1: no such header
+  std::vector<std::string> warnings;
 };
 
 class HttpConnections {
@@ -52,10 +56,14 @@ class HttpConnections {
   struct Connection;
   explicit HttpConnections(const ClientConfig& config);
   Result<std::unique_ptr<Connection>> Take(const Credential& credential, bool fresh);
+  Result<std::unique_ptr<Connection>> Open(const Credential& credential);
+  std::string Authorities();
   void Return(std::unique_ptr<Connection> connection);
 
   const ClientConfig config_;
+  ConnectionCutter cutter_;
   std::mutex mu_;
+  std::string ca_pem_;                             // guarded by mu_; the newest that could be read
   std::vector<std::unique_ptr<Connection>> idle_;  // guarded by mu_
 };
 

@@ -75,6 +75,13 @@ struct ListOptions {
   int chunk = 500;
 };
 
+struct CreateOptions {
+  // "Strict": unknown and doubled fields are refused, all of them named; "Warn", "Ignore"; empty:
+  // the client's default.
+  std::string field_validation;
+  bool dry_run = false;
+};
+
 struct List {
   std::vector<Json> items;
   std::string resource_version;
@@ -91,6 +98,9 @@ struct WatchOptions {
   std::string field_selector;
   std::string resource_version;
   std::chrono::seconds timeout{300};
+  // No event and no bookmark for so long: the watch has stalled and ends with kUnavailable. API
+  // servers send a bookmark about every minute (for events none).
+  std::chrono::milliseconds quiet{100'000};
 };
 
 enum class PatchType { kMerge, kApply };  // JSON merge patch; server-side apply
@@ -119,6 +129,12 @@ class KubeApi {
                                const ListOptions& options) = 0;
   virtual Result<Json> Create(const Resource& resource, const std::string& ns,
                               const Json& object) = 0;
+  // The default does without the options: for fakes.
+  virtual Result<Json> CreateWith(const Resource& resource, const std::string& ns,
+                                  const Json& object, const CreateOptions& options) {
+    (void)options;
+    return Create(resource, ns, object);
+  }
   // PUT: refused with kConflict if metadata.resourceVersion is set and old. subresource: "",
   // "status", "scale".
   virtual Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,

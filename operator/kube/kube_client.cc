@@ -1,5 +1,7 @@
 #include "operator/kube/kube_client.h"
 
+#include <algorithm>
+
 #include "operator/kube/caller.h"
 #include "operator/kube/resources.h"
 
@@ -7,6 +9,16 @@ namespace ringmaster::kube {
 namespace {
 
 using Query = std::vector<std::pair<std::string, std::string>>;
+
+// What isn't UTF-8 can't be sent as JSON.
+Result<std::string> Encode(const Asking& asking, const Json& object) {
+  try {
+    return object.dump();
+  } catch (const Json::exception& e) {
+    return tl::unexpected(
+        Error{ErrorCode::kInvalid, 0, "", asking.text + ": the object is not UTF-8: " + e.what()});
+  }
+}
 
 std::string WithQuery(std::string path, const Query& query) {
   char separator = '?';
@@ -18,11 +30,19 @@ std::string WithQuery(std::string path, const Query& query) {
   return path;
 }
 
+std::string Text(const Json& object, const char* key) {
+  if (!object.is_object()) return "";
+  auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+int Number(const Json& object, const char* key, int otherwise) {
+  auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? it->get<int>() : otherwise;
+}
+
 std::string NameOf(const Json& object) {
-  if (!object.is_object() || !object.contains("metadata")) return "";
-  const Json& meta = object["metadata"];
-  return meta.is_object() && meta.contains("name") && meta["name"].is_string() ? meta["name"]
-                                                                               : Json("");
+  return object.is_object() ? Text(object.value("metadata", Json()), "name") : "";
 }
 
 // apiVersion and kind are required by the server; callers may leave them out.
@@ -52,20 +72,27 @@ class EventReader {
       : asked_(asking.text), on_event_(on_event) {}
 
   bool operator()(std::string_view data) {
+    size_t seen = buffer_.size();
     buffer_.append(data);
     size_t begin = 0;
-    for (size_t end; (end = buffer_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    for (size_t end; (end = buffer_.find('\n', std::max(begin, seen))) != std::string::npos;
+         begin = end + 1) {
       if (end > begin && !Line(std::string_view(buffer_).substr(begin, end - begin))) return false;
     }
     buffer_.erase(0, begin);
-    return true;
+    if (buffer_.size() <= kLongestLine) return true;
+    error_ = Internal(asked_, "a line of the watch is longer than 64 MiB");
+    return false;
   }
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  static constexpr size_t kLongestLine = 64u << 20;
+
   bool Line(std::string_view text) {
     Json line = Json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("type") || !line.contains("object")) {
+    if (!line.is_object() || !line.contains("type") || !line.contains("object") ||
+        !line["object"].is_object()) {
       error_ = Internal(asked_, "a line of the watch is not an event");
       return false;
     }
@@ -78,7 +105,7 @@ class EventReader {
     else if (type == "BOOKMARK")
       event.type = WatchEvent::Type::kBookmark;
     else if (type == "ERROR") {
-      error_ = ErrorFromStatus(asked_, event.object.value("code", 500), event.object);
+      error_ = ErrorFromStatus(asked_, Number(event.object, "code", 500), event.object);
       return false;
     } else if (type != "ADDED") {
       return true;  // a kind of event that this client doesn't know
@@ -116,22 +143,29 @@ class KubeClient : public KubeApi {
 
   Result<Json> Create(const Resource& resource, const std::string& ns,
                       const Json& object) override {
-    return caller_.Call(
-        Asking("create", resource, ns, NameOf(object)),
-        {"POST",
-         WithQuery(ResourcePath(resource, ns, "", ""), {{"fieldValidation", field_validation_}}),
-         Typed(resource, object).dump(), "application/json"});
+    return CreateWith(resource, ns, object, {});
+  }
+
+  Result<Json> CreateWith(const Resource& resource, const std::string& ns, const Json& object,
+                          const CreateOptions& options) override {
+    Asking asking("create", resource, ns, NameOf(object));
+    const std::string& validation =
+        options.field_validation.empty() ? field_validation_ : options.field_validation;
+    return Write(
+        asking, "POST",
+        WithQuery(ResourcePath(resource, ns, "", ""),
+                  {{"fieldValidation", validation}, {"dryRun", options.dry_run ? "All" : ""}}),
+        Typed(resource, object), "application/json");
   }
 
   Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
                       const std::string& subresource) override {
     Asking asking("update", resource, ns, NameOf(object), subresource);
     if (NameOf(object).empty()) return tl::unexpected(EmptyName(asking));
-    Json body = subresource == "scale" ? object : Typed(resource, object);
-    return caller_.Call(asking, {"PUT",
-                                 WithQuery(ResourcePath(resource, ns, NameOf(object), subresource),
-                                           {{"fieldValidation", field_validation_}}),
-                                 body.dump(), "application/json"});
+    return Write(asking, "PUT",
+                 WithQuery(ResourcePath(resource, ns, NameOf(object), subresource),
+                           {{"fieldValidation", field_validation_}}),
+                 subresource == "scale" ? object : Typed(resource, object), "application/json");
   }
 
   Result<Json> Patch(const Resource& resource, const std::string& ns, const std::string& name,
@@ -139,14 +173,13 @@ class KubeClient : public KubeApi {
     Asking asking("patch", resource, ns, name, options.subresource);
     if (name.empty()) return tl::unexpected(EmptyName(asking));
     bool apply = options.type == PatchType::kApply;
-    return caller_.Call(asking,
-                        {"PATCH",
-                         WithQuery(ResourcePath(resource, ns, name, options.subresource),
-                                   {{"fieldManager", options.field_manager},
-                                    {"force", apply && options.force ? "true" : ""},
-                                    {"fieldValidation", field_validation_}}),
-                         (apply ? Typed(resource, patch) : patch).dump(),
-                         apply ? "application/apply-patch+yaml" : "application/merge-patch+json"});
+    return Write(asking, "PATCH",
+                 WithQuery(ResourcePath(resource, ns, name, options.subresource),
+                           {{"fieldManager", options.field_manager},
+                            {"force", apply && options.force ? "true" : ""},
+                            {"fieldValidation", field_validation_}}),
+                 apply ? Typed(resource, patch) : patch,
+                 apply ? "application/apply-patch+yaml" : "application/merge-patch+json");
   }
 
   Result<void> Delete(const Resource& resource, const std::string& ns, const std::string& name,
@@ -173,6 +206,7 @@ class KubeClient : public KubeApi {
                                    {"fieldSelector", options.field_selector}})};
     // The server ends the watch; this ends one that stalls.
     request.deadline = options.timeout + std::chrono::seconds(5);
+    request.quiet = options.quiet;
     EventReader reader(asking, on_event);
     auto done = caller_.Stream(
         asking, request, [&](std::string_view data) { return reader(data); }, stop);
@@ -212,11 +246,18 @@ class KubeClient : public KubeApi {
     return Error{ErrorCode::kInvalid, 0, "", asking.text + ": metadata.name is empty"};
   }
 
+  Result<Json> Write(const Asking& asking, const char* method, const std::string& path,
+                     const Json& object, const char* content_type) {
+    auto body = Encode(asking, object);
+    if (!body) return tl::unexpected(body.error());
+    return caller_.Call(asking, {method, path, std::move(*body), content_type});
+  }
+
   Result<List> ListChunks(const Asking& asking, const Resource& resource, const std::string& ns,
                           const ListOptions& options, int chunk) {
     List list;
     std::string next;
-    do {
+    while (true) {
       auto answer =
           caller_.Call(asking, {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
                                                  {{"labelSelector", options.label_selector},
@@ -224,15 +265,20 @@ class KubeClient : public KubeApi {
                                                   {"limit", chunk > 0 ? std::to_string(chunk) : ""},
                                                   {"continue", next}})});
       if (!answer) return tl::unexpected(answer.error());
-      if (!answer->contains("items") || !answer->contains("metadata")) {
+      auto items = answer->find("items");
+      // A server written in Go may say null for an empty list.
+      if (items != answer->end() && items->is_null()) *items = Json::array();
+      if (items == answer->end() || !items->is_array() || !answer->contains("metadata")) {
         return tl::unexpected(Internal(asking.text, "the answer is not a list"));
       }
-      const Json& meta = (*answer)["metadata"];
-      list.resource_version = meta.value("resourceVersion", "");
-      next = meta.value("continue", "");
-      for (Json& item : (*answer)["items"]) list.items.push_back(Typed(resource, std::move(item)));
-    } while (!next.empty());
-    return list;
+      for (Json& item : *items) list.items.push_back(Typed(resource, std::move(item)));
+      list.resource_version = Text((*answer)["metadata"], "resourceVersion");
+      std::string following = Text((*answer)["metadata"], "continue");
+      if (following.empty()) return list;
+      if (following == next)
+        return tl::unexpected(Internal(asking.text, "the list goes on from where it began"));
+      next = std::move(following);
+    }
   }
 
   const std::string field_validation_;

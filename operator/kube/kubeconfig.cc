@@ -11,9 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+Error Invalid(const std::string& what) { return Error{ErrorCode::kInvalid, 0, "", what}; }
+
+std::string Named(const fs::path& file, const std::string& what) {
+  return "kubeconfig " + file.string() + ": " + what;
+}
+
 tl::unexpected<Error> Bad(const fs::path& file, const std::string& what) {
-  return tl::unexpected(
-      Error{ErrorCode::kInvalid, 0, "", "kubeconfig " + file.string() + ": " + what});
+  return tl::unexpected(Invalid(Named(file, what)));
 }
 
 std::optional<std::string> ReadFile(const fs::path& file) {
@@ -22,154 +27,317 @@ std::optional<std::string> ReadFile(const fs::path& file) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-std::string Text(const Json& object, const char* key) {
-  if (!object.is_object() || !object.contains(key) || !object[key].is_string()) return "";
-  return object[key];
-}
-
-// The entry called `name` of a kubeconfig list ("clusters", ...); null when there is none.
-Json Entry(const Json& config, const char* list, const char* field, const std::string& name) {
-  const Json entries = config.value(list, Json::array());
-  for (const Json& entry : entries) {
-    if (Text(entry, "name") == name) return entry.value(field, Json::object());
+// One entry of a list ("clusters", ...), or a part of it. The first thing that is wrong with it is
+// kept; what comes after may be nonsense and is thrown away with it.
+class Entry {
+ public:
+  Entry(fs::path file, std::string where, Json object)
+      : file_(std::move(file)), where_(std::move(where)), object_(std::move(object)) {
+    if (object_.is_null()) object_ = Json::object();
+    if (!object_.is_object()) {
+      Wrong("", "must be a map");
+      object_ = Json::object();
+    }
   }
-  return nullptr;
-}
 
-struct Reader {
-  fs::path file;
-  fs::path dir;  // paths in the file are relative to it
+  const std::string& problem() const { return problem_; }
+  bool Has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
+  void Wrong(const std::string& key, const std::string& what) {
+    std::string field = key.empty() ? where_ : where_ + "." + key;
+    if (problem_.empty()) problem_ = Named(file_, field + ": " + what);
+  }
+  void Adopt(const Entry& part) {
+    if (problem_.empty()) problem_ = part.problem_;
+  }
 
+  std::string Text(const char* key) {
+    if (!Has(key)) return "";
+    if (object_[key].is_string()) return object_[key];
+    Wrong(key, "must be a string, not " + object_[key].dump());
+    return "";
+  }
+  bool Flag(const char* key) {
+    if (!Has(key)) return false;
+    if (object_[key].is_boolean()) return object_[key];
+    Wrong(key, "must be true or false, not " + object_[key].dump());
+    return false;
+  }
+  Json List(const char* key) {
+    if (!Has(key)) return Json::array();
+    if (object_[key].is_array()) return object_[key];
+    Wrong(key, "must be a list");
+    return Json::array();
+  }
+  Entry Part(const char* key) const {
+    return Entry(file_, where_ + "." + key, object_.value(key, Json()));
+  }
+  // Paths are relative to the file that they stand in.
   fs::path Path(const std::string& text) const {
-    return fs::path(text).is_absolute() ? fs::path(text) : dir / text;
+    return fs::path(text).is_absolute() ? fs::path(text) : fs::absolute(file_).parent_path() / text;
   }
 
-  // `key`-data (base64) or the file named by `key`.
-  Result<std::string> DataOrFile(const Json& object, const std::string& key,
-                                 const std::string& where) const {
-    if (std::string data = Text(object, (key + "-data").c_str()); !data.empty()) {
+  // `key`-data (base64), or what is in the file named by `key`; then `path` says which.
+  std::string DataOrFile(const std::string& key, fs::path* path) {
+    if (std::string data = Text((key + "-data").c_str()); !data.empty()) {
       auto bytes = DecodeBase64(data);
-      if (!bytes) return Bad(file, where + "." + key + "-data is not base64");
-      return *bytes;
+      if (!bytes) Wrong(key + "-data", "is not base64");
+      return bytes.value_or("");
     }
-    std::string path = Text(object, key.c_str());
-    if (path.empty()) return std::string();
-    auto bytes = ReadFile(Path(path));
-    if (!bytes) return Bad(file, where + "." + key + ": can't read " + Path(path).string());
-    return *bytes;
+    std::string name = Text(key.c_str());
+    if (name.empty()) return "";
+    *path = Path(name);
+    auto bytes = ReadFile(*path);
+    if (!bytes) Wrong(key, "can't read " + path->string());
+    return bytes.value_or("");
   }
 
-  Result<void> Server(const std::string& url, const std::string& where,
-                      ClientConfig& config) const {
-    std::string rest;
-    if (url.starts_with("https://")) {
-      rest = url.substr(8);
-    } else if (url.starts_with("http://")) {
-      rest = url.substr(7);
-      config.tls = false;
-      config.port = 80;
-    } else {
-      return Bad(file, where + ".server: \"" + url + "\" must begin with https://");
+ private:
+  fs::path file_;
+  std::string where_;  // cluster "a"
+  Json object_;
+  std::string problem_;
+};
+
+void ReadPort(const std::string& digits, Entry& cluster, const std::string& url,
+              ClientConfig& config) {
+  bool number = !digits.empty() && digits.size() <= 5 &&
+                digits.find_first_not_of("0123456789") == std::string::npos;
+  if (number) config.port = std::stoi(digits);
+  if (!number || config.port < 1 || config.port > 65535)
+    cluster.Wrong("server", "\"" + url + "\" has no valid port");
+}
+
+void ReadServer(Entry& cluster, ClientConfig& config) {
+  const std::string url = cluster.Text("server");
+  std::string rest;
+  if (url.starts_with("https://")) {
+    rest = url.substr(8);
+  } else if (url.starts_with("http://")) {
+    rest = url.substr(7);
+    config.tls = false;
+    config.port = 80;
+  } else {
+    return cluster.Wrong("server", "\"" + url + "\" must begin with https://");
+  }
+  size_t slash = rest.find('/');
+  if (slash != std::string::npos) config.path_prefix = rest.substr(slash);
+  while (config.path_prefix.ends_with('/')) config.path_prefix.pop_back();
+  rest = rest.substr(0, slash);
+  size_t colon = rest.rfind(':');
+  if (colon != std::string::npos && rest.find(']', colon) == std::string::npos) {
+    ReadPort(rest.substr(colon + 1), cluster, url, config);
+    rest = rest.substr(0, colon);
+  }
+  if (rest.size() > 2 && rest.front() == '[') rest = rest.substr(1, rest.size() - 2);
+  config.host = rest;
+  if (rest.empty()) cluster.Wrong("server", "\"" + url + "\" names no host");
+  if (!config.tls && rest != "127.0.0.1" && rest != "localhost" && rest != "::1") {
+    cluster.Wrong("server", "\"" + url + "\" is not encrypted; use https");
+  }
+}
+
+void ReadCluster(Entry& cluster, ClientConfig& config) {
+  ReadServer(cluster, config);
+  if (cluster.Flag("insecure-skip-tls-verify")) {
+    cluster.Wrong("insecure-skip-tls-verify",
+                  "is not supported: name the authority that signed the server's certificate in "
+                  "certificate-authority-data");
+  }
+  if (!cluster.Text("proxy-url").empty()) {
+    cluster.Wrong("proxy-url",
+                  "proxies are not supported: name a server that can be reached directly");
+  }
+  config.ca_pem = cluster.DataOrFile("certificate-authority", &config.ca_file);
+  config.tls_server_name = cluster.Text("tls-server-name");
+}
+
+// spec.cluster of KUBERNETES_EXEC_INFO.
+Json ClusterInfo(Entry& cluster, const ClientConfig& config) {
+  Json info = {{"server", cluster.Text("server")}};
+  if (!config.tls_server_name.empty()) info["tls-server-name"] = config.tls_server_name;
+  if (!config.ca_pem.empty()) info["certificate-authority-data"] = EncodeBase64(config.ca_pem);
+  for (const Json& extension : cluster.List("extensions")) {
+    if (extension.is_object() && extension.contains("extension") &&
+        extension.value("name", Json()) == "client.authentication.k8s.io/exec") {
+      info["config"] = extension["extension"];
     }
-    size_t slash = rest.find('/');
-    if (slash != std::string::npos) config.path_prefix = rest.substr(slash);
-    while (config.path_prefix.ends_with('/')) config.path_prefix.pop_back();
-    rest = rest.substr(0, slash);
-    size_t colon = rest.rfind(':');
-    if (colon != std::string::npos && rest.find(']', colon) == std::string::npos) {
-      std::string digits = rest.substr(colon + 1);
-      if (digits.empty() || digits.size() > 5 ||
-          digits.find_first_not_of("0123456789") != std::string::npos) {
-        return Bad(file, where + ".server: \"" + url + "\" has no valid port");
+  }
+  return info;
+}
+
+void ReadExec(Entry& exec, Entry& cluster, ClientConfig& config) {
+  ExecPlugin& plugin = config.exec;
+  plugin.command = exec.Text("command");
+  if (plugin.command.empty()) exec.Wrong("command", "is missing");
+  if (plugin.command.find('/') != std::string::npos) {
+    plugin.command = exec.Path(plugin.command).string();
+  }
+  plugin.api_version = exec.Text("apiVersion");
+  if (plugin.api_version != "client.authentication.k8s.io/v1" &&
+      plugin.api_version != "client.authentication.k8s.io/v1beta1") {
+    exec.Wrong("apiVersion", "\"" + plugin.api_version +
+                                 "\" is not supported; client.authentication.k8s.io/v1 and "
+                                 "client.authentication.k8s.io/v1beta1 are");
+  }
+  const std::string mode = exec.Text("interactiveMode");
+  if (mode == "Always") {
+    exec.Wrong("interactiveMode",
+               "\"Always\": the plugin needs a terminal, and there is none here; use a service "
+               "account's token, or a plugin that needs nobody");
+  } else if (!mode.empty() && mode != "Never" && mode != "IfAvailable") {
+    exec.Wrong("interactiveMode", "\"" + mode + "\" must be Never, IfAvailable or Always");
+  }
+  plugin.install_hint = exec.Text("installHint");
+  for (const Json& arg : exec.List("args")) {
+    if (!arg.is_string()) exec.Wrong("args", arg.dump() + " must be a string: quote it");
+    plugin.args.push_back(arg.is_string() ? arg.get<std::string>() : "");
+  }
+  for (const Json& item : exec.List("env")) {
+    bool good = item.is_object() && item.contains("name") && item["name"].is_string() &&
+                item.contains("value") && item["value"].is_string();
+    if (!good) {
+      exec.Wrong("env", item.dump() + " must have a name and a value, both strings");
+      continue;
+    }
+    plugin.env[item["name"]] = item["value"];
+  }
+  if (exec.Flag("provideClusterInfo")) plugin.cluster = ClusterInfo(cluster, config);
+}
+
+void ReadUser(Entry& user, Entry& cluster, ClientConfig& config) {
+  config.client_cert_pem = user.DataOrFile("client-certificate", &config.client_cert_file);
+  config.client_key_pem = user.DataOrFile("client-key", &config.client_key_file);
+  if (config.client_cert_pem.empty() != config.client_key_pem.empty()) {
+    bool cert = config.client_key_pem.empty();
+    user.Wrong(
+        cert ? "client-key" : "client-certificate",
+        std::string("is missing: there is a ") + (cert ? "client-certificate" : "client-key"));
+  }
+  // Only where both are files can both be read again.
+  if (config.client_cert_file.empty() || config.client_key_file.empty()) {
+    config.client_cert_file.clear();
+    config.client_key_file.clear();
+  }
+  config.token = user.Text("token");
+  if (std::string path = user.Text("tokenFile"); !path.empty()) config.token_file = user.Path(path);
+  for (const char* key : {"username", "password"}) {
+    if (user.Has(key)) user.Wrong(key, "API servers take no passwords: use a token or certificate");
+  }
+  for (const char* key : {"as", "as-uid", "as-groups", "as-user-extra"}) {
+    if (user.Has(key)) user.Wrong(key, "acting as another user is not supported");
+  }
+  if (user.Has("auth-provider")) {
+    user.Wrong("auth-provider", "is no longer part of Kubernetes: use an exec plugin");
+  }
+  if (!user.Has("exec")) return;
+  Entry exec = user.Part("exec");
+  ReadExec(exec, cluster, config);
+  user.Adopt(exec);
+}
+
+// The entries of all files; the first of a name stays.
+struct Merged {
+  std::map<std::string, std::map<std::string, std::pair<fs::path, Json>>> lists;
+  std::string current_context;
+  bool empty = true;
+  fs::path first;  // named where no file is to blame
+
+  Result<void> Add(const fs::path& file, const std::string& text) {
+    auto documents = YamlToJson(text);
+    if (!documents) return Bad(file, documents.error());
+    if (documents->empty()) return {};
+    empty = false;
+    const Json& config = documents->front();
+    if (!config.is_object()) return Bad(file, "is not a kubeconfig");
+    Entry top(file, "", config);
+    if (current_context.empty()) current_context = top.Text("current-context");
+    for (auto [list, field] : {std::pair{"clusters", "cluster"}, std::pair{"users", "user"},
+                               std::pair{"contexts", "context"}}) {
+      for (const Json& item : top.List(list)) {
+        if (!item.is_object() || !item.contains("name") || !item["name"].is_string())
+          return Bad(file, std::string(list) + ": an entry has no name");
+        lists[list].try_emplace(item["name"], file, item.value(field, Json()));
       }
-      config.port = std::stoi(digits);
-      rest = rest.substr(0, colon);
     }
-    if (rest.size() > 2 && rest.front() == '[') rest = rest.substr(1, rest.size() - 2);
-    config.host = rest;
-    if (!config.tls && rest != "127.0.0.1" && rest != "localhost" && rest != "::1") {
-      return Bad(file, where + ".server: \"" + url + "\" is not encrypted; use https");
-    }
+    if (!top.problem().empty()) return tl::unexpected(Invalid(top.problem()));
     return {};
   }
 
-  Result<void> User(const Json& user, const std::string& where, ClientConfig& config) const {
-    auto cert = DataOrFile(user, "client-certificate", where);
-    if (!cert) return tl::unexpected(cert.error());
-    auto key = DataOrFile(user, "client-key", where);
-    if (!key) return tl::unexpected(key.error());
-    config.client_cert_pem = *cert;
-    config.client_key_pem = *key;
-    config.token = Text(user, "token");
-    if (std::string path = Text(user, "tokenFile"); !path.empty()) config.token_file = Path(path);
-    const Json exec = user.value("exec", Json());
-    if (!exec.is_object()) return {};
-    config.exec.command = Text(exec, "command");
-    if (config.exec.command.empty()) return Bad(file, where + ".exec.command is missing");
-    if (config.exec.command.find('/') != std::string::npos) {
-      config.exec.command = Path(config.exec.command).string();
+  Result<Entry> Find(const char* list, const char* word, const std::string& name,
+                     const fs::path& asked_by) const {
+    auto entries = lists.find(list);
+    if (entries != lists.end()) {
+      if (auto it = entries->second.find(name); it != entries->second.end()) {
+        return Entry(it->second.first, std::string(word) + " \"" + name + "\"", it->second.second);
+      }
     }
-    config.exec.api_version = Text(exec, "apiVersion");
-    config.exec.install_hint = Text(exec, "installHint");
-    const Json args = exec.value("args", Json()), env = exec.value("env", Json());
-    for (const Json& arg : args)
-      config.exec.args.push_back(arg.is_string() ? arg.get<std::string>() : arg.dump());
-    for (const Json& item : env) config.exec.env[Text(item, "name")] = Text(item, "value");
-    return {};
+    return Bad(asked_by, std::string("has no ") + word + " \"" + name + "\"");
   }
 };
 
+Result<ClientConfig> Resolve(const Merged& merged, const std::string& wanted_context) {
+  const std::string& name = wanted_context.empty() ? merged.current_context : wanted_context;
+  if (name.empty()) return Bad(merged.first, "has no current-context");
+  auto context = merged.Find("contexts", "context", name, merged.first);
+  if (!context) return tl::unexpected(context.error());
+  auto cluster = merged.Find("clusters", "cluster", context->Text("cluster"), merged.first);
+  if (!cluster) return tl::unexpected(cluster.error());
+  ClientConfig config;
+  ReadCluster(*cluster, config);
+  if (std::string user_name = context->Text("user"); !user_name.empty()) {
+    auto user = merged.Find("users", "user", user_name, merged.first);
+    if (!user) return tl::unexpected(user.error());
+    ReadUser(*user, *cluster, config);
+    cluster->Adopt(*user);
+  }
+  if (std::string ns = context->Text("namespace"); !ns.empty()) config.default_namespace = ns;
+  context->Adopt(*cluster);
+  if (!context->problem().empty()) return tl::unexpected(Invalid(context->problem()));
+  return config;
+}
+
 }  // namespace
 
-Result<ClientConfig> LoadKubeconfig(const fs::path& file, const std::string& wanted_context) {
-  auto text = ReadFile(file);
-  if (!text) return Bad(file, "can't be read");
-  auto documents = YamlToJson(*text);
-  if (!documents) return Bad(file, documents.error());
-  if (documents->empty() || !documents->front().is_object()) return Bad(file, "is empty");
-  const Json& config = documents->front();
-  std::string name = wanted_context.empty() ? Text(config, "current-context") : wanted_context;
-  if (name.empty()) return Bad(file, "has no current-context");
-  try {
-    Json context = Entry(config, "contexts", "context", name);
-    if (context.is_null()) return Bad(file, "has no context \"" + name + "\"");
-    std::string cluster_name = Text(context, "cluster"), user_name = Text(context, "user");
-    Json cluster = Entry(config, "clusters", "cluster", cluster_name);
-    if (cluster.is_null()) return Bad(file, "has no cluster \"" + cluster_name + "\"");
-    Json user = Entry(config, "users", "user", user_name);
-    if (user.is_null() && !user_name.empty()) return Bad(file, "has no user \"" + user_name + "\"");
-
-    Reader reader{file, fs::absolute(file).parent_path()};
-    ClientConfig result;
-    std::string where = "cluster \"" + cluster_name + "\"";
-    if (auto ok = reader.Server(Text(cluster, "server"), where, result); !ok)
-      return tl::unexpected(ok.error());
-    if (cluster.value("insecure-skip-tls-verify", false)) {
-      return Bad(file, where +
-                           ".insecure-skip-tls-verify is not supported: name the authority that "
-                           "signed the server's certificate in certificate-authority-data");
-    }
-    auto ca = reader.DataOrFile(cluster, "certificate-authority", where);
-    if (!ca) return tl::unexpected(ca.error());
-    result.ca_pem = *ca;
-    result.tls_server_name = Text(cluster, "tls-server-name");
-    if (user.is_object()) {
-      if (auto ok = reader.User(user, "user \"" + user_name + "\"", result); !ok)
-        return tl::unexpected(ok.error());
-    }
-    if (std::string ns = Text(context, "namespace"); !ns.empty()) result.default_namespace = ns;
-    return result;
-  } catch (const Json::exception& e) {
-    return Bad(file, std::string("is not a kubeconfig: ") + e.what());
+std::vector<fs::path> SplitPathList(const std::string& list) {
+  std::vector<fs::path> paths;
+  size_t begin = 0;
+  while (begin <= list.size()) {
+    size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) paths.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
   }
+  return paths;
+}
+
+Result<ClientConfig> LoadKubeconfig(const fs::path& file, const std::string& wanted_context) {
+  return LoadKubeconfigs({file}, wanted_context);
+}
+
+Result<ClientConfig> LoadKubeconfigs(const std::vector<fs::path>& files,
+                                     const std::string& wanted_context) {
+  Merged merged;
+  bool any = false;
+  for (const fs::path& file : files) {
+    auto text = ReadFile(file);
+    if (merged.first.empty()) merged.first = file;
+    if (!text) continue;
+    if (!any) merged.first = file;
+    any = true;
+    if (auto ok = merged.Add(file, *text); !ok) return tl::unexpected(ok.error());
+  }
+  if (!any) return Bad(merged.first, "can't be read");
+  if (merged.empty) return Bad(merged.first, "is empty");
+  return Resolve(merged, wanted_context);
 }
 
 Result<ClientConfig> InClusterConfig(const fs::path& dir, const std::string& host,
                                      const std::string& port) {
   auto bad = [](const std::string& what) {
-    return tl::unexpected(Error{ErrorCode::kInvalid, 0, "", "in-cluster configuration: " + what});
+    return tl::unexpected(Invalid("in-cluster configuration: " + what));
   };
-  if (host.empty() || port.empty() || port.find_first_not_of("0123456789") != std::string::npos) {
+  bool number = !port.empty() && port.size() <= 5 &&
+                port.find_first_not_of("0123456789") == std::string::npos;
+  if (host.empty() || !number) {
     return bad(
         "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be set, as they are in every "
         "pod");
@@ -177,12 +345,18 @@ Result<ClientConfig> InClusterConfig(const fs::path& dir, const std::string& hos
   ClientConfig config;
   config.host = host;
   config.port = std::stoi(port);
-  auto ca = ReadFile(dir / "ca.crt");
-  if (!ca) return bad("can't read " + (dir / "ca.crt").string());
+  config.ca_file = dir / "ca.crt";
+  auto ca = ReadFile(config.ca_file);
+  if (!ca) return bad("can't read " + config.ca_file.string());
   config.ca_pem = *ca;
   config.token_file = dir / "token";
-  if (!ReadFile(config.token_file)) return bad("can't read " + config.token_file.string());
-  if (auto ns = ReadFile(dir / "namespace")) config.default_namespace = *ns;
+  if (!ReadFile(config.token_file)) {
+    return bad("can't read " + config.token_file.string() +
+               ": does the pod say automountServiceAccountToken: false?");
+  }
+  if (auto ns = ReadFile(dir / "namespace")) {
+    config.default_namespace = ns->substr(0, ns->find_last_not_of(" \n") + 1);
+  }
   return config;
 }
 

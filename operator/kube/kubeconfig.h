@@ -1,8 +1,11 @@
-// Where the API server is and who we are: read from a kubeconfig file or from a pod's service
+// Where the API server is and who we are: read from kubeconfig files or from a pod's service
 // account.
+//
+// Thread rule: values and free functions.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <stop_token>
 #include <string>
@@ -20,6 +23,7 @@ struct ExecPlugin {
   std::map<std::string, std::string> env;
   std::string api_version;
   std::string install_hint;
+  Json cluster;  // what it is told of the cluster (provideClusterInfo); null: nothing
 };
 
 struct ClientConfig {
@@ -28,12 +32,15 @@ struct ClientConfig {
   bool tls = true;          // false only for an http:// server, which must be on loopback
   std::string path_prefix;  // of a server behind a proxy: "/k8s/clusters/x"
   std::string tls_server_name;
-  std::string ca_pem;  // empty: the system's authorities
+  std::string ca_pem;             // empty: the system's authorities
+  std::filesystem::path ca_file;  // read again for each new connection, so that it can change
   std::string client_cert_pem;
   std::string client_key_pem;
   std::string token;
-  std::filesystem::path token_file;  // read again every minute, and after a 401
-  ExecPlugin exec;                   // used when `command` is set
+  // Read again every minute, and after a 401.
+  std::filesystem::path client_cert_file, client_key_file;
+  std::filesystem::path token_file;
+  ExecPlugin exec;  // used when `command` is set
   std::string default_namespace = "default";
 
   double qps = 50;
@@ -43,6 +50,8 @@ struct ClientConfig {
   // "Strict", "Warn" or "Ignore": what the server does about fields that a schema doesn't know.
   std::string field_validation = "Warn";
   CallObserver on_call;  // may be empty
+  // The server's warnings (deprecated versions, unknown fields); from the calling thread.
+  std::function<void(const std::string& asked, const std::string& warning)> on_warning;
   // Requested: calls in progress and later ones end at once with kUnavailable. For a program that
   // ends.
   std::stop_token stop;
@@ -52,8 +61,16 @@ struct ClientConfig {
 Result<ClientConfig> LoadKubeconfig(const std::filesystem::path& file,
                                     const std::string& context = "");
 
+// Several files taken as one, as kubectl does: the first that has an entry of a name, or a
+// current-context, wins; files that don't exist are left out unless none exists.
+Result<ClientConfig> LoadKubeconfigs(const std::vector<std::filesystem::path>& files,
+                                     const std::string& context = "");
+
+// $KUBECONFIG: paths separated by ':'.
+std::vector<std::filesystem::path> SplitPathList(const std::string& list);
+
 // From /var/run/secrets/kubernetes.io/serviceaccount and KUBERNETES_SERVICE_HOST, _PORT (passed in:
-// main() reads them).
+// main() reads them). Token and authority are read again as they are rotated.
 Result<ClientConfig> InClusterConfig(const std::filesystem::path& service_account_dir,
                                      const std::string& host, const std::string& port);
 

@@ -58,7 +58,8 @@ Json Convert(const YAML::Node& node) {
       for (const auto& item : node) {
         std::string key = item.first.Scalar();
         if (key == "<<" && item.second.IsMap()) {
-          for (auto& [k, v] : Convert(item.second).items()) {
+          const Json defaults = Convert(item.second);
+          for (const auto& [k, v] : defaults.items()) {
             if (!map.contains(k)) map[k] = v;
           }
           continue;

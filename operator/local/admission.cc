@@ -1,8 +1,10 @@
 #include "operator/local/admission.h"
 
 #include <algorithm>
+#include <regex>
 #include <set>
 
+#include "operator/api/horovod_job.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
 
@@ -173,6 +175,7 @@ Traits TraitsOf(const Resource& resource) {
   if (resource == kube::HorovodJobs()) {
     return {.status = true, .generation = true, .unconditional_update = false};
   }
+  if (resource == kube::NetworkPolicies()) return {.generation = true};
   if (resource == kube::Leases()) return {.unconditional_update = false};
   return {};
 }
@@ -206,6 +209,10 @@ void SetDefaults(const Resource& resource, Json& object) {
     object["spec"] = {{"finalizers", {"kubernetes"}}};
     object["status"] = {{"phase", "Active"}};
   }
+  if (resource == kube::Services() && object["spec"].is_object()) {
+    Preset(object["spec"], "type", "ClusterIP");
+    Preset(object["spec"], "sessionAffinity", "None");
+  }
   if (resource == kube::Secrets()) {
     Preset(object, "type", "Opaque");
     if (auto plain = object.find("stringData"); plain != object.end()) {
@@ -217,8 +224,75 @@ void SetDefaults(const Resource& resource, Json& object) {
   }
 }
 
+namespace {
+
+// 2026-01-31T12:00:00.000000Z: metav1.MicroTime takes nothing else.
+bool MicroTime(const Json& value) {
+  static const std::regex kShape(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d))");
+  return value.is_string() && std::regex_match(value.get<std::string>(), kShape);
+}
+
+std::vector<Cause> CheckLease(const Json& lease) {
+  std::vector<Cause> causes;
+  const Json& spec = Field(lease, "spec", kEmptyObject);
+  for (const char* key : {"leaseDurationSeconds", "leaseTransitions"}) {
+    static const Json kGood = 1;
+    const Json& value = Field(spec, key, kGood);
+    int least = key[5] == 'D' ? 1 : 0;
+    if (value.is_number_integer() && value.get<int64_t>() >= least) continue;
+    causes.push_back(
+        {"FieldValueInvalid",
+         "Invalid value: " + value.dump() +
+             (least ? ": must be greater than 0" : ": must be greater than or equal to 0"),
+         std::string("spec.") + key});
+  }
+  return causes;
+}
+
+std::vector<Cause> CheckEvent(const Json& event) {
+  std::vector<Cause> causes;
+  for (const char* key :
+       {"eventTime", "reportingController", "reportingInstance", "action", "reason"}) {
+    if (Field(event, key, Json("")) == "")
+      causes.push_back({"FieldValueRequired", "Required value", key});
+  }
+  const std::string type = event.value("type", "");
+  if (type != "Normal" && type != "Warning") {
+    causes.push_back(
+        {"FieldValueInvalid", "Invalid value: \"\": has invalid value: " + type, "type"});
+  }
+  return causes;
+}
+
+}  // namespace
+
 std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
   if (resource == kube::Pods()) return CheckPod(object);
+  if (resource == kube::Leases()) return CheckLease(object);
+  if (resource == kube::Events()) return CheckEvent(object);
+  return {};
+}
+
+Answer<void> CheckFormat(const Resource& resource, const Json& object) {
+  auto cannot = [&](const std::string& why) {
+    return tl::unexpected(BadRequest(resource.kind + " in version \"" + resource.version +
+                                     "\" cannot be handled as a " + resource.kind + ": " + why));
+  };
+  std::vector<std::pair<const char*, const char*>> times;  // object, field
+  if (resource == kube::Leases()) times = {{"spec", "renewTime"}, {"spec", "acquireTime"}};
+  if (resource == kube::Events()) times = {{"series", "lastObservedTime"}, {"", "eventTime"}};
+  for (auto [part, key] : times) {
+    const Json& owner = *part ? Field(object, part, kEmptyObject) : object;
+    auto time = owner.is_object() ? owner.find(key) : owner.end();
+    if (time == owner.end() || time->is_null() || MicroTime(*time)) continue;
+    return cannot("parsing time " + time->dump() + " as \"2006-01-02T15:04:05.000000Z07:00\"");
+  }
+  if (resource == kube::Secrets()) {
+    for (const auto& [key, value] : Field(object, "data", kEmptyObject).items()) {
+      if (!value.is_string() || !kube::DecodeBase64(value.get<std::string>()))
+        return cannot("illegal base64 data in data[" + key + "]");
+    }
+  }
   return {};
 }
 
@@ -228,6 +302,7 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
     if (causes.empty()) causes = CheckPodUpdate(before, after);
     return causes;
   }
+  if (resource == kube::Leases()) return CheckLease(after);
   if (resource == kube::ConfigMaps() || resource == kube::Secrets()) {
     bool immutable = before.value("immutable", false);
     for (const char* key : {"data", "binaryData"}) {
@@ -238,6 +313,27 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
     }
   }
   return {};
+}
+
+std::vector<Cause> CheckJob(const Json* before, const Json& job) {
+  // What was accepted once stays accepted until its spec changes.
+  if (before != nullptr && before->value("spec", Json()) == job.value("spec", Json())) return {};
+  const auto to_cause = [](const api::FieldError& error) {
+    return Cause{"FieldValueInvalid", "Invalid value: \"object\": " + error.message, error.path};
+  };
+  std::vector<Cause> causes;
+  const auto after = api::ParseHorovodJob(job);
+  if (!after) {
+    std::transform(after.error().begin(), after.error().end(), std::back_inserter(causes),
+                   to_cause);
+    return causes;
+  }
+  if (before == nullptr) return {};
+  const auto old = api::ParseHorovodJob(*before);
+  if (!old) return {};
+  const api::FieldErrors errors = api::CheckUpdate(old->spec, after->spec);
+  std::transform(errors.begin(), errors.end(), std::back_inserter(causes), to_cause);
+  return causes;
 }
 
 }  // namespace ringmaster::local

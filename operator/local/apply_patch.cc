@@ -1,5 +1,7 @@
 #include "operator/local/apply_patch.h"
 
+#include <algorithm>
+
 namespace ringmaster::local {
 namespace {
 
@@ -19,6 +21,13 @@ std::string ItemPath(const std::string& path, const char* key, const Json& item)
   return path + "[" + key + "=" + item.value(key, "") + "]";
 }
 
+// Lists that are sets: each item is a leaf.
+bool IsSet(const std::string& field) { return field == "finalizers"; }
+
+std::string MemberPath(const std::string& path, const Json& item) {
+  return path + "[" + item.dump() + "]";
+}
+
 Json* FindItem(Json& list, const char* key, const Json& like) {
   for (Json& item : list) {
     if (item.is_object() && item.value(key, "") == like.value(key, "")) return &item;
@@ -31,6 +40,10 @@ template <class F>
 void ForEachLeaf(const Json& config, const std::string& path, const std::string& field, F leaf) {
   if (config.is_object() && !config.empty()) {
     for (const auto& [key, value] : config.items()) ForEachLeaf(value, path + "." + key, key, leaf);
+    return;
+  }
+  if (config.is_array() && IsSet(field)) {
+    for (const Json& item : config) leaf(MemberPath(path, item), item);
     return;
   }
   const char* key = config.is_array() ? ListKey(field) : nullptr;
@@ -51,6 +64,12 @@ void Merge(Json& live, const Json& config, const std::string& field) {
       } else {
         live[key] = value;
       }
+    }
+    return;
+  }
+  if (config.is_array() && live.is_array() && IsSet(field)) {
+    for (const Json& item : config) {
+      if (std::find(live.begin(), live.end(), item) == live.end()) live.push_back(item);
     }
     return;
   }
@@ -84,12 +103,16 @@ bool RemoveLeaves(Json& live, const std::string& path, const std::string& field,
     }
     return any && live.empty();
   }
+  const bool set = live.is_array() && IsSet(field);
   const char* key = live.is_array() ? ListKey(field) : nullptr;
-  if (key == nullptr) return false;
+  if (key == nullptr && !set) return false;
   Json kept = Json::array();
   bool any = false;
   for (Json& item : live) {
-    if (item.is_object() && RemoveLeaves(item, ItemPath(path, key, item), "", paths)) {
+    if (set && paths.count(MemberPath(path, item))) {
+      any = true;
+    } else if (!set && item.is_object() &&
+               RemoveLeaves(item, ItemPath(path, key, item), "", paths)) {
       any = true;
     } else {
       kept.push_back(std::move(item));
@@ -101,7 +124,7 @@ bool RemoveLeaves(Json& live, const std::string& path, const std::string& field,
 
 }  // namespace
 
-ApplyResult Apply(const Json& live, const Json& config, const std::string& manager, bool force,
+ApplyResult Apply(const Json& live, const Json& config, const FieldManager& manager, bool force,
                   FieldOwners& owners) {
   ApplyResult result;
   std::map<std::string, Json> wanted, present;
@@ -133,6 +156,39 @@ ApplyResult Apply(const Json& live, const Json& config, const std::string& manag
   RemoveLeaves(result.object, "", "", dropped);
   Merge(result.object, config, "");
   return result;
+}
+
+void ClaimChanged(const Json& before, const Json& after, const FieldManager& manager,
+                  FieldOwners& owners) {
+  std::map<std::string, Json> old_leaves, leaves;
+  auto collect = [](std::map<std::string, Json>& into) {
+    return [&into](const std::string& path, const Json& value) {
+      static const std::set<std::string> kServers = {".apiVersion",
+                                                     ".kind",
+                                                     ".metadata.name",
+                                                     ".metadata.namespace",
+                                                     ".metadata.uid",
+                                                     ".metadata.resourceVersion",
+                                                     ".metadata.generation",
+                                                     ".metadata.generateName",
+                                                     ".metadata.creationTimestamp",
+                                                     ".metadata.deletionTimestamp",
+                                                     ".metadata.deletionGracePeriodSeconds"};
+      if (!kServers.contains(path)) into[path] = value;
+    };
+  };
+  ForEachLeaf(before, "", "", collect(old_leaves));
+  ForEachLeaf(after, "", "", collect(leaves));
+  for (const auto& [path, value] : leaves) {
+    auto old = old_leaves.find(path);
+    if (old != old_leaves.end() && old->second == value) continue;
+    for (auto& [other, paths] : owners) paths.erase(path);
+    owners[manager].insert(path);
+  }
+  for (const auto& [path, value] : old_leaves) {
+    if (leaves.contains(path)) continue;
+    for (auto& [other, paths] : owners) paths.erase(path);
+  }
 }
 
 }  // namespace ringmaster::local

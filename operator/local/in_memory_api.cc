@@ -56,9 +56,17 @@ kube::Result<kube::List> InMemoryApi::ListAll(const Resource& resource, const st
 
 kube::Result<Json> InMemoryApi::Create(const Resource& resource, const std::string& ns,
                                        const Json& object) {
+  return CreateWith(resource, ns, object, {});
+}
+
+kube::Result<Json> InMemoryApi::CreateWith(const Resource& resource, const std::string& ns,
+                                           const Json& object, const kube::CreateOptions& options) {
   std::string asked = Asked("create", resource, ns, NameOf(object));
   if (auto ok = Known(resource, asked); !ok) return tl::unexpected(ok.error());
-  return ToResult(store_->Create(resource, ns, object), asked);
+  WriteOptions write;
+  write.strict_fields = options.field_validation == "Strict";
+  write.dry_run = options.dry_run;
+  return ToResult(store_->Create(resource, ns, object, write), asked);
 }
 
 kube::Result<Json> InMemoryApi::Update(const Resource& resource, const std::string& ns,

@@ -27,6 +27,9 @@ class InMemoryApi : public kube::KubeApi {
                                    const kube::ListOptions& options) override;
   kube::Result<kube::Json> Create(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object) override;
+  kube::Result<kube::Json> CreateWith(const kube::Resource& resource, const std::string& ns,
+                                      const kube::Json& object,
+                                      const kube::CreateOptions& options) override;
   kube::Result<kube::Json> Update(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object,
                                   const std::string& subresource) override;

@@ -58,6 +58,13 @@ std::string Kubeconfig(int port, const std::string& ca_pem, const std::string& t
   return config.dump(2) + "\n";
 }
 
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
 int CountGpus() {
   int count = 0;
   while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
@@ -84,6 +91,7 @@ Json MakeNode(int index, int cpus, int gpus) {
       {"status",
        {{"capacity", amounts},
         {"allocatable", amounts},
+        {"nodeInfo", {{"bootID", BootId()}, {"machineID", name}, {"systemUUID", name}}},
         {"addresses",
          {{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
           {{"type", "Hostname"}, {"address", name}}}},

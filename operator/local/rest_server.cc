@@ -11,6 +11,7 @@
 
 #include "operator/kube/resources.h"
 #include "operator/kube/yaml.h"
+#include "operator/local/admission.h"
 #include "operator/local/connection_threads.h"
 #include "operator/local/discovery.h"
 #include "operator/local/request_path.h"
@@ -83,6 +84,16 @@ Answer<Json> Body(const Request& request) {
         BadRequest("error decoding YAML: " + (documents ? "not one document" : documents.error())));
   }
   return tl::unexpected(BadRequest("the body is not valid JSON"));
+}
+
+// Who writes: as the caller says, else the name of its program.
+std::string ManagerOf(const Request& request) {
+  std::string manager = Param(request, "fieldManager");
+  if (manager.empty()) {
+    std::string agent = request.get_header_value("User-Agent");
+    manager = agent.substr(0, agent.find('/'));
+  }
+  return manager.empty() ? "unknown" : manager;
 }
 
 kube::DeleteOptions ReadDeleteOptions(const Json& body, const Request& request) {
@@ -189,6 +200,10 @@ struct RestServer::Impl {
   }
 
   void Get(const Request& request, const ApiRequest& api, Response& response) {
+    const std::string& sub = api.subresource;
+    bool served = sub.empty() || (sub == "scale" && *api.resource == kube::HorovodJobs()) ||
+                  (sub == "status" && TraitsOf(*api.resource).status);
+    if (!served) return SendStatus(response, NoSuchPath());
     Answer<Json> object = api.subresource == "scale" ? store->GetScale(api.ns, api.name)
                                                      : store->Get(*api.resource, api.ns, api.name);
     if (!object) return SendStatus(response, object.error());
@@ -203,7 +218,7 @@ struct RestServer::Impl {
     Json meta = {{"resourceVersion", answer->resource_version}};
     if (!answer->continue_token.empty()) {
       meta["continue"] = answer->continue_token;
-      meta["remainingItemCount"] = answer->remaining;
+      if (answer->remaining > 0) meta["remainingItemCount"] = answer->remaining;
     }
     if (WantsTable(request)) {
       Json table = MakeTable(*api.resource, answer->items, crd, std::time(nullptr));
@@ -224,8 +239,13 @@ struct RestServer::Impl {
     auto body = Body(request);
     if (!body) return SendStatus(response, body.error());
     if (api.core_event) *body = FromCoreEvent(*body);
-    WriteOptions options{Param(request, "fieldValidation") == "Strict",
-                         Param(request, "dryRun") == "All"};
+    std::vector<std::string> dropped;
+    WriteOptions options;
+    options.strict_fields = Param(request, "fieldValidation") == "Strict";
+    options.dry_run = Param(request, "dryRun") == "All";
+    options.core_event = api.core_event;
+    options.field_manager = ManagerOf(request);
+    options.dropped = &dropped;
     Answer<Json> written = tl::unexpected(MethodNotAllowed());
     bool created = false;
     if (request.method == "POST" && api.name.empty()) {
@@ -251,6 +271,10 @@ struct RestServer::Impl {
       written = store->Patch(*api.resource, api.ns, api.name, patch, options);
     }
     if (!written) return SendStatus(response, written.error());
+    if (Param(request, "fieldValidation") != "Ignore") {
+      for (const std::string& field : dropped)
+        response.headers.emplace("Warning", "299 - \"unknown field \\\"" + field + "\\\"\"");
+    }
     SendObject(request, api, response, created ? 201 : 200, *written);
   }
 

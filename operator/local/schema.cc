@@ -1,7 +1,10 @@
 #include "operator/local/schema.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <regex>
+#include <set>
 
 #include "operator/kube/yaml.h"
 
@@ -24,6 +27,34 @@ std::string TypeOf(const Json& value) {
   return "null";
 }
 
+// metadata is the API server's, whatever a CRD says of it.
+void PruneMetadata(Json& metadata, const std::string& path, std::vector<std::string>& pruned) {
+  static const std::set<std::string> kFields = {"annotations",
+                                                "creationTimestamp",
+                                                "deletionGracePeriodSeconds",
+                                                "deletionTimestamp",
+                                                "finalizers",
+                                                "generateName",
+                                                "generation",
+                                                "labels",
+                                                "managedFields",
+                                                "name",
+                                                "namespace",
+                                                "ownerReferences",
+                                                "resourceVersion",
+                                                "selfLink",
+                                                "uid"};
+  if (!metadata.is_object()) return;
+  for (auto it = metadata.begin(); it != metadata.end();) {
+    if (kFields.count(it.key())) {
+      ++it;
+      continue;
+    }
+    pruned.push_back(Join(path, it.key()));
+    it = metadata.erase(it);
+  }
+}
+
 void PruneAt(const Json& schema, Json& value, const std::string& path, bool embedded,
              std::vector<std::string>& pruned) {
   if (value.is_array()) {
@@ -43,13 +74,12 @@ void PruneAt(const Json& schema, Json& value, const std::string& path, bool embe
   bool keep = Flag(schema, "x-kubernetes-preserve-unknown-fields");
   for (auto it = value.begin(); it != value.end();) {
     const std::string& key = it.key();
-    bool implied = embedded && (key == "apiVersion" || key == "kind" || key == "metadata");
-    if (auto property = properties.find(key); property != properties.end()) {
-      // The schema of an object's own metadata is the API server's, not the CRD's.
-      if (!(embedded && key == "metadata" && !property->contains("properties"))) {
-        PruneAt(*property, *it, Join(path, key), Flag(*property, "x-kubernetes-embedded-resource"),
-                pruned);
-      }
+    bool implied = embedded && (key == "apiVersion" || key == "kind");
+    if (embedded && key == "metadata") {
+      PruneMetadata(*it, Join(path, key), pruned);
+    } else if (auto property = properties.find(key); property != properties.end()) {
+      PruneAt(*property, *it, Join(path, key), Flag(*property, "x-kubernetes-embedded-resource"),
+              pruned);
     } else if (additional != schema.end() && additional->is_object()) {
       PruneAt(*additional, *it, Join(path, key), false, pruned);
     } else if (!implied && !keep && additional == schema.end()) {
@@ -82,6 +112,30 @@ void DefaultAt(const Json& schema, Json& value) {
       for (Json& item : value) DefaultAt(*additional, item);
     }
   }
+}
+
+// std::regex recurses with the length of the text: nothing that is this long is let through.
+constexpr size_t kLongestMatch = 1024;
+
+// Whether `text` matches; true for what only RE2 understands: that is left to a real API server.
+bool Matches(const std::string& text, const std::string& pattern) {
+  if (text.size() > kLongestMatch) return false;
+  static thread_local std::map<std::string, std::optional<std::regex>> compiled;
+  auto at = compiled.find(pattern);
+  if (at == compiled.end()) {
+    at = compiled.emplace(pattern, std::nullopt).first;
+    try {
+      at->second.emplace(pattern);
+    } catch (const std::regex_error&) {
+    }
+  }
+  return !at->second || std::regex_search(text, *at->second);
+}
+
+size_t Characters(const std::string& utf8) {
+  return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 class Validator {
@@ -150,22 +204,23 @@ class Validator {
   }
 
   void CheckString(const Json& schema, const std::string& value, const std::string& path) {
-    if (auto it = schema.find("minLength");
-        it != schema.end() && value.size() < it->get<size_t>()) {
+    size_t length = Characters(value);
+    if (auto it = schema.find("minLength"); it != schema.end() && length < it->get<size_t>()) {
       Wrong(path, value, "should be at least " + it->dump() + " chars long");
     }
-    if (auto it = schema.find("maxLength");
-        it != schema.end() && value.size() > it->get<size_t>()) {
-      Wrong(path, value, "should be at most " + it->dump() + " chars long");
+    if (auto it = schema.find("maxLength"); it != schema.end() && length > it->get<size_t>()) {
+      causes.push_back(
+          {"FieldValueTooLong", "Too long: may not be more than " + it->dump() + " bytes", path});
     }
-    if (auto it = schema.find("pattern"); it != schema.end()) {
-      try {
-        if (!std::regex_search(value, std::regex(it->get<std::string>()))) {
-          Wrong(path, value, "should match '" + it->get<std::string>() + "'");
-        }
-      } catch (const std::regex_error&) {
-        // RE2 syntax that ECMAScript lacks: left to a real API server.
-      }
+    if (auto it = schema.find("pattern");
+        it != schema.end() && !Matches(value, it->get<std::string>())) {
+      Wrong(path, value, "should match '" + it->get<std::string>() + "'");
+    }
+    static const std::string kTime =
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
+        "([Zz]|[-+][0-9]{2}:[0-9]{2})$";
+    if (schema.value("format", "") == "date-time" && !Matches(value, kTime)) {
+      Wrong(path, value, "must be of type date-time: " + Json(value).dump());
     }
   }
 
@@ -184,6 +239,26 @@ class Validator {
     for (size_t i = 0; i < value.size(); ++i) {
       Check(*items, value[i], path + "[" + std::to_string(i) + "]");
     }
+    CheckTwins(schema, value, path);
+  }
+
+  // x-kubernetes-list-type: no element of a set, and no key of a map, is there twice.
+  void CheckTwins(const Json& schema, const Json& list, const std::string& path) {
+    std::string kind = schema.value("x-kubernetes-list-type", "");
+    if (kind != "set" && kind != "map") return;
+    const Json keys = schema.value("x-kubernetes-list-map-keys", Json::array());
+    std::set<Json> seen;
+    for (size_t i = 0; i < list.size(); ++i) {
+      Json identity = list[i];
+      if (kind == "map") {
+        if (!list[i].is_object()) continue;
+        identity = Json::object();
+        for (const std::string key : keys) identity[key] = list[i].value(key, Json());
+      }
+      if (seen.insert(identity).second) continue;
+      causes.push_back({"FieldValueDuplicate", "Duplicate value: " + identity.dump(),
+                        path + "[" + std::to_string(i) + "]"});
+    }
   }
 
   void CheckObject(const Json& schema, const Json& value, const std::string& path) {
@@ -192,6 +267,13 @@ class Validator {
         causes.push_back(
             {"FieldValueRequired", "Required value", Join(path, key.get<std::string>())});
       }
+    }
+    if (auto it = schema.find("maxProperties");
+        it != schema.end() && value.size() > it->get<size_t>()) {
+      causes.push_back({"FieldValueTooMany",
+                        "Too many: " + std::to_string(value.size()) + ": must have at most " +
+                            it->dump() + " items",
+                        path});
     }
     if (auto properties = schema.find("properties"); properties != schema.end()) {
       for (const auto& [key, property] : properties->items()) {
@@ -205,7 +287,7 @@ class Validator {
   }
 };
 
-// A null is the absence of a value unless the schema says nullable.
+// A null in an object is the absence of a value unless the schema says nullable.
 void DropNulls(const Json& schema, Json& value) {
   if (value.is_array()) {
     if (auto items = schema.find("items"); items != schema.end()) {
@@ -213,25 +295,40 @@ void DropNulls(const Json& schema, Json& value) {
     }
     return;
   }
-  auto properties = schema.find("properties");
-  if (!value.is_object() || properties == schema.end()) return;
-  for (const auto& [key, property] : properties->items()) {
-    auto it = value.find(key);
-    if (it == value.end()) continue;
-    if (it->is_null() && !Flag(property, "nullable")) {
-      if (property.contains("default")) value.erase(it);
-    } else {
-      DropNulls(property, *it);
+  if (!value.is_object()) return;
+  static const Json kNone = Json::object();
+  auto known = schema.find("properties");
+  const Json& properties = known == schema.end() ? kNone : *known;
+  auto additional = schema.find("additionalProperties");
+  for (auto it = value.begin(); it != value.end();) {
+    const Json* below = nullptr;
+    if (auto property = properties.find(it.key()); property != properties.end()) {
+      below = &*property;
+    } else if (additional != schema.end() && additional->is_object()) {
+      below = &*additional;
     }
+    if (below != nullptr && it->is_null() && !Flag(*below, "nullable")) {
+      it = value.erase(it);
+      continue;
+    }
+    if (below != nullptr) DropNulls(*below, *it);
+    ++it;
   }
 }
 
 }  // namespace
 
 tl::expected<CrdSchema, std::string> CrdSchema::FromYaml(const std::string& crd_yaml) {
-  auto documents = kube::YamlToJson(crd_yaml);
-  if (!documents) return tl::unexpected(documents.error());
-  for (const Json& crd : *documents) {
+  std::vector<Json> documents;
+  if (Json json = Json::parse(crd_yaml, nullptr, false); !json.is_discarded()) {
+    documents.push_back(std::move(json));  // much faster than as YAML
+  } else {
+    auto read = kube::YamlToJson(crd_yaml);
+    if (!read) return tl::unexpected(read.error());
+    documents = std::move(*read);
+  }
+  for (const Json& crd : documents) {
+    if (!crd.is_object()) continue;
     if (crd.value("kind", "") != "CustomResourceDefinition") continue;
     try {
       CrdSchema result;
@@ -241,6 +338,8 @@ tl::expected<CrdSchema, std::string> CrdSchema::FromYaml(const std::string& crd_
       for (const Json& version : crd.at("spec").at("versions")) {
         if (!version.value("storage", false)) continue;
         result.schema_ = version.at("schema").at("openAPIV3Schema");
+        result.has_rules_ =
+            result.schema_.dump().find("x-kubernetes-validations") != std::string::npos;
         result.printer_columns_ = version.value("additionalPrinterColumns", std::vector<Json>{});
         const Json subresources = version.value("subresources", Json::object());
         if (auto scale = subresources.find("scale"); scale != subresources.end()) {

@@ -1,6 +1,6 @@
 // The structural schema of a CustomResourceDefinition: unknown fields pruned or refused, defaults
-// set, values checked. CEL rules (x-kubernetes-validations) are not evaluated: the operator's own
-// validation has the same rules.
+// set, values checked. CEL rules (x-kubernetes-validations) are not evaluated here: admission asks
+// the parser, which has the same rules.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace ringmaster::local {
 
 class CrdSchema {
  public:
-  // The text of a CustomResourceDefinition; the schema of its storage version.
+  // The text of a CustomResourceDefinition, YAML or JSON; the schema of its storage version.
   static tl::expected<CrdSchema, std::string> FromYaml(const std::string& crd_yaml);
 
   // Removes fields that the schema doesn't know; their paths ("spec.foo").
@@ -20,6 +20,8 @@ class CrdSchema {
   void Default(Json& object) const;
   std::vector<Cause> Validate(const Json& object) const;
 
+  // Whether it has rules of CEL.
+  bool has_rules() const { return has_rules_; }
   const std::vector<Json>& printer_columns() const { return printer_columns_; }
   const std::vector<std::string>& short_names() const { return short_names_; }
   const std::vector<std::string>& categories() const { return categories_; }
@@ -30,6 +32,7 @@ class CrdSchema {
 
  private:
   Json schema_;
+  bool has_rules_ = false;
   std::vector<Json> printer_columns_;
   std::vector<std::string> short_names_;
   std::vector<std::string> categories_;

@@ -53,6 +53,8 @@ Store::Store(StoreOptions options)
   for (const char* ns : {"default", "kube-system"}) {
     (void)CreateLocked(kube::Namespaces(), "", {{"metadata", {{"name", ns}}}}, {});
   }
+  // Their definition came after the first versions, as on a real cluster.
+  buckets_[kube::HorovodJobs().plural].forgotten = version_;
 }
 
 std::string Store::Now() const {
@@ -91,18 +93,15 @@ Answer<ListAnswer> Store::List(const Resource& resource, const std::string& ns,
     uint64_t version = version_;
     Key after;
     if (!request.continue_token.empty()) {
-      // "version/namespace/name" of the last item given. A real server goes on in the old state;
-      // this one refuses when the resource changed between two chunks, which clients must expect
-      // anyway.
+      // "version/namespace/name" of the last item given: the list goes on in the old state.
       const std::string& token = request.continue_token;
       size_t first = token.find('/'), second = token.find('/', first + 1);
       auto at = ParseVersion(token.substr(0, first));
-      if (first == std::string::npos || second == std::string::npos || !at) {
-        return tl::unexpected(BadRequest("continue key is not valid"));
+      if (first == std::string::npos || second == std::string::npos || !at || *at > version_) {
+        return tl::unexpected(
+            BadRequest("invalid continue token: continue key is not valid: " + token));
       }
-      const Bucket& bucket = BucketOf(resource);
-      uint64_t newest = bucket.history.empty() ? bucket.forgotten : bucket.history.back().version;
-      if (newest > *at) {
+      if (*at < BucketOf(resource).forgotten) {
         return tl::unexpected(Failure(410, "Expired",
                                       "The provided continue parameter is too old to display a "
                                       "consistent list result."));
@@ -111,7 +110,9 @@ Answer<ListAnswer> Store::List(const Resource& resource, const std::string& ns,
       after = {token.substr(first + 1, second - first - 1), token.substr(second + 1)};
     }
     answer.resource_version = std::to_string(version);
-    const auto& objects = BucketOf(resource).objects;
+    const std::map<Key, Object> then =
+        version == version_ ? std::map<Key, Object>() : StateAt(resource, version);
+    const auto& objects = version == version_ ? BucketOf(resource).objects : then;
     for (auto it = objects.upper_bound(after); it != objects.end(); ++it) {
       if (!ns.empty() && resource.namespaced && it->first.first != ns) continue;
       if (selectors->Match(*it->second)) matching.push_back(it->second);
@@ -122,11 +123,31 @@ Answer<ListAnswer> Store::List(const Resource& resource, const std::string& ns,
     answer.items.push_back(*matching[i]);
   if (limit < matching.size()) {
     const Json& meta = answer.items.back()["metadata"];
-    answer.remaining = matching.size() - limit;
+    // With a selector nobody has counted.
+    bool counted = request.label_selector.empty() && request.field_selector.empty();
+    answer.remaining = counted ? matching.size() - limit : 0;
     answer.continue_token = answer.resource_version + "/" + meta.value("namespace", "") + "/" +
                             meta["name"].get<std::string>();
   }
   return answer;
+}
+
+// The objects as they were, from those of now and what has happened since.
+std::map<Store::Key, Store::Object> Store::StateAt(const Resource& resource,
+                                                   uint64_t version) const {
+  const Bucket& bucket = BucketOf(resource);
+  std::map<Key, Object> objects = bucket.objects;
+  for (auto event = bucket.history.rbegin();
+       event != bucket.history.rend() && event->version > version; ++event) {
+    const Json& meta = (event->before ? *event->before : *event->after)["metadata"];
+    Key key{meta.value("namespace", ""), meta["name"].get<std::string>()};
+    if (event->before) {
+      objects[key] = event->before;
+    } else {
+      objects.erase(key);
+    }
+  }
+  return objects;
 }
 
 uint64_t Store::version() const {

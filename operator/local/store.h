@@ -51,6 +51,11 @@ struct ListAnswer {
 struct WriteOptions {
   bool strict_fields = false;  // fieldValidation=Strict
   bool dry_run = false;
+  bool core_event = false;                   // an Event of core/v1, of which less is demanded
+  std::string field_manager = "ringmaster";  // whose the written fields are
+  bool applied = false;                      // the owners are settled already
+  // Unknown fields that were dropped, for warnings; may be null.
+  std::vector<std::string>* dropped = nullptr;
 };
 
 struct PatchRequest {
@@ -171,9 +176,16 @@ class Store {
                            const kube::DeleteOptions& options);
   Answer<Json> UpdateScaleLocked(const Resource& resource, const Json& live, const Json& scale);
   Json ScaleOf(const Json& object) const;
+  struct BudgetCount {
+    kube::LabelSelector selector;
+    int total, healthy, needed;
+  };
+  std::optional<BudgetCount> CountBudget(const std::string& ns, const Json& budget) const;
+  void UpdateBudgets(const std::string& ns);
   Answer<void> CheckBudgets(const Json& pod) const;
+  std::map<Key, Object> StateAt(const Resource& resource, uint64_t version) const;
   Answer<void> Admit(const Resource& resource, Json& object, const std::string& name,
-                     const WriteOptions& options) const;
+                     const WriteOptions& options, const Json* before) const;
   Answer<void> CheckNamespace(const Resource& resource, const std::string& ns) const;
 
   // Stores `object` under a new version and tells the watchers; null `object`: removed.
@@ -197,7 +209,7 @@ class Store {
   uint64_t names_ = 0;
   std::map<std::string, Bucket> buckets_;
   std::map<std::string, std::pair<const Resource*, Key>> uids_;
-  std::map<std::string, FieldOwners> applied_;  // by uid
+  std::map<std::string, FieldOwners> owners_;  // by uid
 };
 
 // Fails with a sentence when StoreOptions::crd_yaml can't be read; Store itself ignores such a

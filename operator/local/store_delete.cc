@@ -1,6 +1,5 @@
-// Deletion: grace, finalizers, garbage collection, namespaces, eviction.
+// Deletion: grace, finalizers, garbage collection, namespaces.
 #include <algorithm>
-#include <cmath>
 
 #include "operator/kube/resources.h"
 #include "operator/local/admission.h"
@@ -54,21 +53,6 @@ int GraceSeconds(const Resource& resource, const Json& object, const kube::Delet
   return std::max(grace, 0);
 }
 
-bool Ready(const Json& pod) {
-  const Json status = pod.value("status", Json::object());
-  for (const Json& c : status.value("conditions", Json::array())) {
-    if (c.value("type", "") == "Ready") return c.value("status", "") == "True";
-  }
-  return false;
-}
-
-// An integer or a percentage of `total`, rounded up as the disruption controller does.
-int Share(const Json& value, int total) {
-  if (value.is_number_integer()) return value.get<int>();
-  if (!value.is_string()) return 0;
-  return static_cast<int>(std::ceil(std::atof(value.get<std::string>().c_str()) * total / 100.0));
-}
-
 }  // namespace
 
 Answer<Json> Store::Delete(const Resource& resource, const std::string& ns, const std::string& name,
@@ -92,6 +76,16 @@ Answer<Json> Store::DeleteLocked(const Resource& resource, const std::string& ns
         resource, name,
         "Precondition failed: ResourceVersion in precondition: " + options.resource_version +
             ", ResourceVersion in object meta: " + meta["resourceVersion"].get<std::string>()));
+  }
+  const std::string& policy = options.propagation;
+  if (!policy.empty() && policy != "Background" && policy != "Foreground" && policy != "Orphan") {
+    return tl::unexpected(Invalid({"meta.k8s.io", "v1", "deleteoptions", "DeleteOptions", false},
+                                  "",
+                                  {{"FieldValueNotSupported",
+                                    "Unsupported value: \"" + policy +
+                                        "\": supported values: \"Foreground\", \"Background\", "
+                                        "\"Orphan\", \"nil\"",
+                                    "propagationPolicy"}}));
   }
   Key key{resource.namespaced ? ns : "", name};
   bool foreground = options.propagation == "Foreground";
@@ -139,7 +133,7 @@ void Store::Remove(const Resource& resource, const Key& key) {
   std::string uid = (*live)["metadata"]["uid"];
   Commit(resource, key, live, std::nullopt);
   uids_.erase(uid);
-  applied_.erase(uid);
+  owners_.erase(uid);
   CollectDependents(uid, "Background");
   for (const Json& ref : (*live)["metadata"].value("ownerReferences", Json::array())) {
     FinishForeground(ref.value("uid", ""));
@@ -237,68 +231,6 @@ void Store::EmptyNamespace(const std::string& ns) {
     }
   }
   if (empty && Find(kube::Namespaces(), "", ns)) Remove(kube::Namespaces(), {"", ns});
-}
-
-Answer<void> Store::CheckBudgets(const Json& pod) const {
-  std::string ns = pod["metadata"]["namespace"];
-  for (const auto& [key, budget] : BucketOf(kube::PodDisruptionBudgets()).objects) {
-    if (key.first != ns) continue;
-    const Json spec = budget->value("spec", Json::object());
-    auto selector = kube::LabelSelector::FromJson(spec.value("selector", Json::object()));
-    if (!selector || !selector->Matches(pod)) continue;
-    int total = 0, healthy = 0;
-    for (const auto& [name, other] : BucketOf(kube::Pods()).objects) {
-      std::string phase = other->value("status", Json::object()).value("phase", "");
-      if (name.first != ns || !selector->Matches(*other) || phase == "Succeeded" ||
-          phase == "Failed") {
-        continue;
-      }
-      ++total;
-      healthy += Ready(*other) && !(*other)["metadata"].contains("deletionTimestamp");
-    }
-    int needed = spec.contains("maxUnavailable")
-                     ? total - Share(spec["maxUnavailable"], total)
-                     : Share(spec.value("minAvailable", Json(0)), total);
-    // A pod that isn't ready may go as long as enough others are.
-    if (Ready(pod) ? healthy - 1 >= needed : healthy >= needed) continue;
-    Json status = Failure(429, "TooManyRequests",
-                          "Cannot evict pod as it would violate the pod's disruption budget.");
-    status["details"] = {
-        {"causes",
-         {{{"reason", "DisruptionBudget"},
-           {"message", "The disruption budget " + key.second + " needs " + std::to_string(needed) +
-                           " healthy pods and has " + std::to_string(healthy) + " currently"}}}}};
-    return tl::unexpected(std::move(status));
-  }
-  return {};
-}
-
-Answer<void> Store::Evict(const std::string& ns, const std::string& pod,
-                          const kube::DeleteOptions& options) {
-  return Locked([&] { return EvictLocked(ns, pod, options); });
-}
-
-Answer<void> Store::EvictLocked(const std::string& ns, const std::string& pod,
-                                const kube::DeleteOptions& options) {
-  Object live = Find(kube::Pods(), ns, pod);
-  if (!live) return tl::unexpected(NotFound(kube::Pods(), pod));
-  std::string phase = live->value("status", Json::object()).value("phase", "");
-  bool counts = phase == "Running" && !(*live)["metadata"].contains("deletionTimestamp");
-  if (counts) {
-    if (auto ok = CheckBudgets(*live); !ok) return ok;
-    Json object = *live;
-    Json& status = object["status"];
-    if (!status.contains("conditions")) status["conditions"] = Json::array();
-    status["conditions"].push_back({{"type", "DisruptionTarget"},
-                                    {"status", "True"},
-                                    {"reason", "EvictionByEvictionAPI"},
-                                    {"message", "Eviction API: evicting"},
-                                    {"lastTransitionTime", Now()}});
-    Commit(kube::Pods(), {ns, pod}, live, std::move(object));
-  }
-  auto deleted = DeleteLocked(kube::Pods(), ns, pod, options);
-  if (!deleted) return tl::unexpected(deleted.error());
-  return {};
 }
 
 }  // namespace ringmaster::local

@@ -1,8 +1,9 @@
-// Writing: Create, Update, Patch, scale and Bind.
+// Writing: Create, Update, Patch and Bind.
 #include <sys/random.h>
 
 #include "operator/kube/resources.h"
 #include "operator/local/admission.h"
+#include "operator/local/metadata_checks.h"
 #include "operator/local/store.h"
 
 namespace ringmaster::local {
@@ -102,11 +103,6 @@ void KeepField(const Json& from, Json& to, const char* key) {
   }
 }
 
-std::string Pointer(std::string path) {
-  for (char& c : path) c = c == '.' ? '/' : c;
-  return path;
-}
-
 }  // namespace
 
 Json Store::Commit(const Resource& resource, const Key& key, Object before,
@@ -132,6 +128,8 @@ Json Store::Commit(const Resource& resource, const Key& key, Object before,
     bucket.history.pop_front();
   }
   changed_.notify_all();
+  if (resource == kube::Pods() || resource == kube::PodDisruptionBudgets())
+    UpdateBudgets(key.first);
   return result;
 }
 
@@ -151,7 +149,7 @@ Answer<void> Store::CheckNamespace(const Resource& resource, const std::string& 
 }
 
 Answer<void> Store::Admit(const Resource& resource, Json& object, const std::string& name,
-                          const WriteOptions& options) const {
+                          const WriteOptions& options, const Json* before) const {
   if (resource != kube::HorovodJobs() || !crd_) return {};
   std::vector<std::string> unknown = crd_->Prune(object);
   if (options.strict_fields && !unknown.empty()) {
@@ -163,8 +161,10 @@ Answer<void> Store::Admit(const Resource& resource, Json& object, const std::str
                                      "\" cannot be handled as a " + resource.kind +
                                      ": strict decoding error: " + list));
   }
+  if (options.dropped) *options.dropped = std::move(unknown);
   crd_->Default(object);
   std::vector<Cause> causes = crd_->Validate(object);
+  if (causes.empty() && crd_->has_rules()) causes = CheckJob(before, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
   return {};
 }
@@ -185,7 +185,9 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   }
   if (auto ok = CheckNamespace(resource, ns); !ok) return tl::unexpected(ok.error());
   if (!Text(meta, "resourceVersion").empty()) {
-    return tl::unexpected(BadRequest("resourceVersion should not be set on objects to be created"));
+    Json status = Failure(500, "", "resourceVersion should not be set on objects to be created");
+    status.erase("reason");  // real servers give none here
+    return tl::unexpected(std::move(status));
   }
   std::string name = Text(meta, "name");
   if (name.empty() && !Text(meta, "generateName").empty()) {
@@ -222,8 +224,11 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   if (traits.generation) meta["generation"] = 1;
   if (traits.status && !traits.status_on_create) object.erase("status");
   SetDefaults(resource, object);
-  if (auto ok = Admit(resource, object, name, options); !ok) return tl::unexpected(ok.error());
-  std::vector<Cause> causes = CheckCreate(resource, object);
+  if (auto ok = Admit(resource, object, name, options, nullptr); !ok)
+    return tl::unexpected(ok.error());
+  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
+  std::vector<Cause> causes = CheckMetadata(meta);
+  if (causes.empty() && !options.core_event) causes = CheckCreate(resource, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
   if (options.dry_run) return object;
 
@@ -231,6 +236,7 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   std::string uid = object["metadata"]["uid"];
   Json created = Commit(resource, key, nullptr, std::move(object));
   uids_[uid] = {kube::FindResource(resource.group, resource.version, resource.plural), key};
+  ClaimChanged(Json::object(), created, {options.field_manager, false, ""}, owners_[uid]);
   // The garbage collector takes an object whose owners are all gone, also one that comes too late.
   if (OwnersGone(created)) (void)DeleteLocked(resource, ns, name, {});
   return created;
@@ -342,9 +348,12 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
   Protect(resource, *live, object, subresource);
   if (auto ok = CheckFinalizers(resource, name, *live, object); !ok)
     return tl::unexpected(ok.error());
-  if (auto ok = Admit(resource, object, name, options); !ok) return tl::unexpected(ok.error());
+  if (auto ok = Admit(resource, object, name, options, live.get()); !ok)
+    return tl::unexpected(ok.error());
+  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   if (subresource.empty()) {
-    std::vector<Cause> causes = CheckUpdate(resource, *live, object);
+    std::vector<Cause> causes = CheckMetadata(object["metadata"]);
+    if (causes.empty()) causes = CheckUpdate(resource, *live, object);
     if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
   }
   object["metadata"]["resourceVersion"] = (*live)["metadata"]["resourceVersion"];
@@ -357,6 +366,10 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
               meta.value("deletionGracePeriodSeconds", 0) == 0 && !meta.contains("finalizers");
   Key key{resource.namespaced ? ns : "", name};
   Json updated = Commit(resource, key, live, std::move(object));
+  if (!options.applied) {
+    ClaimChanged(*live, updated, {options.field_manager, false, subresource},
+                 owners_[updated["metadata"]["uid"]]);
+  }
   if (done) Remove(resource, key);
   return updated;
 }
@@ -378,9 +391,12 @@ Answer<Json> Store::PatchLocked(const Resource& resource, const std::string& ns,
     }
     if (!live && request.subresource.empty()) {
       FieldOwners owners;
-      (void)Apply(Json::object(), request.patch, request.field_manager, true, owners);
-      auto created = CreateLocked(resource, ns, request.patch, options);
-      if (created && !options.dry_run) applied_[(*created)["metadata"]["uid"]] = std::move(owners);
+      (void)Apply(Json::object(), request.patch, {request.field_manager, true, ""}, true, owners);
+      Json wanted = request.patch;
+      if (auto ok = CheckKind(resource, wanted); !ok) return tl::unexpected(ok.error());
+      wanted["metadata"]["name"] = name;
+      auto created = CreateLocked(resource, ns, std::move(wanted), options);
+      if (created && !options.dry_run) owners_[(*created)["metadata"]["uid"]] = std::move(owners);
       return created;
     }
   }
@@ -408,7 +424,10 @@ Answer<Json> Store::PatchLocked(const Resource& resource, const std::string& ns,
       break;
     }
   }
-  return UpdateLocked(resource, ns, name, std::move(patched), request.subresource, options);
+  WriteOptions write = options;
+  write.applied = request.type == PatchRequest::Type::kApply;
+  if (!request.field_manager.empty()) write.field_manager = request.field_manager;
+  return UpdateLocked(resource, ns, name, std::move(patched), request.subresource, write);
 }
 
 Answer<Json> Store::ApplyPatchLocked(const Resource& resource, const std::string&,
@@ -419,16 +438,18 @@ Answer<Json> Store::ApplyPatchLocked(const Resource& resource, const std::string
   }
   Json config = request.patch;
   if (auto ok = CheckKind(resource, config); !ok) return tl::unexpected(ok.error());
-  FieldOwners owners = applied_[live["metadata"]["uid"]];
-  ApplyResult result = Apply(live, config, request.field_manager, request.force, owners);
+  FieldOwners owners = owners_[live["metadata"]["uid"]];
+  ApplyResult result = Apply(live, config, {request.field_manager, true, request.subresource},
+                             request.force, owners);
   if (!result.conflicts.empty()) {
     std::string list;
     Json causes = Json::array();
     for (const auto& [manager, path] : result.conflicts) {
-      list += (list.empty() ? "" : ", ") + ("conflict with \"" + manager + "\": " + path);
-      causes.push_back({{"reason", "FieldManagerConflict"},
-                        {"message", "conflict with \"" + manager + "\""},
-                        {"field", path}});
+      std::string who = "conflict with \"" + manager.name + "\"";
+      if (!manager.subresource.empty()) who += " with subresource \"" + manager.subresource + "\"";
+      if (!manager.applies) who += " using " + resource.ApiVersion();
+      list += (list.empty() ? "" : ", ") + (who + ": " + path);
+      causes.push_back({{"reason", "FieldManagerConflict"}, {"message", who}, {"field", path}});
     }
     size_t n = result.conflicts.size();
     Json status = Failure(409, "Conflict",
@@ -437,63 +458,8 @@ Answer<Json> Store::ApplyPatchLocked(const Resource& resource, const std::string
     status["details"] = {{"name", name}, {"causes", std::move(causes)}};
     return tl::unexpected(std::move(status));
   }
-  applied_[live["metadata"]["uid"]] = std::move(owners);
+  owners_[live["metadata"]["uid"]] = std::move(owners);
   return std::move(result.object);
-}
-
-Json Store::ScaleOf(const Json& object) const {
-  CrdSchema paths;
-  if (crd_) paths = *crd_;
-  auto at = [&](const std::string& path) -> Json {
-    Json::json_pointer pointer(Pointer(path));
-    return !path.empty() && object.contains(pointer) ? object[pointer] : Json();
-  };
-  Json meta;
-  for (const char* key : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
-    meta[key] = object["metadata"][key];
-  }
-  Json scale = {{"kind", "Scale"},
-                {"apiVersion", "autoscaling/v1"},
-                {"metadata", meta},
-                {"spec", Json::object()},
-                {"status", {{"replicas", 0}}}};
-  if (Json n = at(paths.spec_replicas_path); n.is_number()) scale["spec"]["replicas"] = n;
-  if (Json n = at(paths.status_replicas_path); n.is_number()) scale["status"]["replicas"] = n;
-  if (Json s = at(paths.label_selector_path); s.is_string()) scale["status"]["selector"] = s;
-  return scale;
-}
-
-Answer<Json> Store::GetScale(const std::string& ns, const std::string& name) const {
-  std::lock_guard lock(mu_);
-  Object live = Find(kube::HorovodJobs(), ns, name);
-  if (!live) return tl::unexpected(NotFound(kube::HorovodJobs(), name));
-  return ScaleOf(*live);
-}
-
-Answer<Json> Store::UpdateScaleLocked(const Resource& resource, const Json& live,
-                                      const Json& scale) {
-  if (resource != kube::HorovodJobs()) {
-    return tl::unexpected(
-        Failure(404, "NotFound", "the server could not find the requested resource"));
-  }
-  std::string name = live["metadata"]["name"];
-  Json::json_pointer wanted("/spec/replicas");
-  if (!scale.is_object() || !scale.contains(wanted) || !scale[wanted].is_number_integer() ||
-      scale[wanted].get<int64_t>() < 0) {
-    return tl::unexpected(Invalid(
-        {"autoscaling", "v1", "scales", "Scale", true}, name,
-        {{"FieldValueInvalid", "Invalid value: must be an integer greater than or equal to 0",
-          "spec.replicas"}}));
-  }
-  Json object = live;
-  object[Json::json_pointer(
-      Pointer(crd_ ? crd_->spec_replicas_path : CrdSchema().spec_replicas_path))] = scale[wanted];
-  std::string version = Text(scale.value("metadata", Json::object()), "resourceVersion");
-  if (!version.empty()) object["metadata"]["resourceVersion"] = version;
-  auto updated =
-      UpdateLocked(resource, live["metadata"]["namespace"], name, std::move(object), "", {});
-  if (!updated) return updated;
-  return ScaleOf(*updated);
 }
 
 Answer<void> Store::Bind(const std::string& ns, const std::string& pod, const std::string& node) {

@@ -39,6 +39,10 @@ PodRow RowOf(const Json& pod) {
   PodRow row;
   const Json status = pod.value("status", Json::object());
   row.status = status.value("reason", status.value("phase", ""));
+  const Json conditions = status.value("conditions", Json::array());
+  for (const Json& c : conditions) {
+    if (c.value("reason", "") == "SchedulingGated") row.status = "SchedulingGated";
+  }
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     const Json containers = status.value(list, Json::array());
     for (const Json& c : containers) {
@@ -70,10 +74,12 @@ std::vector<Column> ColumnsOf(const Resource& resource, const CrdSchema& crd) {
     return {{"Name", "string", ".metadata.name"},
             {"Ready", "string", "pod:ready"},
             {"Status", "string", "pod:status"},
-            {"Restarts", "integer", "pod:restarts"},
+            {"Restarts", "string", "pod:restarts"},
             {"Age", "date", ".metadata.creationTimestamp"},
             {"IP", "string", ".status.podIP", 1},
-            {"Node", "string", ".spec.nodeName", 1}};
+            {"Node", "string", ".spec.nodeName", 1},
+            {"Nominated Node", "string", ".status.nominatedNodeName", 1},
+            {"Readiness Gates", "string", "pod:gates", 1}};
   } else if (resource == kube::Events()) {
     return {{"Last Seen", "date", ".metadata.creationTimestamp"},
             {"Type", "string", ".type"},
@@ -94,7 +100,8 @@ Json Cell(const Column& column, const Json& object, std::time_t now) {
     PodRow row = RowOf(object);
     if (column.path == "pod:ready")
       return std::to_string(row.ready) + "/" + std::to_string(row.total);
-    if (column.path == "pod:restarts") return row.restarts;
+    if (column.path == "pod:restarts") return std::to_string(row.restarts);
+    if (column.path == "pod:gates") return "<none>";
     return row.status;
   }
   Json value = At(object, column.path);

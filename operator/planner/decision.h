@@ -18,6 +18,7 @@ namespace ringmaster::planner {
 struct PodCreate {
   int index = 0;
   std::string reason;
+  std::vector<std::string> avoid;  // nodes, if any other will do
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.
@@ -42,7 +43,15 @@ struct PodAdmit {
 struct PodAnnotate {
   std::string name;
   std::string key;
-  std::string value;
+  std::string value;  // empty: the annotation is removed
+};
+
+// Takes our finalizer off, so that a deleted object can go.
+struct PodRelease {
+  std::string name;
+  std::string uid;
+  std::string reason;
+  bool at_once = false;  // no kubelet will say that it has ended
 };
 
 // What sidecars are told; proto/operator.proto says what each means.
@@ -74,7 +83,13 @@ struct FinishNotice {
   std::string reason;
   friend bool operator==(const FinishNotice&, const FinishNotice&) = default;
 };
-using Notice = std::variant<FoundNotice, DrainNotice, PodGoneNotice, TargetNotice, FinishNotice>;
+struct ArbitrateNotice {
+  std::uint64_t lineage = 0;
+  bool fresh_workers = false;
+  friend bool operator==(const ArbitrateNotice&, const ArbitrateNotice&) = default;
+};
+using Notice = std::variant<FoundNotice, DrainNotice, PodGoneNotice, TargetNotice, FinishNotice,
+                            ArbitrateNotice>;
 
 struct Tell {
   std::string pod_uid;
@@ -89,13 +104,16 @@ struct Event {
 };
 
 struct Decision {
-  membership::ViewPtr
-      found;  // make the record with this first view, or move it on to a new lineage
+  // Make the record with this first view; or end the arbitration with it. Then only if Arbitrate()
+  // says the same of the pods as they are listed afterwards: the snapshot's may be of a cache.
+  membership::ViewPtr found;
+  std::uint64_t arbitrate = 0;  // move the record to this lineage: an arbitration begins
   std::vector<PodCreate> creates;
   std::vector<PodAdmit> admits;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   std::vector<PodDelete> deletes;
+  std::vector<PodRelease> releases;
   std::vector<Tell> tells;  // everything each sidecar should know by now; the hub sends what is new
   bool delete_job = false;
   api::Status status;

@@ -24,6 +24,10 @@ void Work::LookAgainAt(Time time) {
   if (!out.look_again || wait < *out.look_again) out.look_again = wait;
 }
 
+bool Work::Stays(const PodFacts& pod) const {
+  return warned.count(pod.uid) == 0 && away.count(pod.uid) == 0;
+}
+
 void Work::Say(bool warning, std::string reason, std::string message, std::string pod) {
   out.events.push_back({warning, std::move(reason), std::move(message), std::move(pod)});
 }
@@ -40,6 +44,12 @@ const PodFacts* FindPod(const Snapshot& in, const std::string& pod_uid) {
   return at == in.pods.end() ? nullptr : &*at;
 }
 
+const NodeFacts* FindNode(const Snapshot& in, const std::string& name) {
+  const auto at = std::find_if(in.nodes.begin(), in.nodes.end(),
+                               [&](const NodeFacts& n) { return n.name == name; });
+  return at == in.nodes.end() ? nullptr : &*at;
+}
+
 bool InView(const Snapshot& in, const std::string& pod_uid) {
   return in.view != nullptr && in.view->FindPod(pod_uid) >= 0;
 }
@@ -50,6 +60,13 @@ bool IsGone(const Snapshot& in, const std::string& pod_uid) {
   // The cache may not know a new pod yet whose sidecar attends already.
   const SidecarFacts* sidecar = FindSidecar(in, pod_uid);
   return sidecar == nullptr || !sidecar->attending;
+}
+
+bool IsProvenDead(const Snapshot& in, const std::string& pod_uid) {
+  const PodFacts* pod = FindPod(in, pod_uid);
+  if (pod != nullptr && pod->proven_dead) return true;
+  const auto& uids = in.job.status.proven_dead;
+  return std::find(uids.begin(), uids.end(), pod_uid) != uids.end();
 }
 
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid) {
@@ -66,6 +83,7 @@ Decision Plan(const Snapshot& snapshot) {
     if (pod.ended()) continue;
     (pod.leaving() ? work.leaving : work.active).push_back(&pod);
   }
+  HeedNodes(work);
   CountEnds(work);
   Judge(work);
   CleanUp(work);
@@ -73,8 +91,10 @@ Decision Plan(const Snapshot& snapshot) {
     Size(work);
     Admit(work);
     MakeView(work);
+    Arbitrate(work);
     TellSidecars(work);
   }
+  Release(work);
   WriteStatus(work);
   return std::move(work.out);
 }

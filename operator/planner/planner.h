@@ -2,15 +2,17 @@
 // client, clock or log.
 //
 // Phases, in order:
+//   0. heed nodes    which pods are on nodes that are to go, or that nobody hears from
 //   1. count ends    ended pods and worker processes that status does not know yet: replaced pods,
 //   restarts, faults
 //   2. verdict       Succeeded, Failed or neither
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
 //   4. size          drains that are done, scale down, replacements, growth
 //   5. admission     which pods may look for a node
-//   6. view          the first view, or a new lineage when nobody of the last view lives
+//   6. view          the first view; arbitration when no view can train any more (rule 9)
 //   7. notices       what each sidecar should know
-//   8. status        conditions, ring, figures; events from what changed
+//   8. release       deleted pods whose death is proven, or no matter any more
+//   9. status        conditions, ring, figures; events from what changed
 #pragma once
 
 #include "operator/planner/decision.h"
@@ -32,7 +34,20 @@ inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
 
+// No view was able to train for so long: then, and only then, there is an arbitration.
+inline constexpr std::chrono::seconds kStallPatience{5};
+
 Decision Plan(const Snapshot& snapshot);
+
+// What the arbitration under way comes to; the first view of the lineage, or null and whom it waits
+// for. The reports must be older than the list of pods.
+struct Arbitration {
+  membership::ViewPtr view;
+  bool nobody_holds = false;         // from the checkpoint, as soon as enough are ready
+  std::vector<std::string> waits;    // for people: "digits-worker-2 on node-b"
+  std::vector<std::string> ignored;  // the same, where onQuorumLoss does not wait for them
+};
+Arbitration JudgeArbitration(const Snapshot& snapshot);
 
 std::string PodName(const std::string& job, int index);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "operator/planner/work.h"
 
@@ -41,23 +42,68 @@ void FinishDrains(Work& work) {
   }
 }
 
+void Drain(Work& work, const PodFacts* pod, const std::string& reason) {
+  std::erase(work.active, pod);
+  work.out.drains.push_back({pod->name, pod->uid, reason});
+}
+
+std::vector<const PodFacts*> Staying(const Work& work) {
+  std::vector<const PodFacts*> staying;
+  for (const PodFacts* pod : work.active) {
+    if (work.Stays(*pod)) staying.push_back(pod);
+  }
+  return staying;
+}
+
 void ScaleDown(Work& work) {
   const std::size_t wanted = static_cast<std::size_t>(work.wanted);
-  if (work.active.size() <= wanted) return;
-  const std::size_t surplus = work.active.size() - wanted;
+  std::vector<const PodFacts*> staying = Staying(work);
+  if (staying.size() <= wanted) return;
   work.Say(false, "ScalingDown",
            fmt::format("{} run or are coming, {} wanted: first those that don't train yet leave, "
                        "then the highest indexes",
-                       Plural(work.active.size(), "pod"), wanted));
-  for (std::size_t i = 0; i < surplus; ++i) {
-    const auto leaves = std::max_element(
-        work.active.begin(), work.active.end(), [&](const PodFacts* a, const PodFacts* b) {
-          const bool a_trains = InView(work.in, a->uid), b_trains = InView(work.in, b->uid);
-          return a_trains != b_trains ? a_trains : a->index < b->index;
-        });
-    const PodFacts* pod = *leaves;
-    work.active.erase(leaves);
-    work.out.drains.push_back({pod->name, pod->uid, "ScaledDown"});
+                       Plural(staying.size(), "pod"), wanted));
+  std::sort(staying.begin(), staying.end(), [&](const PodFacts* a, const PodFacts* b) {
+    const bool a_trains = InView(work.in, a->uid), b_trains = InView(work.in, b->uid);
+    return a_trains != b_trains ? b_trains : a->index > b->index;
+  });
+  staying.resize(staying.size() - wanted);
+  for (const PodFacts* pod : staying) Drain(work, pod, "ScaledDown");
+}
+
+// Pods on nodes that are to go leave when enough others train in their place, so that nobody who
+// waits for the node waits for ever and the job never falls below its size for it. On a node that
+// ends anyway they don't wait longer than kWarnedGrace.
+void DrainWarned(Work& work) {
+  std::vector<const PodFacts*> warned;
+  int others = 0;
+  for (const PodFacts* pod : work.active) {
+    if (work.warned.count(pod->uid) != 0) {
+      warned.push_back(pod);
+    } else if (InView(work.in, pod->uid)) {
+      ++others;
+    }
+  }
+  // Who may leave first: not in the ring; on a node that ends; with a high index.
+  std::sort(warned.begin(), warned.end(), [&](const PodFacts* a, const PodFacts* b) {
+    const auto rank = [&](const PodFacts* pod) {
+      return std::tuple(!InView(work.in, pod->uid), work.warned.at(pod->uid).ends, pod->index);
+    };
+    return rank(a) > rank(b);
+  });
+  const auto needed = static_cast<std::size_t>(std::max(0, work.wanted - others));
+  std::size_t may_leave = warned.size() - std::min(warned.size(), needed);
+  for (const PodFacts* pod : warned) {
+    const Warning& warning = work.warned.at(pod->uid);
+    const Time end = pod->warned_since.value_or(work.in.now) + kWarnedGrace;
+    if (may_leave > 0) {
+      --may_leave;
+      Drain(work, pod, warning.reason);
+    } else if (warning.ends && work.in.now >= end) {
+      Drain(work, pod, warning.reason);
+    } else if (warning.ends) {
+      work.LookAgainAt(end);
+    }
   }
 }
 
@@ -75,7 +121,8 @@ void RemoveEnded(Work& work) {
 // Pending, while the others train (gang.cc bounds how often a job grows by what appears).
 void Grow(Work& work) {
   std::set<int> taken;
-  std::size_t have = work.active.size();
+  // Who is about to leave, or out of reach, has its successor by then.
+  std::size_t have = Staying(work).size();
   for (const PodFacts& pod : work.in.pods) {
     taken.insert(pod.index);
     // It may be that the job has finished and we don't know yet: it keeps its place until phase 2
@@ -87,7 +134,8 @@ void Grow(Work& work) {
   for (int index = 0; have < static_cast<std::size_t>(work.wanted); ++index) {
     if (taken.count(index) != 0) continue;
     work.out.creates.push_back(
-        {index, replacing ? "to bring the job back to its size" : "to start the job"});
+        {index, replacing ? "to bring the job back to its size" : "to start the job",
+         NodesToAvoid(work)});
     ++have;
   }
 }
@@ -106,6 +154,7 @@ void Size(Work& work) {
   }
   FinishDrains(work);
   ScaleDown(work);
+  DrainWarned(work);
   RemoveEnded(work);
   Grow(work);
 }

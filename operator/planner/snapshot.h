@@ -10,6 +10,7 @@
 
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "sidecar/membership/arbitration.h"
 #include "sidecar/membership/view.h"
 
 namespace ringmaster::planner {
@@ -27,7 +28,11 @@ struct PodFacts {
   bool scheduled = false;
   bool deleting = false;
   bool gated = false;           // our scheduling gate is on it
-  bool all_terminated = false;  // every container, as the kubelet wrote it: proof of death
+  bool all_terminated = false;  // every container, as the kubelet wrote it
+  // It can never again say, store or compute anything (docs/proof-of-death.md). Nothing else counts
+  // as death where safety depends on it: an object that is gone or `ended` may still run somewhere.
+  bool proven_dead = false;
+  std::string proof;  // which proof, for people; empty: none
   Time created;
   std::optional<Time> running_since;  // the worker container's
   std::optional<Time> ended_at;       // the worker container's
@@ -37,12 +42,40 @@ struct PodFacts {
   std::string drain_reason;           // annotation ringmaster.dev/drain
   std::optional<Time> drain_since;    // annotation ringmaster.dev/drain-since
   int grace_seconds = 30;
-  std::string http;  // annotation ringmaster.dev/http
+  std::string http;                  // annotation ringmaster.dev/http
+  std::optional<Time> delete_at;     // deletionTimestamp: when its grace period is over
+  bool held = false;                 // carries our finalizer
+  bool accepted = false;             // a kubelet has taken it up
+  std::string boot;                  // annotation ringmaster.dev/boot
+  std::string vouched;               // annotation ringmaster.dev/proven-dead
+  std::string held_why;              // annotation ringmaster.dev/held
+  std::string warned;                // annotation ringmaster.dev/warned
+  std::optional<Time> warned_since;  // annotation ringmaster.dev/warned-since
 
   bool ended() const {
-    return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed || all_terminated;
+    return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed || all_terminated ||
+           proven_dead;
   }
   bool leaving() const { return deleting || !drain_reason.empty(); }
+};
+
+struct TaintFacts {
+  std::string key;
+  std::string effect;
+  friend bool operator==(const TaintFacts&, const TaintFacts&) = default;
+};
+
+struct NodeFacts {
+  std::string name;
+  bool ready = false;          // condition Ready is True
+  bool unschedulable = false;  // cordoned
+  std::string boot_id;
+  std::string machine;  // machine id and system uuid: which machine has this name
+  std::vector<TaintFacts> taints;
+
+  // What a pod remembers of the boot that it runs in.
+  std::string BootRecord() const { return boot_id + " " + machine; }
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
 // A sidecar that has registered since the operator started.
@@ -51,12 +84,16 @@ struct SidecarFacts {
   std::string pod_uid;
   bool attending = false;  // its stream stands
   std::string http_address;
+  std::string boot_id;  // of the kernel that it runs on
   bool ready = false;
   std::vector<std::uint32_t> missing_slots;
   std::optional<Time> ready_since;
   membership::Candidate candidate;   // of the newest Readiness
   std::uint64_t epoch = 0;           // newest view that it has installed
   std::uint64_t finished_epoch = 0;  // 0: not finished
+  bool able = false;                 // in a view that can train, as far as it knows
+  Time unable_since;                 // where it is not `able`; at the earliest when it registered
+  std::optional<membership::ArbitrationReport> report;  // its newest
 };
 
 // The end of a worker process that is not yet in status.
@@ -85,10 +122,16 @@ struct RoomFacts {
 
 struct Snapshot {
   api::HorovodJob job;
-  std::vector<PodFacts> pods;  // by index
+  std::vector<PodFacts> pods;                  // by index
+  std::vector<NodeFacts> nodes;                // of these pods, as far as they are known
+  std::vector<std::string> disruption_taints;  // keys that announce the end of a node
   std::vector<SidecarFacts> sidecars;
   std::vector<WorkerExitFacts> exits;
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
+  // When this operator first saw `view`.
+  Time view_since;
+  // Of the record: above the lineage of `view` while an arbitration is under way. 0: no record.
+  std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
   std::optional<RoomFacts> room;       // absent: nobody counts the nodes
   Time now;

@@ -1,4 +1,4 @@
-// Phase 8: what the user sees.
+// Phase 9: what the user sees.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,6 +88,9 @@ void SetRunning(Work& work) {
   }
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
+  if (!work.stall_reason.empty()) {
+    return SetCondition(work, "Running", false, work.stall_reason, work.stall_message);
+  }
   if (!view->train) {
     return SetCondition(work, "Running", false, "BelowMinReplicas",
                         fmt::format("{} are held at the step boundary: minReplicas is {}", size,
@@ -96,7 +99,19 @@ void SetRunning(Work& work) {
   SetCondition(work, "Running", true, "Training", size);
 }
 
+// What an arbitration waits for is said once, as an event too.
+bool SetStalled(Work& work) {
+  if (work.stall_reason.empty()) return false;
+  const api::Condition* before = work.in.job.status.Find("Rebuilding");
+  const bool news = before == nullptr || !before->status || before->reason != work.stall_reason ||
+                    before->message != work.stall_message;
+  if (news) work.Say(true, work.stall_reason, work.stall_message);
+  SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);
+  return true;
+}
+
 void SetRebuilding(Work& work) {
+  if (SetStalled(work)) return;
   std::vector<std::string> names;
   if (!work.verdict.ended() && !work.suspended && !work.finishing) names = NotInRing(work);
   const api::Condition* before = work.out.status.Find("Rebuilding");
@@ -143,7 +158,8 @@ void SetRing(Work& work) {
   if (view == nullptr || work.verdict.ended()) return;
   if (view->epoch > status.epoch) {
     const bool loss = !view->planned && (view->reason == membership::Reason::kWorkerLost ||
-                                         view->reason == membership::Reason::kPodLost);
+                                         view->reason == membership::Reason::kPodLost ||
+                                         view->reason == membership::Reason::kArbitrated);
     work.Say(loss, std::string(ReasonText(view->reason)),
              fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
                          view->ranks.size(), status.world_size));

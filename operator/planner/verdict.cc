@@ -64,6 +64,7 @@ void Fail(Work& work, std::string reason, std::string message) {
 void CountPod(Work& work, const PodFacts& pod) {
   api::Status& status = work.out.status;
   status.accounted_pods.push_back(pod.uid);
+  BlameForPod(work, pod);
   if (pod.leaving() || pod.phase == PodPhase::kSucceeded) return;
   ++status.worker.failed;
   const int exit_code = pod.exit_code.value_or(IsFromOutside(pod.reason) ? 0 : 137);
@@ -95,6 +96,7 @@ void CountWorkerExits(Work& work) {
   for (const WorkerExitFacts& exit : work.in.exits) {
     if (exit.by_us) continue;
     if (exit.restarting) ++status.worker_restarts;
+    BlameForExit(work, exit);
     if (!exit.restarting) continue;  // its pod ends with it and is counted then
     const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit.exit_code, "");
     if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code, "")) ++status.faults;
@@ -184,6 +186,7 @@ void JudgeInit(Work& work) {
   std::string who;
   for (const PodFacts* pod : work.active) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
+    if (work.away.count(pod->uid) != 0) continue;  // another one is on its way
     if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
     const Time end = *pod->running_since + timeout;
     if (work.in.now < end) {

@@ -13,22 +13,21 @@ struct Ready {
   Time last;  // when the last of them became ready
 };
 
-Ready FindReady(const Work& work) {
+Ready FindReady(const Work& work, bool fresh) {
   Ready ready;
-  for (const PodFacts* pod : work.active) {
+  // Those that leave soon come last, so that they are not in a first view that has enough others.
+  std::vector<const PodFacts*> pods = work.active;
+  std::stable_partition(pods.begin(), pods.end(),
+                        [&](const PodFacts* pod) { return work.Stays(*pod); });
+  for (const PodFacts* pod : pods) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
     if (sidecar == nullptr || !sidecar->attending || !sidecar->ready) continue;
+    if (fresh && !membership::ReadyToRestart(sidecar->candidate)) continue;
+    if (ready.candidates.size() == static_cast<std::size_t>(work.wanted)) break;
     ready.candidates.push_back(sidecar->candidate);
     ready.last = std::max(ready.last, sidecar->ready_since.value_or(work.in.now));
   }
   return ready;
-}
-
-// Nobody of the last view lives: the job starts again, from its checkpoint, in a new lineage.
-bool ViewIsDead(const Work& work) {
-  const auto& pods = work.in.view->pods;
-  return std::all_of(pods.begin(), pods.end(),
-                     [&](const membership::Pod& pod) { return IsGone(work.in, pod.uid); });
 }
 
 std::int64_t UnixMs(Time time) {
@@ -58,21 +57,31 @@ void TellView(Work& work, Notices& notices) {
     const bool member = view->FindPod(sidecar.pod_uid) >= 0;
     const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
     if (pod != nullptr && pod->leaving() && !member) continue;
+    // First its address on its pod: an operator that starts anew must see who may be in a view.
+    if (pod != nullptr && !member && pod->http != sidecar.http_address) continue;
     const bool behind = sidecar.epoch == 0 || membership::EpochLineage(sidecar.epoch) <
                                                   membership::EpochLineage(view->epoch);
     if (!member || behind) notices.One(sidecar, FoundNotice{view});
   }
 }
 
+// When the pod's processes are killed: its drain's or its deletion's grace is over then. 0: not
+// known.
+std::int64_t LeaveBy(const PodFacts& pod) {
+  std::optional<Time> end = pod.delete_at;
+  if (pod.drain_since) {
+    const Time drained = *pod.drain_since + std::chrono::seconds(pod.grace_seconds);
+    if (!end || drained < *end) end = drained;
+  }
+  return end ? UnixMs(*end) : 0;
+}
+
 void TellDrains(Work& work, Notices& notices) {
   for (const PodFacts* pod : work.leaving) {
     // Without a deadline on the pod it is not marked yet: the next look has it.
     if (!pod->drain_since && !pod->deleting) continue;
-    const Time since = pod->drain_since.value_or(work.in.now);
     const DrainNotice drain{
-        {pod->uid},
-        pod->drain_reason.empty() ? "Deleted" : pod->drain_reason,
-        pod->drain_since ? UnixMs(since + std::chrono::seconds(pod->grace_seconds)) : 0};
+        {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
     for (const SidecarFacts& sidecar : work.in.sidecars) {
       const bool coordinator =
           work.in.view != nullptr && work.in.view->coordinator == sidecar.pod_uid;
@@ -86,8 +95,13 @@ void TellGone(Work& work, Notices& notices) {
   for (const membership::Pod& pod : work.in.view->pods) {
     if (!IsGone(work.in, pod.uid)) continue;
     const PodFacts* facts = FindPod(work.in, pod.uid);
-    const bool proof = facts != nullptr && facts->all_terminated;
-    notices.All(PodGoneNotice{pod.uid, proof ? "Terminated" : "PodGone", proof});
+    const bool proof = IsProvenDead(work.in, pod.uid);
+    const bool by_kubelet = facts == nullptr || facts->all_terminated;
+    notices.All(PodGoneNotice{pod.uid,
+                              !proof       ? "PodGone"
+                              : by_kubelet ? "Terminated"
+                                           : facts->proof,
+                              proof});
   }
 }
 
@@ -103,26 +117,26 @@ void WriteAddresses(Work& work) {
 
 }  // namespace
 
-void MakeView(Work& work) {
-  if (work.finishing) return;
-  if (work.in.view != nullptr && !ViewIsDead(work)) return;
-  const Ready ready = FindReady(work);
-  const int min = work.in.job.spec.elastic_policy.min_replicas;
-  const int count = static_cast<int>(ready.candidates.size());
-  if (count < min) return;
-  if (count < work.wanted && work.in.now < ready.last + kSettle) {
+membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage) {
+  const bool again = lineage > 1;
+  const Ready ready = FindReady(work, again);
+  const auto min = static_cast<std::uint32_t>(work.in.job.spec.elastic_policy.min_replicas);
+  if (ready.candidates.size() < min) return nullptr;
+  const bool all = static_cast<int>(ready.candidates.size()) >= work.wanted;
+  if (!all && work.in.now < ready.last + kSettle) {
     work.LookAgainAt(ready.last + kSettle);
-    return;
+    return nullptr;
   }
-  membership::View view =
-      membership::FoundingView(ready.candidates, static_cast<std::uint32_t>(min));
-  if (work.in.view != nullptr) {
-    view.epoch = membership::MakeEpoch(membership::EpochLineage(work.in.view->epoch) + 1, 1);
-    view.parent = work.in.view->epoch;
-    work.Say(true, "StartedAgain",
-             "no pod of the last view lives: the job starts again from its checkpoint");
+  if (again) {
+    return membership::RestartView(lineage, membership::EpochOf(work.in.view), ready.candidates,
+                                   min);
   }
-  work.out.found = std::make_shared<const membership::View>(std::move(view));
+  return std::make_shared<const membership::View>(membership::FoundingView(ready.candidates, min));
+}
+
+void MakeView(Work& work) {
+  if (work.finishing || work.in.view != nullptr) return;
+  work.out.found = FoundingOf(work, 1);
 }
 
 void TellSidecars(Work& work) {

@@ -1,10 +1,13 @@
 // What the phases of one Plan() call hand on to each other. Private to the planner.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "operator/planner/decision.h"
+#include "operator/planner/disruption.h"
 #include "operator/planner/planner.h"
 #include "operator/planner/snapshot.h"
 
@@ -25,32 +28,54 @@ struct Work {
   bool suspended = false;
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   int wanted = 0;
-  std::vector<const PodFacts*> active;   // run or are coming, and stay
+  // What keeps the job from training that only an arbitration can mend; empty: nothing.
+  std::string stall_reason;
+  std::string stall_message;
+  std::vector<const PodFacts*> active;    // run or are coming; not marked to leave
+  std::map<std::string, Warning> warned;  // of `active`, by uid: on a node that is to go
+  std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
 
   std::string waits_for_room;  // why gated pods stay so; empty: none does
 
   void LookAgainAt(Time time);
+  // Of `active`: will be there tomorrow too, for all we know.
+  bool Stays(const PodFacts& pod) const;
   void Say(bool warning, std::string reason, std::string message, std::string pod = "");
 };
 
 const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid);
 const PodFacts* FindPod(const Snapshot& in, const std::string& pod_uid);
+const NodeFacts* FindNode(const Snapshot& in, const std::string& name);  // null: not known
 bool InView(const Snapshot& in, const std::string& pod_uid);
 // The pod can take no more part in anything: ended, or its object is gone.
 bool IsGone(const Snapshot& in, const std::string& pod_uid);
+// Its death is proven, now or (for a member of the view) in the status.
+bool IsProvenDead(const Snapshot& in, const std::string& pod_uid);
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid);
 // Why a pod that runs is not ready, for people.
 std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
 
+void HeedNodes(Work& work);
 void CountEnds(Work& work);
 void Judge(Work& work);
 void CleanUp(Work& work);
 void Size(Work& work);
 void Admit(Work& work);
 void MakeView(Work& work);
+void Arbitrate(Work& work);
+// Attending pods that can begin a lineage: ready, not leaving, and where `fresh` with workers that
+// have been in no view. Null: not enough of them yet.
+membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage);
 void TellSidecars(Work& work);
+void Release(Work& work);
 void WriteStatus(Work& work);
+
+// Cooldown of nodes: what is held against one, and which ones new pods avoid.
+void BlameForPod(Work& work, const PodFacts& pod);
+void BlameForExit(Work& work, const WorkerExitFacts& exit);
+void BlameForSilence(Work& work, const PodFacts& pod);
+std::vector<std::string> NodesToAvoid(Work& work);
 
 }  // namespace ringmaster::planner

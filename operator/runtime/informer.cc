@@ -95,6 +95,13 @@ std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
   return found;
 }
 
+std::vector<ObjectPtr> Informer::All() const {
+  const std::lock_guard lock(mu_);
+  std::vector<ObjectPtr> all;
+  for (const auto& [key, object] : objects_) all.push_back(object);
+  return all;
+}
+
 bool Informer::Observe(const kube::Json& object) { return Put(Kept(object)); }
 
 kube::Json Informer::Kept(const kube::Json& object) const {

@@ -63,6 +63,7 @@ class Informer {
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
   std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
+  std::vector<ObjectPtr> All() const;
   // An object that we have just written: the cache must not be older than our own writes. False: it
   // is newer already.
   bool Observe(const kube::Json& object);

@@ -57,6 +57,7 @@ TEST_F(InformerTest, ListsOnceAndThenFollowsTheWatch) {
   EXPECT_EQ(VersionOf("a"), "12");
   EXPECT_EQ(VersionOf("b"), "none");
   EXPECT_EQ(informer_.InNamespace("ns").size(), 1u);
+  EXPECT_EQ(informer_.All().size(), 1u);
   EXPECT_TRUE(informer_.InNamespace("n").empty()) << "a namespace is no prefix";
   EXPECT_EQ(api_->lists(), 1);
 }

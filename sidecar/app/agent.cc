@@ -35,6 +35,8 @@ constexpr milliseconds kLinger{300};
 constexpr seconds kWithoutLauncher{2};
 // What a worker knows of the view's first operation comes with its pings, several in this time.
 constexpr seconds kStateLost{2};
+// Nearly every view is followed by the next in less, and nobody need know.
+constexpr seconds kUnable{1};
 
 membership::Config MemberConfig(const membership::Pod& self) {
   membership::Config config;
@@ -140,6 +142,10 @@ void Agent::Run(const membership::Action& action) {
     Install(install->view);
   } else if (std::get_if<membership::LeftByPlan>(&action) != nullptr) {
     LeaveByPlan(drain_reason_.empty() ? "drained" : drain_reason_);
+  } else if (auto* report = std::get_if<membership::ReportToArbiter>(&action)) {
+    membership::ArbitrationReport told = report->report;
+    told.candidate.workers = table_.Living();  // it knows which of them have been in a view
+    outputs_.report_arbitration(told);
   } else if (auto* log = std::get_if<membership::Log>(&action)) {
     spdlog::info("membership note=\"{}\" epoch={}", log->text, EpochText(CurrentEpoch()));
   }
@@ -160,6 +166,7 @@ void Agent::AfterEvents() {
     table_.SettleWelcome();
   }
   ReportReadiness();
+  CheckStanding();
 }
 
 void Agent::Install(const ViewPtr& view) {
@@ -321,6 +328,9 @@ void Agent::OnHeard(const std::string& pod, Epoch epoch, uint64_t step) {
 void Agent::OnOperator(bool connected) {
   operator_connected_ = connected;
   spdlog::info("operator link connected={}", connected);
+  if (!connected) return;
+  reported_able_.reset();
+  CheckStanding();
 }
 
 void Agent::OnAccepted() {
@@ -357,6 +367,16 @@ void Agent::OnFinish(const std::string& reason) {
   table_.Finish();
   table_.LeaveJoiners(CurrentEpoch(), reason);  // ranks have agreed by themselves, or are about to
   Feed(membership::Finishing{CurrentEpoch()});
+}
+
+void Agent::OnArbitrate(uint64_t lineage, bool fresh_workers) {
+  if (finishing_) return;
+  spdlog::info("asked to make way lineage={} fresh_workers={} epoch={}", lineage, fresh_workers,
+               EpochText(CurrentEpoch()));
+  if (lineage <= membership::EpochLineage(CurrentEpoch())) return;
+  if (fresh_workers && !draining_ && !left_)
+    table_.KillUsed("the job starts again from its checkpoint");
+  Feed(membership::ArbitrationAsked{lineage});
 }
 
 // ---- Leaving
@@ -435,6 +455,7 @@ void Agent::Tick() {
   CheckSuspicions();
   CheckInitTimeout();
   CheckStateLost();
+  CheckStanding();
   SampleProgress();
   CheckTermination();
 }
@@ -495,6 +516,21 @@ void Agent::CheckStateLost() {
                               "): there is nothing to go on from; start the job again";
   spdlog::error("giving up error=\"{}\"", message);
   table_.GiveUp(message);
+}
+
+void Agent::CheckStanding() {
+  const SteadyTime now = outputs_.now();
+  const bool able = member_.able() || finishing_;
+  if (able) {
+    unable_since_.reset();
+  } else if (!unable_since_) {
+    unable_since_ = now;
+  }
+  if (reported_able_ == able || (!able && now - *unable_since_ < kUnable)) return;
+  reported_able_ = able;
+  outputs_.report_standing(
+      able,
+      able ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(now - *unable_since_));
 }
 
 void Agent::ReportReadiness() {

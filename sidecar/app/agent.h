@@ -53,6 +53,9 @@ struct AgentOutputs {
       report_view;
   std::function<void(const ProcessExit&)> report_exit;
   std::function<void(Epoch)> report_finished;
+  // Whether this pod is in a view that can train, as far as it knows; else for how long not.
+  std::function<void(bool able, std::chrono::milliseconds unable)> report_standing;
+  std::function<void(const membership::ArbitrationReport&)> report_arbitration;
 };
 
 class Agent {
@@ -86,6 +89,7 @@ class Agent {
                int64_t deadline_unix_ms);
   void OnTarget(uint32_t min_pods, uint32_t expected_pods);
   void OnFinish(const std::string& reason);
+  void OnArbitrate(uint64_t lineage, bool fresh_workers);
 
   // SIGTERM: drain, then end.
   void Terminate();
@@ -119,6 +123,7 @@ class Agent {
   void ReportReadiness();
   void CheckInitTimeout();
   void CheckStateLost();
+  void CheckStanding();
   void CheckSuspicions();
   void CheckTermination();
   void SampleProgress();
@@ -155,6 +160,8 @@ class Agent {
   std::deque<ProcessExit> exits_;
 
   std::string reported_readiness_;
+  std::optional<bool> reported_able_;
+  std::optional<SteadyTime> unable_since_;
   SteadyTime started_at_{};
   std::optional<SteadyTime> accepted_at_, target_at_;
   bool operator_connected_ = false;

@@ -61,6 +61,13 @@ class AgentTest : public testing::Test {
     };
     outputs.report_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
     outputs.report_finished = [](Epoch) {};
+    outputs.report_standing = [this](bool able, milliseconds unable) {
+      standings_.emplace_back(able, unable);
+    };
+    outputs.report_arbitration = [this](const membership::ArbitrationReport& report) {
+      log_.push_back("report");
+      report_ = report;
+    };
     membership::PersistentState state;
     state.incarnation = 1;
     membership::Pod self;
@@ -138,6 +145,8 @@ class AgentTest : public testing::Test {
   std::vector<std::string> log_;
   std::map<uint64_t, std::string> errors_;  // by connection
   std::vector<ProcessExit> exits_;
+  std::vector<std::pair<bool, milliseconds>> standings_;
+  membership::ArbitrationReport report_;
   std::unique_ptr<Agent> agent_;
 };
 
@@ -261,6 +270,57 @@ TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedThoseWhoComeAreToldToGiveUp) {
   EXPECT_NE(errors_[3].find("all workers that had the job's state have died (view 1.1)"),
             std::string::npos)
       << errors_[3];
+}
+
+TEST_F(AgentTest, ThatItsViewCantTrainIsSaidWhenItLasts) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  ASSERT_FALSE(standings_.empty());
+  EXPECT_TRUE(standings_.back().first);
+  agent_->OnSuspect("u1", "silent");
+  agent_->OnSuspect("u2", "silent");
+  Advance(milliseconds(900));
+  EXPECT_TRUE(standings_.back().first);
+  Advance(milliseconds(200));
+  EXPECT_FALSE(standings_.back().first);
+  EXPECT_GE(standings_.back().second, seconds(1));
+  const auto said = standings_.size();
+  Advance(seconds(1));
+  EXPECT_EQ(standings_.size(), said);
+  agent_->OnHeard("u1", MakeEpoch(1, 1), 0);
+  agent_->OnHeard("u2", MakeEpoch(1, 1), 0);
+  Advance(milliseconds(100));
+  EXPECT_TRUE(standings_.back().first);
+}
+
+TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  log_.clear();
+  agent_->OnArbitrate(2, false);
+  EXPECT_TRUE(Logged("stop"));
+  EXPECT_FALSE(Logged("report")) << "the worker has not stopped yet";
+  log_.clear();
+  agent_->OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(1, 1)}});
+  const auto stored = std::find(log_.begin(), log_.end(), "persist");
+  EXPECT_LT(stored, std::find(log_.begin(), log_.end(), "report"));
+  EXPECT_TRUE(Logged("report"));
+  EXPECT_EQ(report_.lineage, 2u);
+  ASSERT_NE(report_.view, nullptr);
+  EXPECT_EQ(report_.candidate.workers.size(), 1u);
+  // Of a lineage that has begun long ago.
+  log_.clear();
+  agent_->OnArbitrate(1, false);
+  EXPECT_FALSE(Logged("report"));
+}
+
+TEST_F(AgentTest, ToBeginAgainWorkersThatHaveBeenInAViewAreEnded) {
+  StartWorker();
+  agent_->OnFound(FirstView());
+  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  log_.clear();
+  agent_->OnArbitrate(2, true);
+  EXPECT_TRUE(Logged("kill"));
 }
 
 TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {

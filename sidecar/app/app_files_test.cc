@@ -52,10 +52,28 @@ TEST(SidecarOptions, TakeTheLongestTimesThatTheSchemaAllows) {
 
 TEST(SidecarOptions, ListenOnThePodIpOrTheLoopback) {
   EXPECT_EQ(Parse({})->bind, "127.0.0.1");
-  EXPECT_EQ(Parse({{"RINGMASTER_POD_IP", "10.0.0.7"}})->advertise, "10.0.0.7");
-  auto wildcard = Parse({{"RINGMASTER_POD_IP", "10.0.0.7"}, {"RINGMASTER_BIND", "0.0.0.0"}});
+  const std::pair<std::string, std::string> tls = {"RINGMASTER_TLS_DIR", "/tls"};
+  EXPECT_EQ(Parse({{"RINGMASTER_POD_IP", "10.0.0.7"}, tls})->advertise, "10.0.0.7");
+  auto wildcard = Parse({{"RINGMASTER_POD_IP", "10.0.0.7"}, {"RINGMASTER_BIND", "0.0.0.0"}, tls});
   EXPECT_EQ(wildcard->bind, "0.0.0.0");
   EXPECT_EQ(wildcard->advertise, "10.0.0.7");
+}
+
+TEST(SidecarOptions, WithoutTlsNobodyButThisMachineMayReachIt) {
+  const auto allowed = [](std::map<std::string, std::string> env) {
+    const auto options = Parse(std::move(env));
+    if (options) return std::string("allowed");
+    return options.error().substr(0, options.error().find(':'));
+  };
+  EXPECT_EQ(allowed({{"RINGMASTER_OPERATOR", "unix:/run/op"}}), "allowed");
+  EXPECT_EQ(allowed({{"RINGMASTER_OPERATOR", "127.0.0.1:9443"}}), "allowed");
+  EXPECT_EQ(allowed({{"RINGMASTER_OPERATOR", "ringmaster.system.svc:9443"}}),
+            "RINGMASTER_TLS_DIR is not set, and RINGMASTER_OPERATOR is 'ringmaster.system.svc");
+  EXPECT_EQ(allowed({{"RINGMASTER_POD_IP", "10.0.0.7"}}),
+            "RINGMASTER_TLS_DIR is not set, and listening on 10.0.0.7");
+  EXPECT_EQ(allowed({{"RINGMASTER_POD_IP", "10.0.0.7"}, {"RINGMASTER_INSECURE", "1"}}), "allowed");
+  EXPECT_EQ(Parse({{"RINGMASTER_POD_IP", "10.0.0.7"}, {"RINGMASTER_TLS_DIR", "/tls"}})->tls_dir,
+            "/tls");
 }
 
 TEST(SidecarOptions, BadOnesAreNamedWithTheirValue) {
@@ -114,9 +132,18 @@ TEST_F(AppFilesTest, InstallCopiesLauncherLibraryAndPackageAndReplacesOldOnes) {
   Write("build/python/ringmaster/__init__.py", "new");
   Write("to/python/ringmaster/old.py", "old");
   fs::permissions(dir_ / "build/bin/ringmaster-launcher", fs::perms::owner_all);
+  fs::permissions(dir_ / "build/python/ringmaster", fs::perms::owner_all);
   auto done = Install(dir_ / "build/bin", dir_ / "to");
   ASSERT_TRUE(done) << done.error();
   EXPECT_EQ(Read("to/ringmaster-launcher"), "launcher");
+  const auto others = [&](const char* name) {
+    return fs::status(dir_ / "to" / name).permissions() & fs::perms::others_all;
+  };
+  const auto enter = fs::perms::others_read | fs::perms::others_exec;
+  EXPECT_EQ(others("ringmaster-launcher"), enter) << "the worker may run as any user";
+  EXPECT_EQ(others("lib"), enter);
+  EXPECT_EQ(others("python/ringmaster"), enter);
+  EXPECT_EQ(others("python/ringmaster/__init__.py"), fs::perms::others_read);
   EXPECT_EQ(Read("to/lib/libringmaster.so"), "library");
   EXPECT_FALSE(fs::is_symlink(dir_ / "to/lib/libringmaster.so"));
   EXPECT_EQ(Read("to/python/ringmaster/__init__.py"), "new");

@@ -31,6 +31,24 @@ fs::path FindItem(const fs::path& binary_dir, const Item& item) {
   return {};
 }
 
+// The worker may run as any user.
+void OpenToAll(const fs::path& path, std::error_code& error) {
+  const fs::perms owner = fs::symlink_status(path, error).permissions();
+  fs::perms more = fs::perms::group_read | fs::perms::others_read;
+  if ((owner & fs::perms::owner_exec) != fs::perms::none) {
+    more |= fs::perms::group_exec | fs::perms::others_exec;
+  }
+  if (!error) fs::permissions(path, more, fs::perm_options::add, error);
+}
+
+void OpenAllToAll(const fs::path& path, std::error_code& error) {
+  OpenToAll(path, error);
+  if (error || !fs::is_directory(path)) return;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path, error)) {
+    if (!error && !entry.is_symlink()) OpenToAll(entry.path(), error);
+  }
+}
+
 }  // namespace
 
 tl::expected<void, std::string> Install(const fs::path& binary_dir, const fs::path& to) {
@@ -47,6 +65,8 @@ tl::expected<void, std::string> Install(const fs::path& binary_dir, const fs::pa
     fs::remove_all(temporary, error);
     // A library is a link to its version; its readers need the file.
     fs::copy(from, temporary, fs::copy_options::recursive, error);
+    if (!error) OpenAllToAll(temporary, error);
+    if (!error && target.parent_path() != to) OpenToAll(target.parent_path(), error);
     if (!error && fs::is_directory(temporary)) fs::remove_all(target, error);
     if (!error) fs::rename(temporary, target, error);
     if (error)

@@ -13,6 +13,7 @@
 #include "logging/log.h"
 #include "sidecar/app/install.h"
 #include "sidecar/app/options.h"
+#include "sidecar/app/probe.h"
 #include "sidecar/app/sidecar.h"
 
 namespace {
@@ -21,7 +22,9 @@ constexpr char kUsage[] =
     "usage: ringmaster-sidecar               run beside the workers of a pod; options come from "
     "RINGMASTER_* variables\n"
     "       ringmaster-sidecar install --to DIR   copy launcher, library and Python package into "
-    "DIR\n";
+    "DIR\n"
+    "       ringmaster-sidecar probe PATH    0 if the running sidecar answers PATH (/healthz, "
+    "/readyz) with 200\n";
 
 int Install(const char* to) {
   std::error_code error;
@@ -32,11 +35,21 @@ int Install(const char* to) {
   return 1;
 }
 
+std::string Variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+int Probe(const char* path) {
+  auto options = ringmaster::app::ParseSidecarOptions(Variable);
+  const std::string wrong = options ? ringmaster::app::Probe(*options, path) : options.error();
+  if (wrong.empty()) return 0;
+  std::cerr << "ringmaster-sidecar: " << wrong << "\n";
+  return 1;
+}
+
 int Run() {
-  auto options = ringmaster::app::ParseSidecarOptions([](const std::string& name) {
-    const char* value = std::getenv(name.c_str());
-    return std::string(value == nullptr ? "" : value);
-  });
+  auto options = ringmaster::app::ParseSidecarOptions(Variable);
   if (!options) {
     std::cerr << "ringmaster-sidecar: " << options.error() << "\n";
     return 2;
@@ -75,6 +88,7 @@ int main(int argc, char** argv) {
   if (argc == 1) return Run();
   if (argc == 4 && std::strcmp(argv[1], "install") == 0 && std::strcmp(argv[2], "--to") == 0)
     return Install(argv[3]);
+  if (argc == 3 && std::strcmp(argv[1], "probe") == 0) return Probe(argv[2]);
   const bool help =
       argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0);
   (help ? std::cout : std::cerr) << kUsage;

@@ -48,6 +48,25 @@ class Reader {
   std::string error_;
 };
 
+bool IsLoopback(const std::string& host) {
+  return host.rfind("127.", 0) == 0 || host == "::1" || host == "[::1]" || host == "localhost";
+}
+
+// Without TLS anybody who reaches a port of ours may say anything: nobody but this machine may.
+void RequireTls(const SidecarOptions& options, Reader* read) {
+  if (!options.tls_dir.empty() || read->Text("RINGMASTER_INSECURE") == "1") return;
+  const std::string& target = options.operator_target;
+  const bool local_operator = target.empty() || target.rfind("unix:", 0) == 0 ||
+                              IsLoopback(target.substr(0, target.rfind(':')));
+  if (local_operator && IsLoopback(options.bind)) return;
+  const std::string where =
+      local_operator ? "listening on " + options.bind : "RINGMASTER_OPERATOR is '" + target + "'";
+  read->Fail(
+      "RINGMASTER_TLS_DIR is not set, and " + where +
+      ": without TLS only loopback and unix sockets are allowed (RINGMASTER_INSECURE=1 lifts "
+      "this, in a network that nobody else can reach)");
+}
+
 }  // namespace
 
 tl::expected<SidecarOptions, std::string> ParseSidecarOptions(const Lookup& lookup) {
@@ -75,6 +94,8 @@ tl::expected<SidecarOptions, std::string> ParseSidecarOptions(const Lookup& look
     read.Fail("RINGMASTER_BIND is '" + options.bind +
               "': RINGMASTER_POD_IP has to say how others reach it");
   }
+  options.tls_dir = read.Text("RINGMASTER_TLS_DIR");
+  RequireTls(options, &read);
   options.rendezvous_port = read.Int("RINGMASTER_RENDEZVOUS_PORT", 0, 65535, 0);
   options.heartbeat_port = read.Int("RINGMASTER_HEARTBEAT_PORT", 0, 65535, 0);
   options.http_port = read.Int("RINGMASTER_HTTP_PORT", 0, 65535, 0);

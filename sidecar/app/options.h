@@ -12,6 +12,7 @@ struct SidecarOptions {
   std::string job_namespace, job_name, job_uid;
   std::string pod_name, pod_uid, node, zone;
   std::string operator_target;  // empty: none
+  std::string tls_dir;          // ca.crt, tls.crt, tls.key; empty: no TLS
   std::string state_dir;
   std::string socket;
   std::string bind = "127.0.0.1";       // where it listens

@@ -5,6 +5,7 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "sidecar/app/agent.h"
@@ -17,6 +18,7 @@
 #include "sidecar/rendezvous/heartbeat.h"
 #include "sidecar/rendezvous/operator_client.h"
 #include "sidecar/rendezvous/rendezvous.h"
+#include "sidecar/tls/credentials.h"
 #include "sidecar/worker_link/link_server.h"
 
 namespace ringmaster::app {
@@ -35,6 +37,14 @@ int64_t UnixMs() {
       .count();
 }
 
+// A container sees its node's kernel, so its boot id as well. Empty: it can't be read.
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
 class SidecarImpl final : public Sidecar {
  public:
   SidecarImpl(asio::io_context* loop, const SidecarOptions& options)
@@ -48,6 +58,10 @@ class SidecarImpl final : public Sidecar {
   ~SidecarImpl() override { Close(); }
 
   bool Open(std::string* error) {
+    if (!options_.tls_dir.empty()) {
+      const std::string wrong = tls::WhyNotUsable(tls::FilesIn(options_.tls_dir));
+      if (!wrong.empty()) return *error = "RINGMASTER_TLS_DIR: " + wrong, false;
+    }
     auto state = state_file_.Load(static_cast<uint64_t>(UnixMs()));
     if (!state) return *error = state.error(), false;
     if (!OpenPorts(error)) return false;
@@ -85,7 +99,7 @@ class SidecarImpl final : public Sidecar {
              [&](int port) { return OpenRendezvous(port, error); }) &&
         open(options_.http_port, before.http, [&](int port) { return OpenHttp(port, error); });
     if (!opened) return false;
-    peers_ = rendezvous::RendezvousClient::Create(loop_);
+    peers_ = rendezvous::RendezvousClient::Create(loop_, options_.job_uid, options_.tls_dir);
     auto stored = ports_file_.Store({rendezvous_->port(), heartbeats_->port(), http_->port()});
     if (!stored) *error = stored.error();
     return stored.has_value();
@@ -113,7 +127,12 @@ class SidecarImpl final : public Sidecar {
 
   bool OpenRendezvous(int port, std::string* error) {
     rendezvous_ = rendezvous::RendezvousServer::Listen(
-        loop_, options_.bind, port, options_.job_uid, options_.pod_uid,
+        loop_,
+        {.host = options_.bind,
+         .port = port,
+         .job_uid = options_.job_uid,
+         .self = options_.pod_uid,
+         .tls_dir = options_.tls_dir},
         [this](rendezvous::Envelope envelope) {
           Do([&] { agent_->OnMessage(envelope.body, envelope.from, envelope.address); });
         },
@@ -172,6 +191,7 @@ class SidecarImpl final : public Sidecar {
     info.http_address = self.http;
     info.slots = static_cast<uint32_t>(options_.slots);
     info.epoch = epoch;
+    info.boot_id = BootId();
     rendezvous::OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) {
       Do([&] { agent_->OnOperator(connected); });
@@ -194,8 +214,11 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_finish = [this](const std::string& reason) {
       Do([&] { agent_->OnFinish(reason); });
     };
-    operator_ = rendezvous::OperatorClient::Create(loop_, options_.operator_target, std::move(info),
-                                                   std::move(callbacks));
+    callbacks.on_arbitrate = [this](uint64_t lineage, bool fresh_workers) {
+      Do([&] { agent_->OnArbitrate(lineage, fresh_workers); });
+    };
+    operator_ = rendezvous::OperatorClient::Create(
+        loop_, options_.operator_target, options_.tls_dir, std::move(info), std::move(callbacks));
   }
 
   AgentOutputs Outputs();
@@ -331,6 +354,12 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   outputs.report_finished = [this](Epoch epoch) {
     if (operator_ != nullptr) operator_->ReportFinished(epoch);
+  };
+  outputs.report_standing = [this](bool able, std::chrono::milliseconds unable) {
+    if (operator_ != nullptr) operator_->ReportStanding(able, unable);
+  };
+  outputs.report_arbitration = [this](const membership::ArbitrationReport& report) {
+    if (operator_ != nullptr) operator_->ReportArbitration(membership::EncodeReport(report));
   };
   return outputs;
 }

@@ -19,6 +19,7 @@
 #include <set>
 
 #include "sidecar/app/testing/fake_operator.h"
+#include "sidecar/tls/certificate.h"
 
 namespace ringmaster::app {
 namespace {
@@ -91,8 +92,8 @@ class SidecarProcessTest : public ::testing::Test {
 
   void StartJob(int pods, std::vector<std::string> env = {}, uint32_t min_pods = 1) {
     env_ = std::move(env);
-    operator_ =
-        std::make_unique<ringmaster::app::testing::FakeOperator>(dir_ + "/op", pods, min_pods);
+    operator_ = std::make_unique<ringmaster::app::testing::FakeOperator>(dir_ + "/op", pods,
+                                                                         min_pods, operator_tls_);
     operator_->Start();
     for (int i = 0; i < pods; ++i) AddPod();
   }
@@ -108,20 +109,49 @@ class SidecarProcessTest : public ::testing::Test {
     return pods_.back();
   }
 
+  // A directory as a mounted Secret is.
+  void WriteTls(const std::string& dir, const tls::KeyPair& authority, const std::string& name) {
+    const auto pair =
+        tls::Issue(authority, {name}, std::chrono::system_clock::now(), std::chrono::hours(1));
+    ASSERT_TRUE(pair) << pair.error();
+    std::filesystem::create_directories(dir);
+    const std::pair<std::string, std::string> contents[] = {{"ca.crt", authority.certificate_pem},
+                                                            {"tls.crt", pair->certificate_pem},
+                                                            {"tls.key", pair->key_pem}};
+    for (const auto& [file, text] : contents) {
+      std::ofstream(dir + "/" + file) << text;
+    }
+  }
+
+  // An operator and certificates for `pods` pods; they find theirs in <pod dir>/tls.
+  void PrepareTls(int pods) {
+    operator_tls_ = dir_ + "/op-tls";
+    WriteTls(operator_tls_, authority_, tls::kOperatorName);
+    for (int i = 0; i < pods; ++i) {
+      WriteTls(dir_ + "/uid-" + std::to_string(i) + "/tls", authority_, tls::JobName("job-uid"));
+    }
+  }
+
+  std::string LogOf(const PodProcesses& pod) {
+    std::ifstream log(pod.dir + "/log");
+    return {std::istreambuf_iterator<char>(log), {}};
+  }
+
   void StartSidecar(PodProcesses* pod) { pod->sidecar = Spawn(*pod, {SIDECAR_BINARY}); }
 
   pid_t Spawn(const PodProcesses& pod, std::vector<std::string> command) {
     std::vector<std::string> env = env_;
-    for (auto& [key, value] :
-         std::map<std::string, std::string>{{"JOB_NAMESPACE", "default"},
-                                            {"JOB_NAME", "job"},
-                                            {"JOB_UID", "job-uid"},
-                                            {"POD_NAME", "job-worker-" + pod.uid.substr(4)},
-                                            {"POD_UID", pod.uid},
-                                            {"OPERATOR", "unix:" + dir_ + "/op"},
-                                            {"STATE_DIR", pod.dir},
-                                            {"SOCKET", pod.dir + "/s"},
-                                            {"GRACE_SECONDS", "10"}}) {
+    for (auto& [key, value] : std::map<std::string, std::string>{
+             {"JOB_NAMESPACE", "default"},
+             {"JOB_NAME", "job"},
+             {"JOB_UID", "job-uid"},
+             {"POD_NAME", "job-worker-" + pod.uid.substr(4)},
+             {"POD_UID", pod.uid},
+             {"OPERATOR", "unix:" + dir_ + "/op"},
+             {"STATE_DIR", pod.dir},
+             {"SOCKET", pod.dir + "/s"},
+             {"TLS_DIR", operator_tls_.empty() ? "" : pod.dir + "/tls"},
+             {"GRACE_SECONDS", "10"}}) {
       env.push_back("RINGMASTER_" + key + "=" + value);
     }
     std::vector<char*> argv, envp;
@@ -211,6 +241,9 @@ class SidecarProcessTest : public ::testing::Test {
   }
 
   std::string dir_;
+  std::string operator_tls_;  // empty: no TLS
+  const tls::KeyPair authority_ =
+      *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(1));
   std::vector<std::string> env_;
   std::unique_ptr<ringmaster::app::testing::FakeOperator> operator_;
   std::deque<PodProcesses> pods_;
@@ -392,6 +425,67 @@ TEST_F(SidecarProcessTest, AJobThatFinishesRestartsNobodyAndEndsWithZero) {
     kill(pod.sidecar, SIGTERM);
     EXPECT_EQ(ExitCode(&pod.sidecar), 0);
   }
+}
+
+TEST_F(SidecarProcessTest, WithTlsAJobTrainsLosesAWorkerAndASidecarAndGoesOn) {
+  PrepareTls(3);
+  StartJob(3);
+  uint64_t first = AwaitView({0, 1, 2}, 3);
+  ASSERT_GT(first, 0u);
+  KillWorker(pods_[1]);
+  first = AwaitView({0, 1, 2}, 3, first + 1);
+  ASSERT_GT(first, 0u);
+  Kill(&pods_[2].sidecar);
+  EXPECT_GT(AwaitView({0, 1}, 2, first), 0u);
+  StartSidecar(&pods_[2]);
+  EXPECT_GT(AwaitView({0, 1, 2}, 3, first + 1), 0u);
+}
+
+TEST_F(SidecarProcessTest, APodWithACertificateOfAnotherJobOrAuthorityNeverComesIn) {
+  PrepareTls(4);
+  WriteTls(dir_ + "/uid-2/tls",
+           *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(1)),
+           tls::JobName("job-uid"));
+  WriteTls(dir_ + "/uid-3/tls", authority_, "job.example.com");
+  StartJob(2);
+  ASSERT_GT(AwaitView({0, 1}, 2), 0u);
+  AddPod();
+  AddPod();
+  EXPECT_TRUE(Eventually([&] {
+    return LogOf(pods_[2]).find(
+               "certificate of the server is refused: it was signed by another "
+               "authority") != std::string::npos;
+  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return LogOf(pods_[3]).find("operator not reached reason=") != std::string::npos; }));
+  EXPECT_EQ(operator_->HttpOf("uid-2"), "");
+  EXPECT_EQ(operator_->HttpOf("uid-3"), "");
+}
+
+TEST_F(SidecarProcessTest, ASidecarWhoseCertificateCanNotBeReadSaysWhyAndEnds) {
+  operator_tls_ = "on";
+  env_ = {};
+  PodProcesses pod{.uid = "uid-0", .dir = dir_ + "/uid-0"};
+  std::filesystem::create_directory(pod.dir);
+  pods_.push_back(pod);
+  StartSidecar(&pods_.back());
+  EXPECT_EQ(ExitCode(&pods_.back().sidecar), 1);
+  EXPECT_NE(LogOf(pods_.back()).find("/uid-0/tls/ca.crt is not there"), std::string::npos)
+      << LogOf(pods_.back());
+}
+
+TEST_F(SidecarProcessTest, AProbeFindsTheSidecarWhateverPortItTook) {
+  StartJob(1);
+  ASSERT_GT(AwaitView({0}, 1), 0u);
+  const auto probe = [&](const std::string& path) {
+    pid_t pid = Spawn(pods_[0], {SIDECAR_BINARY, "probe", path});
+    return ExitCode(&pid);
+  };
+  EXPECT_EQ(probe("/healthz"), 0);
+  EXPECT_TRUE(Eventually([&] { return probe("/readyz") == 0; }));
+  EXPECT_EQ(probe("/nothing"), 1);
+  Kill(&pods_[0].sidecar);
+  EXPECT_EQ(probe("/healthz"), 1);
 }
 
 TEST_F(SidecarProcessTest, SaysWhichSlotsNeverCalledInit) {

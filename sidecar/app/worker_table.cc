@@ -204,6 +204,16 @@ void WorkerTable::Finish() {
   if (launcher_ != 0) callbacks_.send(launcher_, {{"t", "finish"}});
 }
 
+void WorkerTable::KillUsed(const std::string& reason) {
+  for (const WorkerProcess& worker : processes_) {
+    if (worker.standby() || worker.installed == 0 || launcher_ == 0) continue;
+    callbacks_.send(launcher_, {{"t", "kill"},
+                                {"slot", worker.slot},
+                                {"incarnation", worker.incarnation},
+                                {"reason", reason}});
+  }
+}
+
 void WorkerTable::StopLauncher(int grace_seconds, const std::string& reason) {
   if (launcher_ == 0) return;
   callbacks_.send(launcher_, {{"t", "stop"}, {"graceSeconds", grace_seconds}, {"reason", reason}});
@@ -443,7 +453,7 @@ std::vector<membership::Worker> WorkerTable::Living() const {
   for (const WorkerProcess& worker : processes_) {
     if (worker.standby()) continue;
     living.push_back({static_cast<uint32_t>(worker.slot), worker.incarnation, worker.tcp,
-                      worker.shm, worker.ready});
+                      worker.shm, worker.ready, worker.installed > 0});
   }
   std::sort(living.begin(), living.end(),
             [](const auto& a, const auto& b) { return a.slot < b.slot; });

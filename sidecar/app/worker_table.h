@@ -116,6 +116,8 @@ class WorkerTable {
   // The job can't go on: workers, those that come later too, get `error`.
   void GiveUp(const std::string& message);
   void Finish();
+  // Ends workers that have been in a view, so that the launcher starts fresh ones.
+  void KillUsed(const std::string& reason);
   void StopLauncher(int grace_seconds, const std::string& reason);
   // It is settled whether workers found the job or join it: those who wait for their `welcome` get
   // it.

@@ -11,7 +11,9 @@ constexpr std::array<std::string_view, static_cast<int>(Clause::kCount)> kNames 
     "CurrentViewOnly",   "ResignedSilent",    "PromiseKept",        "StopBeforeAccept",
     "StoreBeforeAnswer", "LostFileJoins",     "IncarnationMatches", "InstallNewerOnly",
     "RecordVotes",       "RecordSwaps",       "RecordRefusesOlder", "FaultAdmitsNobody",
-    "BoundaryFirst",     "HolderStays"};
+    "BoundaryFirst",     "HolderStays",       "ReportAllOrProof",   "FreshPods",
+    "StopBeforeReport",  "LineagePromise",    "HighestView",        "ResignedExcluded",
+    "RecordLineageSwap"};
 
 }  // namespace
 

@@ -44,6 +44,7 @@ bool Member::changing() const { return impl_->Changing(); }
 bool Member::done() const { return impl_->Done(); }
 bool Member::draining() const { return impl_->Draining(); }
 bool Member::state_lost() const { return impl_->StateLost(); }
+bool Member::able() const { return impl_->Able(); }
 const PersistentState& Member::state() const { return impl_->state(); }
 const MemberCounters& Member::counters() const { return impl_->counters(); }
 
@@ -108,6 +109,7 @@ void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* ou
       m->config_.min_pods = e.min_pods;
       m->expected_pods_ = e.expected_pods;
     }
+    void operator()(const ArbitrationAsked& e) { m->OnArbitration(e); }
     void operator()(const Finishing& e) {
       if (m->finishing_ >= e.epoch) return;
       m->finishing_ = e.epoch;
@@ -119,6 +121,7 @@ void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* ou
 }
 
 std::optional<TimePoint> MemberImpl::NextDeadline() const {
+  if (Frozen()) return std::nullopt;  // asked again, it answers; what it may do next it is told
   std::optional<TimePoint> next;
   auto consider = [&](const std::optional<TimePoint>& at) {
     if (at && (!next || *at < *next)) next = at;
@@ -138,7 +141,8 @@ std::optional<TimePoint> MemberImpl::NextDeadline() const {
 }
 
 void MemberImpl::Settle() {
-  if (!state_.view) return;
+  CheckArbitration();
+  if (!state_.view || Frozen()) return;
   if (left_) {
     CheckRecord();
     return;
@@ -201,7 +205,7 @@ void MemberImpl::ForgetView() {
 void MemberImpl::Learn(const ViewPtr& next) {
   Epoch own = EpochOf(state_.view);
   if (next->epoch == own || (next->epoch < own && Holds(Clause::kInstallNewerOnly))) return;
-  if (EpochLineage(next->epoch) < state_.lineage) return;
+  if (EpochLineage(next->epoch) < state_.lineage) return;  // rule 9: promised to a higher one
   std::vector<std::string> silent;  // whoever was silent is suspected in the next view too
   for (std::size_t i = 0; i < facts_.size(); ++i) {
     if (facts_[i].suspected) silent.push_back(view().pods[i].uid);
@@ -265,6 +269,7 @@ void MemberImpl::HandleWorkers(const WorkersChanged& event) {
   workers_known_ = true;
   workers_ = event.workers;
   join_repeat_.Stop();
+  if (Frozen() && asked_lineage_ == 0) asked_lineage_ = reported_lineage_;
 }
 
 // Rule 7: all workers dead, the pod resigns; some dead, it stays with new ranks.
@@ -429,6 +434,7 @@ void MemberImpl::HandlePeer(const Message& message, const std::string& address) 
 }
 
 void MemberImpl::HandleForView(const Message& message, int from) {
+  if (Frozen()) return;  // rule 5
   switch (message.kind) {
     case MessageKind::kPrepare:
       OnPrepare(message);
@@ -483,7 +489,8 @@ void MemberImpl::HandleRecord(const Message& message) {
     Learn(message.value);
     return;
   }
-  if (self_ < 0 || message.view != view().epoch || !RecordHasVote(view(), config_.without)) return;
+  if (self_ < 0 || Frozen()) return;
+  if (message.view != view().epoch || !RecordHasVote(view(), config_.without)) return;
   max_round_ = std::max({max_round_, message.ballot.round, message.promised.round});
   if (message.kind == MessageKind::kPromise) OnPromise(message, RecordIndex(view()));
   if (message.kind == MessageKind::kAccepted) OnAccepted(message, RecordIndex(view()));

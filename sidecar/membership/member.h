@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "sidecar/membership/arbitration.h"
 #include "sidecar/membership/ballot.h"
 #include "sidecar/membership/clause.h"
 #include "sidecar/membership/message.h"
@@ -60,8 +61,8 @@ struct PersistentState {
   ViewPtr accepted_value;
   bool stopping = false;  // the workers have been told to stop: the view is over
   bool resigned = false;
-  bool planning = false;  // as the coordinator: members may have been armed
-  std::uint64_t lineage = 0;
+  bool planning = false;      // as the coordinator: members may have been armed
+  std::uint64_t lineage = 0;  // promised: takes part in no view of a lower one (rule 9)
 };
 
 // ---- Events
@@ -113,14 +114,20 @@ struct TargetChanged {
   std::uint32_t min_pods = 1;
   std::uint32_t expected_pods = 0;  // joins wait a moment to come together; 0: not known
 };
+// The operator asks everybody to make way for a view of this lineage (rule 9). Asked again, it is
+// answered again.
+struct ArbitrationAsked {
+  std::uint64_t lineage = 0;
+};
 // All ranks of the view have agreed to end: nothing is rebuilt any more.
 struct Finishing {
   Epoch epoch = 0;
 };
 
-using Event = std::variant<Started, Tick, MessageReceived, Found, WorkersStopped, WorkersChanged,
-                           BoundaryReached, FirstOperationDone, PodSuspected, PodHeard,
-                           DrainRequested, RecordAnswered, TargetChanged, Finishing>;
+using Event =
+    std::variant<Started, Tick, MessageReceived, Found, WorkersStopped, WorkersChanged,
+                 BoundaryReached, FirstOperationDone, PodSuspected, PodHeard, DrainRequested,
+                 RecordAnswered, TargetChanged, ArbitrationAsked, Finishing>;
 
 // ---- Actions
 
@@ -150,12 +157,16 @@ struct InstallView {
 struct LeftByPlan {
   Epoch epoch = 0;
 };
+// For the operator: replaces what it was told before.
+struct ReportToArbiter {
+  ArbitrationReport report;
+};
 struct Log {
   std::string text;  // for people
 };
 
 using Action = std::variant<Persist, Send, SendToRecord, StopWorkers, ArmWorkers, InstallView,
-                            LeftByPlan, Log>;
+                            LeftByPlan, ReportToArbiter, Log>;
 
 enum class Role : std::uint8_t {
   kWaiting,   // no view known yet
@@ -201,6 +212,8 @@ class Member {
   // Every worker of the current view that holds the state is known to be dead, so nothing can go
   // on from it. Not final at once: word that a joiner holds the state by now may be under way.
   bool state_lost() const;
+  // In the current view, and knows of nothing that keeps it from training.
+  bool able() const;
   const PersistentState& state() const;
   const MemberCounters& counters() const;
 

@@ -7,6 +7,7 @@
 //   member_campaign.cc  the proposer: ballots, quorums, decided (rules 4, 6, 11)
 //   member_plan.cc      planned change: arm, boundary, drain (rule 12)
 //   member_join.cc      the joiner, and the coordinator's list of joiners (rule 13)
+//   member_arbitration.cc  making way for a new lineage (rule 9)
 #pragma once
 
 #include <map>
@@ -41,8 +42,9 @@ class MemberImpl {
   bool Changing() const {
     return campaign_.phase != Phase::kIdle || pending_.has_value() || state_.accepted_value;
   }
-  // Out by plan, and the record has the view that says so.
-  bool Done() const { return left_ && record_knows_ >= view().epoch; }
+  // Out by plan, and the record has the view that says so or will never take it.
+  bool Done() const { return left_ && (record_knows_ >= view().epoch || Frozen()); }
+  bool Able() const { return Voting() && !Frozen() && !Fault(); }
   bool StateLost() const;
   bool Draining() const { return draining_.contains(config_.self.uid); }
   const PersistentState& state() const { return state_; }
@@ -87,6 +89,8 @@ class MemberImpl {
   const std::string& uid() const { return config_.self.uid; }
   // In the current view and not resigned from it.
   bool Voting() const;
+  // Has promised a higher lineage than that of its view: takes no part in anything until it comes.
+  bool Frozen() const { return state_.lineage > EpochLineage(EpochOf(state_.view)); }
 
   // member.cc
   void Handle(const MessageReceived& event);
@@ -161,6 +165,11 @@ class MemberImpl {
   void CheckDrain();
   std::vector<std::string> LeavingPods() const;
 
+  // member_arbitration.cc
+  void OnArbitration(const ArbitrationAsked& event);
+  void CheckArbitration();
+  void ReportToOperator(std::uint64_t lineage);
+
   // member_join.cc
   void OnJoin(const Message& message, const std::string& address);
   std::vector<Joiner> Admissible() const;
@@ -201,6 +210,8 @@ class MemberImpl {
   std::optional<TimePoint> drain_deadline_;
   bool left_ = false;
   Epoch finishing_ = 0;
+  std::uint64_t asked_lineage_ = 0;     // not answered yet
+  std::uint64_t reported_lineage_ = 0;  // answered; said again when the workers change
   std::uint32_t expected_pods_ = 0;
   Reason join_reason_ = Reason::kPodJoined;
   std::map<std::string, Applicant> applicants_;

@@ -97,6 +97,7 @@ class Job {
   int to_record_ = 0;
   std::map<std::string, PersistentState> disk_;
   std::map<std::string, std::vector<std::string>> log_;  // kinds of actions, in order
+  std::map<std::string, ArbitrationReport> reports_;
   ViewPtr first_;
   RecordState record_;
   TimePoint now_ = TimePoint(milliseconds(1000));
@@ -127,6 +128,9 @@ class Job {
       queue_.push_back({uid, FirstOperationDone{install->view->epoch}});
     } else if (std::get_if<LeftByPlan>(&action)) {
       log_[uid].push_back("left");
+    } else if (auto* report = std::get_if<ReportToArbiter>(&action)) {
+      log_[uid].push_back("report");
+      reports_[uid] = report->report;
     }
   }
 
@@ -398,6 +402,107 @@ TEST(MemberTest, WhenTheJobFinishesNothingIsRebuilt) {
   job.Give("p1", PodSuspected{"p2", "gone"});
   job.Pass(milliseconds(1000));
   EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+}
+
+// ---- Rule 9
+
+TEST(MemberTest, AskedToMakeWayItStopsStoresThePromiseAndReports) {
+  Job job(3);
+  job.log_.clear();
+  job.Give("p0", ArbitrationAsked{2});
+  EXPECT_EQ(job.log_["p0"], (Uids{"persist", "stop", "persist", "report"}));
+  EXPECT_EQ(job.disk_["p0"].lineage, 2u);
+  EXPECT_EQ(job.reports_["p0"].lineage, 2u);
+  EXPECT_EQ(*job.reports_["p0"].view, *job.first_);
+  EXPECT_FALSE(job.reports_["p0"].resigned);
+  EXPECT_TRUE(job.reports_["p0"].ran);
+  EXPECT_EQ(job.reports_["p0"].candidate.workers.size(), 1u);
+}
+
+TEST(MemberTest, ItReportsOnlyWhenItsWorkersHaveStopped) {
+  Job job(3);
+  job.stops_ = false;
+  job.Give("p0", ArbitrationAsked{2});
+  EXPECT_FALSE(job.reports_.contains("p0"));
+  EXPECT_EQ(job.disk_["p0"].lineage, 0u);
+  job.Give("p0", WorkersStopped{MakeEpoch(1, 1)});
+  EXPECT_TRUE(job.reports_.contains("p0"));
+}
+
+TEST(MemberTest, WhoHasMadeWayTakesPartInNothingOfALowerLineage) {
+  Job job(3);
+  job.Give("p0", ArbitrationAsked{2});
+  job.Give("p1", ArbitrationAsked{2});
+  job.Give("p2", PodSuspected{"p0", "silent"});
+  job.Give("p2", PodSuspected{"p1", "silent"});
+  job.KillWorker("p1", 0);
+  job.Pass(milliseconds(3000));
+  EXPECT_EQ(job.ViewOf("p2").epoch, MakeEpoch(1, 1));
+  // Not even if somebody says that it has been decided.
+  Message decided;
+  decided.kind = MessageKind::kDecided;
+  decided.from = "p2";
+  decided.incarnation = 1;
+  View next = *job.first_;
+  next.epoch = MakeEpoch(1, 2);
+  next.parent = MakeEpoch(1, 1);
+  decided.value = std::make_shared<const View>(next);
+  job.Give("p0", MessageReceived{decided, ""});
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+  EXPECT_EQ(job["p0"].NextDeadline(), std::nullopt);
+}
+
+TEST(MemberTest, TheFirstViewOfTheLineageIsInstalledAndDecidesItsSuccessorAsAnyOther) {
+  Job job(4);
+  for (const char* dead : {"p1", "p2", "p3"}) job.silent_.insert(dead);
+  for (const char* dead : {"p1", "p2", "p3"}) job.Give("p0", PodSuspected{dead, "silent"});
+  job.Pass(milliseconds(2000));
+  EXPECT_FALSE(job["p0"].able());
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
+  job.record_ = BeginArbitration(job.record_, 2);
+  job.Give("p0", ArbitrationAsked{2});
+  const ArbitrationResult result = Arbitrate(2, {"p0"}, {&job.reports_["p0"]}, 1);
+  ASSERT_NE(result.view, nullptr);
+  job.record_ = FinishArbitration(job.record_, result.view);
+  job.Give("p0", Found{result.view});
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(2, 1));
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0"}));
+  EXPECT_TRUE(job["p0"].able());
+  job.Start(job.NewCandidate(7, 1));
+  job.Give("p7", Found{result.view});
+  job.Pass(milliseconds(500));
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p7"}));
+  EXPECT_EQ(job.ViewOf("p7").epoch, MakeEpoch(2, 2));
+}
+
+TEST(MemberTest, ASidecarThatIsRestartedKeepsItsPromiseAndReportsWhenAskedAgain) {
+  Job job(2);
+  job.Give("p0", ArbitrationAsked{2});
+  job.reports_.clear();
+  job.Start(job.NewCandidate(0, 1), job.disk_["p0"]);
+  job.Give("p0", PodSuspected{"p1", "silent"});
+  job.Pass(milliseconds(2000));
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1)) << "R would have voted";
+  EXPECT_TRUE(job.reports_.empty());
+  job.Give("p0", ArbitrationAsked{2});
+  EXPECT_TRUE(job.reports_.contains("p0"));
+}
+
+TEST(MemberTest, AWorkerThatDiesAfterTheReportChangesTheReport) {
+  Job job(2);
+  job.Give("p0", ArbitrationAsked{2});
+  job.KillWorker("p0", 0);
+  EXPECT_TRUE(job.reports_["p0"].candidate.workers.empty());
+}
+
+TEST(MemberTest, WhoIsInNoViewMakesWayToo) {
+  Job job(2);
+  job.Start(job.NewCandidate(5, 1));
+  job.Give("p5", ArbitrationAsked{2});
+  ASSERT_TRUE(job.reports_.contains("p5"));
+  EXPECT_EQ(job.reports_["p5"].view, nullptr);
+  job.Give("p5", Found{job.first_});
+  EXPECT_EQ(job["p5"].role(), Role::kWaiting);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void MemberImpl::AnswerOutsider(const Message& message) {
 }
 
 void MemberImpl::OnPrepare(const Message& message) {
-  if (EpochLineage(view().epoch) < state_.lineage || message.ballot.round < 1) return;
+  if (message.ballot.round < 1) return;
   if (!Voting()) {
     if (state_.resigned) SendTo(message.from, ResignMessage());
     return;
@@ -51,7 +51,7 @@ void MemberImpl::OnPrepare(const Message& message) {
 }
 
 void MemberImpl::OnPropose(const Ballot& ballot, const ViewPtr& value, const std::string& from) {
-  if (EpochLineage(view().epoch) < state_.lineage || !value || ballot.none()) return;
+  if (!value || ballot.none()) return;
   if (value->parent != view().epoch || value->epoch != view().epoch + 1) return;
   if (ballot.round == 0 && ballot.pod != view().coordinator) return;
   if (!Voting()) {

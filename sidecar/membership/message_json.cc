@@ -118,4 +118,32 @@ tl::expected<Message, std::string> DecodeMessage(std::string_view text) {
   return message;
 }
 
+std::string EncodeReport(const ArbitrationReport& report) {
+  json out = {{"lineage", report.lineage},
+              {"resigned", report.resigned},
+              {"ran", report.ran},
+              {"candidate", ToJson(report.candidate)}};
+  if (report.view) out["view"] = ToJson(*report.view);
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+tl::expected<ArbitrationReport, std::string> DecodeReport(std::string_view text) {
+  tl::expected<json, std::string> parsed = ParseJson(text, "report");
+  if (!parsed) return tl::make_unexpected(parsed.error());
+  JsonReader reader(*parsed, "report");
+  ArbitrationReport report;
+  reader.Unsigned("lineage", &report.lineage, true);
+  reader.Bool("resigned", &report.resigned, true);
+  reader.Bool("ran", &report.ran, true);
+  ReadViewPtr(&reader, "view", &report.view);
+  if (const json* candidate = reader.Need("candidate", "an object {pod, workers}")) {
+    std::string error =
+        MoveInto(ReadCandidate(*candidate, reader.Path("candidate")), &report.candidate);
+    if (!error.empty()) reader.Fail(std::move(error));
+  }
+  if (reader.ok() && report.lineage == 0) reader.Fail("lineage", report.lineage, "above 0");
+  if (!reader.ok()) return tl::make_unexpected(reader.error());
+  return report;
+}
+
 }  // namespace ringmaster::membership

@@ -23,7 +23,9 @@ struct RecordState {
   Ballot promised;
   Ballot accepted;
   ViewPtr accepted_value;
-  std::uint64_t lineage = 0;  // views of lower lineages get no vote (arbitration)
+  // Views of lower lineages get no vote. Above the lineage of `view`: a first view of this lineage
+  // is being looked for (arbitration, arbitration.h).
+  std::uint64_t lineage = 0;
 };
 
 struct RecordResult {

@@ -52,6 +52,8 @@ std::string_view ReasonText(Reason reason) {
       return "PodJoined";
     case Reason::kRejoin:
       return "Rejoin";
+    case Reason::kArbitrated:
+      return "Arbitrated";
   }
   return "Unknown";
 }

@@ -23,11 +23,9 @@ json ToJson(const Pod& pod) {
 }
 
 json ToJson(const Worker& worker) {
-  return {{"slot", worker.slot},
-          {"incarnation", worker.incarnation},
-          {"tcp", worker.tcp},
-          {"shm", worker.shm},
-          {"ready", worker.ready}};
+  return {{"slot", worker.slot},   {"incarnation", worker.incarnation},
+          {"tcp", worker.tcp},     {"shm", worker.shm},
+          {"ready", worker.ready}, {"used", worker.used}};
 }
 
 json ToJson(const Candidate& candidate) {
@@ -55,7 +53,7 @@ json ToJson(const View& view) {
 }
 
 bool ReasonFromText(std::string_view text, Reason* out) {
-  for (int i = 0; i <= static_cast<int>(Reason::kRejoin); ++i) {
+  for (int i = 0; i <= static_cast<int>(Reason::kArbitrated); ++i) {
     if (ReasonText(static_cast<Reason>(i)) != text) continue;
     *out = static_cast<Reason>(i);
     return true;
@@ -69,7 +67,7 @@ void ReadReason(JsonReader* reader, const char* field, Reason* out) {
   if (reader->ok() && !ReasonFromText(text, out)) {
     reader->Fail(field, text,
                  "one of Founding, WorkerLost, PodLost, PodDrained, WorkerJoined, PodJoined, "
-                 "Rejoin");
+                 "Rejoin, Arbitrated");
   }
 }
 
@@ -97,6 +95,7 @@ tl::expected<Worker, std::string> ReadWorker(const json& value, std::string path
   reader.String("tcp", &worker.tcp, false);
   reader.String("shm", &worker.shm, false);
   reader.Bool("ready", &worker.ready, false);
+  reader.Bool("used", &worker.used, false);
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return worker;
 }

@@ -1,6 +1,7 @@
 #include "sidecar/rendezvous/operator_client.h"
 
 #include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <asio/io_context.hpp>
@@ -13,6 +14,8 @@
 
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/tls/certificate.h"
+#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -33,7 +36,7 @@ struct Queued {
 class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::OperatorNotice> {
  public:
   using NoticeHandler = std::function<void(const v1::OperatorNotice&)>;
-  using DoneHandler = std::function<void(std::vector<Queued> unsent)>;
+  using DoneHandler = std::function<void(std::vector<Queued> unsent, std::string why)>;
 
   static std::shared_ptr<Stream> Open(v1::OperatorLink::Stub* stub, NoticeHandler notice,
                                       DoneHandler done) {
@@ -98,7 +101,7 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
     RemoveHold();
   }
 
-  void OnDone(const grpc::Status&) override {
+  void OnDone(const grpc::Status& status) override {
     std::vector<Queued> unsent;
     std::shared_ptr<Stream> self;
     {
@@ -109,7 +112,7 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
       queue_.clear();
       self = std::move(self_);
     }
-    on_done_(std::move(unsent));
+    on_done_(std::move(unsent), status.error_message());
     std::lock_guard<std::mutex> lock(mu_);
     done_ = true;
     ended_.notify_all();
@@ -141,6 +144,7 @@ v1::SidecarReport RegistrationReport(const RegistrationInfo& info) {
   registration->set_http_address(info.http_address);
   registration->set_slots(info.slots);
   registration->set_epoch(info.epoch);
+  registration->set_boot_id(info.boot_id);
   return report;
 }
 
@@ -167,8 +171,8 @@ v1::SidecarReport ExitReport(const WorkerExitInfo& info) {
 
 class Client final : public OperatorClient {
  public:
-  Client(asio::io_context* loop, const std::string& target, RegistrationInfo registration,
-         OperatorCallbacks callbacks)
+  Client(asio::io_context* loop, const std::string& target, const std::string& tls_dir,
+         RegistrationInfo registration, OperatorCallbacks callbacks)
       : loop_(loop),
         registration_(std::move(registration)),
         callbacks_(std::move(callbacks)),
@@ -179,7 +183,11 @@ class Client final : public OperatorClient {
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(kLastBackoff.count()));
-    auto channel = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+    const auto credentials =
+        tls_dir.empty()
+            ? grpc::InsecureChannelCredentials()
+            : tls::ChannelCredentials(tls::FilesIn(tls_dir), {.exact = tls::kOperatorName});
+    auto channel = grpc::CreateCustomChannel(target, credentials, arguments);
     stub_ = v1::OperatorLink::NewStub(channel);
     Connect();
   }
@@ -204,6 +212,18 @@ class Client final : public OperatorClient {
     v1::SidecarReport report;
     report.mutable_finished()->set_epoch(epoch);
     finished_ = report;
+    Tell(report, false);
+  }
+
+  void ReportStanding(bool able, milliseconds unable) override {
+    v1::SidecarReport report;
+    report.mutable_standing()->set_able(able);
+    report.mutable_standing()->set_unable_ms(unable.count());
+    Tell(report, false);
+  }
+  void ReportArbitration(const std::string& report_json) override {
+    v1::SidecarReport report;
+    report.mutable_arbitration()->set_report(report_json);
     Tell(report, false);
   }
 
@@ -258,9 +278,9 @@ class Client final : public OperatorClient {
         [this, post](const v1::OperatorNotice& notice) {
           post([this, notice] { OnNotice(notice); });
         },
-        [this, post](std::vector<Queued> unsent) {
+        [this, post](std::vector<Queued> unsent, std::string why) {
           auto kept = std::make_shared<std::vector<Queued>>(std::move(unsent));
-          post([this, kept] { OnDone(std::move(*kept)); });
+          post([this, kept, why = std::move(why)] { OnDone(std::move(*kept), why); });
         });
     stream_->Send({RegistrationReport(registration_), false});
     for (const auto& report : {readiness_, view_, finished_}) {
@@ -279,8 +299,11 @@ class Client final : public OperatorClient {
     }
   }
 
-  void OnDone(std::vector<Queued> unsent) {
+  void OnDone(std::vector<Queued> unsent, const std::string& why) {
     stream_.reset();
+    // It is tried again and again: each reason once.
+    if (!why.empty() && why != said_) spdlog::warn("operator not reached reason=\"{}\"", why);
+    said_ = why;
     carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
                     std::make_move_iterator(unsent.end()));
     if (std::exchange(connected_, false)) callbacks_.on_connection(false);
@@ -313,6 +336,9 @@ class Client final : public OperatorClient {
                                     notice.target().expected_pods());
       case v1::OperatorNotice::kFinish:
         return callbacks_.on_finish(notice.finish().reason());
+      case v1::OperatorNotice::kArbitrate:
+        return callbacks_.on_arbitrate(notice.arbitrate().lineage(),
+                                       notice.arbitrate().fresh_workers());
       case v1::OperatorNotice::kAccepted:
         return callbacks_.on_accepted();
       case v1::OperatorNotice::KIND_NOT_SET:
@@ -330,6 +356,7 @@ class Client final : public OperatorClient {
   std::shared_ptr<Stream> stream_;
   std::optional<v1::SidecarReport> readiness_, view_, finished_;
   std::deque<Queued> carried_;
+  std::string said_;  // why the last stream ended
   milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
   bool stopped_ = false;
@@ -339,9 +366,11 @@ class Client final : public OperatorClient {
 
 std::unique_ptr<OperatorClient> OperatorClient::Create(asio::io_context* loop,
                                                        const std::string& target,
+                                                       const std::string& tls_dir,
                                                        RegistrationInfo registration,
                                                        OperatorCallbacks callbacks) {
-  return std::make_unique<Client>(loop, target, std::move(registration), std::move(callbacks));
+  return std::make_unique<Client>(loop, target, tls_dir, std::move(registration),
+                                  std::move(callbacks));
 }
 
 }  // namespace ringmaster::rendezvous

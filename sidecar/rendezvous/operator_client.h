@@ -26,6 +26,7 @@ struct RegistrationInfo {
   std::string address, http_address;
   uint32_t slots = 1;
   uint64_t epoch = 0;
+  std::string boot_id;
 };
 
 struct ReadinessInfo {
@@ -55,12 +56,15 @@ struct OperatorCallbacks {
       on_pod_gone;
   std::function<void(uint32_t min_pods, uint32_t max_pods, uint32_t expected_pods)> on_target;
   std::function<void(const std::string& reason)> on_finish;
+  std::function<void(uint64_t lineage, bool fresh_workers)> on_arbitrate;
 };
 
 class OperatorClient {
  public:
-  // `target`: unix:/path or host:port.
+  // `target`: unix:/path or host:port. `tls_dir`: ca.crt, tls.crt and tls.key; empty: no TLS, for
+  // loopback and unix sockets.
   static std::unique_ptr<OperatorClient> Create(asio::io_context* loop, const std::string& target,
+                                                const std::string& tls_dir,
                                                 RegistrationInfo registration,
                                                 OperatorCallbacks callbacks);
   virtual ~OperatorClient() = default;
@@ -71,6 +75,10 @@ class OperatorClient {
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const WorkerExitInfo& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
+  // These two are not told again to another stream: `on_connection` asks for the first, the
+  // operator for the second.
+  virtual void ReportStanding(bool able, std::chrono::milliseconds unable) = 0;
+  virtual void ReportArbitration(const std::string& report_json) = 0;
 
   // A message for the voter R. `answer` gets R's reply, or nothing with `ok` false.
   virtual void AskRecord(const std::string& message, std::chrono::milliseconds deadline,

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "rendezvous.grpc.pb.h"
+#include "sidecar/rendezvous/address.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/tls/certificate.h"
+#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -19,20 +22,22 @@ constexpr std::chrono::seconds kStopDeadline{1};
 
 class Server final : public RendezvousServer, private v1::Rendezvous::CallbackService {
  public:
-  Server(asio::io_context* loop, std::string job_uid, std::string self,
+  Server(asio::io_context* loop, const RendezvousOptions& options,
          std::function<void(Envelope)> receive)
-      : loop_(loop),
-        job_uid_(std::move(job_uid)),
-        self_(std::move(self)),
-        receive_(std::move(receive)) {}
+      : loop_(loop), options_(options), receive_(std::move(receive)) {}
   ~Server() override { Stop(); }
 
-  bool Open(const std::string& host, int port, std::string* error) {
-    const bool v6 = host.find(':') != std::string::npos;
-    std::string address = (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  bool Open(std::string* error) {
+    const std::string address = JoinAddress(options_.host, options_.port);
+    // Only sidecars of this job may call: the certificate says which job its owner is of.
+    const auto credentials =
+        options_.tls_dir.empty()
+            ? grpc::InsecureServerCredentials()
+            : tls::ServerCredentials(tls::FilesIn(options_.tls_dir),
+                                     {.exact = tls::JobName(options_.job_uid)});
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     if (server_ != nullptr && port_ != 0) return true;
@@ -53,10 +58,10 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
   grpc::ServerUnaryReactor* Deliver(grpc::CallbackServerContext* context,
                                     const v1::MemberMessage* message, v1::Delivered*) override {
     auto* reactor = context->DefaultReactor();
-    if (message->job_uid() != job_uid_ || message->to() != self_) {
+    if (message->job_uid() != options_.job_uid || message->to() != options_.self) {
       reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION,
                        "to pod " + message->to() + " of job " + message->job_uid() +
-                           ", this is pod " + self_ + " of job " + job_uid_});
+                           ", this is pod " + options_.self + " of job " + options_.job_uid});
       return reactor;
     }
     Envelope envelope{message->job_uid(), message->from(),    message->incarnation(),
@@ -67,7 +72,7 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
   }
 
   asio::io_context* const loop_;
-  const std::string job_uid_, self_;
+  const RendezvousOptions options_;
   const std::function<void(Envelope)> receive_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
@@ -75,8 +80,12 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
 
 class Client final : public RendezvousClient {
  public:
-  explicit Client(asio::io_context* loop)
-      : loop_(loop), calls_(std::make_shared<CallsInFlight>()) {}
+  Client(asio::io_context* loop, const std::string& job_uid, const std::string& tls_dir)
+      : loop_(loop),
+        credentials_(tls_dir.empty() ? grpc::InsecureChannelCredentials()
+                                     : tls::ChannelCredentials(tls::FilesIn(tls_dir),
+                                                               {.exact = tls::JobName(job_uid)})),
+        calls_(std::make_shared<CallsInFlight>()) {}
   ~Client() override { Stop(); }
 
   void Send(const std::string& address, const Envelope& envelope,
@@ -127,29 +136,32 @@ class Client final : public RendezvousClient {
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-    auto channel =
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    auto channel = grpc::CreateCustomChannel(address, credentials_, arguments);
     auto stub = v1::Rendezvous::NewStub(channel);
     return peers_[address] = Peer{std::move(channel), std::move(stub)};
   }
 
   asio::io_context* const loop_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::map<std::string, Peer> peers_;
   std::shared_ptr<CallsInFlight> calls_;
 };
 
 }  // namespace
 
-std::unique_ptr<RendezvousServer> RendezvousServer::Listen(
-    asio::io_context* loop, const std::string& host, int port, const std::string& job_uid,
-    const std::string& self, std::function<void(Envelope)> receive, std::string* error) {
-  auto server = std::make_unique<Server>(loop, job_uid, self, std::move(receive));
-  if (!server->Open(host, port, error)) return nullptr;
+std::unique_ptr<RendezvousServer> RendezvousServer::Listen(asio::io_context* loop,
+                                                           const RendezvousOptions& options,
+                                                           std::function<void(Envelope)> receive,
+                                                           std::string* error) {
+  auto server = std::make_unique<Server>(loop, options, std::move(receive));
+  if (!server->Open(error)) return nullptr;
   return server;
 }
 
-std::unique_ptr<RendezvousClient> RendezvousClient::Create(asio::io_context* loop) {
-  return std::make_unique<Client>(loop);
+std::unique_ptr<RendezvousClient> RendezvousClient::Create(asio::io_context* loop,
+                                                           const std::string& job_uid,
+                                                           const std::string& tls_dir) {
+  return std::make_unique<Client>(loop, job_uid, tls_dir);
 }
 
 }  // namespace ringmaster::rendezvous

@@ -1,5 +1,6 @@
 // The gRPC service and client that sidecars of one job speak by (proto/rendezvous.proto), without
-// gRPC in this header.
+// gRPC in this header. With `tls_dir` (ca.crt, tls.crt, tls.key) both ends prove to be of this job,
+// without it nobody proves anything: for loopback only.
 //
 // Thread rule: call from the loop; callbacks are posted to it.
 #pragma once
@@ -25,12 +26,19 @@ struct Envelope {
   std::string body;          // sidecar/membership/message_json.h
 };
 
+struct RendezvousOptions {
+  std::string host;
+  int port = 0;  // 0: chosen free
+  std::string job_uid;
+  std::string self;     // pod uid
+  std::string tls_dir;  // empty: no TLS
+};
+
 class RendezvousServer {
  public:
   // Envelopes of another job or to another pod are refused before `receive`.
-  static std::unique_ptr<RendezvousServer> Listen(asio::io_context* loop, const std::string& host,
-                                                  int port, const std::string& job_uid,
-                                                  const std::string& self,
+  static std::unique_ptr<RendezvousServer> Listen(asio::io_context* loop,
+                                                  const RendezvousOptions& options,
                                                   std::function<void(Envelope)> receive,
                                                   std::string* error);
   virtual ~RendezvousServer() = default;
@@ -40,7 +48,9 @@ class RendezvousServer {
 
 class RendezvousClient {
  public:
-  static std::unique_ptr<RendezvousClient> Create(asio::io_context* loop);
+  static std::unique_ptr<RendezvousClient> Create(asio::io_context* loop,
+                                                  const std::string& job_uid,
+                                                  const std::string& tls_dir);
   virtual ~RendezvousClient() = default;
 
   // Connects now, so that the first message of a rebuild need not wait for a handshake.

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import CHART, is_hook, of_kind, render
+from conftest import CHART, NAMESPACE, ROOT, helm_template, is_hook, of_kind, render
 
 
 def rules(objects, hooks=False):
@@ -27,7 +27,7 @@ def readme_table():
     rows = {}
     for line in (CHART / "README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "own", "uninstall"):
+        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "gang", "own", "uninstall"):
             group, resource = re.fullmatch(r"`([^`]*)` / `([^`]*)`", cells[1]).groups()
             assert cells[3], "what is %s for?" % cells[1]
             rows[(cells[0], "" if group == "core" else group, resource)] = \
@@ -56,19 +56,23 @@ def test_the_readme_says_of_each_right_what_it_is_for():
         want[(where, group, resource)] = verbs
     for (_, group, resource), verbs in rules(render(), hooks=True).items():
         want[("uninstall", group, resource)] = verbs
+    # The one that is asked for only where `jobs` is not for the whole cluster.
+    want[("gang", "", "pods")] = rules(render(watchNamespace="team-a"))[("cluster", "", "pods")]
     assert table == want
 
 
-def test_with_one_namespace_there_is_nothing_cluster_wide_but_nodes():
+def test_with_one_namespace_there_is_nothing_cluster_wide_but_reading_nodes_and_their_load():
     everything = rules(render())
     one = rules(render(watchNamespace="team-a"))
     assert {key[1:]: v for key, v in one.items() if key[0] == "cluster"} == \
-        {("", "nodes"): {"get", "list", "watch"}}
+        {("", "nodes"): {"get", "list", "watch"}, ("", "pods"): {"list", "watch"}}
     moved = {("team-a", *key[1:]): v for key, v in everything.items()
              if key[0] == "cluster" and key[2] != "nodes"}
     assert {key: v for key, v in one.items() if key[0] == "team-a"} == moved
-    no_nodes = rules(render(watchNamespace="team-a", rbac={"nodes": False}))
-    assert not [key for key in no_nodes if key[0] == "cluster"]
+    alone = {"watchNamespace": "team-a", "rbac": {"nodes": False}, "jobs": {"gangAdmission": False}}
+    assert not [key for key in rules(render(**alone)) if key[0] == "cluster"]
+    objects, error = helm_template(dict(alone, jobs={"gangAdmission": True}))
+    assert objects is None and "jobs.gangAdmission is true, must be false while rbac.nodes" in error
 
 
 @pytest.mark.parametrize("values", [{}, {"watchNamespace": "team-a"}])
@@ -93,3 +97,17 @@ def test_whoever_edits_a_namespace_edits_its_jobs_and_nobody_their_status():
     assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
     assert {r for rule in edit["rules"] for r in rule["resources"]} == \
         {"horovodjobs", "horovodjobs/scale"}
+
+
+def test_the_operator_asks_for_no_right_that_the_chart_does_not_give():
+    """The operator says at its start which rights are missing (operator/app/rights.cc): none, with this chart."""
+    text = (ROOT / "operator" / "app" / "rights.cc").read_text()
+    given = rules(render())
+    asked = re.findall(r'\{"([\w.]*)", "(\w+)", "(\w*)", \{([^}]*)\}\}', text)
+    assert len(asked) >= 5, "this test can't read operator/app/rights.cc any more"
+    own = text.index("OwnRules()")
+    for group, resource, subresource, verbs in asked:
+        name = resource + ("/" + subresource if subresource else "")
+        scopes = ["cluster"] + ([NAMESPACE] if text.index('"%s"' % resource) > own else [])
+        allowed = set().union(*(given.get((scope, group, name), set()) for scope in scopes))
+        assert set(re.findall(r"\w+", verbs)) <= allowed, name

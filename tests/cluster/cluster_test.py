@@ -11,7 +11,7 @@ import time
 import pytest
 
 from handle import IMAGE, PROGRAM, Handle, pod, require_programs
-from rmcluster.layout import Layout
+from rmcluster.layout import Layout, cache
 
 DIRECTORY = pathlib.Path(os.environ.get("RINGMASTER_CLUSTER_TEST_DIR", "/tmp/ringmaster-cluster-test"))
 CLUSTER = Handle(DIRECTORY)
@@ -49,7 +49,7 @@ def snapshot():
                     settings[name] = pathlib.Path(path).read_bytes()
                 except OSError:
                     pass
-    cgroups = subprocess.run("find /sys/fs/cgroup -type d -name %s" % Layout(DIRECTORY).id, shell=True, capture_output=True, text=True).stdout
+    cgroups = output("find", "/sys/fs/cgroup", "-type", "d", "-name", Layout(DIRECTORY).id)
     return {"processes": {entry: pathlib.Path("/proc", entry, "comm").read_text() for entry in os.listdir("/proc")
                           if entry.isdigit() and int(entry) != os.getpid()},
             "mounts": pathlib.Path("/proc/self/mountinfo").read_text(), "sysctls": settings,
@@ -73,7 +73,7 @@ def differences(before, after):
 
 @pytest.fixture(scope="module")
 def before():
-    require_programs()
+    require_programs("kubernetes", "coredns", "devices")
     CLUSTER.down(check=False)  # what an interrupted run of this test has left is not what is tested here
     return snapshot()
 
@@ -174,6 +174,12 @@ def test_a_crashed_node_loses_its_containers_and_boots_again(up):
     assert cluster("status").returncode == 0
 
 
+def test_an_image_can_be_loaded_from_an_archive_and_several_at_a_time(up):
+    kept = [str(path) for path in sorted((pathlib.Path(cache()) / "images").glob("*.tar"))]
+    assert len(kept) >= 2
+    cluster("load-image", *kept)
+
+
 def test_wrong_words_are_refused_with_what_is_allowed(up):
     assert "the nodes are n1, n2" in cluster("crash", "n3", check=False).stderr
     assert "is neither a file nor an image" in cluster("load-image", "no/such:image", check=False).stderr
@@ -203,6 +209,23 @@ def test_up_works_after_an_earlier_up_was_killed(before):
     cluster("down")
     left = wait_until_same(before)
     assert not left, "\n".join(left)
+
+
+def test_fake_nodes_run_the_pods_that_ask_for_them(before):
+    require_programs("kwok")
+    CLUSTER.up("--nodes", 0, "--fake-nodes", 20, "--gpus", 8)
+    CLUSTER.apply(pod("ordinary", FOREVER), *(
+        pod("fake-%d" % index, FOREVER, nodeSelector={"ringmaster.dev/fake-node": "true"},
+            tolerations=[{"key": "kwok.x-k8s.io/node", "operator": "Exists"}],
+            container={"resources": {"limits": {"nvidia.com/gpu": 8}}}) for index in range(20)))
+
+    def phases():
+        return {thing["metadata"]["name"]: thing["status"]["phase"] for thing in CLUSTER.list("pods")}
+
+    CLUSTER.wait("20 pods on 20 fake nodes", lambda: sorted(phases().values()) == ["Pending"] + 20 * ["Running"])
+    assert phases()["ordinary"] == "Pending"
+    assert len({thing["spec"]["nodeName"] for thing in CLUSTER.list("pods") if "nodeName" in thing["spec"]}) == 20
+    cluster("down")
 
 
 def wait_until_same(before):

@@ -20,6 +20,9 @@
 {{- with .Values.sidecar.resources }}
 - {{ printf "--sidecar-resources=%s" (toJson .) | quote }}
 {{- end }}
+{{- if not .Values.jobs.gangAdmission }}
+- --gang-admission=false
+{{- end }}
 {{- if not .Values.jobs.networkPolicy.enabled }}
 - --network-policy=false
 {{- end }}

@@ -50,6 +50,11 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, list, watch]
+{{- if and .Values.watchNamespace .Values.jobs.gangAdmission }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+{{- end }}
 {{- end -}}
 
 {{/* The rights of the hook that clears finalizers after an uninstall. */}}

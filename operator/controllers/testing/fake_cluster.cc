@@ -22,7 +22,7 @@ Json ContainerStatuses(const Json& pod, const char* list, const Json& state) {
 std::string Now() { return api::FormatTime(std::chrono::system_clock::now()); }
 
 const char* Kind(const planner::Notice& notice) {
-  constexpr const char* kKinds[] = {"Found", "Drain", "PodGone", "Target", "Finish"};
+  constexpr const char* kKinds[] = {"Found", "Drain", "PodGone", "Target", "Finish", "Arbitrate"};
   return kKinds[notice.index()];
 }
 
@@ -67,20 +67,10 @@ void FakeCluster::OnPod(const Json& object, bool deleted) {
   const std::lock_guard lock(mu_);
   const std::string uid = MetaField(object, "uid"), name = MetaField(object, "name");
   if (deleted) return Drop(uid);
-  if (!MetaField(object, "deletionTimestamp").empty()) {
-    // The sidecar takes TERM as a drain; then the kubelet says that nothing runs any more.
-    if (view_ != nullptr && view_->FindPod(uid) >= 0 && view_->pods.size() > 1) {
-      Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
-        std::erase_if(view.pods, [&](const auto& pod) { return pod.uid == uid; });
-      });
-    }
-    Drop(uid);
-    (void)api_->Delete(kube::Pods(), "default", name, {.grace_period_seconds = 0});
-    return;
-  }
+  if (!MetaField(object, "deletionTimestamp").empty()) return Terminate(object);
   if (pods_.count(uid) != 0) return;
   if (!object.value("/spec/schedulingGates"_json_pointer, Json::array()).empty()) return;
-  Json status = {{"phase", "Running"}, {"podIP", "127.0.0.1"}};
+  Json status = {{"phase", "Running"}, {"podIP", "127.0.0.1"}, {"startTime", Now()}};
   const Json running = {{"running", {{"startedAt", Now()}}}};
   status["containerStatuses"] = ContainerStatuses(object, "containers", running);
   status["initContainerStatuses"] = ContainerStatuses(object, "initContainers", running);
@@ -103,6 +93,22 @@ void FakeCluster::OnPod(const Json& object, bool deleted) {
   Attend(pod);
 }
 
+void FakeCluster::Terminate(const Json& object) {
+  const std::string uid = MetaField(object, "uid"), name = MetaField(object, "name");
+  const auto pod = pods_.find(uid);
+  if (pod != pods_.end() && pod->second.lost) return;
+  if (!terminated_.insert(uid).second) return;
+  // The sidecar takes TERM as a drain; then the kubelet says that nothing runs any more.
+  if (view_ != nullptr && view_->FindPod(uid) >= 0 && view_->pods.size() > 1) {
+    Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
+      std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
+    });
+  }
+  if (pod != pods_.end() && !pod->second.ended) EndPod(name, 143);
+  Drop(uid);
+  (void)api_->Delete(kube::Pods(), "default", name, {.grace_period_seconds = 0});
+}
+
 void FakeCluster::Attend(Pod& pod) {
   pod.attendance =
       hub_->Attend({.job_namespace = "default",
@@ -112,12 +118,15 @@ void FakeCluster::Attend(Pod& pod) {
                     .pod_uid = pod.uid,
                     .incarnation = 1,
                     .http_address = "127.0.0.1:1",
-                    .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0},
+                    .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0,
+                    .boot_id = boot_id_},
                    std::make_shared<Sink>(this, pod.uid));
   const bool ready = never_ready_.count(pod.name) == 0;
   std::vector<std::uint32_t> missing;
   if (!ready) missing.push_back(0);
   hub_->OnReadiness(pod.attendance, ready, missing, pod.candidate);
+  const bool member = view_ != nullptr && view_->FindPod(pod.uid) >= 0;
+  hub_->OnStanding(pod.attendance, member, std::chrono::milliseconds(0));
 }
 
 void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& notice) {
@@ -143,6 +152,11 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
     Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
       std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
     });
+  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
+    if (arbitrate->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
+    membership::ArbitrationReport report{arbitrate->lineage, view_, false, true,
+                                         pod->second.candidate};
+    hub_->OnArbitration(pod->second.attendance, report);
   } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
     if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
     Decide(membership::Reason::kPodLost, [&](membership::View& view) {
@@ -172,6 +186,7 @@ void FakeCluster::Announce() {
     if (view_->FindPod(uid) < 0 || pod.ended) continue;
     planner::RebuildFacts figures{view_->epoch, std::string(ReasonText(view_->reason)), 0.05, 0};
     hub_->OnView(pod.attendance, view_, figures);
+    hub_->OnStanding(pod.attendance, true, std::chrono::milliseconds(0));
   }
 }
 
@@ -185,6 +200,23 @@ void FakeCluster::Drop(const std::string& uid) {
 void FakeCluster::NeverReady(const std::string& pod) {
   const std::lock_guard lock(mu_);
   never_ready_.insert(pod);
+}
+
+void FakeCluster::LosePod(const std::string& name) {
+  const std::lock_guard lock(mu_);
+  for (auto& [uid, pod] : pods_) {
+    if (pod.name != name || pod.ended) continue;
+    pod.lost = true;
+    Drop(uid);
+    Decide(membership::Reason::kPodLost, [&, uid = uid](membership::View& view) {
+      std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
+    });
+  }
+}
+
+void FakeCluster::SetBootId(const std::string& boot_id) {
+  const std::lock_guard lock(mu_);
+  boot_id_ = boot_id;
 }
 
 void FakeCluster::EndPod(const std::string& name, int exit_code) {

@@ -29,6 +29,10 @@ class FakeCluster {
 
   // Pods of these names start, but their workers never call init().
   void NeverReady(const std::string& pod);
+  // Its node is cut off: nobody hears from sidecar or kubelet, and the others go on without it.
+  void LosePod(const std::string& pod);
+  // Sidecars that start from now on say that they run on this kernel.
+  void SetBootId(const std::string& boot_id);
   // As the kubelet would report it; exit codes of all containers.
   void EndPod(const std::string& pod, int exit_code);
   // All ranks agree to end, and every pod of the view ends with 0.
@@ -49,6 +53,7 @@ class FakeCluster {
     SidecarHub::AttendanceId attendance = 0;
     membership::Candidate candidate;
     bool ended = false;
+    bool lost = false;  // says nothing any more, and nobody ends it
   };
 
   void Watch(std::stop_token stop);
@@ -58,6 +63,8 @@ class FakeCluster {
   // Everybody installs the view that `change` makes of the newest one.
   void Decide(membership::Reason reason, const std::function<void(membership::View&)>& change);
   void Announce();
+  // The kubelet ends a pod that is deleted, and says so.
+  void Terminate(const kube::Json& object);
   void Drop(const std::string& uid);
 
   const std::shared_ptr<kube::KubeApi> api_;
@@ -65,6 +72,8 @@ class FakeCluster {
   mutable std::recursive_mutex mu_;
   SidecarHub* hub_;                                     // guarded by mu_
   std::map<std::string, Pod> pods_;                     // by uid; guarded by mu_
+  std::string boot_id_;                                 // guarded by mu_
+  std::set<std::string> terminated_;                    // uids; guarded by mu_
   std::set<std::string> never_ready_;                   // guarded by mu_
   std::set<std::pair<std::string, std::string>> told_;  // guarded by mu_
   membership::ViewPtr view_;                            // guarded by mu_

@@ -3,10 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "operator/kube/kube_api.h"
+#include "operator/kube/kubeconfig.h"
 
 namespace ringmaster::local::testing {
 
@@ -16,6 +17,8 @@ class Cluster {
   virtual ~Cluster() = default;
   virtual kube::KubeApi& api() = 0;
   virtual std::string ns() { return "default"; }
+  // How to reach its REST API; nullopt: it has none.
+  virtual std::optional<kube::ClientConfig> rest() { return std::nullopt; }
 };
 
 struct Backend {

@@ -12,6 +12,8 @@
 #include "sidecar/membership/message_json.h"
 #include "sidecar/membership/record.h"
 #include "sidecar/membership/view_json.h"
+#include "sidecar/tls/certificate.h"
+#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::app::testing {
 
@@ -20,12 +22,15 @@ using ServerStream = grpc::ServerReaderWriter<v1::OperatorNotice, v1::SidecarRep
 
 class FakeOperator::Impl final : public v1::OperatorLink::Service {
  public:
-  Impl(std::string path, int pods, uint32_t min_pods)
-      : path_(std::move(path)), pods_(pods), min_pods_(min_pods) {}
+  Impl(std::string path, int pods, uint32_t min_pods, std::string tls_dir)
+      : path_(std::move(path)), pods_(pods), min_pods_(min_pods), tls_dir_(std::move(tls_dir)) {}
 
   void Start() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + path_, grpc::InsecureServerCredentials());
+    builder.AddListeningPort(
+        "unix:" + path_, tls_dir_.empty() ? grpc::InsecureServerCredentials()
+                                          : tls::ServerCredentials(tls::FilesIn(tls_dir_),
+                                                                   {.suffix = tls::kJobDomain}));
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -123,14 +128,16 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
   const std::string path_;
   const int pods_;
   const uint32_t min_pods_;
+  const std::string tls_dir_;
   std::unique_ptr<grpc::Server> server_;
   std::map<std::string, ServerStream*> streams_;
   std::map<std::string, membership::Candidate> ready_;
   std::optional<membership::RecordState> record_;
 };
 
-FakeOperator::FakeOperator(std::string socket_path, int pods, uint32_t min_pods)
-    : impl_(std::make_unique<Impl>(std::move(socket_path), pods, min_pods)) {}
+FakeOperator::FakeOperator(std::string socket_path, int pods, uint32_t min_pods,
+                           std::string tls_dir)
+    : impl_(std::make_unique<Impl>(std::move(socket_path), pods, min_pods, std::move(tls_dir))) {}
 FakeOperator::~FakeOperator() { impl_->Stop(); }
 void FakeOperator::Start() { impl_->Start(); }
 void FakeOperator::Stop() { impl_->Stop(); }

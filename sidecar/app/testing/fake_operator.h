@@ -14,7 +14,8 @@ namespace ringmaster::app::testing {
 class FakeOperator {
  public:
   // Founds the first view when `pods` pods are ready.
-  FakeOperator(std::string socket_path, int pods, uint32_t min_pods);
+  // `tls_dir`: ca.crt, tls.crt and tls.key of the operator; empty: no TLS.
+  FakeOperator(std::string socket_path, int pods, uint32_t min_pods, std::string tls_dir = "");
   ~FakeOperator();
 
   void Start();

@@ -19,27 +19,22 @@ void World::AppendTrace(const std::string& text) {
 
 // Somebody says that this view is decided.
 void World::Announce(const ViewPtr& view) {
-  std::size_t number = EpochNumber(view->epoch);
-  if (decided_.size() <= number) {
-    decided_.resize(number + 1);
-    step_pending_.resize(number + 1);
-    ran_.resize(number + 1);
-    last_step_.resize(number + 1);
-  }
-  if (decided_[number]) {
-    if (decided_[number] != view && *decided_[number] != *view) {
+  const ViewPtr before = Of(view->epoch).view;
+  if (before) {
+    if (before != view && *before != *view) {
       Fail("I2: two views " + EpochText(view->epoch) + ", two successors of " +
-           EpochText(view->parent) + ": [" + Describe(*decided_[number]) + "] and [" +
-           Describe(*view) + "]");
+           EpochText(view->parent) + ": [" + Describe(*before) + "] and [" + Describe(*view) + "]");
     }
     return;
   }
-  decided_[number] = view;
+  Of(view->epoch).view = view;
+  if (EpochOf(newest_) < view->epoch) newest_ = view;
   ++coverage_.views;
   coverage_.planned_views += view->planned ? 1 : 0;
   coverage_.held_views += view->train ? 0 : 1;
   if (view->parent == 0) return;
-  const ViewPtr& parent = decided_[number - 1];
+  if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
+  const ViewPtr parent = Of(view->parent).view;
   if (!parent) return;
   // Whoever is new must find the others at a boundary: a state copied in a step is torn.
   bool admits = std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankEntry& rank) {
@@ -58,9 +53,46 @@ void World::Announce(const ViewPtr& view) {
   }
 }
 
-bool World::Healthy() const {
-  const View& view = *decided_.back();
-  std::size_t number = EpochNumber(view.epoch);
+// The first view of a lineage: what its members hold is what the job goes on from, and nobody who
+// lives may hold more.
+void World::BeginLineage(const View& view) {
+  const bool restart = view.reason == Reason::kFounding;
+  std::int64_t step = restart ? 0 : -1;
+  std::uint64_t hash = 0;
+  for (const RankEntry& rank : view.ranks) {
+    const SimWorker& worker = pods_[IndexOf(view.pods[rank.pod].uid)].workers[rank.slot];
+    bool holds = !restart && !rank.joined && worker.incarnation == rank.incarnation;
+    if (!holds || worker.step <= step) continue;
+    step = worker.step;
+    hash = worker.hash;
+  }
+  for (const SimPod& pod : pods_) {
+    // Who leaves ends anyway. A pod that its own view does not list, or not as what it is since it
+    // lost its file, has said that its state is void.
+    if (pod.gone || pod.leaving || !pod.disk || !pod.disk->view) continue;
+    if (pod.disk->view->FindMember(pod.uid, pod.pod.incarnation) < 0) continue;
+    for (const SimWorker& worker : pod.workers) {
+      if (!worker.alive || !worker.holds || worker.installed == 0) continue;
+      if (worker.step > step || restart) {
+        Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) + ", but " +
+             pod.uid + " lives and holds step " + std::to_string(worker.step));
+      }
+    }
+  }
+  if (step < step_) coverage_.steps_lost += static_cast<std::uint64_t>(step_ - step);
+  step_ = step;
+  hash_ = hash;
+}
+
+Decided& World::Of(Epoch epoch) {
+  std::uint64_t lineage = EpochLineage(epoch), number = EpochNumber(epoch);
+  if (decided_.size() <= lineage) decided_.resize(lineage + 1);
+  if (decided_[lineage].size() <= number) decided_[lineage].resize(number + 1);
+  return decided_[lineage][number];
+}
+
+bool World::Healthy() {
+  const View& view = *newest_;
   bool all_leaving = std::all_of(view.pods.begin(), view.pods.end(),
                                  [&](const Pod& pod) { return pods_[IndexOf(pod.uid)].leaving; });
   for (const SimPod& pod : pods_) {
@@ -79,7 +111,7 @@ bool World::Healthy() const {
     }
   }
   if (view.train != (view.pods.size() >= min_pods_)) return false;
-  if (view.train) return last_step_[number] > now_ - 400 * kMs;
+  if (view.train) return Of(view.epoch).last_step > now_ - 400 * kMs;
   for (const RankEntry& rank : view.ranks) {
     const SimPod& pod = pods_[IndexOf(view.pods[rank.pod].uid)];
     if (pod.workers[rank.slot].boundary != view.epoch) return false;
@@ -87,9 +119,18 @@ bool World::Healthy() const {
   return true;
 }
 
-// Whether too few of the newest view live to decide its successor, or nobody who holds the state.
-// The newest that anybody still knows: who decided a newer one may have lost its file since.
-bool World::RightlyBlocked() const {
+// Whether a pod may live for all that anybody can prove, and too few of the newest view live to
+// decide its successor without it, or nobody who holds the state. The newest that anybody still
+// knows: who decided a newer one may have lost its file since.
+bool World::RightlyBlocked() {
+  bool anybody = false, unproven = false;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    anybody = anybody || (!pods_[i].gone && !pods_[i].leaving);
+    unproven = unproven || (pods_[i].gone && pods_[i].started && !Proven(static_cast<int>(i)));
+  }
+  if (!anybody) return true;
+  if (!unproven) return false;
+  if (Arbitrating(record_)) return true;
   ViewPtr known = record_.view;
   for (const SimPod& pod : pods_) {
     if (!pod.gone && pod.up && EpochOf(pod.member->current()) > EpochOf(known)) {
@@ -109,7 +150,7 @@ bool World::RightlyBlocked() const {
     all = all && there;
     for (const RankEntry& rank : view.ranks) {
       const SimWorker& worker = pod.workers[rank.slot];
-      bool holds = !rank.joined || ran_[EpochNumber(view.epoch)];
+      bool holds = !rank.joined || Of(view.epoch).ran;
       if (rank.pod == p && there && !resigned && worker.alive &&
           worker.incarnation == rank.incarnation && holds) {
         holder = true;
@@ -141,7 +182,7 @@ void World::CheckEnd() {
           return text;
         });
       }
-      Fail("liveness: 20 s after the last fault [" + Describe(*decided_.back()) +
+      Fail("liveness: 40 s after the last fault [" + Describe(*newest_) +
            "] does not train with everybody who is there");
     }
   } else {
@@ -157,6 +198,9 @@ void Coverage::Add(const Coverage& o) {
   campaigns += o.campaigns, refused += o.refused;
   by_majority += o.by_majority, by_record += o.by_record, by_all += o.by_all;
   record_conflicts += o.record_conflicts, blocked += o.blocked;
+  arbitrations += o.arbitrations, arbitrated_views += o.arbitrated_views;
+  restarts += o.restarts, arbitration_waits += o.arbitration_waits;
+  steps_lost += o.steps_lost, five_and_more += o.five_and_more;
   largest = std::max(largest, o.largest);
 }
 
@@ -176,6 +220,10 @@ std::string Coverage::Text() const {
   line("campaigns", campaigns), line("  refused for a higher one", refused);
   line("quorums by majority (6a)", by_majority), line("quorums with R (6a)", by_record);
   line("quorums by resignation (6b)", by_all), line("record write conflicts", record_conflicts);
+  line("arbitrations begun", arbitrations), line("  ended with survivors", arbitrated_views);
+  line("  ended with a restart", restarts), line("  waits for proof", arbitration_waits);
+  line("  steps lost with the dead", steps_lost);
+  line("schedules of 5 pods and more", five_and_more);
   line("rightly blocked at the end", blocked);
   return text;
 }

@@ -7,27 +7,30 @@ namespace ringmaster::membership::sim {
 namespace {
 
 // Weights of the faults by profile, in the order of Fault.
-constexpr int kWeights[5][static_cast<int>(Fault::kCount)] = {
-    // worker pod restart file pause part cut wrong drain join opout stale target
-    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3},    // mixed
-    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0},  // contended
-    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0},    // resigning
-    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0},    // forgetful
-    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10},    // planned
+constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
+    // worker pod restart file pause part cut wrong drain join opout stale target most arbitrate
+    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3, 4, 4},    // mixed
+    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0, 0, 1},  // contended
+    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0, 0, 1},    // resigning
+    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0, 0, 1},    // forgetful
+    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1},    // planned
+    {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30},   // arbitrated
 };
 
 }  // namespace
 
 const char* FaultName(Fault fault) {
   static const char* const kNames[] = {
-      "worker killed", "pod killed",     "sidecar restarted", "file lost", "paused",
-      "partitioned",   "link cut",       "wrongly suspected", "drained",   "joined",
-      "operator down", "stale operator", "target changed"};
+      "worker killed",  "pod killed",       "sidecar restarted", "file lost",
+      "paused",         "partitioned",      "link cut",          "wrongly suspected",
+      "drained",        "joined",           "operator down",     "stale operator",
+      "target changed", "most pods killed", "arbitrated wrongly"};
   return kNames[static_cast<int>(fault)];
 }
 
 const char* ProfileName(Profile profile) {
-  static const char* const kNames[] = {"mixed", "contended", "resigning", "forgetful", "planned"};
+  static const char* const kNames[] = {"mixed",     "contended", "resigning",
+                                       "forgetful", "planned",   "arbitrated"};
   return kNames[static_cast<int>(profile)];
 }
 
@@ -46,9 +49,34 @@ void World::Reset(int pod) {
   }
 }
 
+// Whether and when somebody who may say so says that the pod is dead.
+void World::ProveLater(int pod, int chance) {
+  if (random_.Chance(chance)) pods_[pod].proven_at = now_ + random_.Below(3000 * kMs);
+}
+
+// So many at once that those who are left have no majority; now and then all of them.
+void World::KillMost() {
+  std::vector<int> alive;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (!pods_[i].gone) alive.push_back(static_cast<int>(i));
+  }
+  auto count = static_cast<int>(alive.size());
+  int kill = random_.Chance(150) ? count : std::min(count - 1, (count + 1) / 2);
+  if (pods_.size() > 100) return;
+  for (int i = 0; i < kill; ++i) {
+    auto at = static_cast<std::size_t>(random_.Below(static_cast<std::int64_t>(alive.size())));
+    KillPod(alive[at]);
+    alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(at));
+    if (random_.Chance(400) || (i == 0 && kill == count)) {
+      At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+    }
+  }
+}
+
 void World::KillPod(int pod) {
   CrashSidecar(pod);
   pods_[pod].gone = true;
+  ProveLater(pod, 900);
   for (SimWorker& worker : pods_[pod].workers) worker.alive = false;
   Trace([&] { return pods_[pod].uid + " is gone for good"; });
   Reset(pod);
@@ -105,6 +133,7 @@ void World::InjectFault() {
       for (std::size_t i = 0; i < side_.size(); ++i) {
         side_[i] = alone ? static_cast<int>(i) == pod : random_.Chance(500);
       }
+      operators_apart_ = random_.Chance(500);
       At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
       return;
     }
@@ -164,6 +193,17 @@ void World::InjectFault() {
     case Fault::kTarget:
       min_pods_ = static_cast<std::uint32_t>(random_.Between(1, wanted_));
       return;  // the operator tells everybody, see TellFound
+    case Fault::kKillMost:
+      KillMost();
+      return;
+    case Fault::kArbitrate:
+      for (int op = 0; op < 2; ++op) {
+        if (op == 0 || random_.Chance(400)) {
+          operators_[op].at_once = true;
+          At(now_ + random_.Below(20 * kMs), Kind::kArbiter, 0, op, 1);
+        }
+      }
+      return;
     case Fault::kCount:
       return;
   }
@@ -175,6 +215,7 @@ void World::Heal() {
   healed_ = true;
   loss_ = slow_ = 0;
   std::fill(side_.begin(), side_.end(), 0);
+  operators_apart_ = false;
   for (auto& row : cut_) std::fill(row.begin(), row.end(), 0);
   operators_[0].down_until = operators_[1].down_until = 0;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -188,7 +229,7 @@ void World::Heal() {
       }
     }
   }
-  end_ = now_ + 20000 * kMs;
+  end_ = now_ + 40000 * kMs;
   At(now_ + 200 * kMs, Kind::kCheck);
 }
 

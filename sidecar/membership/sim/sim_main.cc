@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   app.add_option("--members", members, "Pods at the start (0: drawn, 95 % up to 7)")
       ->check(CLI::Range(0, 64));
   app.add_option("--without", without, "Takes a clause of the rules out (see clauses.md)");
-  app.add_option("--profile", profile, "mixed, contended, resigning, forgetful or planned");
+  app.add_option("--profile", profile,
+                 "mixed, contended, resigning, forgetful, planned or arbitrated");
   app.add_flag("--trace", trace,
                "Prints everything that happens in the first schedule that fails "
                "(with --schedules 1: in any case)");
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
     if (i == static_cast<int>(sim::Profile::kCount)) {
       std::fprintf(stderr,
                    "--profile: %s is none of mixed, contended, resigning, forgetful, "
-                   "planned\n",
+                   "planned, arbitrated\n",
                    profile.c_str());
       return 2;
     }

@@ -41,6 +41,12 @@ TEST(SimulationTest, NoScheduleBreaksAnInvariantOrStopsTraining) {
   EXPECT_GT(coverage.planned_views, schedules / 4);
   EXPECT_GT(coverage.held_views, schedules / 50);
   EXPECT_GT(coverage.record_conflicts, schedules / 50);
+  EXPECT_GT(coverage.arbitrations, schedules / 10);
+  EXPECT_GT(coverage.arbitrated_views, schedules / 20);
+  EXPECT_GT(coverage.restarts, schedules / 200);
+  EXPECT_GT(coverage.arbitration_waits, schedules / 100);
+  EXPECT_GT(coverage.steps_lost, schedules / 200);
+  EXPECT_GT(coverage.five_and_more, schedules / 5);
   EXPECT_GE(coverage.largest, 60);
   // Rightly blocked schedules say nothing about liveness: they must stay the exception.
   EXPECT_LT(coverage.blocked, schedules / 8);

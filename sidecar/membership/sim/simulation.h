@@ -1,6 +1,9 @@
 // Runs one schedule of the membership protocol: real Members and a real record on a simulated
 // network, with simulated sidecars, workers and operators around them. Deterministic from its seed.
 //
+// Operators arbitrate (rule 9) when nobody can train, and at wrong moments too; some of the pods
+// that are gone are never proven dead.
+//
 // After every event it checks I1 (a worker never gets an older view), I2 and "one successor for
 // each view", I3 (a view with a decided successor, or older than one that has trained, completes no
 // step), I5 (no completed step is lost while a copy of its state lives; survivors never diverge)
@@ -29,17 +32,20 @@ enum class Fault : std::uint8_t {
   kOperatorOutage,
   kStaleOperator,
   kTarget,
+  kKillMost,   // so many pods at once that nobody has a majority
+  kArbitrate,  // an operator arbitrates though nothing asks for it
   kCount,
 };
 const char* FaultName(Fault fault);
 
 // Random for most; the others aim at what random schedules reach too seldom.
 enum class Profile : std::uint8_t {
-  kMixed,      // everything
-  kContended,  // few members, many wrong suspicions, long delays: coordinators compete
-  kResigning,  // workers die together
-  kForgetful,  // sidecars restart, files get lost
-  kPlanned,    // joins and drains, some faults between
+  kMixed,       // everything
+  kContended,   // few members, many wrong suspicions, long delays: coordinators compete
+  kResigning,   // workers die together
+  kForgetful,   // sidecars restart, files get lost
+  kPlanned,     // joins and drains, some faults between
+  kArbitrated,  // most die at once; arbitration at any moment
   kCount,
 };
 const char* ProfileName(Profile profile);
@@ -63,7 +69,13 @@ struct Coverage {
   std::uint64_t campaigns = 0, refused = 0;
   std::uint64_t by_majority = 0, by_record = 0, by_all = 0;
   std::uint64_t record_conflicts = 0;
-  std::uint64_t blocked = 0;  // rightly: no quorum lives, or nobody who holds the state
+  std::uint64_t blocked = 0;            // rightly: a pod that nobody has proven dead may live
+  std::uint64_t arbitrations = 0;       // begun
+  std::uint64_t arbitrated_views = 0;   // ended with those who were left
+  std::uint64_t restarts = 0;           // ended with nobody who held the state
+  std::uint64_t arbitration_waits = 0;  // for a pod that is gone and not proven dead
+  std::uint64_t steps_lost = 0;         // completed only by pods that died since
+  std::uint64_t five_and_more = 0;      // schedules with so many pods
   int largest = 0;
 
   void Add(const Coverage& other);

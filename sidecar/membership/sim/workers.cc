@@ -36,7 +36,7 @@ void World::OnWorkerCommand(const SimEvent& event) {
       worker.armed = epoch;
     }
   } else if (event.command == Command::kView) {
-    const View& view = *decided_[EpochNumber(epoch)];
+    const View& view = *Of(epoch).view;
     bool member = view.FindMember(pods_[event.a].uid, pods_[event.a].pod.incarnation) >= 0 ||
                   options_.without.Has(Clause::kIncarnationMatches);
     int rank = member ? view.FindRank(pods_[event.a].uid, event.b, worker.incarnation) : -1;
@@ -56,9 +56,9 @@ void World::OnWorkerCommand(const SimEvent& event) {
     } else if (first && epoch > worker.stopped) {
       worker.installed = epoch;
       if (view.ranks[rank].joined) worker.holds = false;
-      std::size_t number = EpochNumber(epoch);
-      if (!step_pending_[number]) {
-        step_pending_[number] = 1;
+      if (view.reason == Reason::kFounding) FoundWith(view, &worker);
+      worker.used = true;
+      if (!std::exchange(Of(epoch).step_pending, true)) {
         At(now_ + kStepTime, Kind::kStep, 0, 0, epoch);
       }
     }
@@ -95,7 +95,7 @@ void World::WorkersSeen(int pod) {
     const SimWorker& worker = pods_[pod].workers[s];
     if (!worker.alive) continue;
     changed.workers.push_back(
-        {static_cast<std::uint32_t>(s), worker.incarnation, "", "", worker.ready});
+        {static_cast<std::uint32_t>(s), worker.incarnation, "", "", worker.ready, worker.used});
   }
   // A worker that came after the `stop` has not got it.
   if (pods_[pod].stop_wanted != 0) ToWorkers(pod, Command::kStop, pods_[pod].stop_wanted);
@@ -117,7 +117,7 @@ void World::CheckBoundary(int pod) {
   SimPod& self = pods_[pod];
   Epoch epoch = self.arm_wanted;
   if (epoch == 0) return;
-  const View& view = *decided_[EpochNumber(epoch)];
+  const View& view = *Of(epoch).view;
   for (int s = 0; s < slots_; ++s) {
     const SimWorker& worker = self.workers[s];
     bool ranked = worker.alive && view.FindRank(self.uid, s, worker.incarnation) >= 0;
@@ -128,6 +128,17 @@ void World::CheckBoundary(int pod) {
 }
 
 // ---- Life and death
+
+// The first view of the job, or of a lineage that begins from the checkpoint.
+void World::FoundWith(const View& view, SimWorker* worker) {
+  if (worker->used) {
+    Fail("I5: in " + EpochText(view.epoch) +
+         " a worker that has been in a view is taken for a fresh one");
+  }
+  worker->holds = true;
+  worker->step = 0;
+  worker->hash = 0;
+}
 
 void World::KillWorker(int pod, int slot) {
   SimPod& self = pods_[pod];
@@ -154,8 +165,8 @@ void World::StartWorker(int pod, int slot) {
 // ---- Training
 
 void World::TryStep(Epoch epoch) {
-  std::size_t number = EpochNumber(epoch);
-  const View& view = *decided_[number];
+  const ViewPtr decided = Of(epoch).view;
+  const View& view = *decided;
   std::vector<SimWorker*> workers;
   bool all = true, any = false;
   int first = -1;
@@ -171,17 +182,20 @@ void World::TryStep(Epoch epoch) {
     workers.push_back(&worker);
   }
   if (all) CompleteStep(view, workers);
-  step_pending_[number] = any;
+  Of(epoch).step_pending = any;
   if (any && violation_.empty()) {
     At(now_ + kStepTime + random_.Below(kStepTime), Kind::kStep, 0, 0, epoch);
   }
 }
 
 void World::CompleteStep(const View& view, const std::vector<SimWorker*>& workers) {
-  std::size_t number = EpochNumber(view.epoch);
   Trace([&] { return "step " + std::to_string(step_ + 1) + " in " + EpochText(view.epoch); });
-  if (number + 1 < decided_.size() && decided_[number + 1]) {
+  if (Of(view.epoch + 1).view) {
     Fail("I3: view " + EpochText(view.epoch) + " completes a step after its successor was decided");
+  }
+  if (EpochLineage(view.epoch) < EpochLineage(newest_->epoch)) {
+    Fail("I3: view " + EpochText(view.epoch) + " completes a step after " +
+         EpochText(newest_->epoch) + " was decided");
   }
   if (view.epoch < trained_) {
     Fail("I3: view " + EpochText(view.epoch) + " completes a step after " + EpochText(trained_));
@@ -198,7 +212,7 @@ void World::CompleteStep(const View& view, const std::vector<SimWorker*>& worker
   if (!holder) {
     for (const SimPod& pod : pods_) {
       for (const SimWorker& worker : pod.workers) {
-        if (worker.alive && worker.step == step_) {
+        if (worker.alive && worker.holds && worker.step == step_) {
           Fail("I5: view " + EpochText(view.epoch) + " trains and nobody in it holds the state, " +
                "but " + pod.uid + " does");
         }
@@ -208,9 +222,9 @@ void World::CompleteStep(const View& view, const std::vector<SimWorker*>& worker
   trained_ = view.epoch;
   ++coverage_.steps;
   hash_ = (hash_ + view.epoch) * 0x9E3779B97F4A7C15ull + static_cast<std::uint64_t>(++step_);
-  bool first = !ran_[number];
-  ran_[number] = 1;
-  last_step_[number] = now_;
+  Decided& decided = Of(view.epoch);
+  bool first = !std::exchange(decided.ran, true);
+  decided.last_step = now_;
   bool armed = std::all_of(workers.begin(), workers.end(),
                            [&](const SimWorker* w) { return w->armed == view.epoch; });
   for (std::size_t r = 0; r < workers.size(); ++r) {

@@ -13,7 +13,7 @@ constexpr std::uint64_t kTooManyEvents = 2'000'000;
 World::World(const Options& options) : options_(options), random_(options.seed) {
   profile_ = options.profile != Profile::kCount
                  ? options.profile
-                 : static_cast<Profile>(random_.Chance(500) ? 0 : random_.Below(5));
+                 : static_cast<Profile>(random_.Chance(500) ? 0 : random_.Below(6));
   pods_.reserve(128);
 }
 
@@ -62,6 +62,7 @@ void World::Found() {
     members = static_cast<int>(random_.Between(2, 5));
   }
   coverage_.largest = members;
+  coverage_.five_and_more = members >= 5 ? 1 : 0;
   slots_ = members <= 8 && random_.Chance(200) ? 2 : 1;
   loss_ = random_.Chance(500) ? static_cast<int>(random_.Below(200)) : 0;
   repeat_ = static_cast<int>(random_.Below(100));
@@ -88,6 +89,10 @@ void World::Found() {
     WorkersSeen(i);
     StepMember(i, ringmaster::membership::Found{first});
   }
+  for (int op = 0; op < 2; ++op) {
+    operators_[op].able_at = now_;
+    At(now_ + random_.Below(500 * kMs), Kind::kArbiter, 0, op);
+  }
   int faults = static_cast<int>(random_.Between(1, 3) + random_.Below(members > 7 ? 3 : 6));
   Micros at = now_;
   for (int i = 0; i < faults; ++i) {
@@ -108,6 +113,7 @@ int World::AddPod(bool founding) {
   for (SimWorker& worker : pod.workers) {
     worker.ready = true;
     worker.holds = founding;
+    worker.used = false;
     worker.step = founding ? 0 : -1;
   }
   side_.push_back(0);
@@ -158,7 +164,7 @@ void World::Handle(const SimEvent& event) {
               : event.kind == Kind::kTimer || event.kind == Kind::kHeartbeats ||
                       event.kind == Kind::kToWorker || event.kind == Kind::kFromWorker ||
                       event.kind == Kind::kWorkersSeen || event.kind == Kind::kReset ||
-                      event.kind == Kind::kOperatorTells
+                      event.kind == Kind::kOperatorTells || event.kind == Kind::kAsked
                   ? event.a
                   : -1;
   if (actor >= 0 && pods_[actor].paused_until > now_) {
@@ -178,12 +184,14 @@ void World::Handle(const SimEvent& event) {
       StepMember(event.b, MessageReceived{std::move(message), ""});
       return;
     }
-    case Kind::kToRecord:
-      AskRecord(event.b, Take(event.message), event.a);
+    case Kind::kToRecord: {
+      Message message = Take(event.message);
+      if (ReachesOperators(event.a)) AskRecord(event.b, message, event.a);
       return;
+    }
     case Kind::kFromRecord: {
       Message message = Take(event.message);
-      if (!pods_[event.b].up) return;
+      if (!pods_[event.b].up || !ReachesOperators(event.b)) return;
       Trace([&] { return pods_[event.b].uid + " <- " + Describe(message); });
       StepMember(event.b, RecordAnswered{std::move(message)});
       return;
@@ -231,8 +239,21 @@ void World::Handle(const SimEvent& event) {
       CheckEnd();
       return;
     case Kind::kEndCut:
-      if (event.a == event.b) std::fill(side_.begin(), side_.end(), 0);
+      if (event.a == event.b) {
+        std::fill(side_.begin(), side_.end(), 0);
+        operators_apart_ = false;
+      }
       cut_[event.a][event.b] = cut_[event.b][event.a] = 0;
+      return;
+    case Kind::kArbiter:
+      Arbiter(event.b);
+      if (event.x == 0) At(now_ + 500 * kMs, Kind::kArbiter, 0, event.b);
+      return;
+    case Kind::kAsked:
+      OnAsked(event.a, event.x, event.y != 0);
+      return;
+    case Kind::kToArbiter:
+      OnReport(event.b, event.a, reports_[event.message]);
       return;
   }
 }
@@ -292,6 +313,13 @@ void World::ApplyOne(int pod, Action& action) {
     for (int s = 0; s < slots_; ++s) self.workers[s].alive = false;
     At(now_ + kMs, Kind::kWorkersSeen, pod, 0, self.life);
     Trace([&] { return self.uid + " has left by plan"; });
+  } else if (auto* report = std::get_if<ReportToArbiter>(&action)) {
+    for (int op = 0; op < 2; ++op) {
+      if (random_.Chance(loss_)) continue;
+      reports_.push_back(report->report);
+      At(now_ + Delay(), Kind::kToArbiter, pod, op, 0, 0, Command::kStop,
+         static_cast<std::uint32_t>(reports_.size() - 1));
+    }
   } else if (auto* log = std::get_if<Log>(&action)) {
     Trace([&] { return self.uid + ": " + log->text; });
   }
@@ -339,12 +367,12 @@ void World::Heartbeats(int pod) {
   std::uint32_t life = self.life;
   if (self.member->done()) {
     self.gone = true;
+    ProveLater(pod, 900);
     CrashSidecar(pod);
     return;
   }
   for (const SimWorker& worker : self.workers) {
-    bool ran =
-        view && worker.alive && worker.installed == view->epoch && ran_[EpochNumber(view->epoch)];
+    bool ran = view && worker.alive && worker.installed == view->epoch && Of(view->epoch).ran;
     if (ran) StepMember(pod, FirstOperationDone{view->epoch});
     if (!self.up || self.life != life) return;
   }
@@ -379,6 +407,8 @@ void World::StartSidecar(int pod) {
     if (options_.without.Has(Clause::kLostFileJoins)) state.incarnation = 1;
     self.pod.incarnation = state.incarnation;
     self.disk = state;
+    // It registers anew; what its former self has promised is forgotten.
+    for (SimOperator& op : operators_) op.reports.erase(pod);
   }
   if (self.member) {
     const MemberCounters& c = self.member->counters();
@@ -389,7 +419,7 @@ void World::StartSidecar(int pod) {
     coverage_.by_all += c.decided_by_all;
   }
   self.member = std::make_unique<Member>(std::move(config), std::move(state));
-  self.up = true;
+  self.up = self.started = true;
   self.timer = -1;
   self.stop_wanted = self.arm_wanted = 0;
   std::fill(self.heard.begin(), self.heard.end(), now_);

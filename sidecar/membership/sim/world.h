@@ -1,6 +1,7 @@
 // The simulated world: pods with sidecars and workers, network, operators. Private to this folder.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -37,6 +38,7 @@ struct SimWorker {
   std::uint64_t incarnation = 1;
   bool alive = true;
   bool ready = false;
+  bool used = false;  // has been in a view
   Epoch installed = 0;
   Epoch newest = 0;   // of all views it was given
   Epoch stopped = 0;  // uses none up to this one
@@ -52,7 +54,9 @@ struct SimPod {
   Pod pod;
   std::uint32_t life = 0;  // rises when the sidecar dies
   bool up = false;
-  bool gone = false;  // for good
+  bool gone = false;      // for good
+  bool started = false;   // its sidecar has run
+  Micros proven_at = -1;  // when its death is proven; -1: never
   bool leaving = false;
   Micros paused_until = 0;
   std::uint64_t next_incarnation = 1;
@@ -86,7 +90,10 @@ enum class Kind : std::uint8_t {
   kOperatorTells,  // a: Found
   kHeal,
   kCheck,
-  kEndCut,  // a, b
+  kEndCut,     // a, b
+  kArbiter,    // b: operator
+  kAsked,      // a; x: lineage; y: begin again with fresh workers
+  kToArbiter,  // a: from; b: operator; message: index of the report
 };
 
 enum class Command : std::uint8_t { kStop, kView, kArm, kStopped, kBoundary, kRan, kEnter };
@@ -109,6 +116,20 @@ struct SimOperator {
   RecordState state;
   std::uint64_t version = 0;
   Micros down_until = 0;
+  // Arbitration.
+  Micros able_at = 0;  // when a pod last said that its view can train
+  bool at_once = false;
+  std::uint64_t lineage = 0;       // the one that `reports` are for
+  std::vector<int> pods_at_begin;  // what is asked for without FreshPods
+  std::map<int, ArbitrationReport> reports;
+};
+
+// A decided view and what became of it.
+struct Decided {
+  ViewPtr view;
+  bool step_pending = false;
+  bool ran = false;  // has completed a step
+  Micros last_step = 0;
 };
 
 class World {
@@ -130,6 +151,7 @@ class World {
   void ApplyOne(int pod, Action& action);
   void Post(int from, int to, const Message& message);
   bool Connected(int a, int b) const;
+  bool ReachesOperators(int pod) const { return !operators_apart_ || side_[pod] == 0; }
   Micros Delay();
   void ArmTimer(int pod);
   void CheckNotBusy(int pod);
@@ -142,6 +164,17 @@ class World {
   // operators.cc
   void AskRecord(int op, const Message& message, int from);
   void TellFound(int pod);
+  void OnAsked(int pod, std::uint64_t lineage, bool fresh_workers);
+  void OnReport(int op, int from, const ArbitrationReport& report);
+  void Ask(int pod, std::uint64_t lineage, bool fresh_workers);
+  bool WriteRecord(int op, const RecordState& state, bool swap);
+  void Arbiter(int op);
+  void BeginIfStalled(int op);
+  void FinishIfHeard(int op, bool ask);
+  void FinishWith(int op, const ViewPtr& view);
+  void Restart(int op, const std::vector<std::string>& pods, bool ask);
+  bool Proven(int pod) const { return pods_[pod].proven_at >= 0 && pods_[pod].proven_at <= now_; }
+  std::vector<int> MustReport() const;
 
   // workers.cc
   void ToWorkers(int pod, Command command, Epoch epoch);
@@ -151,6 +184,7 @@ class World {
   void WorkersSeen(int pod);
   void CheckStopped(int pod);
   void CheckBoundary(int pod);
+  void FoundWith(const View& view, SimWorker* worker);
   void KillWorker(int pod, int slot);
   void StartWorker(int pod, int slot);
   void TryStep(Epoch epoch);
@@ -161,13 +195,17 @@ class World {
   void Heal();
   int RandomPod();
   void KillPod(int pod);
+  void KillMost();
+  void ProveLater(int pod, int chance);
   void Reset(int pod);
 
   // checks.cc
   void Fail(const std::string& what);
   void Announce(const ViewPtr& view);
-  bool Healthy() const;
-  bool RightlyBlocked() const;
+  void BeginLineage(const View& view);
+  Decided& Of(Epoch epoch);
+  bool Healthy();
+  bool RightlyBlocked();
   void CheckEnd();
 
   template <typename Text>
@@ -190,6 +228,7 @@ class World {
   std::vector<SimPod> pods_;
   std::vector<std::vector<char>> cut_;  // links that are down, by direction
   std::vector<int> side_;               // of the partition
+  bool operators_apart_ = false;        // the partition's side 1 can't reach the operators
   int slots_ = 1;
   int loss_ = 0, repeat_ = 0, slow_ = 0;  // per thousand
   int fast_detection_ = 500;
@@ -201,11 +240,10 @@ class World {
   SimOperator operators_[2];
 
   // What really happened.
-  std::vector<ViewPtr> decided_;    // by number
-  std::vector<char> step_pending_;  // by number
-  std::vector<char> ran_;           // by number: has completed a step
-  std::vector<Micros> last_step_;   // by number
-  Epoch trained_ = 0;               // newest view that has completed a step
+  std::vector<std::vector<Decided>> decided_;  // by lineage and number
+  ViewPtr newest_;
+  std::vector<ArbitrationReport> reports_;  // under way
+  Epoch trained_ = 0;                       // newest view that has completed a step
   std::int64_t step_ = 0;
   std::uint64_t hash_ = 0;
   bool healed_ = false;

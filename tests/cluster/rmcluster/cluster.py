@@ -174,12 +174,8 @@ class Cluster:
         return True
 
     def _end(self, keep_directory=False):
-        names = [layout.CONTROL, *self.node_names()]
-        if os.path.isdir(self.layout.path("machines")):
-            names = sorted(set(names) | set(os.listdir(self.layout.path("machines"))))
         machine.kill_marked(self.layout.dir)
-        for name in names:
-            machine.Machine(self.layout, name).remove_cgroups()
+        machine.remove_cgroups(self.layout.id)
         if not keep_directory:
             self.layout.remove()
             return
@@ -295,6 +291,7 @@ class Cluster:
 def prepare(options):
     """Everything that a cluster needs and that stays on the machine: packages, programs, images."""
     programs.install_packages()
+    machine.require_possible()
     things = list(programs.NEEDED_TO_RUN)
     if options.fake_nodes:
         things.append("kwok")

@@ -14,6 +14,7 @@ from .common import Trouble, lacks, run, say
 
 BASE = "docker.io/library/debian:bookworm-slim"
 SUITE = "bookworm"
+FORMAT = 2  # of the archives made here: a change makes them anew
 USELESS = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/cache/apt", "var/lib/apt/lists"]
 
 
@@ -26,7 +27,7 @@ def pause_archive():
 
 
 def base_archive():
-    return os.path.join(folder(), "debian-bookworm-slim.tar")
+    return os.path.join(folder(), "debian-%s-slim-%d.tar" % (SUITE, FORMAT))
 
 
 def _digest(path):
@@ -42,6 +43,8 @@ def pack(layer, name, archive, entrypoint=None, command=None):
     digest = _digest(layer)
     config = {"architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z",
               "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]},
+              # Builders refuse to add to an image whose history doesn't tell of each layer.
+              "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "tests/cluster"}],
               "config": {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}}
     if entrypoint:
         config["config"]["Entrypoint"] = entrypoint
@@ -63,7 +66,7 @@ def make_pause():
     """The image every pod starts with."""
     source = os.path.join(layout.HERE, "images", "pause.c")
     stamp = pause_archive() + ".sha256"
-    want = _digest(source) + node.PAUSE
+    want = "%s %s %d" % (_digest(source), node.PAUSE, FORMAT)
     if os.path.exists(pause_archive()) and os.path.exists(stamp) and open(stamp).read() == want:
         return
     os.makedirs(folder(), exist_ok=True)
@@ -117,7 +120,7 @@ def _mirror():
 def offer_base_to_buildah():
     """Puts the base where `FROM debian:bookworm-slim` finds it."""
     make_base()
-    if run("buildah", "images", "--quiet", BASE, check=False).strip():
+    if _identity(base_archive())[0] in run("buildah", "images", "--quiet", "--no-trunc", BASE, check=False):
         return
     run("buildah", "pull", "--quiet", "docker-archive:" + base_archive(), timeout=300)
 
@@ -155,11 +158,41 @@ def _save(name, archive):
     raise Trouble("%s is neither a file nor an image that could be saved:\n%s" % (name, "\n".join(reasons)))
 
 
+def _identity(archive):
+    """(config digest, names) of the one image in a `docker save` archive; None for other archives."""
+    try:
+        with tarfile.open(archive) as tar:
+            images = json.load(tar.extractfile("manifest.json"))
+    except (tarfile.TarError, KeyError, ValueError):
+        return None
+    if len(images) != 1:
+        return None
+    digest = os.path.basename(images[0]["Config"]).removesuffix(".json")
+    return "sha256:" + digest, images[0].get("RepoTags") or []
+
+
+def _ctr(*words):
+    return ["ctr", "--address", node.SOCKET, "--namespace", node.IMAGE_NAMESPACE, "images", *words]
+
+
+def _has(each, identity):
+    """Does the node have this very image under all its names? containerd also lists it under its config's digest."""
+    if identity is None or not identity[1]:
+        return False
+    rows = [row.split() for row in each.run(*_ctr("ls")).splitlines()[1:]]
+    manifests = {row[0]: row[2] for row in rows if len(row) > 2}
+    return identity[0] in manifests and all(manifests.get(name) == manifests[identity[0]] for name in identity[1])
+
+
 def _import(nodes, archive, shown):
+    identity = _identity(archive)
+    nodes = [each for each in nodes if not _has(each, identity)]
+    if not nodes:
+        say("%s is there already" % shown)
+        return
     say("importing %s into %s" % (shown, ", ".join(each.name for each in nodes)))
-    imports = [(each, subprocess.Popen(
-        each.enter("ctr", "--address", node.SOCKET, "--namespace", node.IMAGE_NAMESPACE, "images", "import", archive),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)) for each in nodes]
+    imports = [(each, subprocess.Popen(each.enter(*_ctr("import", archive)), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)) for each in nodes]
     failed = []
     for each, process in imports:
         try:

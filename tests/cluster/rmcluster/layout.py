@@ -58,6 +58,7 @@ class Layout:
                 if os.path.realpath(path).startswith(hidden + "/"):
                     raise Trouble("%s %s is under %s, which every node has its own of: choose another place"
                                   % (option, path, hidden), status=2)
+        self.locked = None  # the file descriptor of lock()
         # Two clusters may stand side by side; whatever has a machine-wide name carries this one.
         self.id = "rmc-" + hashlib.sha256(self.dir.encode()).hexdigest()[:8]
 
@@ -76,17 +77,20 @@ class Layout:
 
     def lock(self, seconds=300):
         """Holds the directory for one command that changes the cluster; released when the program ends."""
-        os.makedirs(self.dir, mode=0o755, exist_ok=True)
-        fd = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
         deadline = time.monotonic() + seconds
-        while True:
+        while self.locked is None:
+            os.makedirs(self.dir, mode=0o755, exist_ok=True)
+            fd = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return fd
+                if os.path.isdir(self.dir) and os.path.samestat(os.fstat(fd), os.stat(self.dir)):  # not a `down` in between
+                    self.locked = fd
+                    return
             except OSError:
                 if time.monotonic() > deadline:
                     raise Trouble("another `cluster` command has been busy with %s for %d s" % (self.dir, seconds)) from None
-                time.sleep(0.1)
+            os.close(fd)
+            time.sleep(0.1)
 
     def save(self, facts):
         with open(self.path("cluster.json.new"), "w") as out:

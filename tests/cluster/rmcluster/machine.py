@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from . import layout
-from .common import Trouble, run, tail, wait_until
+from .common import Trouble, lacks, run, tail, wait_until
 
 MARK = "RINGMASTER_CLUSTER_DIR"  # in the environment of everything that belongs to a cluster
 NAMESPACES = ["-m", "-u", "-i", "-n", "-p"]
@@ -129,7 +129,7 @@ class Machine:
             wait_until("the processes of %s to end" % self.name, lambda: not _running(pid), 20)
         if os.path.exists(self.path("init.pid")):
             os.unlink(self.path("init.pid"))
-        self.remove_cgroups()
+        remove_cgroups(self.cgroup)
 
     def enter(self, *argv, namespaces=None):
         """The command line that runs argv inside the machine."""
@@ -174,19 +174,8 @@ class Machine:
             raise Trouble("%s on %s ended; the end of %s:\n%s"
                           % (program, self.name, self.log(program), tail(self.log(program))))
 
-    # Kubelet and containers of a node live below one cgroup per node, so that two kubelets don't meet.
-
-    def _cgroup_roots(self):
-        if os.path.exists(CGROUPS + "/cgroup.controllers"):
-            return [CGROUPS]  # version 2: one tree
-        return [root for root in (os.path.join(CGROUPS, entry) for entry in sorted(os.listdir(CGROUPS)))
-                if os.path.exists(root + "/cgroup.procs") and not os.path.islink(root)]
-
     def _make_cgroups(self):
-        roots = self._cgroup_roots()
-        if not roots:
-            raise Trouble("no cgroups are mounted at %s" % CGROUPS, status=3)
-        for root in roots:
+        for root in cgroup_roots():
             path = root
             for part in self.cgroup.split("/"):
                 parent, path = path, os.path.join(path, part)
@@ -196,18 +185,41 @@ class Machine:
                         with open(os.path.join(parent, file)) as have, open(os.path.join(path, file), "w") as want:
                             want.write(have.read())
 
-    def remove_cgroups(self):
-        def gone():
-            left = False
-            for root in self._cgroup_roots():
-                top = os.path.join(root, self.layout.id)
-                for path, _, _ in os.walk(os.path.join(root, self.cgroup), topdown=False):
-                    left = not _rmdir(path) or left
-                if os.path.isdir(top) and not any(entry.is_dir() for entry in os.scandir(top)):
-                    left = not _rmdir(top) or left
-            return not left
 
-        wait_until("the cgroups of %s to empty" % self.name, gone, 20)
+# Kubelet and containers of a node live below one cgroup per node, so that two kubelets don't meet.
+
+
+def cgroup_roots():
+    if os.path.exists(CGROUPS + "/cgroup.controllers"):
+        return [CGROUPS]  # version 2: one tree
+    if not os.path.isdir(CGROUPS):
+        return []
+    return [root for root in (os.path.join(CGROUPS, entry) for entry in sorted(os.listdir(CGROUPS)))
+            if os.path.exists(root + "/cgroup.procs") and not os.path.islink(root)]
+
+
+def remove_cgroups(name):
+    """Removes a cgroup (relative to the roots) with all below it, once what ran in it has ended."""
+
+    def gone():
+        left = False
+        for root in cgroup_roots():
+            for path, _, _ in os.walk(os.path.join(root, name), topdown=False):
+                left = not _rmdir(path) or left
+        return not left
+
+    wait_until("the cgroups %s to empty" % name, gone, 20)
+
+
+def require_possible():
+    """Namespaces and cgroups: what else is missing shows when it is used."""
+    try:
+        run("unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--mount-proc", "true")
+    except Trouble as trouble:
+        raise lacks("this system doesn't let root make namespaces (is it an unprivileged container?): %s" % trouble) from None
+    roots = cgroup_roots()
+    if not roots or not all(os.access(root, os.W_OK) for root in roots):
+        raise lacks("no cgroups that can be written are mounted at %s" % CGROUPS)
 
 
 def _rmdir(path):

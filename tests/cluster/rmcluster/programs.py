@@ -23,7 +23,7 @@ MODULES = {  # folder of go/: (module whose version it is, packages to build)
     "kwok": ("sigs.k8s.io/kwok", ["sigs.k8s.io/kwok/cmd/kwok"]),
     "kustomize": ("sigs.k8s.io/kustomize/kustomize/v5", ["sigs.k8s.io/kustomize/kustomize/v5"]),
 }
-NEEDED_TO_RUN = ["kubernetes", "coredns", "devices", "helm"]  # kwok only with fake nodes, kustomize only for tests
+NEEDED_TO_RUN = ["kubernetes", "coredns", "devices"]  # kwok with fake nodes; helm, kustomize when somebody asks
 KWOK_STAGES = ["node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
                "pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml"]
 MINIMUM_GO = (1, 24)

@@ -1,0 +1,39 @@
+// The operator's own certificate: signed by the authority when the process starts, renewed long
+// before it expires. Its key stays in this process: nothing is stored.
+//
+// Thread rule: constant after construction but for the renewal, which a thread of its own does.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "operator/kube/kube_api.h"
+#include "sidecar/tls/certificate.h"
+#include "sidecar/tls/credentials.h"
+#include "sidecar/tls/memory_file.h"
+
+namespace ringmaster::app {
+
+class OperatorIdentity {
+ public:
+  static constexpr std::chrono::hours kLifetime{24 * 90};
+
+  static kube::Result<std::unique_ptr<OperatorIdentity>> Create(
+      const tls::KeyPair& authority, std::chrono::seconds lifetime = kLifetime);
+
+  const tls::Files& files() const { return files_; }
+
+ private:
+  OperatorIdentity(const tls::KeyPair& authority, std::chrono::seconds lifetime)
+      : authority_(authority), lifetime_(lifetime) {}
+  void Renew(std::stop_token stop);
+
+  const tls::KeyPair authority_;
+  const std::chrono::seconds lifetime_;
+  std::unique_ptr<tls::MemoryFile> ca_, certificate_, key_;
+  std::string key_pem_;
+  tls::Files files_;
+  std::jthread thread_;  // last: uses the others
+};
+
+}  // namespace ringmaster::app

@@ -1,0 +1,67 @@
+// Keeps the objects that a job has beside its pods (job_objects.h) as they should be: made when
+// they are missing, mended when they are changed, the certificate renewed before it expires. Taking
+// them away is the garbage collector's: the job owns them.
+//
+// Thread rule: Start and Stop from one thread, Keep from any.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/horovod_job.h"
+#include "operator/controllers/job_objects.h"
+#include "operator/kube/kube_api.h"
+#include "operator/runtime/informer.h"
+#include "sidecar/tls/certificate.h"
+
+namespace ringmaster::controllers {
+
+struct JobObjectOptions {
+  std::string watch_namespace;            // empty: all
+  std::optional<tls::KeyPair> authority;  // none: no TLS, so no Secret either
+  NetworkPolicyOptions network_policy;
+  // Secrets are not watched (the right to watch all of them would be much to ask for): they are
+  // looked at this often.
+  std::chrono::milliseconds secret_check{std::chrono::minutes(10)};
+};
+
+class JobObjectKeeper {
+ public:
+  // `changed`: an object of this job (namespace/name) is not what it was.
+  JobObjectKeeper(std::shared_ptr<kube::KubeApi> api, JobObjectOptions options,
+                  std::function<void(const std::string& job_key)> changed);
+
+  void Start();
+  void Stop();
+  // The caches that have to be synced before Keep is called.
+  std::vector<runtime::Informer*> informers();
+
+  struct Outcome {
+    std::vector<std::string> problems;  // for people; empty: all is as it should be
+    std::optional<std::chrono::milliseconds> look_again;
+  };
+  Outcome Keep(const api::HorovodJob& job);
+  void Forget(const std::string& job_uid);
+
+ private:
+  // Empty, or what is in the way.
+  std::string KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
+                         runtime::Informer* cache, const kube::Json& wanted);
+  std::string KeepSecret(const api::HorovodJob& job);
+  std::string WriteSecret(const api::HorovodJob& job, bool exists);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const JobObjectOptions options_;
+  runtime::Informer services_, budgets_, policies_;
+  std::mutex mu_;
+  // When the Secret of a job (by uid) was last found good; guarded by mu_.
+  std::map<std::string, std::chrono::steady_clock::time_point> secret_seen_;
+};
+
+}  // namespace ringmaster::controllers

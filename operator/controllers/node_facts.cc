@@ -1,0 +1,42 @@
+#include "operator/controllers/node_facts.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json& At(const Json& object, const char* name) {
+  static const Json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto at = object.find(name);
+  return at == object.end() ? kNothing : *at;
+}
+
+std::string Text(const Json& object, const char* name) {
+  const Json& value = At(object, name);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+}  // namespace
+
+planner::NodeFacts ReadNode(const Json& node) {
+  planner::NodeFacts facts;
+  const Json& spec = At(node, "spec");
+  const Json& status = At(node, "status");
+  facts.name = Text(At(node, "metadata"), "name");
+  facts.unschedulable = At(spec, "unschedulable") == Json(true);
+  for (const Json& taint : At(spec, "taints")) {
+    facts.taints.push_back({Text(taint, "key"), Text(taint, "effect")});
+  }
+  for (const Json& condition : At(status, "conditions")) {
+    if (Text(condition, "type") == "Ready") facts.ready = Text(condition, "status") == "True";
+  }
+  const Json& info = At(status, "nodeInfo");
+  facts.boot_id = Text(info, "bootID");
+  facts.machine = Text(info, "machineID") + " " + Text(info, "systemUUID");
+  return facts;
+}
+
+}  // namespace ringmaster::controllers

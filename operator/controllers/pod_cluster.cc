@@ -1,0 +1,117 @@
+#include "operator/controllers/pod_cluster.h"
+
+#include <fmt/format.h>
+
+#include "operator/controllers/job_objects.h"
+#include "operator/controllers/pod_builder.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kTlsMount[] = "/etc/ringmaster/tls";
+
+// Passes the "restricted" Pod Security Standard. The user is named here and not left to the image,
+// because a runAsUser of the pod would count before the image's.
+Json SecurityContext() {
+  return {{"runAsNonRoot", true},
+          {"runAsUser", kSidecarUser},
+          {"runAsGroup", kSidecarUser},
+          {"allowPrivilegeEscalation", false},
+          {"readOnlyRootFilesystem", true},
+          {"capabilities", {{"drop", {"ALL"}}}},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+}
+
+bool OnHostNetwork(const Json& spec) {
+  const auto at = spec.find("hostNetwork");
+  return at != spec.end() && at->is_boolean() && at->get<bool>();
+}
+
+void AddEnv(Json* container, const char* name, const std::string& value) {
+  (*container)["env"].push_back({{"name", name}, {"value", value}});
+}
+
+Json Probe(const char* path, int period_seconds, int failures, bool host_network) {
+  Json probe = {
+      {"periodSeconds", period_seconds}, {"timeoutSeconds", 5}, {"failureThreshold", failures}};
+  if (host_network) {
+    // The sidecar itself knows which ports it has.
+    probe["exec"]["command"] = {"ringmaster-sidecar", "probe", path};
+  } else {
+    probe["httpGet"] = {{"path", path}, {"port", kHttpPortName}};
+  }
+  return probe;
+}
+
+void FixPorts(Json* sidecar) {
+  struct Port {
+    const char* name;
+    const char* variable;
+    int number;
+  };
+  Json ports = Json::array();
+  for (const Port& port : {Port{"rendezvous", "RINGMASTER_RENDEZVOUS_PORT", kRendezvousPort},
+                           Port{"heartbeat", "RINGMASTER_HEARTBEAT_PORT", kHeartbeatPort},
+                           Port{kHttpPortName, "RINGMASTER_HTTP_PORT", kHttpPort}}) {
+    ports.push_back({{"name", port.name}, {"containerPort", port.number}, {"protocol", "TCP"}});
+    AddEnv(sidecar, port.variable, std::to_string(port.number));
+  }
+  (*sidecar)["ports"] = std::move(ports);
+}
+
+// The workers start when the sidecar listens, the pod is Ready when its workers train, and a
+// sidecar that hangs is started again: its workers train on meanwhile.
+void AddProbes(Json* sidecar, bool host_network) {
+  (*sidecar)["startupProbe"] = Probe("/healthz", 1, 120, host_network);
+  (*sidecar)["readinessProbe"] = Probe("/readyz", 2, 2, host_network);
+  (*sidecar)["livenessProbe"] = Probe("/healthz", 10, 6, host_network);
+}
+
+void AddTls(const api::HorovodJob& job, Json* spec, Json* sidecar) {
+  (*spec)["volumes"].push_back(
+      {{"name", kTlsVolume},
+       {"secret", {{"secretName", TlsSecretName(job.name)}, {"defaultMode", 0444}}}});
+  // Into the sidecar alone: what runs in the worker can't speak for the job.
+  (*sidecar)["volumeMounts"].push_back(
+      {{"name", kTlsVolume}, {"mountPath", kTlsMount}, {"readOnly", true}});
+  AddEnv(sidecar, "RINGMASTER_TLS_DIR", kTlsMount);
+}
+
+}  // namespace
+
+Json DefaultSidecarResources() {
+  return {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "512Mi"}}}};
+}
+
+void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,
+                   const PodOptions& options, Json* spec) {
+  const bool host_network = OnHostNetwork(*spec);
+  for (Json& container : (*spec)["initContainers"]) {
+    const std::string name = container.value("name", "");
+    if (name != kSidecarContainer && name != kInstallContainer) continue;
+    container["securityContext"] = SecurityContext();
+    container["resources"] = options.sidecar_resources;
+    container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+    if (!options.image_pull_policy.empty()) {
+      container["imagePullPolicy"] = options.image_pull_policy;
+    }
+    if (name == kInstallContainer) continue;
+    if (options.tls) {
+      AddTls(job, spec, &container);
+    } else {
+      AddEnv(&container, "RINGMASTER_INSECURE", "1");
+    }
+    AddProbes(&container, host_network);
+    if (!host_network) FixPorts(&container);
+  }
+  if (host_network) return;
+  // digits-worker-0.digits-workers.NAMESPACE.svc, unless the user has a name of his own.
+  if (!spec->contains("hostname") && !spec->contains("subdomain")) {
+    (*spec)["hostname"] = pod_name;
+    (*spec)["subdomain"] = ServiceName(job.name);
+  }
+}
+
+}  // namespace ringmaster::controllers

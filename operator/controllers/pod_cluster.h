@@ -1,0 +1,33 @@
+// What a worker pod needs on a real cluster and not on the local one: who our containers run as,
+// fixed ports, probes, resources, a name in DNS, and the job's certificate. What the user's
+// template says of the pod and of its own containers stays as it is. Pure functions on JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "operator/api/horovod_job.h"
+
+namespace ringmaster::controllers {
+
+struct PodOptions;
+
+// A pod of the host's network takes free ports instead: several may be on one node.
+inline constexpr int kRendezvousPort = 9401;
+inline constexpr int kHeartbeatPort = 9402;
+inline constexpr int kHttpPort = 9403;
+inline constexpr char kHttpPortName[] = "metrics";
+
+// Who our own containers are: nobody of the user's, and not root.
+inline constexpr int kSidecarUser = 65532;
+
+inline constexpr char kTlsVolume[] = "ringmaster-tls";
+
+// `{"requests": {...}, "limits": {...}}`.
+nlohmann::json DefaultSidecarResources();
+
+// `spec`: of the pod, with our two containers in it.
+void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,
+                   const PodOptions& options, nlohmann::json* spec);
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,165 @@
+#include "operator/controllers/pod_cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/controllers/pod_builder.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+
+api::HorovodJob Job(const Json& pod_spec = Json::object()) {
+  api::HorovodJob job;
+  job.name = "digits";
+  job.ns = "team";
+  job.uid = "job-uid";
+  job.spec.worker.replicas = 4;
+  job.spec.worker.pod_template = Json::parse(
+      R"({"spec": {"containers": [{"name": "worker", "image": "i", "command": ["train"]}]}})");
+  job.spec.worker.pod_template["spec"].update(pod_spec);
+  return job;
+}
+
+Json Spec(const Json& pod_spec = Json::object(), PodOptions options = {}) {
+  options.cluster = true;
+  return BuildPod(Job(pod_spec), 2, options)["spec"];
+}
+
+Json Sidecar(const Json& spec) { return spec["initContainers"][1]; }
+
+std::string EnvOf(const Json& container, const std::string& name) {
+  for (const Json& env : container["env"]) {
+    if (env["name"] == name) return env.value("value", "field");
+  }
+  return "(none)";
+}
+
+std::vector<std::string> MountsOf(const Json& container) {
+  std::vector<std::string> names;
+  for (const Json& mount : container["volumeMounts"]) names.push_back(mount["name"]);
+  return names;
+}
+
+TEST(PodClusterTest, OurContainersPassTheRestrictedStandardWhateverThePodSays) {
+  const Json spec = Spec({{"securityContext", {{"runAsUser", 0}, {"fsGroup", 7}}}});
+  for (const int i : {0, 1}) {
+    const Json context = spec["initContainers"][i]["securityContext"];
+    EXPECT_EQ(context["runAsNonRoot"], true);
+    EXPECT_EQ(context["runAsUser"], kSidecarUser) << "the pod's runAsUser would count otherwise";
+    EXPECT_EQ(context["allowPrivilegeEscalation"], false);
+    EXPECT_EQ(context["readOnlyRootFilesystem"], true);
+    EXPECT_EQ(context["capabilities"], Json({{"drop", Json::array({"ALL"})}}));
+    EXPECT_EQ(context["seccompProfile"], Json({{"type", "RuntimeDefault"}}));
+  }
+  EXPECT_EQ(spec["securityContext"], Json({{"runAsUser", 0}, {"fsGroup", 7}})) << "the user's";
+  EXPECT_FALSE(spec["containers"][0].contains("securityContext")) << "the user's";
+}
+
+TEST(PodClusterTest, PodsHoldNoTokenAndNoServiceLinks) {
+  EXPECT_EQ(Spec()["automountServiceAccountToken"], false);
+  EXPECT_EQ(Spec()["enableServiceLinks"], false);
+  EXPECT_EQ(Spec({{"automountServiceAccountToken", true}})["automountServiceAccountToken"], true)
+      << "unless the user asks for one";
+}
+
+TEST(PodClusterTest, TheCertificateIsTheSidecarsAlone) {
+  const Json spec = Spec();
+  EXPECT_THAT(MountsOf(Sidecar(spec)), testing::ElementsAre("ringmaster-run", "ringmaster-tls"));
+  EXPECT_THAT(MountsOf(spec["initContainers"][0]), testing::ElementsAre("ringmaster-bin"));
+  EXPECT_THAT(MountsOf(spec["containers"][0]),
+              testing::ElementsAre("ringmaster-bin", "ringmaster-run", "ringmaster-shm"));
+  EXPECT_EQ(Sidecar(spec)["volumeMounts"][1]["readOnly"], true);
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "/etc/ringmaster/tls");
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_INSECURE"), "(none)");
+  EXPECT_EQ(spec["volumes"].back()["secret"]["secretName"], "digits-tls");
+  PodOptions plain;
+  plain.tls = false;
+  EXPECT_EQ(EnvOf(Sidecar(Spec(Json::object(), plain)), "RINGMASTER_INSECURE"), "1");
+  EXPECT_EQ(EnvOf(Sidecar(Spec(Json::object(), plain)), "RINGMASTER_TLS_DIR"), "(none)");
+}
+
+TEST(PodClusterTest, PortsAreFixedAndNamed) {
+  const Json sidecar = Sidecar(Spec());
+  EXPECT_EQ(EnvOf(sidecar, "RINGMASTER_RENDEZVOUS_PORT"), "9401");
+  EXPECT_EQ(EnvOf(sidecar, "RINGMASTER_HEARTBEAT_PORT"), "9402");
+  EXPECT_EQ(EnvOf(sidecar, "RINGMASTER_HTTP_PORT"), "9403");
+  ASSERT_EQ(sidecar["ports"].size(), 3u);
+  EXPECT_EQ(sidecar["ports"][2]["name"], "metrics");
+  EXPECT_EQ(sidecar["ports"][2]["containerPort"], 9403);
+}
+
+TEST(PodClusterTest, WorkersWaitForTheSidecarAndReadyIsWhoTrains) {
+  const Json sidecar = Sidecar(Spec());
+  EXPECT_EQ(sidecar["startupProbe"]["httpGet"], Json({{"path", "/healthz"}, {"port", "metrics"}}));
+  EXPECT_EQ(sidecar["readinessProbe"]["httpGet"], Json({{"path", "/readyz"}, {"port", "metrics"}}));
+  EXPECT_EQ(sidecar["livenessProbe"]["httpGet"], Json({{"path", "/healthz"}, {"port", "metrics"}}));
+}
+
+TEST(PodClusterTest, APodOfTheHostsNetworkTakesFreePorts) {
+  const Json spec = Spec({{"hostNetwork", true}});
+  EXPECT_FALSE(Sidecar(spec).contains("ports"));
+  EXPECT_EQ(Sidecar(spec)["readinessProbe"]["exec"]["command"],
+            Json::array({"ringmaster-sidecar", "probe", "/readyz"}))
+      << "nobody else knows the port";
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_HTTP_PORT"), "(none)");
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "/etc/ringmaster/tls");
+  EXPECT_FALSE(spec.contains("hostname"));
+}
+
+TEST(PodClusterTest, APodHasANameInDnsUnlessTheUserGivesItOne) {
+  EXPECT_EQ(Spec()["hostname"], "digits-worker-2");
+  EXPECT_EQ(Spec()["subdomain"], "digits-workers");
+  EXPECT_EQ(Spec({{"hostname", "mine"}})["hostname"], "mine");
+  EXPECT_FALSE(Spec({{"hostname", "mine"}}).contains("subdomain"));
+}
+
+TEST(PodClusterTest, OurContainersAskForWhatTheOptionsSay) {
+  EXPECT_EQ(Sidecar(Spec())["resources"], DefaultSidecarResources());
+  EXPECT_FALSE(Sidecar(Spec()).contains("imagePullPolicy"));
+  PodOptions options;
+  options.sidecar_resources = {{"requests", {{"cpu", "1"}}}};
+  options.image_pull_policy = "Always";
+  const Json spec = Spec(Json::object(), options);
+  for (const int i : {0, 1}) {
+    EXPECT_EQ(spec["initContainers"][i]["resources"], options.sidecar_resources);
+    EXPECT_EQ(spec["initContainers"][i]["imagePullPolicy"], "Always");
+  }
+}
+
+TEST(PodClusterTest, WhatTheUserWroteStaysAsItIs) {
+  const Json written = Json::parse(R"({
+    "affinity": {"nodeAffinity": {}}, "tolerations": [{"operator": "Exists"}],
+    "volumes": [{"name": "shm", "persistentVolumeClaim": {"claimName": "c"}}],
+    "initContainers": [{"name": "data", "image": "d"}],
+    "containers": [
+      {"name": "worker", "image": "i", "command": ["t"], "securityContext": {"runAsUser": 0},
+       "volumeMounts": [{"name": "shm", "mountPath": "/data"}],
+       "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}},
+      {"name": "tensorboard", "image": "tb"}]})");
+  const Json spec = Spec(written);
+  EXPECT_EQ(spec["affinity"], written["affinity"]);
+  EXPECT_EQ(spec["tolerations"], written["tolerations"]);
+  EXPECT_EQ(spec["volumes"][0], written["volumes"][0]);
+  EXPECT_EQ(spec["initContainers"][2], written["initContainers"][0]);
+  EXPECT_EQ(spec["containers"][1], written["containers"][1]);
+  EXPECT_EQ(spec["containers"][0]["securityContext"], Json({{"runAsUser", 0}}));
+  EXPECT_EQ(spec["containers"][0]["lifecycle"], written["containers"][0]["lifecycle"]);
+  // A volume of the name "shm" is the user's own affair: /dev/shm is another one.
+  const Json mounts = spec["containers"][0]["volumeMounts"];
+  EXPECT_EQ(mounts[0]["mountPath"], "/data");
+  EXPECT_EQ(mounts[3], Json({{"name", "ringmaster-shm"}, {"mountPath", "/dev/shm"}}));
+}
+
+TEST(PodClusterTest, OnTheLocalClusterNothingOfThisIsThere) {
+  const Json spec = BuildPod(Job(), 0, {})["spec"];
+  for (const char* field : {"securityContext", "ports", "startupProbe", "resources"}) {
+    EXPECT_FALSE(Sidecar(spec).contains(field)) << field;
+  }
+  EXPECT_FALSE(spec.contains("hostname"));
+  EXPECT_EQ(spec["volumes"].size(), 3u);
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

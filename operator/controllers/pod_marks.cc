@@ -1,0 +1,111 @@
+#include "operator/controllers/pod_marks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/planner/disruption.h"
+#include "operator/planner/planner.h"
+#include "operator/planner/proof.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+
+// Somebody else writes the pod at the same time: the kubelet, mostly.
+constexpr int kTries = 5;
+
+Json Finalizers(const Json& pod) {
+  if (!pod.is_object()) return Json::array();
+  const Json list = pod.value("/metadata/finalizers"_json_pointer, Json::array());
+  return list.is_array() ? list : Json::array();
+}
+
+std::string Meta(const Json& pod, const char* field) {
+  return pod.value(Json::json_pointer(std::string("/metadata/") + field), "");
+}
+
+// An object or array field that is made if it isn't there.
+Json& Child(Json& object, const char* name, Json empty) {
+  Json& child = object[name];
+  if (child.type() != empty.type()) child = std::move(empty);
+  return child;
+}
+
+}  // namespace
+
+void DropOperatorsMarks(Json& pod) {
+  const auto metadata = pod.find("metadata");
+  if (metadata == pod.end() || !metadata->contains("annotations")) return;
+  for (const char* mark :
+       {planner::kDrainAnnotation, planner::kDrainSinceAnnotation, planner::kHttpAnnotation,
+        planner::kBootAnnotation, planner::kProvenAnnotation, planner::kHeldAnnotation,
+        planner::kWarnedAnnotation, planner::kWarnedSinceAnnotation}) {
+    (*metadata)["annotations"].erase(mark);
+  }
+}
+
+void AddFinalizer(Json& pod) {
+  Child(pod["metadata"], "finalizers", Json::array()).push_back(planner::kProofFinalizer);
+}
+
+bool HasFinalizer(const Json& pod) {
+  const Json list = Finalizers(pod);
+  return std::find(list.begin(), list.end(), planner::kProofFinalizer) != list.end();
+}
+
+void AvoidNodes(Json& pod, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return;
+  Json fields = Json::array();
+  for (const std::string& node : nodes) {
+    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  }
+  Json& affinity = Child(pod["spec"], "affinity", Json::object());
+  Json& node_affinity = Child(affinity, "nodeAffinity", Json::object());
+  Child(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution", Json::array())
+      .push_back({{"weight", 100}, {"preference", {{"matchFields", std::move(fields)}}}});
+}
+
+kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod) {
+  const std::string ns = Meta(pod, "namespace"), name = Meta(pod, "name"), uid = Meta(pod, "uid");
+  Json live = pod;
+  for (int attempt = 0;; ++attempt) {
+    if (Meta(live, "uid") != uid || !HasFinalizer(live)) return {};
+    Json rest = Finalizers(live);
+    rest.erase(std::remove(rest.begin(), rest.end(), Json(planner::kProofFinalizer)), rest.end());
+    // A merge patch replaces the whole list, so it must be the list that we have read.
+    const Json patch = {
+        {"metadata",
+         {{"uid", uid}, {"resourceVersion", Meta(live, "resourceVersion")}, {"finalizers", rest}}}};
+    const auto patched = api.Patch(kube::Pods(), ns, name, patch, {});
+    if (patched || patched.error().code == ErrorCode::kNotFound) return {};
+    if (patched.error().code != ErrorCode::kConflict || attempt + 1 == kTries) {
+      return tl::unexpected(patched.error());
+    }
+    auto read = api.Get(kube::Pods(), ns, name);
+    if (!read && read.error().code == ErrorCode::kNotFound) return {};
+    if (!read) return tl::unexpected(read.error());
+    live = std::move(*read);
+  }
+}
+
+kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns) {
+  kube::ListOptions options;
+  options.label_selector = fmt::format("{}=worker", planner::kJobRoleLabel);
+  const auto pods = api.ListAll(kube::Pods(), ns, options);
+  if (!pods) return tl::unexpected(pods.error());
+  int cleared = 0;
+  for (const Json& pod : pods->items) {
+    if (!HasFinalizer(pod)) continue;
+    if (const auto removed = RemoveFinalizer(api, pod); !removed) {
+      return tl::unexpected(removed.error());
+    }
+    ++cleared;
+  }
+  return cleared;
+}
+
+}  // namespace ringmaster::controllers

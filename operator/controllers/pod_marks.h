@@ -1,0 +1,29 @@
+// What the controller puts on pods beside what the job says (see pod_builder.h): our finalizer and
+// the nodes to avoid; and the way to get the finalizer off again.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::controllers {
+
+// Annotations that are the operator's word about a pod that runs: a template can't have them.
+void DropOperatorsMarks(nlohmann::json& pod);
+
+void AddFinalizer(nlohmann::json& pod);
+bool HasFinalizer(const nlohmann::json& pod);
+
+// The scheduler takes one of these nodes only where no other fits.
+void AvoidNodes(nlohmann::json& pod, const std::vector<std::string>& nodes);
+
+// Ok too if the pod is gone, or a newer one has its name.
+kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod);
+
+// Takes the finalizer off every worker pod (ns empty: of all namespaces) and says off how many: for
+// uninstalling, after which nobody would do it.
+kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns);
+
+}  // namespace ringmaster::controllers

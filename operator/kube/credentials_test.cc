@@ -1,0 +1,319 @@
+// Who the client says it is: tokens that rotate, plugins, certificates from files.
+#include <stdlib.h>
+
+#include "operator/kube/exec_plugin.h"
+#include "operator/kube/testing/client_fixture.h"
+
+namespace ringmaster::kube {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Exchange;
+using ::testing::HasSubstr;
+using testing::Object;
+using testing::ServerRequest;
+using testing::StatusBody;
+using namespace std::chrono_literals;
+
+constexpr char kV1[] = "client.authentication.k8s.io/v1";
+
+class CredentialsTest : public testing::ClientFixture {
+ protected:
+  // Takes the token `accepted_` only.
+  void ServeTokens() {
+    Serve([this](const ServerRequest& request, Exchange& exchange) {
+      auto it = request.headers.find("authorization");
+      seen_.push_back(it == request.headers.end() ? "" : it->second);
+      if (seen_.back() == "Bearer " + accepted_) return exchange.Answer(200, Object("a"));
+      exchange.Answer(401, StatusBody(401, "Unauthorized", "Unauthorized").dump());
+    });
+  }
+  static Result<Json> Get(KubeApi& api) { return api.Get(ConfigMaps(), "ns", "a"); }
+
+  ExecPlugin Plugin(const std::string& body) {
+    ExecPlugin plugin;
+    plugin.command = Script("plugin", body).string();
+    plugin.api_version = kV1;
+    return plugin;
+  }
+  static std::string Print(const std::string& status) {
+    return std::string("cat <<'END'\n{\"kind\": \"ExecCredential\", \"apiVersion\": \"") + kV1 +
+           "\", \"status\": " + status + "}\nEND\n";
+  }
+  // How often the plugin ran: it writes a line each time.
+  int Runs() {
+    std::ifstream in(dir_ / "runs");
+    std::string line;
+    int n = 0;
+    while (std::getline(in, line)) ++n;
+    return n;
+  }
+  std::string Count() { return "echo ran >> " + (dir_ / "runs").string() + "\n"; }
+
+  std::string accepted_ = "one";
+  std::vector<std::string> seen_;
+};
+
+TEST_F(CredentialsTest, ATokenFileIsReadAgainWhenTheServerRefusesTheToken) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.token_file = Write("token", "one\n");
+  KubeApi& api = Client(config);
+  ASSERT_TRUE(Get(api).has_value());
+  Write("token", "two\n");
+  accepted_ = "two";
+  auto got = Get(api);
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_THAT(seen_, ElementsAre("Bearer one", "Bearer one", "Bearer two"));
+}
+
+TEST_F(CredentialsTest, AWatchReadsTheTokenAgainToo) {
+  Serve([this](const ServerRequest& request, Exchange& exchange) {
+    if (request.headers.at("authorization") != "Bearer " + accepted_)
+      return exchange.Answer(401, StatusBody(401, "Unauthorized", "Unauthorized").dump());
+    exchange.Begin(200);
+    exchange.End();
+  });
+  ClientConfig config = Config();
+  config.token_file = Write("token", "old");
+  KubeApi& api = Client(config);
+  auto watch = [&] {
+    return api.Watch(ConfigMaps(), "ns", {}, [](const WatchEvent&) { return true; }, {});
+  };
+  EXPECT_EQ(watch().error().code, ErrorCode::kForbidden);
+  Write("token", "one");
+  auto ended = watch();
+  EXPECT_TRUE(ended.has_value()) << ended.error().message;
+}
+
+TEST_F(CredentialsTest, AnExpiredTokenIsForbiddenAfterOneRepeatAndNotALoop) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.token_file = Write("token", "expired");
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, ErrorCode::kForbidden);
+  EXPECT_EQ(got.error().http_status, 401);
+  EXPECT_EQ(server_->requests(), 2);
+}
+
+TEST_F(CredentialsTest, AFixedTokenThatIsRefusedIsNotSentAgain) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.token = "wrong";
+  EXPECT_FALSE(Get(Client(config)).has_value());
+  EXPECT_EQ(server_->requests(), 1);
+}
+
+TEST_F(CredentialsTest, AMissingTokenFileIsNamed) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.token_file = dir_ / "gone";
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, ErrorCode::kForbidden);
+  EXPECT_THAT(got.error().message,
+              HasSubstr("can't read a token from " + (dir_ / "gone").string()));
+  EXPECT_EQ(server_->requests(), 0);
+}
+
+TEST_F(CredentialsTest, ATokenCantEndTheHeaderItStandsIn) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.exec = Plugin(Print(R"({"token": "a\r\nX-Evil: 1"})"));
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_THAT(got.error().message, HasSubstr("characters that no token has"));
+  EXPECT_EQ(server_->requests(), 0);
+}
+
+TEST_F(CredentialsTest, APluginRunsOnceWhileItsAnswerIsGood) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.exec = Plugin(Count() + Print(R"({"token": "one"})"));
+  KubeApi& api = Client(config);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Get(api).has_value());
+  EXPECT_EQ(Runs(), 1);
+}
+
+TEST_F(CredentialsTest, APluginRunsAgainWhenItsAnswerHasExpired) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.exec =
+      Plugin(Count() + Print(R"({"token": "one", "expirationTimestamp": "2020-01-01T00:00:00Z"})"));
+  KubeApi& api = Client(config);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Get(api).has_value());
+  EXPECT_EQ(Runs(), 3);
+}
+
+TEST_F(CredentialsTest, APluginRunsAgainWhenTheServerRefusesItsToken) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.exec =
+      Plugin(Count() + "if [ $(wc -l < " + (dir_ / "runs").string() + ") = 1 ]; then " +
+             Print(R"({"token": "stale"})") + "else " + Print(R"({"token": "one"})") + "fi\n");
+  auto got = Get(Client(config));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(Runs(), 2);
+}
+
+TEST_F(CredentialsTest, APluginGetsArgumentsEnvironmentAndTheClusterAndNoInput) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.exec =
+      Plugin("cat > " + (dir_ / "stdin").string() + "\nprintf '%s|%s' \"$1\" \"$NAME\" > " +
+             (dir_ / "args").string() + "\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" > " +
+             (dir_ / "info").string() + "\n" + Print(R"({"token": "one"})"));
+  config.exec.args = {"--a b"};
+  config.exec.env = {{"NAME", "value"}};
+  config.exec.cluster = {{"server", "https://x"}};
+  auto got = Get(Client(config));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  auto text = [&](const char* name) {
+    std::ifstream in(dir_ / name);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(text("stdin"), "");
+  EXPECT_EQ(text("args"), "--a b|value");
+  Json info = Json::parse(text("info"));
+  EXPECT_EQ(info["kind"], "ExecCredential");
+  EXPECT_EQ(info["apiVersion"], kV1);
+  EXPECT_EQ(info["spec"]["interactive"], false);
+  EXPECT_EQ(info["spec"]["cluster"]["server"], "https://x");
+}
+
+TEST_F(CredentialsTest, APluginMayGiveAClientCertificate) {
+  testing::Authority clients("clients");
+  testing::CertificateSpec spec;
+  spec.common_name = "from the plugin";
+  spec.client = true;
+  auto mine = clients.Issue(spec);
+  testing::ScriptedServer::Options options;
+  options.client_ca = clients.pem();
+  std::string seen;
+  Serve(options, [&](const ServerRequest& request, Exchange& exchange) {
+    seen = request.client_name;
+    exchange.Answer(200, Object("a"));
+  });
+  auto answer = Write(
+      "answer",
+      Json{{"kind", "ExecCredential"},
+           {"apiVersion", kV1},
+           {"status", {{"clientCertificateData", mine.cert_pem}, {"clientKeyData", mine.key_pem}}}}
+          .dump());
+  ClientConfig config = Config();
+  config.exec = Plugin("cat " + answer.string());
+  auto got = Get(Client(config));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(seen, "from the plugin");
+}
+
+TEST_F(CredentialsTest, WhatIsWrongWithAPluginIsSaid) {
+  ServeTokens();
+  struct Case {
+    std::string body, message;
+  };
+  for (const Case& c :
+       {Case{"echo please log in >&2; exit 3", "failed with status 3: please log in"},
+        Case{"echo nothing useful", "printed no ExecCredential"},
+        Case{"kill -9 $$", "failed with status 137"},
+        Case{Print("{}"), "neither a token nor a client certificate"},
+        Case{Print(R"({"clientKeyData": "x"})"), "only one of"},
+        Case{Print(R"({"token": "one", "expirationTimestamp": "soon"})"), "is no time: \"soon\""},
+        Case{"echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"v9\", \"status\": {}}'",
+             "apiVersion \"v9\"; the kubeconfig says client.authentication.k8s.io/v1"}}) {
+    ClientConfig config = Config();
+    config.exec = Plugin(c.body);
+    auto got = Get(Client(config));
+    ASSERT_FALSE(got.has_value()) << c.body;
+    EXPECT_EQ(got.error().code, ErrorCode::kForbidden) << c.body;
+    EXPECT_THAT(got.error().message, HasSubstr(c.message));
+    EXPECT_THAT(got.error().message, HasSubstr("credential plugin " + config.exec.command));
+  }
+  EXPECT_EQ(server_->requests(), 0);
+}
+
+TEST_F(CredentialsTest, AMissingPluginIsNamedWithItsHint) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.exec.command = (dir_ / "no-such-plugin").string();
+  config.exec.install_hint = "Install it with magic.";
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_THAT(got.error().message, HasSubstr("no-such-plugin"));
+  EXPECT_THAT(got.error().message, HasSubstr("Install it with magic."));
+}
+
+TEST_F(CredentialsTest, APluginThatHangsIsEndedWithAllItsChildrenAtTheDeadline) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.deadline = 500ms;
+  config.exec = Plugin("sleep 100 &\nsleep 100\n");
+  auto began = std::chrono::steady_clock::now();
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_THAT(got.error().message, HasSubstr("gave no answer within"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+}
+
+TEST_F(CredentialsTest, AnOldAnswerServesWhileThePluginFailsUntilItExpires) {
+  ServeTokens();
+  std::time_t soon = std::time(nullptr) + 8;  // asked for again from the start: 10 s before the end
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&soon));
+  ClientConfig config = Config();
+  config.exec =
+      Plugin(Count() + "if [ $(wc -l < " + (dir_ / "runs").string() + ") = 1 ]; then " +
+             Print("{\"token\": \"one\", \"expirationTimestamp\": \"" + std::string(text) + "\"}") +
+             "else exit 1; fi\n");
+  KubeApi& api = Client(config);
+  for (int i = 0; i < 3; ++i) {
+    auto got = Get(api);
+    ASSERT_TRUE(got.has_value()) << got.error().message;
+  }
+  EXPECT_EQ(Runs(), 2);  // and not at every call
+}
+
+TEST_F(CredentialsTest, ClientCertificatesInFilesAreReadAgain) {
+  testing::Authority clients("clients");
+  auto issue = [&](const std::string& name) {
+    testing::CertificateSpec spec;
+    spec.common_name = name;
+    spec.client = true;
+    return clients.Issue(spec);
+  };
+  testing::ScriptedServer::Options options;
+  options.client_ca = clients.pem();
+  std::vector<std::string> seen;
+  Serve(options, [&](const ServerRequest& request, Exchange& exchange) {
+    seen.push_back(request.client_name);
+    if (request.client_name == "new") return exchange.Answer(200, Object("a"));
+    exchange.Answer(401, StatusBody(401, "Unauthorized", "Unauthorized").dump());
+  });
+  auto old = issue("old"), fresh = issue("new");
+  ClientConfig config = Config();
+  config.client_cert_file = Write("c.crt", old.cert_pem);
+  config.client_key_file = Write("c.key", old.key_pem);
+  KubeApi& api = Client(config);
+  EXPECT_EQ(Get(api).error().http_status, 401);
+  Write("c.crt", fresh.cert_pem);
+  Write("c.key", fresh.key_pem);
+  auto got = Get(api);
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(seen.back(), "new");
+}
+
+TEST(Timestamps, AreReadWithFractionsAndOffsets) {
+  auto base = ParseTimestamp("2026-01-02T03:04:05Z");
+  ASSERT_TRUE(base.has_value());
+  EXPECT_EQ(ParseTimestamp("2026-01-02T03:04:05.123456789Z"), base);
+  EXPECT_EQ(ParseTimestamp("2026-01-02T05:04:05+02:00"), base);
+  EXPECT_EQ(ParseTimestamp("2026-01-01T21:34:05.5-05:30"), base);
+  for (const char* bad : {"", "soon", "2026-01-02", "2026-01-02T03:04:05", "2026-01-02T03:04:05Zx",
+                          "2026-01-02T03:04:05+x"}) {
+    EXPECT_EQ(ParseTimestamp(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::kube

@@ -1,0 +1,202 @@
+#include "operator/kube/kubeconfig.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+namespace ringmaster::kube {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class KubeconfigTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rm-kubeconfig-XXXXXX";
+    dir_ = mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  fs::path Write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name) << text;
+    return dir_ / name;
+  }
+  static Result<ClientConfig> Load(const std::vector<fs::path>& files,
+                                   const std::string& context = "") {
+    return LoadKubeconfigs(files, context);
+  }
+  static std::string Config(const std::string& server, const std::string& cluster,
+                            const std::string& user) {
+    return "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: "
+           "ns}}]\n"
+           "clusters: [{name: k, cluster: {server: '" +
+           server + "'" + cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n";
+  }
+  fs::path dir_;
+};
+
+TEST_F(KubeconfigTest, ReadsServerAuthorityAndToken) {
+  Write("ca.crt", "CA");
+  auto config = LoadKubeconfig(Write(
+      "config", Config("https://h:6443/prefix/", ", certificate-authority: ca.crt", "token: t")));
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->host, "h");
+  EXPECT_EQ(config->port, 6443);
+  EXPECT_EQ(config->path_prefix, "/prefix");
+  EXPECT_EQ(config->ca_pem, "CA");
+  EXPECT_EQ(config->token, "t");
+  EXPECT_EQ(config->default_namespace, "ns");
+}
+
+TEST_F(KubeconfigTest, WrongEntriesAreNamed) {
+  const std::string exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: c";
+  struct Case {
+    std::string text, message;
+  };
+  for (const Case& c :
+       {Case{Config("h:1", "", ""), "cluster \"k\".server: \"h:1\" must begin with https://"},
+        Case{Config("http://far:1", "", ""), "is not encrypted"},
+        Case{Config("https://h:x", "", ""), "no valid port"},
+        Case{Config("https://h:70000", "", ""), "no valid port"},
+        Case{Config("https://:1", "", ""), "names no host"},
+        Case{Config("https://h", ", insecure-skip-tls-verify: true", ""),
+             "insecure-skip-tls-verify: is not supported: name the authority"},
+        Case{Config("https://h", ", insecure-skip-tls-verify: maybe", ""),
+             "must be true or false, not \"maybe\""},
+        Case{Config("https://h", ", proxy-url: 'http://p:3128'", ""),
+             "cluster \"k\".proxy-url: proxies are not supported"},
+        Case{Config("https://h", ", certificate-authority-data: '*'", ""),
+             "certificate-authority-data: is not base64"},
+        Case{Config("https://h", "", "client-certificate: gone.crt"), "gone.crt"},
+        Case{Config("https://h", "", "client-certificate-data: YQ=="),
+             "user \"u\".client-key: is missing"},
+        Case{Config("https://h", "", "client-key-data: YQ=="), "client-certificate: is missing"},
+        Case{Config("https://h", "", "token: 123"), "user \"u\".token: must be a string, not 123"},
+        Case{Config("https://h", "", "username: admin"), "API servers take no passwords"},
+        Case{Config("https://h", "", "as: root"), "acting as another user"},
+        Case{Config("https://h", "", "auth-provider: {name: gcp}"), "use an exec plugin"},
+        Case{Config("https://h", "", "exec: {args: [a]}"), "user \"u\".exec.command: is missing"},
+        Case{Config("https://h", "", "exec: {command: c, apiVersion: v1alpha1}"),
+             "exec.apiVersion: \"v1alpha1\" is not supported"},
+        Case{Config("https://h", "", exec + ", interactiveMode: Always}"),
+             "exec.interactiveMode: \"Always\": the plugin needs a terminal"},
+        Case{Config("https://h", "", exec + ", interactiveMode: Perhaps}"),
+             "must be Never, IfAvailable or Always"},
+        Case{Config("https://h", "", exec + ", args: [1]}"), "exec.args: 1 must be a string"},
+        Case{Config("https://h", "", exec + ", env: [{name: A}]}"), "must have a name and a value"},
+        Case{Config("https://h", "", "exec: plugin"), "user \"u\".exec: must be a map"},
+        Case{"current-context: x\n", "has no context \"x\""},
+        Case{"current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n",
+             "has no cluster \"k\""},
+        Case{"clusters: []\n", "has no current-context"},
+        Case{"contexts: {a: b}\n", "contexts: must be a list"},
+        Case{"contexts: [{context: {}}]\n", "an entry has no name"},
+        Case{"just text", "is not a kubeconfig"},
+        Case{"", "is empty"},
+        Case{"a: [", "line"}}) {
+    auto config = LoadKubeconfig(Write("config", c.text));
+    ASSERT_FALSE(config.has_value()) << c.text;
+    EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(config.error().message, HasSubstr(c.message));
+    EXPECT_THAT(config.error().message, HasSubstr((dir_ / "config").string()));
+  }
+  EXPECT_THAT(LoadKubeconfig(dir_ / "missing").error().message, HasSubstr("can't be read"));
+}
+
+TEST_F(KubeconfigTest, AnotherContextThanTheCurrentOneCanBeWanted) {
+  auto file =
+      Write("config",
+            "current-context: a\n"
+            "contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}]\n"
+            "clusters: [{name: a, cluster: {server: 'https://a'}},\n"
+            "           {name: b, cluster: {server: 'https://[::1]:6443'}}]\n");
+  EXPECT_EQ(LoadKubeconfig(file)->host, "a");
+  EXPECT_EQ(LoadKubeconfig(file, "b")->host, "::1");
+  EXPECT_EQ(LoadKubeconfig(file, "b")->port, 6443);
+  EXPECT_THAT(LoadKubeconfig(file, "c").error().message, HasSubstr("has no context \"c\""));
+}
+
+TEST_F(KubeconfigTest, SeveralFilesAreOneAndTheFirstEntryOfANameWins) {
+  fs::create_directory(dir_ / "sub");
+  Write("sub/ca.crt", "CA of sub");
+  auto first = Write("first",
+                     "current-context: c\n"
+                     "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                     "users: [{name: u, user: {token: first}}]\n");
+  auto second = Write("sub/second",
+                      "current-context: other\n"
+                      "clusters: [{name: k, cluster: {server: 'https://k', "
+                      "certificate-authority: ca.crt}}]\n"
+                      "users: [{name: u, user: {token: second}}]\n");
+  auto config = Load(
+      SplitPathList(first.string() + "::" + (dir_ / "missing").string() + ":" + second.string()));
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->host, "k");
+  EXPECT_EQ(config->token, "first");
+  EXPECT_EQ(config->ca_pem, "CA of sub");  // relative to the file that names it
+  EXPECT_EQ(config->ca_file, dir_ / "sub" / "ca.crt");
+  EXPECT_THAT(Load({dir_ / "x", dir_ / "y"}).error().message, HasSubstr("can't be read"));
+  // The file with the wrong entry is blamed.
+  Write("sub/second", "clusters: [{name: k, cluster: {server: 'k'}}]\n");
+  EXPECT_THAT(Load({first, second}).error().message, HasSubstr("sub/second"));
+}
+
+TEST_F(KubeconfigTest, CertificatesAreReadInlineAndFromFiles) {
+  Write("c.crt", "CERT");
+  Write("c.key", "KEY");
+  auto files = LoadKubeconfig(
+      Write("config", Config("https://h", "", "client-certificate: c.crt, client-key: c.key")));
+  ASSERT_TRUE(files.has_value()) << files.error().message;
+  EXPECT_EQ(files->client_cert_pem, "CERT");
+  EXPECT_EQ(files->client_key_file, dir_ / "c.key");
+  auto inlined = LoadKubeconfig(Write(
+      "config", Config("https://h", ", certificate-authority-data: Q0E=, tls-server-name: n",
+                       "client-certificate-data: Q0VSVA==, client-key-data: S0VZ, tokenFile: t")));
+  ASSERT_TRUE(inlined.has_value()) << inlined.error().message;
+  EXPECT_EQ(inlined->ca_pem, "CA");
+  EXPECT_EQ(inlined->client_cert_pem, "CERT");
+  EXPECT_EQ(inlined->client_key_pem, "KEY");
+  EXPECT_TRUE(inlined->client_cert_file.empty());
+  EXPECT_EQ(inlined->tls_server_name, "n");
+  EXPECT_EQ(inlined->token_file, dir_ / "t");
+}
+
+TEST_F(KubeconfigTest, AnExecPluginIsReadWithWhatItIsToldOfTheCluster) {
+  auto config = LoadKubeconfig(Write(
+      "config",
+      Config(
+          "https://h",
+          ", certificate-authority-data: Q0E=, extensions: [{name: "
+          "client.authentication.k8s.io/exec, extension: {audience: x}}]",
+          "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./bin/plugin, args: "
+          "[-a], env: [{name: N, value: V}], installHint: hint, interactiveMode: IfAvailable, "
+          "provideClusterInfo: true}")));
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->exec.command, (dir_ / "./bin/plugin").string());
+  EXPECT_EQ(config->exec.args, std::vector<std::string>{"-a"});
+  EXPECT_EQ(config->exec.env.at("N"), "V");
+  EXPECT_EQ(config->exec.cluster, Json({{"server", "https://h"},
+                                        {"certificate-authority-data", "Q0E="},
+                                        {"config", {{"audience", "x"}}}}));
+}
+
+TEST_F(KubeconfigTest, AServiceAccountIsReadFromItsDirectory) {
+  EXPECT_THAT(InClusterConfig(dir_, "", "").error().message, HasSubstr("KUBERNETES_SERVICE_HOST"));
+  EXPECT_THAT(InClusterConfig(dir_, "10.0.0.1", "443").error().message, HasSubstr("ca.crt"));
+  Write("ca.crt", "CA");
+  EXPECT_THAT(InClusterConfig(dir_, "10.0.0.1", "443").error().message,
+              HasSubstr("automountServiceAccountToken"));
+  Write("token", "t");
+  Write("namespace", "here\n");
+  auto config = InClusterConfig(dir_, "10.0.0.1", "443");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->token_file, dir_ / "token");
+  EXPECT_EQ(config->ca_file, dir_ / "ca.crt");
+  EXPECT_EQ(config->default_namespace, "here");
+  EXPECT_THAT(InClusterConfig(dir_, "10.0.0.1", "443443").error().message, HasSubstr("_PORT"));
+}
+
+}  // namespace
+}  // namespace ringmaster::kube

@@ -1,0 +1,83 @@
+// A scripted server and clients of it.
+//
+// Thread rule: one test's thread.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "operator/kube/kube_client.h"
+#include "operator/kube/testing/scripted_server.h"
+
+namespace ringmaster::kube::testing {
+
+inline Json StatusBody(int code, const std::string& reason, const std::string& message) {
+  return {{"kind", "Status"},   {"apiVersion", "v1"}, {"status", "Failure"},
+          {"message", message}, {"reason", reason},   {"code", code}};
+}
+
+inline std::string Object(const std::string& name) {
+  return Json{{"kind", "ConfigMap"}, {"apiVersion", "v1"}, {"metadata", {{"name", name}}}}.dump();
+}
+
+class ClientFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rm-kube-XXXXXX";
+    dir_ = mkdtemp(name);
+  }
+  void TearDown() override {
+    client_.reset();
+    server_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  void Serve(ScriptedServer::Handler handler) { Serve({}, std::move(handler)); }
+  void Serve(ScriptedServer::Options options, ScriptedServer::Handler handler) {
+    if (options.certificate.cert_pem.empty()) options.certificate = authority_.Issue();
+    server_ = std::make_unique<ScriptedServer>(options, std::move(handler));
+  }
+
+  // For the server, with its authority; no limit on calls.
+  ClientConfig Config() const {
+    ClientConfig config;
+    config.host = "127.0.0.1";
+    config.port = server_->port();
+    config.ca_pem = authority_.pem();
+    config.qps = 0;
+    config.deadline = std::chrono::seconds(20);
+    return config;
+  }
+  KubeApi& Client() { return Client(Config()); }
+  KubeApi& Client(const ClientConfig& config) {
+    auto client = MakeKubeClient(config);
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    client_ = std::move(*client);
+    return *client_;
+  }
+
+  std::filesystem::path Write(const std::string& name, const std::string& text) const {
+    // As a kubelet replaces a mounted file: in one step.
+    std::ofstream(dir_ / (name + ".new")) << text;
+    std::filesystem::rename(dir_ / (name + ".new"), dir_ / name);
+    return dir_ / name;
+  }
+  std::filesystem::path Script(const std::string& name, const std::string& body) const {
+    auto file = Write(name, "#!/bin/sh\n" + body);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  }
+
+  Authority authority_;
+  std::filesystem::path dir_;
+  std::unique_ptr<ScriptedServer> server_;
+  std::unique_ptr<KubeApi> client_;
+};
+
+}  // namespace ringmaster::kube::testing

@@ -1,0 +1,188 @@
+// Whom the client trusts, and what it says when it doesn't.
+#include "operator/kube/testing/client_fixture.h"
+
+namespace ringmaster::kube {
+namespace {
+
+using testing::Authority;
+using testing::CertificateSpec;
+using testing::Exchange;
+using ::testing::HasSubstr;
+using testing::KeyPair;
+using testing::Object;
+using testing::ScriptedServer;
+using testing::ServerRequest;
+
+void AnswerOk(const ServerRequest&, Exchange& exchange) { exchange.Answer(200, Object("a")); }
+
+class TlsTest : public testing::ClientFixture {
+ protected:
+  // What a call says to a server with this certificate; empty: it went through.
+  std::string Refusal(const CertificateSpec& spec) {
+    ScriptedServer::Options options;
+    options.certificate = authority_.Issue(spec);
+    Serve(options, AnswerOk);
+    return Refusal(Config());
+  }
+  std::string Refusal(const ClientConfig& config) {
+    auto got = Client(config).Get(ConfigMaps(), "ns", "a");
+    if (got) return "";
+    EXPECT_EQ(got.error().code, ErrorCode::kUnavailable) << got.error().message;
+    EXPECT_EQ(server_->requests(), 0) << "something was sent to a server that isn't trusted";
+    return got.error().message;
+  }
+};
+
+TEST_F(TlsTest, ACertificateForTheHostOfTheAuthorityIsTrusted) {
+  EXPECT_EQ(Refusal(CertificateSpec{}), "");
+}
+
+TEST_F(TlsTest, ACertificateForAnotherHostIsRefused) {
+  CertificateSpec other;
+  other.san = "DNS:elsewhere.example,IP:10.0.0.1";
+  EXPECT_THAT(Refusal(other), HasSubstr("is not for \"127.0.0.1\": use a name that it is for, or "
+                                        "say which one in tls-server-name"));
+}
+
+TEST_F(TlsTest, ACommonNameIsNoName) {
+  CertificateSpec only_common_name;
+  only_common_name.common_name = "127.0.0.1";
+  only_common_name.san = "";
+  EXPECT_THAT(Refusal(only_common_name), HasSubstr("is not for \"127.0.0.1\""));
+}
+
+TEST_F(TlsTest, TheServerNameOfTheConfigurationIsTheOneThatCounts) {
+  CertificateSpec named;
+  named.san = "DNS:kubernetes.default.svc";
+  ScriptedServer::Options options;
+  options.certificate = authority_.Issue(named);
+  Serve(options, AnswerOk);
+  ClientConfig config = Config();
+  config.tls_server_name = "kubernetes.default.svc";
+  EXPECT_EQ(Refusal(config), "");
+  config.tls_server_name = "kubernetes.default";
+  auto got = Client(config).Get(ConfigMaps(), "ns", "a");
+  ASSERT_FALSE(got.has_value());
+  EXPECT_THAT(got.error().message, HasSubstr("is not for \"kubernetes.default\""));
+}
+
+TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
+  CertificateSpec old;
+  old.from_seconds = -7200;
+  old.to_seconds = -3600;
+  EXPECT_THAT(Refusal(old), HasSubstr("has expired"));
+}
+
+TEST_F(TlsTest, ACertificateOfTheFutureIsRefused) {
+  CertificateSpec early;
+  early.from_seconds = 3600;
+  early.to_seconds = 7200;
+  EXPECT_THAT(Refusal(early), HasSubstr("is this machine's clock right?"));
+}
+
+TEST_F(TlsTest, AnotherAuthoritysServerIsRefused) {
+  Serve(AnswerOk);
+  ClientConfig config = Config();
+  config.ca_pem = Authority("another").pem();
+  EXPECT_THAT(Refusal(config), HasSubstr("is not signed by the configured certificate authority"));
+  config.ca_pem.clear();
+  EXPECT_THAT(Refusal(config), HasSubstr("is not signed by one of this machine's authorities"));
+}
+
+TEST_F(TlsTest, AServerThatSendsItsChainIsTrustedByTheRoot) {
+  Authority between = authority_.Intermediate("between");
+  ScriptedServer::Options options;
+  options.certificate = between.Issue();
+  options.chain_pem = between.pem();
+  Serve(options, AnswerOk);
+  EXPECT_EQ(Refusal(Config()), "");
+}
+
+TEST_F(TlsTest, SeveralAuthoritiesMayStandInOneFile) {
+  Serve(AnswerOk);
+  ClientConfig config = Config();
+  config.ca_pem = Authority("old").pem() + authority_.pem();
+  EXPECT_EQ(Refusal(config), "");
+}
+
+TEST_F(TlsTest, AClientCertificateIsShownWithItsChain) {
+  Authority clients("clients"), between = clients.Intermediate("between");
+  CertificateSpec spec;
+  spec.common_name = "operator";
+  spec.client = true;
+  KeyPair mine = between.Issue(spec);
+  ScriptedServer::Options options;
+  options.client_ca = clients.pem();
+  std::string seen;
+  Serve(options, [&](const ServerRequest& request, Exchange& exchange) {
+    seen = request.client_name;
+    exchange.Answer(200, Object("a"));
+  });
+  ClientConfig config = Config();
+  config.client_cert_pem = mine.cert_pem + between.pem();
+  config.client_key_pem = mine.key_pem;
+  auto got = Client(config).Get(ConfigMaps(), "ns", "a");
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(seen, "operator");
+}
+
+TEST_F(TlsTest, AServerThatWantsAnotherClientCertificateIsUnavailable) {
+  Authority clients("clients");
+  ScriptedServer::Options options;
+  options.client_ca = clients.pem();
+  Serve(options, AnswerOk);
+  auto got = Client().Get(ConfigMaps(), "ns", "a");
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(TlsTest, CertificatesAndKeysThatCantBeUsedAreNamedBeforeAnyCall) {
+  Serve(AnswerOk);
+  KeyPair one = authority_.Issue(), two = authority_.Issue();
+  struct Case {
+    std::string ca, cert, key, message;
+  };
+  for (const Case& c :
+       {Case{"junk", "", "", "the certificate authority for https://127.0.0.1"},
+        Case{authority_.pem(), "junk", one.key_pem, "the client certificate for"},
+        Case{authority_.pem(), one.cert_pem, "", "the client key for"},
+        Case{authority_.pem(), one.cert_pem, "junk", "not an unencrypted PEM key"},
+        Case{authority_.pem(), one.cert_pem, two.key_pem, "don't belong together"}}) {
+    ClientConfig config = Config();
+    config.ca_pem = c.ca;
+    config.client_cert_pem = c.cert;
+    config.client_key_pem = c.key;
+    auto client = MakeKubeClient(config);
+    ASSERT_FALSE(client.has_value()) << c.message;
+    EXPECT_EQ(client.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(client.error().message, HasSubstr(c.message));
+  }
+}
+
+TEST_F(TlsTest, AnAuthorityThatIsReplacedOnDiskIsTrustedWithoutARestart) {
+  Authority next("the next authority");
+  ClientConfig config;
+  ScriptedServer::Options options;
+  Serve(options, AnswerOk);
+  config = Config();
+  config.ca_file = Write("ca.crt", authority_.pem());
+  KubeApi& api = Client(config);
+  ASSERT_TRUE(api.Get(ConfigMaps(), "ns", "a").has_value());
+  // The server comes back with a certificate of the new authority, on the same port as far as the
+  // client knows: a second client of the same configuration stands for it.
+  options.certificate = next.Issue();
+  Serve(options, AnswerOk);
+  config.port = server_->port();
+  KubeApi& restarted = Client(config);
+  auto before = restarted.Get(ConfigMaps(), "ns", "a");
+  ASSERT_FALSE(before.has_value());
+  EXPECT_THAT(before.error().message, HasSubstr("is not signed by"));
+  Write("ca.crt", "half a cert");  // not yet complete: what was known stays
+  EXPECT_FALSE(restarted.Get(ConfigMaps(), "ns", "a").has_value());
+  Write("ca.crt", next.pem());
+  auto after = restarted.Get(ConfigMaps(), "ns", "a");
+  EXPECT_TRUE(after.has_value()) << after.error().message;
+}
+
+}  // namespace
+}  // namespace ringmaster::kube

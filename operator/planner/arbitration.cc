@@ -1,0 +1,180 @@
+// Phase 6, second half: going on when no view can decide its successor any more (rule 9).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+constexpr char kHelp[] = "docs/membership.md says what to do";
+
+struct Voter {
+  std::string uid;
+  std::string text;  // for people
+  bool attending = false;
+};
+
+bool Attends(const Snapshot& in, const std::string& uid) {
+  const SidecarFacts* sidecar = FindSidecar(in, uid);
+  return sidecar != nullptr && sidecar->attending;
+}
+
+// A worker pod's object stays until its death is proven (the finalizer) or it has left by plan.
+bool ProvenDead(const Snapshot& in, const std::string& uid) {
+  const PodFacts* pod = FindPod(in, uid);
+  return pod != nullptr ? pod->proven_dead : !Attends(in, uid);
+}
+
+// Whoever may be in a view. A sidecar hears of a view only after its address stands on its pod.
+std::vector<Voter> MustReport(const Snapshot& in) {
+  std::vector<Voter> voters;
+  for (const PodFacts& pod : in.pods) {
+    const bool registered =
+        !pod.http.empty() || FindSidecar(in, pod.uid) != nullptr || InView(in, pod.uid);
+    if (pod.proven_dead || !registered) continue;
+    voters.push_back({pod.uid,
+                      fmt::format("{} on node {}", pod.name, pod.node.empty() ? "?" : pod.node),
+                      Attends(in, pod.uid)});
+  }
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (!sidecar.attending || FindPod(in, sidecar.pod_uid) != nullptr) continue;
+    voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
+  }
+  return voters;
+}
+
+bool MayFork(const Snapshot& in) {
+  return in.job.spec.elastic_policy.on_quorum_loss == api::OnQuorumLoss::kRestartFromCheckpoint;
+}
+
+// Since when no view can train; nullopt where one can or nothing says that none does.
+std::optional<Time> StalledSince(const Snapshot& in) {
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (sidecar.attending && sidecar.able) return std::nullopt;
+  }
+  bool known = false, all_dead = true;
+  Time since = in.view_since;
+  for (const membership::Pod& pod : in.view->pods) {
+    const bool dead = ProvenDead(in, pod.uid);
+    all_dead = all_dead && dead;
+    known = known || dead || IsGone(in, pod.uid);
+    if (dead || !Attends(in, pod.uid)) continue;
+    known = true;
+    since = std::max(since, FindSidecar(in, pod.uid)->unable_since);
+  }
+  if (all_dead) return Time();  // there is nothing to wait for
+  return known ? std::optional(since) : std::nullopt;
+}
+
+void WaitFor(Work& work, const std::vector<std::string>& waits) {
+  work.stall_reason = "WaitingForProof";
+  work.stall_message = fmt::format(
+      "too few of the view live to go on, and {} may still train somewhere: no word "
+      "from there and no proof of death. Goes on when it is heard again or proven "
+      "dead; {}",
+      fmt::join(waits, ", "), kHelp);
+}
+
+void Begin(Work& work) {
+  const Snapshot& in = work.in;
+  const std::optional<Time> since = StalledSince(in);
+  if (!since) return;
+  if (in.now < *since + kStallPatience) return work.LookAgainAt(*since + kStallPatience);
+  std::vector<std::string> waits;
+  for (const Voter& voter : MustReport(in)) {
+    if (!voter.attending) waits.push_back(voter.text);
+  }
+  // Only where it can come to an end: till then the view may still go on by itself.
+  if (!waits.empty() && !MayFork(in)) return WaitFor(work, waits);
+  work.out.arbitrate = std::max(in.lineage, membership::EpochLineage(in.view->epoch)) + 1;
+  work.Say(true, "Arbitrating",
+           fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
+                       "those who are left",
+                       membership::EpochText(in.view->epoch), work.out.arbitrate));
+}
+
+void Ask(Work& work, bool fresh_workers) {
+  for (const SidecarFacts& sidecar : work.in.sidecars) {
+    if (!sidecar.attending) continue;
+    const bool used =
+        std::any_of(sidecar.candidate.workers.begin(), sidecar.candidate.workers.end(),
+                    [](const membership::Worker& worker) { return worker.used; });
+    work.out.tells.push_back(
+        {sidecar.pod_uid, ArbitrateNotice{work.in.lineage, fresh_workers && used}});
+  }
+}
+
+void SayIgnored(Work& work, const std::vector<std::string>& ignored) {
+  if (ignored.empty()) return;
+  work.Say(true, "ForkPossible",
+           fmt::format("onQuorumLoss is RestartFromCheckpoint: {} was not waited for. If it still "
+                       "runs, the job runs twice until it is reached",
+                       fmt::join(ignored, ", ")));
+}
+
+void Finish(Work& work) {
+  const Arbitration end = JudgeArbitration(work.in);
+  Ask(work, end.nobody_holds);
+  if (!end.waits.empty()) return WaitFor(work, end.waits);
+  if (end.view != nullptr) {
+    work.out.found = end.view;
+    work.Say(
+        true, "Arbitrated",
+        fmt::format("goes on with {} as epoch {}. Steps that only the lost pods had completed "
+                    "are lost with them; how many is not known",
+                    Plural(end.view->pods.size(), "pod"), membership::EpochText(end.view->epoch)));
+    return SayIgnored(work, end.ignored);
+  }
+  work.stall_reason = "StartingAgain";
+  work.stall_message = fmt::format(
+      "no living worker holds the job's state: it starts again from its checkpoint when {} are "
+      "ready",
+      Plural(static_cast<std::size_t>(work.in.job.spec.elastic_policy.min_replicas), "pod"));
+  work.out.found = FoundingOf(work, work.in.lineage);
+  if (work.out.found == nullptr) return;
+  work.Say(true, "StartedAgain",
+           "no living worker held the job's state: the job starts again from its checkpoint");
+  SayIgnored(work, end.ignored);
+}
+
+}  // namespace
+
+Arbitration JudgeArbitration(const Snapshot& in) {
+  Arbitration out;
+  std::vector<std::string> uids;
+  std::vector<const membership::ArbitrationReport*> reports;
+  const std::vector<Voter> voters = MustReport(in);
+  for (const Voter& voter : voters) {
+    const SidecarFacts* sidecar = FindSidecar(in, voter.uid);
+    const bool reported =
+        sidecar != nullptr && sidecar->report && sidecar->report->lineage >= in.lineage;
+    if (!reported && !voter.attending && MayFork(in)) {
+      out.ignored.push_back(voter.text);
+      continue;
+    }
+    uids.push_back(voter.uid);
+    if (reported) reports.push_back(&*sidecar->report);
+  }
+  const auto min = static_cast<std::uint32_t>(in.job.spec.elastic_policy.min_replicas);
+  const membership::ArbitrationResult result =
+      membership::Arbitrate(in.lineage, uids, reports, min);
+  for (const Voter& voter : voters) {
+    const auto& silent = result.silent;
+    if (std::find(silent.begin(), silent.end(), voter.uid) != silent.end()) {
+      out.waits.push_back(voter.text);
+    }
+  }
+  out.view = result.view;
+  out.nobody_holds = result.nobody_holds;
+  return out;
+}
+
+void Arbitrate(Work& work) {
+  if (work.in.view == nullptr || work.finishing) return;
+  const bool begun = work.in.lineage > membership::EpochLineage(work.in.view->epoch);
+  begun ? Finish(work) : Begin(work);
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,95 @@
+// Cooldown of nodes (failurePolicy.nodeCooldownSeconds): a node that has lost a pod, or on which
+// workers keep dying by signals, is avoided by new pods for that time. It is a preference: where no
+// other node fits, the pod goes there all the same. docs/disruptions.md says what counts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+// One death by signal may be anything; so many on one node within the cooldown are a pattern.
+constexpr int kDeathsToBlame = 3;
+
+// The kubelet or the control plane says that the node could not keep the pod.
+bool IsNodesFault(const std::string& reason) {
+  constexpr std::array<std::string_view, 8> kReasons = {
+      "Evicted",    "NodeLost",        "NodeShutdown",         "UnexpectedAdmissionError",
+      "Terminated", "DeletionByPodGC", "TerminationByKubelet", "DeletionByTaintManager"};
+  return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
+}
+
+std::chrono::seconds Cooldown(const Work& work) {
+  return std::chrono::seconds(work.in.job.spec.failure_policy.node_cooldown_seconds);
+}
+
+bool IsAvoided(const api::TroubledNode& node, Time now) {
+  const auto until = api::ParseTime(node.avoid_until);
+  return until && *until > now;
+}
+
+// What is older than the cooldown is forgotten.
+void Forget(Work& work) {
+  std::erase_if(work.out.status.troubled_nodes, [&](const api::TroubledNode& node) {
+    const auto last = api::ParseTime(node.last_failure);
+    return !last || *last + Cooldown(work) <= work.in.now;
+  });
+}
+
+void Blame(Work& work, const std::string& name, const std::string& reason, bool at_once) {
+  if (name.empty() || Cooldown(work).count() == 0) return;
+  Forget(work);
+  auto& nodes = work.out.status.troubled_nodes;
+  auto node = std::find_if(nodes.begin(), nodes.end(),
+                           [&](const api::TroubledNode& n) { return n.name == name; });
+  if (node == nodes.end()) node = nodes.insert(nodes.end(), api::TroubledNode{.name = name});
+  ++node->failures;
+  node->last_failure = api::FormatTime(work.in.now);
+  node->reason = reason;
+  if (!at_once && node->failures < kDeathsToBlame) return;
+  const bool before = IsAvoided(*node, work.in.now);
+  node->avoid_until = api::FormatTime(work.in.now + Cooldown(work));
+  if (before) return;
+  work.Say(true, "NodeCooldown",
+           fmt::format("new pods avoid node {} for {} s: {}", name, Cooldown(work).count(),
+                       at_once ? reason : fmt::format("{} workers died on it", node->failures)));
+}
+
+}  // namespace
+
+void BlameForPod(Work& work, const PodFacts& pod) {
+  if (IsNodesFault(pod.reason)) return Blame(work, pod.node, pod.reason, true);
+  if (!pod.leaving() && pod.exit_code && *pod.exit_code > 128 && pod.reason.empty()) {
+    Blame(work, pod.node, "WorkerDied", false);
+  }
+}
+
+void BlameForExit(Work& work, const WorkerExitFacts& exit) {
+  if (!exit.restarting || exit.exit_code <= 128) return;
+  const auto pod = std::find_if(work.in.pods.begin(), work.in.pods.end(),
+                                [&](const PodFacts& p) { return p.name == exit.pod_name; });
+  if (pod != work.in.pods.end()) Blame(work, pod->node, "WorkerDied", false);
+}
+
+void BlameForSilence(Work& work, const PodFacts& pod) {
+  // It stays silent from one look to the next: that is one failure.
+  for (const api::TroubledNode& node : work.out.status.troubled_nodes) {
+    if (node.name == pod.node && IsAvoided(node, work.in.now)) return;
+  }
+  Blame(work, pod.node, "NodeUnreachable", true);
+}
+
+std::vector<std::string> NodesToAvoid(Work& work) {
+  Forget(work);
+  std::vector<std::string> names;
+  for (const api::TroubledNode& node : work.out.status.troubled_nodes) {
+    if (IsAvoided(node, work.in.now)) names.push_back(node.name);
+  }
+  return names;
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,50 @@
+#include "operator/planner/disruption.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ringmaster::planner {
+namespace {
+
+constexpr char kUnreachableTaint[] = "node.kubernetes.io/unreachable";
+
+bool HasTaint(const NodeFacts& node, const std::string& key) {
+  return std::any_of(node.taints.begin(), node.taints.end(),
+                     [&](const TaintFacts& taint) { return taint.key == key; });
+}
+
+}  // namespace
+
+const std::vector<std::string>& DefaultDisruptionTaints() {
+  static const std::vector<std::string> kKeys = {
+      "ToBeDeletedByClusterAutoscaler",
+      "karpenter.sh/disrupted",
+      "karpenter.sh/disruption",
+      "aws-node-termination-handler/spot-itn",
+      "aws-node-termination-handler/scheduled-maintenance",
+      "aws-node-termination-handler/asg-lifecycle-termination",
+      "aws-node-termination-handler/rebalance-recommendation",
+      "cloud.google.com/impending-node-termination",
+      "remediator.kubernetes.azure.com/unschedulable",
+  };
+  return kKeys;
+}
+
+std::optional<Warning> WarningOf(const NodeFacts& node,
+                                 const std::vector<std::string>& taint_keys) {
+  for (const TaintFacts& taint : node.taints) {
+    // A mere preference keeps nobody out, so it announces nothing yet.
+    if (taint.effect == "PreferNoSchedule") continue;
+    if (std::find(taint_keys.begin(), taint_keys.end(), taint.key) == taint_keys.end()) continue;
+    return Warning{"NodeTainted:" + taint.key,
+                   fmt::format("node {} is tainted {}: it goes soon", node.name, taint.key), true};
+  }
+  if (!node.unschedulable) return std::nullopt;
+  return Warning{"NodeCordoned", fmt::format("node {} is cordoned: a drain is expected", node.name),
+                 false};
+}
+
+bool IsUnreachable(const NodeFacts& node) { return HasTaint(node, kUnreachableTaint); }
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,356 @@
+// Early warning, nodes that nobody hears from, and cooldown.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "operator/planner/disruption.h"
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct WarningCase {
+  std::string name;
+  std::string reason;  // empty: no warning
+  bool ends = false;
+  std::function<void(NodeFacts&)> change;
+};
+
+class WarningTable : public testing::TestWithParam<WarningCase> {};
+
+TEST_P(WarningTable, SaysWhatAnnouncesTheEndOfANode) {
+  NodeFacts node{.name = "gpu-a", .ready = true};
+  GetParam().change(node);
+  const auto warning = WarningOf(node, DefaultDisruptionTaints());
+  EXPECT_EQ(warning ? warning->reason : "", GetParam().reason);
+  EXPECT_EQ(warning && warning->ends, GetParam().ends);
+}
+
+WarningCase Taint(std::string name, std::string key, std::string effect, bool warns) {
+  return {std::move(name), warns ? "NodeTainted:" + key : "", warns,
+          [key, effect](NodeFacts& node) {
+            node.taints.push_back({key, effect});
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    PlannerTest, WarningTable,
+    testing::Values(WarningCase{"Nothing", "", false, [](NodeFacts&) {}},
+                    WarningCase{"Cordon", "NodeCordoned", false,
+                                [](NodeFacts& n) { n.unschedulable = true; }},
+                    WarningCase{"NotReady", "", false, [](NodeFacts& n) { n.ready = false; }},
+                    WarningCase{"TaintBeforeCordon", "NodeTainted:karpenter.sh/disrupted", true,
+                                [](NodeFacts& n) {
+                                  n.unschedulable = true;
+                                  n.taints = {{"node.kubernetes.io/unschedulable", "NoSchedule"},
+                                              {"karpenter.sh/disrupted", "NoSchedule"}};
+                                }},
+                    Taint("Autoscaler", "ToBeDeletedByClusterAutoscaler", "NoSchedule", true),
+                    Taint("AutoscalersCandidate", "DeletionCandidateOfClusterAutoscaler",
+                          "PreferNoSchedule", false),
+                    Taint("Spot", "aws-node-termination-handler/spot-itn", "NoExecute", true),
+                    Taint("OnlyPreferred", "karpenter.sh/disrupted", "PreferNoSchedule", false),
+                    Taint("Unreachable", "node.kubernetes.io/unreachable", "NoExecute", false),
+                    Taint("NotReadyTaint", "node.kubernetes.io/not-ready", "NoExecute", false),
+                    Taint("Pressure", "node.kubernetes.io/memory-pressure", "NoSchedule", false),
+                    Taint("OutOfService", "node.kubernetes.io/out-of-service", "NoExecute", false),
+                    Taint("ATaintOfTheUsers", "nvidia.com/gpu", "NoSchedule", false)),
+    [](const auto& info) { return info.param.name; });
+
+// Three pods that train, each on a node of its own.
+World OnThreeNodes() {
+  World world = World::Training(3);
+  for (const int i : {0, 1, 2}) world.On(i, "gpu-" + std::to_string(i));
+  for (PodFacts& pod : world.in.pods) pod.http = "10.0.0.1:80";
+  world.in.disruption_taints = DefaultDisruptionTaints();
+  return world;
+}
+// What the controller does with the annotations.
+void Annotate(World& world, const Decision& out) {
+  for (const PodAnnotate& note : out.annotations) {
+    for (PodFacts& pod : world.in.pods) {
+      if (pod.name != note.name) continue;
+      if (note.key == kWarnedAnnotation) pod.warned = note.value;
+      if (note.key == kWarnedSinceAnnotation) pod.warned_since = api::ParseTime(note.value);
+    }
+  }
+}
+void Cordon(World& world, int index) {
+  world.Node("gpu-" + std::to_string(index)).unschedulable = true;
+}
+void Taint(World& world, int index, const std::string& key) {
+  world.Node("gpu-" + std::to_string(index)).taints.push_back({key, "NoSchedule"});
+}
+
+std::vector<std::string> Reasons(const Decision& decision) {
+  std::vector<std::string> reasons;
+  for (const Event& event : decision.events) reasons.push_back(event.reason);
+  return reasons;
+}
+
+TEST(EarlyWarningTest, AReplacementIsAskedForFirstAndThePodGoesWhenThatTrains) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(3));
+  EXPECT_THAT(Drained(out), IsEmpty());
+  EXPECT_THAT(Reasons(out), Contains("DisruptionAnnounced"));
+  Annotate(world, out);
+  EXPECT_EQ(world.Pod(1).warned, "NodeCordoned");
+
+  world.Running(3).On(3, "gpu-3").Ready(3);
+  world.Pod(3).http = "10.0.0.1:80";
+  out = Plan(world.in);
+  EXPECT_THAT(Drained(out), IsEmpty()) << "it is ready, but does not train yet";
+  EXPECT_THAT(Created(out), IsEmpty());
+  EXPECT_THAT(Reasons(out), IsEmpty()) << "it is said once";
+
+  world.Members(2, {0, 1, 2, 3});
+  out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-1"));
+  EXPECT_EQ(out.drains[0].reason, "NodeCordoned");
+  EXPECT_THAT(Created(out), IsEmpty());
+}
+
+TEST(EarlyWarningTest, ACordonAloneDrainsNobodyWithoutAReplacement) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Annotate(world, Plan(world.in));
+  world.Pending(3);
+  world.in.now += seconds(24 * 3600);
+  EXPECT_THAT(Drained(Plan(world.in)), IsEmpty());
+}
+
+TEST(EarlyWarningTest, OnANodeThatEndsThePodLeavesInTimeWithOrWithoutAReplacement) {
+  World world = OnThreeNodes();
+  Taint(world, 1, "aws-node-termination-handler/spot-itn");
+  Decision out = Plan(world.in);
+  Annotate(world, out);
+  world.Pending(3);
+  out = Plan(world.in);
+  EXPECT_THAT(Drained(out), IsEmpty());
+  ASSERT_TRUE(out.look_again);
+  EXPECT_LE(*out.look_again, kWarnedGrace + seconds(1));
+  world.in.now += kWarnedGrace;
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-1"));
+}
+
+TEST(EarlyWarningTest, ACordonThatIsTakenBackCostsNothing) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Annotate(world, Plan(world.in));
+  world.Pending(3);
+  world.Node("gpu-1").unschedulable = false;
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Reasons(out), Contains("DisruptionOver"));
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-3")) << "the replacement, not who trains";
+  Annotate(world, out);
+  EXPECT_EQ(world.Pod(1).warned, "");
+}
+
+TEST(EarlyWarningTest, AsManyLeaveAsHaveBeenReplaced) {
+  World world = OnThreeNodes();
+  for (const int i : {0, 1, 2}) Cordon(world, i);
+  Annotate(world, Plan(world.in));
+  EXPECT_THAT(Created(Plan(world.in)), ElementsAre(3, 4, 5));
+  for (const int i : {3, 4, 5}) world.Running(i).On(i, "new-" + std::to_string(i)).Ready(i);
+  world.Members(2, {0, 1, 2, 3, 4});
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-2", "digits-worker-1"));
+}
+
+TEST(EarlyWarningTest, NodesThatEndAreLeftBeforeThoseThatAreCordoned) {
+  World world = OnThreeNodes();
+  Taint(world, 0, "karpenter.sh/disrupted");
+  Cordon(world, 2);
+  Annotate(world, Plan(world.in));
+  world.Running(3).On(3, "gpu-3").Ready(3).Members(2, {0, 1, 2, 3});
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-0"));
+}
+
+TEST(EarlyWarningTest, AScaleDownTakesThoseThatAreToGoAnyway) {
+  World world = OnThreeNodes();
+  Cordon(world, 0);
+  world.in.job.spec.worker.replicas = 2;
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-0"));
+  EXPECT_THAT(Created(out), IsEmpty());
+}
+
+TEST(EarlyWarningTest, AFirstViewDoesWithoutThemWhereOthersAreEnough) {
+  World world(2);
+  world.in.disruption_taints = DefaultDisruptionTaints();
+  for (const int i : {0, 1, 2}) world.Running(i).On(i, "gpu-" + std::to_string(i)).Ready(i);
+  Cordon(world, 0);
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.found, nullptr);
+  ASSERT_EQ(out.found->pods.size(), 2u);
+  EXPECT_LT(out.found->FindPod("uid-0"), 0);
+}
+
+TEST(EarlyWarningTest, ADeletedPodIsDrainedByItsDeadline) {
+  World world = OnThreeNodes();
+  world.Pod(1).deleting = true;
+  world.Pod(1).delete_at = kNow + seconds(30);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(3));
+  EXPECT_THAT(Told<DrainNotice>(out), ElementsAre("uid-0", "uid-1"));
+  for (const Tell& tell : out.tells) {
+    if (const auto* drain = std::get_if<DrainNotice>(&tell.notice)) {
+      EXPECT_EQ(drain->deadline_unix_ms, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                             (kNow + seconds(30)).time_since_epoch())
+                                             .count());
+    }
+  }
+}
+
+TEST(EarlyWarningTest, OfNodesThatAreNotKnownNothingIsConcluded) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Annotate(world, Plan(world.in));
+  world.in.nodes.clear();
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(out.creates, IsEmpty());
+  EXPECT_THAT(out.annotations, IsEmpty()) << "the warning isn't taken back either";
+}
+
+// ---- Nobody hears from the node.
+
+World WithASilentNode() {
+  World world = OnThreeNodes();
+  world.Node("gpu-2").ready = false;
+  world.Node("gpu-2").taints = {{"node.kubernetes.io/unreachable", "NoExecute"}};
+  world.Sidecar(2).attending = false;
+  world.Members(2, {0, 1});
+  return world;
+}
+
+TEST(SilentNodeTest, ThePodThatTheRingDoesWithoutIsReplacedButNotDeleted) {
+  World world = WithASilentNode();
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(3));
+  EXPECT_THAT(Drained(out), IsEmpty());
+  EXPECT_THAT(Deleted(out), IsEmpty());
+  EXPECT_THAT(out.creates[0].avoid, ElementsAre("gpu-2"));
+  EXPECT_EQ(out.status.troubled_nodes.at(0).reason, "NodeUnreachable");
+  world.in.job.status = out.status;
+  world.Pending(3);
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.troubled_nodes.at(0).failures, 1) << "the same silence counts once";
+  EXPECT_THAT(Created(out), IsEmpty());
+}
+
+TEST(SilentNodeTest, AMemberIsNotReplacedWhileTheRingCountsOnIt) {
+  World world = WithASilentNode();
+  world.Members(3, {0, 1, 2});
+  EXPECT_THAT(Created(Plan(world.in)), IsEmpty());
+}
+
+TEST(SilentNodeTest, WhenThePodComesBackTheSurplusLeaves) {
+  World world = WithASilentNode();
+  world.Running(3).On(3, "gpu-3").Ready(3).Members(3, {0, 1, 3});
+  EXPECT_THAT(Drained(Plan(world.in)), IsEmpty());
+  world.Sidecar(2).attending = true;
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-2"))
+      << "it doesn't train, the others do";
+}
+
+// ---- Cooldown.
+
+const api::TroubledNode* Troubled(const Decision& out, const std::string& name) {
+  for (const api::TroubledNode& node : out.status.troubled_nodes) {
+    if (node.name == name) return &node;
+  }
+  return nullptr;
+}
+
+struct BlameCase {
+  std::string name;
+  int exit_code;
+  std::string reason;
+  bool counted;
+  bool avoided;
+};
+
+class BlameTable : public testing::TestWithParam<BlameCase> {};
+
+TEST_P(BlameTable, SaysWhichEndOfAPodIsHeldAgainstItsNode) {
+  World world = OnThreeNodes();
+  world.End(1, PodPhase::kFailed, GetParam().exit_code, GetParam().reason);
+  const Decision out = Plan(world.in);
+  const api::TroubledNode* node = Troubled(out, "gpu-1");
+  EXPECT_EQ(node != nullptr, GetParam().counted);
+  EXPECT_EQ(node != nullptr && !node->avoid_until.empty(), GetParam().avoided);
+  if (!out.creates.empty()) {
+    EXPECT_EQ(!out.creates[0].avoid.empty(), GetParam().avoided);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    PlannerTest, BlameTable,
+    testing::Values(BlameCase{"Evicted", 137, "Evicted", true, true},
+                    BlameCase{"NodeLost", 0, "NodeLost", true, true},
+                    BlameCase{"NoDevice", 0, "UnexpectedAdmissionError", true, true},
+                    BlameCase{"ADeathBySignal", 137, "", true, false},
+                    BlameCase{"OutOfItsOwnMemory", 137, "OOMKilled", false, false},
+                    BlameCase{"Preempted", 143, "PreemptionByScheduler", false, false},
+                    BlameCase{"EvictedByRequest", 143, "EvictionByEvictionAPI", false, false},
+                    BlameCase{"TheScriptsOwnEnd", 1, "", false, false}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(CooldownTest, WorkersThatKeepDyingBySignalsMakeANodeAvoidedForAWhile) {
+  World world = OnThreeNodes();
+  world.in.job.spec.failure_policy.node_cooldown_seconds = 60;
+  world.in.exits = {{"digits-worker-1", 0, 139, true, false},
+                    {"digits-worker-1", 0, 137, true, false},
+                    {"digits-worker-1", 0, 1, true, false},    // no signal
+                    {"digits-worker-1", 0, 143, true, true}};  // by us
+  Decision out = Plan(world.in);
+  ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
+  EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);
+  EXPECT_EQ(Troubled(out, "gpu-1")->avoid_until, "");
+  world.in.job.status = out.status;
+  world.in.exits = {{"digits-worker-1", 0, 137, true, false}};
+  world.in.now += seconds(30);
+  world.in.job.spec.worker.replicas = 4;
+  out = Plan(world.in);
+  EXPECT_EQ(Troubled(out, "gpu-1")->avoid_until, "2026-01-31T12:01:30Z");
+  EXPECT_THAT(Reasons(out), Contains("NodeCooldown"));
+  EXPECT_THAT(out.creates.at(0).avoid, ElementsAre("gpu-1"));
+  world.in.job.status = out.status;
+  world.in.exits.clear();
+  world.in.now += seconds(60);
+  out = Plan(world.in);
+  EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
+  EXPECT_EQ(Troubled(out, "gpu-1"), nullptr);
+}
+
+TEST(CooldownTest, DeathsThatLieFarApartAreForgotten) {
+  World world = OnThreeNodes();
+  world.in.job.spec.failure_policy.node_cooldown_seconds = 60;
+  for (int i = 0; i < 5; ++i) {
+    world.in.exits = {{"digits-worker-1", 0, 137, true, false}};
+    const Decision out = Plan(world.in);
+    EXPECT_EQ(Troubled(out, "gpu-1")->failures, 1);
+    world.in.job.status = out.status;
+    world.in.now += seconds(60);
+  }
+}
+
+TEST(CooldownTest, ZeroSecondsMeanNoCooldown) {
+  World world = OnThreeNodes();
+  world.in.job.spec.failure_policy.node_cooldown_seconds = 0;
+  world.End(1, PodPhase::kFailed, 137, "Evicted");
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(out.status.troubled_nodes, IsEmpty());
+  EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringmaster::planner

@@ -1,0 +1,107 @@
+// Phase 7: which deleted pods may go. Our finalizer keeps the object of a pod, so that what the
+// kubelet says last is not lost with it; it comes off when the death is proven, or doesn't matter.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/proof.h"
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+// After its grace period is over: how long a deleted pod may stay before we say why.
+constexpr std::chrono::seconds kHeldPatience{10};
+
+bool JobHasEnded(const Work& work) {
+  return work.in.job.status.Is("Succeeded") || work.in.job.status.Is("Failed");
+}
+
+// No view was ever told to it. The mark is on the pod before its sidecar is told of one.
+bool NeverTookPart(const Work& work, const PodFacts& pod) {
+  return pod.http.empty() && FindSidecar(work.in, pod.uid) == nullptr && !InView(work.in, pod.uid);
+}
+
+// Empty: it stays.
+std::string WhyRelease(const Work& work, const PodFacts& pod) {
+  if (JobHasEnded(work)) return "the job has ended";
+  if (!pod.deleting) return "";
+  if (!pod.scheduled) return "it never had a node";
+  if (NeverTookPart(work, pod)) return "it never took part";
+  if (!pod.proven_dead) return "";
+  // A member's proof may be asked for until there is a view without it: first it goes into the
+  // status, which outlives the object.
+  const auto& kept = work.in.job.status.proven_dead;
+  const bool is_kept = std::find(kept.begin(), kept.end(), pod.uid) != kept.end();
+  return InView(work.in, pod.uid) && !is_kept ? "" : pod.proof;
+}
+
+// Why nothing proves the death so far, and what would.
+std::string WhyHeld(const Work& work, const PodFacts& pod) {
+  const NodeFacts* node = FindNode(work.in, pod.node);
+  std::string state = "is not known here (no such node, or no rights to read it)";
+  if (node != nullptr)
+    state = node->ready ? "is Ready: its kubelet has to end the pod" : "is not Ready";
+  return fmt::format(
+      "pod {} is deleted, but nothing proves that it is dead; node {} {}. It goes when the kubelet "
+      "says that its containers have ended, the node has rebooted, or the node is tainted {}",
+      pod.name, pod.node, state, kOutOfServiceTaint);
+}
+
+void SayHeld(Work& work, const PodFacts& pod) {
+  if (!pod.deleting || pod.proven_dead) return;
+  const Time late = pod.delete_at.value_or(work.in.now) + kHeldPatience;
+  if (work.in.now < late) return work.LookAgainAt(late);
+  const std::string why = WhyHeld(work, pod);
+  if (pod.held_why == why) return;
+  work.out.annotations.push_back({pod.name, kHeldAnnotation, why});
+  work.Say(true, "WaitingForProofOfDeath", why, pod.name);
+}
+
+void KeepProofs(Work& work) {
+  auto& kept = work.out.status.proven_dead;
+  if (work.verdict.ended()) return kept.clear();
+  std::erase_if(kept, [&](const std::string& uid) { return !InView(work.in, uid); });
+  for (const PodFacts& pod : work.in.pods) {
+    if (!pod.proven_dead || !InView(work.in, pod.uid)) continue;
+    if (std::find(kept.begin(), kept.end(), pod.uid) == kept.end()) kept.push_back(pod.uid);
+  }
+}
+
+// A proof that may pass (a taint) is written down where it stays.
+void WriteProof(Work& work, const PodFacts& pod) {
+  if (!pod.proven_dead || pod.all_terminated || !pod.vouched.empty()) return;
+  work.out.annotations.push_back({pod.name, kProvenAnnotation, pod.proof});
+  work.Say(false, "ProvenDead", fmt::format("pod {} is dead: {}", pod.name, pod.proof), pod.name);
+}
+
+// The sidecar knows which kernel it runs on, and the node's object says the same: from then on
+// another boot id of this machine proves that the pod is dead. What the API says alone would not
+// do: a node's status may be older than the pod.
+void WriteBoot(Work& work, const SidecarFacts& sidecar) {
+  const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
+  if (pod == nullptr || !sidecar.attending || sidecar.boot_id.empty()) return;
+  const NodeFacts* node = FindNode(work.in, pod->node);
+  if (node == nullptr || node->boot_id != sidecar.boot_id) return;
+  if (pod->boot == node->BootRecord()) return;
+  work.out.annotations.push_back({pod->name, kBootAnnotation, node->BootRecord()});
+}
+
+}  // namespace
+
+void Release(Work& work) {
+  KeepProofs(work);
+  for (const SidecarFacts& sidecar : work.in.sidecars) WriteBoot(work, sidecar);
+  for (const PodFacts& pod : work.in.pods) {
+    if (!JobHasEnded(work)) WriteProof(work, pod);
+    if (!pod.held) continue;
+    if (const std::string why = WhyRelease(work, pod); !why.empty()) {
+      const bool at_once = pod.deleting && pod.proven_dead && !pod.all_terminated;
+      work.out.releases.push_back({pod.name, pod.uid, why, at_once});
+    } else {
+      SayHeld(work, pod);
+    }
+  }
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,205 @@
+#include "sidecar/membership/arbitration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "sidecar/membership/message_json.h"
+
+namespace ringmaster::membership {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// View 1.number of these pods, one worker each; those in `joined` get their state in it.
+ViewPtr MakeView(std::uint64_t number, const std::vector<std::string>& pods,
+                 const std::vector<std::string>& joined = {}) {
+  View view;
+  view.epoch = MakeEpoch(1, number);
+  view.parent = view.epoch - 1;
+  view.coordinator = pods.front();
+  for (const std::string& uid : pods) {
+    const bool joins = std::find(joined.begin(), joined.end(), uid) != joined.end();
+    view.ranks.push_back({static_cast<std::uint32_t>(view.pods.size()), 0, 1, "", "", joins});
+    view.pods.push_back({uid, uid, 1, "", "", uid + ":1", "", ""});
+  }
+  return std::make_shared<const View>(view);
+}
+
+// What the pods of a job say, and which of them have to.
+class Hearing {
+ public:
+  Hearing& Reports(const std::string& uid, ViewPtr view) {
+    ArbitrationReport& report = reports_.emplace_back();
+    report.lineage = 2;
+    report.view = std::move(view);
+    report.candidate.pod = {uid, uid, 1, "", "", uid + ":1", "", ""};
+    report.candidate.workers = {{0, 1, "", "", true, true}};
+    pods_.push_back(uid);
+    return *this;
+  }
+  Hearing& Silent(const std::string& uid) {
+    pods_.push_back(uid);
+    return *this;
+  }
+  ArbitrationReport& last() { return reports_.back(); }
+
+  ArbitrationResult Judge(ClauseSet without = {}) const {
+    std::vector<const ArbitrationReport*> reports;
+    for (const ArbitrationReport& report : reports_) reports.push_back(&report);
+    return Arbitrate(2, pods_, reports, 1, without);
+  }
+
+ private:
+  std::deque<ArbitrationReport> reports_;
+  std::vector<std::string> pods_;
+};
+
+std::vector<std::string> PodsOf(const ViewPtr& view) {
+  std::vector<std::string> uids;
+  for (const Pod& pod : view->pods) uids.push_back(pod.uid);
+  return uids;
+}
+
+TEST(ArbitrationTest, ThoseWhoReportedGoOnInANewLineage) {
+  const ViewPtr view = MakeView(7, {"a", "b", "c", "d"});
+  const ArbitrationResult result = Hearing().Reports("b", view).Reports("d", view).Judge();
+  ASSERT_NE(result.view, nullptr);
+  EXPECT_EQ(result.view->epoch, MakeEpoch(2, 1));
+  EXPECT_EQ(result.view->parent, MakeEpoch(1, 7));
+  EXPECT_EQ(result.view->reason, Reason::kArbitrated);
+  EXPECT_FALSE(result.view->planned);
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("b", "d"));
+  EXPECT_EQ(result.view->coordinator, "b");
+}
+
+TEST(ArbitrationTest, OneSilentPodBlocks) {
+  const ViewPtr view = MakeView(7, {"a", "b", "c"});
+  const ArbitrationResult result = Hearing().Reports("a", view).Silent("b").Judge();
+  EXPECT_THAT(result.silent, ElementsAre("b"));
+  EXPECT_EQ(result.view, nullptr);
+  EXPECT_FALSE(result.nobody_holds);
+}
+
+TEST(ArbitrationTest, AReportForALowerLineageIsNone) {
+  Hearing hearing;
+  hearing.Reports("a", MakeView(7, {"a", "b"})).last().lineage = 1;
+  EXPECT_THAT(hearing.Judge().silent, ElementsAre("a"));
+}
+
+TEST(ArbitrationTest, TheHighestReportedViewCounts) {
+  const ArbitrationResult result = Hearing()
+                                       .Reports("a", MakeView(7, {"a", "b", "c"}))
+                                       .Reports("b", MakeView(8, {"b", "c"}))
+                                       .Judge();
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("b"));
+  EXPECT_EQ(result.view->parent, MakeEpoch(1, 8));
+}
+
+TEST(ArbitrationTest, AMemberOfTheHighestViewThatHasNotHeardOfItStays) {
+  // It stands where the view before stood, and the highest one can't have run without it.
+  const ArbitrationResult result = Hearing()
+                                       .Reports("a", MakeView(7, {"a", "b", "c"}))
+                                       .Reports("b", MakeView(8, {"a", "b"}))
+                                       .Judge();
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("a", "b"));
+}
+
+TEST(ArbitrationTest, WhoHasResignedOrLostItsWorkersIsNoMember) {
+  const ViewPtr view = MakeView(7, {"a", "b", "c"});
+  Hearing hearing;
+  hearing.Reports("a", view).last().resigned = true;
+  hearing.Reports("b", view).last().candidate.workers = {{0, 2, "", "", true, false}};
+  hearing.Reports("c", view);
+  EXPECT_THAT(PodsOf(hearing.Judge().view), ElementsAre("c"));
+}
+
+TEST(ArbitrationTest, AnotherIncarnationOfAPodIsNoMember) {
+  const ViewPtr view = MakeView(7, {"a", "b"});
+  Hearing hearing;
+  hearing.Reports("a", view).last().candidate.pod.incarnation = 2;
+  hearing.Reports("b", view);
+  EXPECT_THAT(PodsOf(hearing.Judge().view), ElementsAre("b"));
+}
+
+TEST(ArbitrationTest, AViewOfJoinersAloneGivesWayToOneWhoseMembersHoldTheState) {
+  const ArbitrationResult result = Hearing()
+                                       .Reports("c", MakeView(7, {"a", "b", "c"}))
+                                       .Reports("j", MakeView(8, {"a", "b", "j"}, {"j"}))
+                                       .Judge();
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("c"));
+}
+
+TEST(ArbitrationTest, JoinersOfAViewThatHasRunHoldTheState) {
+  Hearing hearing;
+  hearing.Reports("j", MakeView(8, {"a", "j"}, {"j"})).last().ran = true;
+  const ArbitrationResult result = hearing.Judge();
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("j"));
+  EXPECT_FALSE(result.view->ranks[0].joined);
+}
+
+TEST(ArbitrationTest, WhereNobodyHoldsTheStateTheJobBeginsAgain) {
+  const ArbitrationResult joiner =
+      Hearing().Reports("j", MakeView(8, {"a", "j"}, {"j"})).Reports("k", nullptr).Judge();
+  EXPECT_EQ(joiner.view, nullptr);
+  EXPECT_TRUE(joiner.nobody_holds);
+  EXPECT_THAT(joiner.silent, IsEmpty());
+}
+
+TEST(ArbitrationTest, OnlyFreshWorkersBeginAgain) {
+  Candidate candidate{{"a", "a", 1, "", "", "a:1", "", ""}, {{0, 1, "", "", true, false}}};
+  EXPECT_TRUE(ReadyToRestart(candidate));
+  candidate.workers[0].used = true;
+  EXPECT_FALSE(ReadyToRestart(candidate));
+  candidate.workers[0] = {0, 2, "", "", false, false};
+  EXPECT_FALSE(ReadyToRestart(candidate));
+  candidate.workers.clear();
+  EXPECT_FALSE(ReadyToRestart(candidate));
+}
+
+TEST(ArbitrationTest, TheRecordVotesForNoLowerLineageWhileItLooksForAFirstView) {
+  const ViewPtr view = MakeView(7, {"a", "b"});
+  const RecordState record = BeginArbitration(NewRecord(view), 2);
+  EXPECT_TRUE(Arbitrating(record));
+  Message prepare;
+  prepare.kind = MessageKind::kPrepare;
+  prepare.view = view->epoch;
+  prepare.base = view;
+  prepare.ballot = {1, "a"};
+  EXPECT_EQ(AnswerAsRecord(record, prepare).answer.kind, MessageKind::kDecided);
+  Message decided;
+  decided.kind = MessageKind::kDecided;
+  decided.value = MakeView(8, {"a"});
+  EXPECT_FALSE(AnswerAsRecord(record, decided).changed);
+  const ArbitrationResult result = Hearing().Reports("a", view).Judge();
+  const RecordState finished = FinishArbitration(record, result.view);
+  EXPECT_FALSE(Arbitrating(finished));
+  EXPECT_EQ(finished.view->epoch, MakeEpoch(2, 1));
+}
+
+TEST(ArbitrationTest, AReportSurvivesTheTrip) {
+  Hearing hearing;
+  hearing.Reports("a", MakeView(7, {"a", "b"})).last().ran = true;
+  const auto again = DecodeReport(EncodeReport(hearing.last()));
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(again->lineage, 2);
+  EXPECT_TRUE(again->ran);
+  EXPECT_EQ(*again->view, *hearing.last().view);
+  EXPECT_EQ(again->candidate, hearing.last().candidate);
+}
+
+TEST(ArbitrationTest, ABadReportNamesTheField) {
+  const auto bad = DecodeReport(R"({"lineage": 0, "resigned": false, "ran": false,
+      "candidate": {"pod": {"uid": "a", "name": "a", "incarnation": 1, "address": ""},
+      "workers": []}})");
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error(), "report.lineage: 0 is not above 0");
+  EXPECT_EQ(DecodeReport("{}").error(),
+            "report.lineage is missing; it must be an integer of at least 0 that fits");
+}
+
+}  // namespace
+}  // namespace ringmaster::membership

@@ -1,0 +1,49 @@
+// Making way for a new lineage: stop, promise, report (rule 9).
+#include <algorithm>
+#include <utility>
+
+#include "sidecar/membership/member_impl.h"
+
+namespace ringmaster::membership {
+
+void MemberImpl::OnArbitration(const ArbitrationAsked& event) {
+  // Of a lineage that has begun already.
+  if (event.lineage <= EpochLineage(EpochOf(state_.view)) || event.lineage < state_.lineage) return;
+  asked_lineage_ = std::max(asked_lineage_, event.lineage);
+}
+
+void MemberImpl::CheckArbitration() {
+  if (asked_lineage_ == 0) return;
+  if (asked_lineage_ <= EpochLineage(EpochOf(state_.view))) {
+    asked_lineage_ = reported_lineage_ = 0;
+    return;
+  }
+  if (self_ >= 0) {
+    if (!workers_known_) return;  // an unknown worker would count as dead
+    EnsureStopped();
+    if (!stopped_ && Holds(Clause::kStopBeforeReport)) return;
+  }
+  const std::uint64_t lineage = std::exchange(asked_lineage_, 0);
+  if (state_.lineage < lineage && Holds(Clause::kLineagePromise)) {
+    GiveUp();
+    pending_.reset();
+    state_.lineage = lineage;
+    Store();
+    Say("makes way for lineage " + std::to_string(lineage));
+  }
+  ReportToOperator(lineage);
+}
+
+void MemberImpl::ReportToOperator(std::uint64_t lineage) {
+  reported_lineage_ = lineage;
+  ArbitrationReport report;
+  report.lineage = lineage;
+  report.view = state_.view;
+  report.resigned = self_ >= 0 && state_.resigned;
+  report.ran = self_ >= 0 && ran_;
+  report.candidate.pod = config_.self;
+  report.candidate.workers = workers_;
+  Emit(ReportToArbiter{std::move(report)});
+}
+
+}  // namespace ringmaster::membership

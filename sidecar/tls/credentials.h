@@ -1,0 +1,45 @@
+// Mutual TLS for gRPC: credentials that read their files again when they change, ask every peer for
+// a certificate, and refuse one that our authority did not sign or that carries another name, with
+// a log line that says which.
+//
+// Thread rule: every function is safe from any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace grpc {
+class AuthContext;
+class ChannelCredentials;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace ringmaster::tls {
+
+// Paths of PEM files.
+struct Files {
+  std::string ca, certificate, key;
+};
+
+// As a Secret's volume has them: ca.crt, tls.crt, tls.key.
+Files FilesIn(const std::string& directory);
+
+// Empty, or what is wrong with the files: absent, not readable, key and certificate of two kinds.
+std::string WhyNotUsable(const Files& files);
+
+// Who may be at the other end, by the DNS names of its certificate.
+struct PeerName {
+  std::string exact;   // this name, or
+  std::string suffix;  // any name that ends so
+};
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Files& files, PeerName clients);
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Files& files, PeerName server);
+
+// Whether the peer of a call proved this name. A server has to ask for it where `clients` lets in
+// more than one.
+bool HasName(const std::shared_ptr<const grpc::AuthContext>& peer, const std::string& name);
+
+}  // namespace ringmaster::tls

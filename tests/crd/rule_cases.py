@@ -1,0 +1,105 @@
+"""What the rules of the schema (CEL) refuse, by hand: a rule without a case fails. Everybody has to say the same words."""
+
+CONTAINER = "spec.worker.template.spec.containers[0]"
+WORKER = {"name": "worker", "image": "digits", "command": ["python3", "train.py"]}
+TEMPLATE = "spec.worker.template.spec"
+
+
+def containers(*changes):
+    return {TEMPLATE + ".containers": [dict(WORKER, **change) for change in changes]}
+
+
+# (path of the schema node, the beginning of its rule) -> [(fields to set, path that the error names, words)]
+CREATE = {
+    ("spec", "!has(self.elasticPolicy.maxReplicas) || self.elasticPolicy.minReplicas"): [
+        ({"spec.elasticPolicy": {"minReplicas": 9, "maxReplicas": 8}}, "spec.elasticPolicy.minReplicas",
+         "9 is more than maxReplicas (8)")],
+    ("spec", "self.elasticPolicy.allowedSizes.all"): [
+        ({"spec.elasticPolicy": {"maxReplicas": 4, "allowedSizes": [2, 6, 9]}}, "spec.elasticPolicy.allowedSizes",
+         "[6, 9] is not between minReplicas and maxReplicas"),
+        ({"spec.elasticPolicy": {"minReplicas": 2, "allowedSizes": [1, 2]}}, "spec.elasticPolicy.allowedSizes",
+         "[1] is not between minReplicas and maxReplicas")],
+    ("spec", "self.worker.replicas >= self.elasticPolicy.minReplicas"): [
+        ({"spec.elasticPolicy": {"minReplicas": 3}}, "spec.worker.replicas", "2 is less than elasticPolicy.minReplicas (3)")],
+    ("spec", "!has(self.elasticPolicy.maxReplicas) || self.worker.replicas"): [
+        ({"spec.elasticPolicy": {"maxReplicas": 1}}, "spec.worker.replicas", "2 is more than elasticPolicy.maxReplicas (1)"),
+        ({"spec.elasticPolicy": {"maxReplicas": 4}, "spec.worker.replicas": 9}, "spec.worker.replicas",
+         "9 is more than elasticPolicy.maxReplicas (4)")],
+    ("spec", "size(self.elasticPolicy.allowedSizes) == 0"): [
+        ({"spec.elasticPolicy": {"allowedSizes": [6, 8]}}, "spec.worker.replicas",
+         "2 is less than every size in elasticPolicy.allowedSizes")],
+    ("spec.worker.template.metadata", "!has(self.labels)"): [
+        ({"spec.worker.template.metadata": {"labels": {"ringmaster.dev/job-uid": "1"}}}, "spec.worker.template.metadata.labels",
+         "labels that begin with ringmaster.dev/ are taken")],
+    (TEMPLATE, "self.containers.filter(c, c.name == 'worker')"): [
+        (containers({"name": "main"}, {"name": "other"}), TEMPLATE + ".containers",
+         'must hold exactly one container named "worker"; found 0 (containers: ["main", "other"])')],
+    (CONTAINER, "self.name != 'worker'"): [
+        (containers({"command": []}), CONTAINER + ".command",
+         "is required, as a list such as [python3, train.py]: Ringmaster starts it, so it can't take the image's entrypoint"),
+        ({TEMPLATE + ".containers": [{"name": "worker", "image": "digits", "args": ["train.py"]}]}, CONTAINER + ".command",
+         "is required, as a list such as [python3, train.py]: Ringmaster starts it, so it can't take the image's entrypoint")],
+    (CONTAINER, "!self.name.startsWith"): [
+        (containers({}, {"name": "ringmaster-sidecar"}), TEMPLATE + ".containers[1].name",
+         '"ringmaster-sidecar": names that begin with ringmaster- are taken')],
+    (CONTAINER + ".env[0]", "!(self.name in "): [
+        (containers({"env": [{"name": "A"}, {"name": "RINGMASTER_SLOT", "value": "1"}]}), CONTAINER + ".env[1].name",
+         '"RINGMASTER_SLOT" is set by Ringmaster itself: choose another name'),
+        (containers({"env": [{"name": "RINGMASTER_MOUNT_SHM"}]}), CONTAINER + ".env[0].name",
+         '"RINGMASTER_MOUNT_SHM" is set by Ringmaster itself: choose another name')],
+    (TEMPLATE + ".initContainers[0]", "!self.name.startsWith"): [
+        ({TEMPLATE + ".initContainers": [{"name": "ringmaster-install", "image": "x"}]}, TEMPLATE + ".initContainers[0].name",
+         '"ringmaster-install": names that begin with ringmaster- are taken')],
+    (TEMPLATE + ".initContainers[0].env[0]", "!(self.name in "): [
+        ({TEMPLATE + ".initContainers": [{"name": "x", "image": "x", "env": [{"name": "RINGMASTER_JOB_UID"}]}]},
+         TEMPLATE + ".initContainers[0].env[0].name", '"RINGMASTER_JOB_UID" is set by Ringmaster itself: choose another name')],
+    (TEMPLATE + ".volumes[0]", "!self.name.startsWith"): [
+        ({TEMPLATE + ".volumes": [{"name": "ringmaster-bin", "emptyDir": {}}]}, TEMPLATE + ".volumes[0].name",
+         '"ringmaster-bin": names that begin with ringmaster- are taken')],
+    ("spec.failurePolicy.rules[0]", "has(self.onExitCodes)"): [
+        ({"spec.failurePolicy": {"rules": [{"action": "Ignore"}]}}, "spec.failurePolicy.rules[0]",
+         "matches nothing: give onExitCodes or onReasons")],
+}
+
+SUSPEND = "can't be changed while the job is not suspended: its pods have to be alike"
+NEW_JOB = "can't be changed: make a new job"
+
+# The same for rules about changes: -> [(merge patch of spec, path, words)]
+UPDATE = {
+    ("spec", "self.slotsPerWorker == oldSelf"): [({"slotsPerWorker": 2}, "spec.slotsPerWorker", NEW_JOB)],
+    ("spec", "self.runPolicy.managedBy == oldSelf"): [
+        ({"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}, "spec.runPolicy.managedBy", NEW_JOB)],
+    ("spec", "oldSelf.runPolicy.suspend || self.worker.template"): [
+        ({"worker": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}, "spec.worker.template", SUSPEND),
+        ({"worker": {"template": {"metadata": {"labels": {"a": "b"}}}}}, "spec.worker.template", SUSPEND)],
+    ("spec", "oldSelf.runPolicy.suspend || self.collectives"): [
+        ({"collectives": {"backend": "Cpu"}}, "spec.collectives", SUSPEND),
+        ({"collectives": {"backend": "Cpu"}, "runPolicy": {"suspend": True}}, "spec.collectives", SUSPEND)],
+}
+
+# What stays allowed while a job runs.
+ALLOWED = [
+    {"worker": {"replicas": 3}},
+    {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 6, "allowedSizes": [2, 4]}},
+    {"runPolicy": {"suspend": True, "backoffLimit": 1}},
+    {"failurePolicy": {"rules": [{"onExitCodes": [3], "action": "RestartWorker"}]}},
+    {"initTimeoutSeconds": 60},
+]
+
+# About the object itself: (fields to set, words that the API servers say, path that the parser names).
+OBJECT = [
+    ({"apiVersion": "ringmaster.dev/v1"}, "API version", "apiVersion"),
+    ({"kind": "MPIJob"}, "kind", "kind"),
+    ({"metadata.name": "Digits"}, "metadata.name", "metadata.name"),
+    ({"metadata.name": "my.digits"}, "metadata.name", "metadata.name"),
+    ({"metadata.name": "-digits"}, "metadata.name", "metadata.name"),
+    ({"metadata.name": "a" * 51}, "metadata.name", "metadata.name"),
+    ({"metadata.name": ""}, "metadata.name", "metadata.name"),
+    ({"metadata.name": None}, "metadata.name", "metadata.name"),
+    ({"metadata.lables": {"a": "b"}}, "metadata.lables", "metadata.lables"),
+    ({"metadata.labels": ["a"]}, "labels", "metadata.labels"),
+    ({"metadata.labels": {"a": 1}}, "labels", "metadata.labels.a"),
+    ({"metadata.annotations": {"a": True}}, "annotations", "metadata.annotations.a"),
+    ({"spce": {}}, "spce", "spce"),
+    ({"spec": None}, "spec", "spec"),
+]
