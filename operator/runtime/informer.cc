@@ -166,14 +166,6 @@ Informer::State Informer::state() const {
           .last_turn = last_turn_};
 }
 
-std::vector<ObjectPtr> Informer::All() const {
-  const std::lock_guard lock(mu_);
-  std::vector<ObjectPtr> all;
-  all.reserve(objects_.size());
-  for (const auto& [key, object] : objects_) all.push_back(object);
-  return all;
-}
-
 bool Informer::Relist() {
   kube::ListOptions list_options;
   list_options.label_selector = options_.label_selector;

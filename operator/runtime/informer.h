@@ -60,7 +60,6 @@ class Informer {
   };
   State state() const;
 
-  std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
   std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
   std::vector<ObjectPtr> All() const;
