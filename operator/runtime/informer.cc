@@ -95,13 +95,6 @@ std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
   return found;
 }
 
-std::vector<ObjectPtr> Informer::All() const {
-  const std::lock_guard lock(mu_);
-  std::vector<ObjectPtr> all;
-  for (const auto& [key, object] : objects_) all.push_back(object);
-  return all;
-}
-
 bool Informer::Observe(const kube::Json& object) { return Put(Kept(object)); }
 
 kube::Json Informer::Kept(const kube::Json& object) const {
@@ -159,11 +152,19 @@ void Informer::Turn() {
 
 Informer::State Informer::state() const {
   const std::lock_guard lock(mu_);
-  return {.resource = resource_.plural,
+  return {.resource = options_.name.empty() ? resource_.plural : options_.name,
           .synced = synced_,
           .error = last_error_,
           .failures = failures_,
           .last_turn = last_turn_};
+}
+
+std::vector<ObjectPtr> Informer::All() const {
+  const std::lock_guard lock(mu_);
+  std::vector<ObjectPtr> all;
+  all.reserve(objects_.size());
+  for (const auto& [key, object] : objects_) all.push_back(object);
+  return all;
 }
 
 bool Informer::Relist() {
