@@ -50,6 +50,7 @@ class App final : public OperatorApp {
     controller.pod.sidecar_image = options_.sidecar_image;
     controller.pod.sidecar_target =
         options_.sidecar_target.empty() ? link_->target() : options_.sidecar_target;
+    controller.pod.log_format = options_.sidecar_log_format;
     controller.watch_namespace = options_.watch_namespace;
     controller.instance = options_.instance;
     controller.workers = options_.workers;

@@ -25,8 +25,9 @@ struct OperatorOptions {
   std::string listen = "0.0.0.0:0";  // gRPC: host:port, or unix:/path
   std::string sidecar_target;  // what sidecars dial (RINGMASTER_OPERATOR); empty: `listen` as bound
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string watch_namespace;  // empty: all
-  int workers = 2;              // reconciles at a time
+  std::string sidecar_log_format;  // empty: text
+  std::string watch_namespace;     // empty: all
+  int workers = 2;                 // reconciles at a time
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
@@ -35,7 +36,7 @@ struct OperatorOptions {
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
   // Keys of taints that announce the end of a node; empty: the usual ones.
   std::vector<std::string> disruption_taints;
-  bool trust_node_deletion = false;  // see controllers::JobControllerOptions
+  bool trust_node_deletion = false;       // see controllers::JobControllerOptions
   std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
   kube::Json sidecar_resources = controllers::DefaultSidecarResources();
   // Mutual TLS with the sidecars, by an authority in the Secret ringmaster-ca of this namespace.

@@ -29,8 +29,8 @@ struct OperatorConfig {
   std::string disruption_taints;  // keys, with commas; empty: the usual ones
   bool trust_node_deletion = false;
   bool clear_finalizers = false;  // do that and end
-  std::string health_listen;   // empty: not served
-  std::string metrics_listen;  // empty: not served
+  std::string health_listen;      // empty: not served
+  std::string metrics_listen;     // empty: not served
   bool leader_elect = false;
   std::string leader_election_namespace;  // empty: $POD_NAMESPACE, else "default"
   std::string leader_election_name = "ringmaster-operator";

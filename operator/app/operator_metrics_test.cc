@@ -20,27 +20,30 @@ using testing::HasSubstr;
 using testing::Not;
 
 runtime::ObjectPtr Job(const std::string& name, const std::string& state) {
-  return std::make_shared<const Json>(Json{
-      {"apiVersion", api::kApiVersion},
-      {"kind", api::kKind},
-      {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
-      {"spec",
-       {{"elasticPolicy", {{"minReplicas", 2}, {"maxReplicas", 8}}},
-        {"worker",
-         {{"replicas", 4},
-          {"template", {{"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}}}}}}},
-      {"status",
-       {{"state", state},
-        {"epoch", 1099511627783},
-        {"worldSize", 3},
-        {"stepsLost", 5},
-        {"workerRestarts", 6},
-        {"podsReplaced", 7},
-        {"lastRebuild",
-         {{"epoch", 1099511627783},
-          {"reason", "PodLost"},
-          {"seconds", 0.25},
-          {"stepsLost", 0}}}}}});
+  return std::make_shared<const Json>(
+      Json{{"apiVersion", api::kApiVersion},
+           {"kind", api::kKind},
+           {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
+           {"spec",
+            {{"elasticPolicy", {{"minReplicas", 2}, {"maxReplicas", 8}}},
+             {"worker",
+              {{"replicas", 4},
+               {"template",
+                {{"spec",
+                  {{"containers",
+                    {{{"name", "worker"}, {"image", "x"}, {"command", {"train"}}}}}}}}}}}}},
+           {"status",
+            {{"state", state},
+             {"epoch", 1099511627783},
+             {"worldSize", 3},
+             {"stepsLost", 5},
+             {"workerRestarts", 6},
+             {"podsReplaced", 7},
+             {"lastRebuild",
+              {{"epoch", 1099511627783},
+               {"reason", "PodLost"},
+               {"seconds", 0.25},
+               {"stepsLost", 0}}}}}});
 }
 
 runtime::ObjectPtr Pod(const std::string& name, const std::string& job, const std::string& phase,

@@ -256,6 +256,7 @@ OperatorOptions OperatorProcess::AppOptions() const {
   if (!config_.sidecar_resources.empty()) {
     options.sidecar_resources = kube::Json::parse(config_.sidecar_resources);  // checked
   }
+  if (config_.log_format != "text") options.sidecar_log_format = config_.log_format;
   options.tls = config_.tls;
   options.operator_namespace = OwnNamespace();
   options.network_policy = config_.network_policy;

@@ -90,7 +90,7 @@ class JobControllerFaultsTest : public testing::Test {
       "metadata": {"name": "digits"},
       "spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 8},
         "worker": {"replicas": 2, "template": {"spec": {"containers": [
-        {"name": "worker", "image": "digits"}]}}}}})");
+        {"name": "worker", "image": "digits", "command": ["train"]}]}}}}})");
     const auto created = api_->Create(kube::HorovodJobs(), ns, job);
     ASSERT_TRUE(created) << created.error().message;
   }

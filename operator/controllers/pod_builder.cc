@@ -116,6 +116,7 @@ Json SidecarContainer(const api::HorovodJob& job, const PodOptions& options) {
   env.push_back(Env("RINGMASTER_STATE_DIR", kRun));
   env.push_back(
       Env("RINGMASTER_INIT_TIMEOUT_SECONDS", std::to_string(job.spec.init_timeout_seconds)));
+  if (!options.log_format.empty()) env.push_back(Env("RINGMASTER_LOG_FORMAT", options.log_format));
   container["env"] = std::move(env);
   return container;
 }

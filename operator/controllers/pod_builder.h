@@ -14,6 +14,7 @@ namespace ringmaster::controllers {
 struct PodOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: none
+  std::string log_format;      // of sidecars; empty: their default
   bool gang_gate = false;      // pods wait for the operator before they look for a node
   // A real cluster (pod_cluster.h). False: the local one, whose pods are processes of this machine.
   bool cluster = false;

@@ -54,6 +54,14 @@ TEST(PodBuilderTest, TheUsersEnvironmentIsLeftAsItIs) {
   EXPECT_EQ(EnvOf(worker, "LD_LIBRARY_PATH"), "(none)") << "it would hide the image's own";
 }
 
+TEST(PodBuilderTest, SidecarsLogAsTheOperatorDoes) {
+  const auto format = [](const PodOptions& options) {
+    return EnvOf(BuildPod(Job(), 0, options)["spec"]["initContainers"][1], "RINGMASTER_LOG_FORMAT");
+  };
+  EXPECT_EQ(format({.log_format = "json"}), "json");
+  EXPECT_EQ(format({}), "(none)");
+}
+
 TEST(PodBuilderTest, SidecarAndLauncherKnowTheGraceOfThePod) {
   api::HorovodJob job = Job();
   const auto grace = [&] {

@@ -40,14 +40,15 @@ Room::Room(std::shared_ptr<kube::KubeApi> api)
                  capacity_.SetNode(node);
                }
              }),
-      pods_(api, kube::Pods(), {.keep = Slim}, [this](const Json& pod, bool deleted) {
-        const std::lock_guard lock(mu_);
-        if (deleted) {
-          capacity_.RemovePod(runtime::MetaField(pod, "uid"));
-        } else {
-          capacity_.SetPod(pod);
-        }
-      }) {}
+      pods_(api, kube::Pods(), {.keep = Slim, .name = "all-pods"},
+            [this](const Json& pod, bool deleted) {
+              const std::lock_guard lock(mu_);
+              if (deleted) {
+                capacity_.RemovePod(runtime::MetaField(pod, "uid"));
+              } else {
+                capacity_.SetPod(pod);
+              }
+            }) {}
 
 void Room::Start() {
   nodes_.Start();

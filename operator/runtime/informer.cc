@@ -152,7 +152,7 @@ void Informer::Turn() {
 
 Informer::State Informer::state() const {
   const std::lock_guard lock(mu_);
-  return {.resource = resource_.plural,
+  return {.resource = options_.name.empty() ? resource_.plural : options_.name,
           .synced = synced_,
           .error = last_error_,
           .failures = failures_,

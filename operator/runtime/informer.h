@@ -32,6 +32,7 @@ struct InformerOptions {
   std::chrono::milliseconds max_relist_backoff{30'000};
   // A watch that ends sooner than this, and had no news, is not begun again at once.
   std::chrono::milliseconds short_watch{1'000};
+  std::string name;  // in state(), if there is another cache of the resource
 };
 
 class Informer {
@@ -51,7 +52,7 @@ class Informer {
   std::string LastError() const;
 
   struct State {
-    std::string resource;  // plural
+    std::string resource;  // plural, or the cache's name
     bool synced = false;
     std::string error;  // of the last list or watch; empty: it went well
     std::uint64_t failures = 0;

@@ -86,7 +86,7 @@ void LeaderElector::Try() {
   for (int i = 0; i < 2; ++i) {
     switch (election_.Next(Clock::now())) {
       case Election::Step::kLook:
-        Look();
+        if (!Look()) return;
         break;
       case Election::Step::kCreate:
         return Write(election_.Claim(Now()), true);
@@ -99,17 +99,15 @@ void LeaderElector::Try() {
   }
 }
 
-void LeaderElector::Look() {
+bool LeaderElector::Look() {
   const auto lease = api_->Get(kube::Leases(), ns_, name_);
-  if (lease) {
-    election_.Saw(ReadLease(*lease), Clock::now());
-    return Publish("");
+  if (!lease && lease.error().code != kube::ErrorCode::kNotFound) {
+    Publish(lease.error().message);
+    return false;
   }
-  if (lease.error().code == kube::ErrorCode::kNotFound) {
-    election_.Saw(std::nullopt, Clock::now());
-    return Publish("");
-  }
-  Publish(lease.error().message);
+  election_.Saw(lease ? std::optional(ReadLease(*lease)) : std::nullopt, Clock::now());
+  Publish("");
+  return true;
 }
 
 void LeaderElector::Write(const LeaseFacts& facts, bool create) {
@@ -126,7 +124,7 @@ void LeaderElector::Write(const LeaseFacts& facts, bool create) {
   const bool raced = code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
   // Somebody was quicker: no error, but a leader has to know at once.
   if (!raced) return Publish(written.error().message);
-  Look();
+  (void)Look();
 }
 
 void LeaderElector::Publish(const std::string& error) {

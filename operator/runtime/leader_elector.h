@@ -53,7 +53,8 @@ class LeaderElector {
   void Guard(std::stop_token stop);
   // One look or one write; the decision is made from what it showed.
   void Try();
-  void Look();
+  // False: it could not be seen.
+  bool Look();
   void Write(const LeaseFacts& facts, bool create);
   void Publish(const std::string& error);
   void Lose(const std::string& why);
