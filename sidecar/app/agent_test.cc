@@ -287,8 +287,8 @@ TEST_F(AgentTest, ThatItsViewCantTrainIsSaidWhenItLasts) {
   const auto said = standings_.size();
   Advance(seconds(1));
   EXPECT_EQ(standings_.size(), said);
-  agent_->OnHeard("u1", MakeEpoch(1, 1));
-  agent_->OnHeard("u2", MakeEpoch(1, 1));
+  agent_->OnHeard("u1", MakeEpoch(1, 1), 0);
+  agent_->OnHeard("u2", MakeEpoch(1, 1), 0);
   Advance(milliseconds(100));
   EXPECT_TRUE(standings_.back().first);
 }
