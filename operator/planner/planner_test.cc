@@ -134,6 +134,7 @@ TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
   // A node comes: the pod joins at once, whatever resizeIntervalSeconds says.
   world.Ready(2);
   world.Pod(2).phase = PodPhase::kRunning;
+  world.Pod(2).http = world.Sidecar(2).http_address;
   EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-2"));
 }
 

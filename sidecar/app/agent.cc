@@ -208,8 +208,7 @@ void Agent::OnClosed(uint64_t connection) { table_.OnClosed(connection, outputs_
 void Agent::OnWorkersChanged() {
   // Before everybody who may live has been heard of, the others would count as dead.
   if (!workers_known_) {
-    const bool patient =
-        member_.current() != nullptr && outputs_.now() - started_at_ < kWithoutLauncher;
+    const bool patient = outputs_.now() - started_at_ < kWithoutLauncher;
     if (!table_.Complete() && patient) return;
     if (table_.processes().empty() && table_.HasLauncher() && patient) return;
     workers_known_ = true;
@@ -449,8 +448,7 @@ void Agent::Tick() {
   table_.Tick(now);
   const bool told = target_at_ && now - *target_at_ >= kFoundMayFollow;
   if (told || (accepted_at_ && now - *accepted_at_ >= kOperatorLooks)) table_.SettleWelcome();
-  if (!workers_known_ && now - started_at_ >= kWithoutLauncher && member_.current() != nullptr)
-    OnWorkersChanged();
+  if (!workers_known_ && now - started_at_ >= kWithoutLauncher) OnWorkersChanged();
   Feed(membership::Tick{});
   CheckSuspicions();
   CheckInitTimeout();

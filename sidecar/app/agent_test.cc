@@ -301,7 +301,7 @@ TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
   EXPECT_TRUE(Logged("stop"));
   EXPECT_FALSE(Logged("report")) << "the worker has not stopped yet";
   log_.clear();
-  agent_->OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(2, 0)}});
   const auto stored = std::find(log_.begin(), log_.end(), "persist");
   EXPECT_LT(stored, std::find(log_.begin(), log_.end(), "report"));
   EXPECT_TRUE(Logged("report"));

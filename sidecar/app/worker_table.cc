@@ -231,7 +231,8 @@ void WorkerTable::Stop(Epoch epoch) {
 }
 
 void WorkerTable::SendStop(WorkerProcess* worker, Epoch epoch) {
-  if (worker->stop_sent >= epoch || worker->sent == 0) return;
+  const bool may_use = worker->sent != 0 || worker->installed != 0;
+  if (worker->stop_sent >= epoch || !may_use) return;
   worker->stop_sent = epoch;
   callbacks_.send(worker->connection, {{"t", "stop"}, {"epoch", epoch}});
 }

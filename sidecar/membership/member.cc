@@ -85,6 +85,7 @@ void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* ou
     }
     void operator()(const WorkersStopped& e) {
       if (m->state_.view && e.epoch >= m->view().epoch) m->stopped_ = true;
+      m->way_stopped_ = std::max(m->way_stopped_, e.epoch);
     }
     void operator()(const WorkersChanged& e) { m->HandleWorkers(e); }
     void operator()(const BoundaryReached& e) {
@@ -269,7 +270,10 @@ void MemberImpl::HandleWorkers(const WorkersChanged& event) {
   workers_known_ = true;
   workers_ = event.workers;
   join_repeat_.Stop();
-  if (Frozen() && asked_lineage_ == 0) asked_lineage_ = reported_lineage_;
+  if (Frozen()) {
+    if (asked_lineage_ == 0) asked_lineage_ = reported_lineage_;
+    way_asked_ = way_stopped_ = 0;  // somebody may have come who has not been asked
+  }
 }
 
 // Rule 7: all workers dead, the pod resigns; some dead, it stays with new ranks.

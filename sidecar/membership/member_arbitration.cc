@@ -18,11 +18,16 @@ void MemberImpl::CheckArbitration() {
     asked_lineage_ = reported_lineage_ = 0;
     return;
   }
-  if (self_ >= 0) {
-    if (!workers_known_) return;  // an unknown worker would count as dead
-    EnsureStopped();
-    if (!stopped_ && Holds(Clause::kStopBeforeReport)) return;
+  if (!workers_known_) return;  // an unknown worker would count as dead
+  // All workers, whatever view they are in: a pod that has lost its file knows of none, and its
+  // workers may train on.
+  const Epoch below = MakeEpoch(asked_lineage_, 0);
+  if (way_asked_ < below) {
+    way_asked_ = below;
+    if (self_ >= 0) EnsureStopped();
+    Emit(StopWorkers{below});
   }
+  if (way_stopped_ < below && Holds(Clause::kStopBeforeReport)) return;
   const std::uint64_t lineage = std::exchange(asked_lineage_, 0);
   if (state_.lineage < lineage && Holds(Clause::kLineagePromise)) {
     GiveUp();

@@ -212,6 +212,8 @@ class MemberImpl {
   Epoch finishing_ = 0;
   std::uint64_t asked_lineage_ = 0;     // not answered yet
   std::uint64_t reported_lineage_ = 0;  // answered; said again when the workers change
+  Epoch way_asked_ = 0;                 // the workers have been asked to stop all views up to this
+  Epoch way_stopped_ = 0;               // and have
   std::uint32_t expected_pods_ = 0;
   Reason join_reason_ = Reason::kPodJoined;
   std::map<std::string, Applicant> applicants_;

@@ -410,7 +410,7 @@ TEST(MemberTest, AskedToMakeWayItStopsStoresThePromiseAndReports) {
   Job job(3);
   job.log_.clear();
   job.Give("p0", ArbitrationAsked{2});
-  EXPECT_EQ(job.log_["p0"], (Uids{"persist", "stop", "persist", "report"}));
+  EXPECT_EQ(job.log_["p0"], (Uids{"persist", "stop", "stop", "persist", "report"}));
   EXPECT_EQ(job.disk_["p0"].lineage, 2u);
   EXPECT_EQ(job.reports_["p0"].lineage, 2u);
   EXPECT_EQ(*job.reports_["p0"].view, *job.first_);
@@ -426,6 +426,8 @@ TEST(MemberTest, ItReportsOnlyWhenItsWorkersHaveStopped) {
   EXPECT_FALSE(job.reports_.contains("p0"));
   EXPECT_EQ(job.disk_["p0"].lineage, 0u);
   job.Give("p0", WorkersStopped{MakeEpoch(1, 1)});
+  EXPECT_FALSE(job.reports_.contains("p0"));
+  job.Give("p0", WorkersStopped{MakeEpoch(2, 0)});
   EXPECT_TRUE(job.reports_.contains("p0"));
 }
 
@@ -493,6 +495,17 @@ TEST(MemberTest, AWorkerThatDiesAfterTheReportChangesTheReport) {
   job.Give("p0", ArbitrationAsked{2});
   job.KillWorker("p0", 0);
   EXPECT_TRUE(job.reports_["p0"].candidate.workers.empty());
+}
+
+TEST(MemberTest, APodThatHasLostItsFileStopsItsWorkersTooBeforeItReports) {
+  Job job(2);
+  job.stops_ = false;
+  job.Start(job.NewCandidate(1, 1), {2});  // its worker trains on in view 1.1
+  job.Give("p1", ArbitrationAsked{2});
+  EXPECT_EQ(job.log_["p1"].back(), "stop");
+  EXPECT_FALSE(job.reports_.contains("p1"));
+  job.Give("p1", WorkersStopped{MakeEpoch(2, 0)});
+  EXPECT_TRUE(job.reports_.contains("p1"));
 }
 
 TEST(MemberTest, WhoIsInNoViewMakesWayToo) {

@@ -42,13 +42,13 @@ constexpr Row kTable[] = {
     {Clause::kFaultAdmitsNobody, Profile::kPlanned, "torn", 1000},
     {Clause::kBoundaryFirst, Profile::kPlanned, "torn", 1000},
     {Clause::kHolderStays, Profile::kPlanned, "I5", 5000},
-    {Clause::kReportAllOrProof, Profile::kArbitrated, "I3", 5000},
-    {Clause::kFreshPods, Profile::kArbitrated, "I", 60000},
-    {Clause::kStopBeforeReport, Profile::kArbitrated, "I3", 5000},
-    {Clause::kLineagePromise, Profile::kArbitrated, "I3", 5000},
-    {Clause::kHighestView, Profile::kArbitrated, "I5", 5000},
-    {Clause::kResignedExcluded, Profile::kArbitrated, "liveness", 20000},
-    {Clause::kRecordLineageSwap, Profile::kArbitrated, "I2", 20000},
+    {Clause::kReportAllOrProof, Profile::kArbitrated, "I", 30000},
+    {Clause::kFreshPods, Profile::kArbitrated, "liveness", 5000},
+    {Clause::kStopBeforeReport, Profile::kArbitrated, "I3", 60000},
+    {Clause::kLineagePromise, Profile::kArbitrated, "I3", 2000},
+    {Clause::kHighestView, Profile::kArbitrated, "I5", 2000},
+    {Clause::kResignedExcluded, Profile::kArbitrated, "liveness", 2000},
+    {Clause::kRecordLineageSwap, Profile::kArbitrated, "I2", 1000},
 };
 
 class ClauseTest : public testing::TestWithParam<Row> {};

@@ -79,6 +79,8 @@ void World::Arbiter(int index) {
     op.state = record_;
     op.version = record_version_;
   }
+  if (op.view != EpochOf(op.state.view)) op.able_at = now_;  // a new view gets its time
+  op.view = EpochOf(op.state.view);
   BeginIfStalled(index);
   if (!Arbitrating(op.state)) return;
   if (op.lineage != op.state.lineage) {
@@ -151,6 +153,7 @@ void World::FinishIfHeard(int index, bool ask) {
   for (const auto& [pod, report] : op.reports) reports.push_back(&report);
   ArbitrationResult result = Arbitrate(op.lineage, uids, reports, min_pods_, options_.without);
   for (const std::string& uid : result.silent) {
+    if (!ask) break;
     coverage_.arbitration_waits += pods_[IndexOf(uid)].gone ? 1 : 0;
   }
   if (result.view) FinishWith(index, result.view);

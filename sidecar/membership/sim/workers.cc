@@ -56,7 +56,8 @@ void World::OnWorkerCommand(const SimEvent& event) {
     } else if (first && epoch > worker.stopped) {
       worker.installed = epoch;
       if (view.ranks[rank].joined) worker.holds = false;
-      if (view.reason == Reason::kFounding) FoundWith(view, &worker);
+      // A view that only releases or holds keeps the reason of the one before.
+      if (EpochNumber(epoch) == 1 && view.reason == Reason::kFounding) FoundWith(view, &worker);
       worker.used = true;
       if (!std::exchange(Of(epoch).step_pending, true)) {
         At(now_ + kStepTime, Kind::kStep, 0, 0, epoch);

@@ -117,6 +117,7 @@ struct SimOperator {
   std::uint64_t version = 0;
   Micros down_until = 0;
   // Arbitration.
+  Epoch view = 0;      // the one that `able_at` is about
   Micros able_at = 0;  // when a pod last said that its view can train
   bool at_once = false;
   std::uint64_t lineage = 0;       // the one that `reports` are for
