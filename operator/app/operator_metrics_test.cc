@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "operator/kube/resources.h"
+#include "operator/planner/planner.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app {

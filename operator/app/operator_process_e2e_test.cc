@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "operator/api/horovod_job.h"
 #include "operator/app/leader_label.h"
 #include "operator/app/testing/running_operator.h"
 #include "operator/kube/base64.h"
