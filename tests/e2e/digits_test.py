@@ -22,10 +22,10 @@ def audit(cluster, request):
 
 @pytest.fixture
 def digits(operator, audit):
-    """digits(passes=...) applies the example's manifest and returns the job; it is deleted afterwards."""
+    """digits() applies the example's manifest and returns the job; it is deleted afterwards."""
     jobs = []
 
-    def start(name="digits", passes=30, pace_ms=40, replicas=4):
+    def start(name="digits", passes=30, pace_ms=10, replicas=4):
         manifest = yaml.safe_load((DIGITS / "job.yaml").read_text())
         manifest["metadata"]["name"] = name
         manifest["spec"]["worker"]["replicas"] = replicas
@@ -60,7 +60,7 @@ def judge(audit):
 
 
 def test_digits_trains_to_the_end_on_a_cluster(digits, audit):
-    job = digits(passes=6, pace_ms=20)
+    job = digits()
     job.wait_world(4)
     nodes = {pod["spec"]["nodeName"] for pod in job.pods().values()}
     assert nodes == {"n1", "n2"}, "four workers on two nodes of the same size all went to %s" % nodes
@@ -69,7 +69,7 @@ def test_digits_trains_to_the_end_on_a_cluster(digits, audit):
 
 
 def test_a_killed_worker_costs_no_step_and_comes_back(digits, audit):
-    job = digits(passes=12)
+    job = digits()
     epoch = job.wait_world(4)
     job.wait_step(5)
     job.kill_worker("digits-worker-2")
@@ -79,7 +79,7 @@ def test_a_killed_worker_costs_no_step_and_comes_back(digits, audit):
 
 
 def test_kubectl_scale_lets_workers_join_while_the_job_trains(digits, audit):
-    job = digits(passes=16, replicas=2)
+    job = digits(replicas=2)
     epoch = job.wait_world(2)
     job.wait_step(5)
     job.scale(4)
@@ -91,7 +91,7 @@ def test_kubectl_scale_lets_workers_join_while_the_job_trains(digits, audit):
 
 
 def test_a_drained_pod_finishes_its_step_and_is_replaced(digits, audit):
-    job = digits(passes=12)
+    job = digits()
     epoch = job.wait_world(4)
     before = job.pods()["digits-worker-1"]["metadata"]["uid"]
     job.wait_step(5)
