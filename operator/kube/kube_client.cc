@@ -196,12 +196,15 @@ class KubeClient : public KubeApi {
                      const std::function<bool(const WatchEvent&)>& on_event,
                      std::stop_token stop) override {
     Asking asking("watch", resource, ns, "");
+    // "0": what is there, then what comes. None at all asks for more than an API server can do
+    // whose etcd is older than 3.4.25.
+    const std::string version = options.resource_version.empty() ? "0" : options.resource_version;
     HttpRequest request{"GET",
                         WithQuery(ResourcePath(resource, ns, "", ""),
                                   {{"watch", "true"},
                                    {"allowWatchBookmarks", "true"},
                                    {"timeoutSeconds", std::to_string(options.timeout.count())},
-                                   {"resourceVersion", options.resource_version},
+                                   {"resourceVersion", version},
                                    {"labelSelector", options.label_selector},
                                    {"fieldSelector", options.field_selector}})};
     // The server ends the watch; this ends one that stalls.
