@@ -67,10 +67,11 @@ Answer<Json> Store::DeleteLocked(const Resource& resource, const std::string& ns
   const Json& meta = (*live)["metadata"];
   std::string uid = meta["uid"];
   auto mismatch = [&](const std::string& what, const std::string& asked, const std::string& is) {
-    return tl::unexpected(Conflict(resource, name,
-                                   "the " + what + " in the precondition (" + asked +
-                                       ") does not match the " + what + " in record (" + is +
-                                       "). The object might have been deleted and then recreated"));
+    return tl::unexpected(
+        Conflict(resource, name,
+                 "the " + what + " in the precondition (" + asked + ") does not match the " + what +
+                     " in record (" + is + "). The object might have been " +
+                     (what == "UID" ? "deleted and then recreated" : "modified")));
   };
   if (!options.uid.empty() && options.uid != uid) return mismatch("UID", options.uid, uid);
   if (!options.resource_version.empty() && options.resource_version != meta["resourceVersion"])
