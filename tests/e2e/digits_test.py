@@ -104,6 +104,7 @@ def test_a_drained_pod_finishes_its_step_and_is_replaced(digits, audit):
     wait_steps(job.cluster, audit, 5)
     job.cluster.kubectl("delete", "pod", "digits-worker-1", "--wait=false")
     job.wait_world(4, after_epoch=epoch + 1)
-    assert job.pods()["digits-worker-1"]["metadata"]["uid"] != before
+    uids = {pod["metadata"]["uid"] for pod in job.pods().values() if "deletionTimestamp" not in pod["metadata"]}
+    assert len(uids) == 4 and before not in uids
     job.wait_succeeded()
     judge(audit)
