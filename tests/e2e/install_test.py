@@ -1,6 +1,7 @@
 """Installing on an empty cluster, and everything after: helm test, rights, upgrade, rollback, kustomize, uninstalling.
 
-The tests stand in the order in which they run: the last one takes the operator away.
+The tests stand in the order in which they run. Whatever was installed before is removed first, and the operator is there again
+afterwards, for the other files.
 """
 import json
 
@@ -15,9 +16,13 @@ FINALIZER = "ringmaster.dev/proof-of-death"
 
 @pytest.fixture(scope="module", autouse=True)
 def restricted(cluster):
-    """The operator's namespace enforces the strictest Pod Security Standard before anything is in it."""
+    """A cluster without operator and definition; the namespace enforces the strictest Pod Security Standard."""
+    cluster.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--ignore-not-found")
+    cluster.kubectl("delete", "crd", JOB, "--ignore-not-found")
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
         "name": SYSTEM, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    cluster.install_operator()
+    yield
     cluster.install_operator()
 
 
