@@ -158,6 +158,7 @@ class ApiServer:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         server = ApiServer()
     except (Missing, RuntimeError) as error:
