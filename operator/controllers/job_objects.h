@@ -1,6 +1,6 @@
 // The objects that a job has beside its pods on a real cluster, each owned by the job: a headless
 // Service, a PodDisruptionBudget, a NetworkPolicy and the Secret with the sidecars' certificate.
-// Pure functions on JSON; JobObjects (job_object_keeper.h) brings them to the API server.
+// Pure functions on JSON; JobObjectKeeper brings them to the API server.
 #pragma once
 
 #include <nlohmann/json.hpp>

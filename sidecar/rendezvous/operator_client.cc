@@ -187,6 +187,8 @@ class Client final : public OperatorClient {
         tls_dir.empty()
             ? grpc::InsecureChannelCredentials()
             : tls::ChannelCredentials(tls::FilesIn(tls_dir), {.exact = tls::kOperatorName});
+    // Whatever the Service is called: the name that is asked for is the certificate's.
+    if (!tls_dir.empty()) arguments.SetSslTargetNameOverride(tls::kOperatorName);
     auto channel = grpc::CreateCustomChannel(target, credentials, arguments);
     stub_ = v1::OperatorLink::NewStub(channel);
     Connect();

@@ -82,6 +82,7 @@ class Client final : public RendezvousClient {
  public:
   Client(asio::io_context* loop, const std::string& job_uid, const std::string& tls_dir)
       : loop_(loop),
+        server_name_(tls_dir.empty() ? "" : tls::JobName(job_uid)),
         credentials_(tls_dir.empty() ? grpc::InsecureChannelCredentials()
                                      : tls::ChannelCredentials(tls::FilesIn(tls_dir),
                                                                {.exact = tls::JobName(job_uid)})),
@@ -136,12 +137,14 @@ class Client final : public RendezvousClient {
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+    if (!server_name_.empty()) arguments.SetSslTargetNameOverride(server_name_);
     auto channel = grpc::CreateCustomChannel(address, credentials_, arguments);
     auto stub = v1::Rendezvous::NewStub(channel);
     return peers_[address] = Peer{std::move(channel), std::move(stub)};
   }
 
   asio::io_context* const loop_;
+  const std::string server_name_;  // in the certificates of our job; empty: no TLS
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::map<std::string, Peer> peers_;
   std::shared_ptr<CallsInFlight> calls_;

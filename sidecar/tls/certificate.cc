@@ -163,6 +163,7 @@ tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
       !AddExtension(self, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
       !AddExtension(self, issuer, NID_key_usage, "critical,digitalSignature") ||
       !AddExtension(self, issuer, NID_ext_key_usage, "serverAuth,clientAuth") ||
+      !AddExtension(self, issuer, NID_subject_key_identifier, "hash") ||
       !AddExtension(self, issuer, NID_authority_key_identifier, "keyid") ||
       !AddExtension(self, issuer, NID_subject_alt_name, names) ||
       X509_sign(self, issuer_key.get(), EVP_sha256()) == 0) {

@@ -54,7 +54,7 @@ TEST_F(CertificateTest, WhyOneIsRefusedIsSaid) {
 TEST_F(CertificateTest, AJobsCertificateSignsNothing) {
   const KeyPair job = IssueFor(JobName("mine"), now_);
   const auto forged = Issue(job, {JobName("yours")}, now_, hours(24));
-  ASSERT_TRUE(forged);
+  ASSERT_TRUE(forged) << forged.error();
   EXPECT_NE(WhyNotTrusted(authority_.certificate_pem, forged->certificate_pem, job.certificate_pem,
                           Role::kClient, now_),
             "");
