@@ -281,7 +281,8 @@ class GangAdmissionTest : public JobControllerTest {
   }
   std::size_t Gated() {
     std::size_t gated = 0;
-    for (const Json& pod : api_->ListAll(kube::Pods(), "default", {})->items) {
+    const auto pods = api_->ListAll(kube::Pods(), "default", {});
+    for (const Json& pod : pods->items) {
       gated += pod["spec"].value("schedulingGates", Json::array()).empty() ? 0 : 1;
     }
     return gated;
