@@ -82,10 +82,11 @@ class Signals {
 int ClearFinalizers(ringmaster::kube::KubeApi& api, const std::string& ns) {
   const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
   if (!cleared) {
-    spdlog::error("finalizers not cleared: {}", cleared.error().message);
+    spdlog::error("finalizers not cleared error={}",
+                  ringmaster::logging::Value(cleared.error().message));
     return 1;
   }
-  spdlog::info("finalizer taken off {} pods", *cleared);
+  spdlog::info("finalizers cleared pods={}", *cleared);
   return 0;
 }
 

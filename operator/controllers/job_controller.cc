@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "logging/log.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/node_facts.h"
 #include "operator/controllers/pod_marks.h"
@@ -142,13 +143,13 @@ void JobController::Stop() {
 void JobController::StartNodes() {
   const auto probe = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=-"});
   if (!probe && probe.error().code == ErrorCode::kForbidden) {
-    return spdlog::warn("nodes can't be read, so nobody warns of their end: {}",
-                        probe.error().message);
+    return spdlog::warn("nodes can't be read, so nobody warns of their end error={}",
+                        logging::Value(probe.error().message));
   }
   nodes_readable_ = true;
   nodes_.Start();
   if (!nodes_.WaitForSync(kNodesSync)) {
-    spdlog::warn("nodes are not known yet: {}", nodes_.LastError());
+    spdlog::warn("nodes are not known yet error={}", logging::Value(nodes_.LastError()));
   }
 }
 
@@ -219,7 +220,8 @@ bool JobController::Reconcile(const std::string& key) {
 bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object) {
   auto snapshot = Observe(job);
   if (!snapshot) {
-    spdlog::warn("job {}: {}", job.Key(), snapshot.error().message);
+    spdlog::warn("job not observed job={} error={}", job.Key(),
+                 logging::Value(snapshot.error().message));
     return false;
   }
   const bool kept = KeepObjects(job);
@@ -317,7 +319,8 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   ok = CreatePods(job, decision.creates) && ok;
   for (const auto& pod : decision.admits) ok = Admit(job, pod) && ok;
   for (const auto& drain : decision.drains) {
-    spdlog::info("job {}: drain {}: {}", job.Key(), drain.name, drain.reason);
+    spdlog::info("pod drained job={} pod={} reason={}", job.Key(), drain.name,
+                 logging::Value(drain.reason));
     Say(job, {false, "Draining", fmt::format("pod {} leaves: {}", drain.name, drain.reason),
               drain.name});
     ok = Annotate(job, drain.name,
@@ -363,11 +366,12 @@ bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membersh
   // With the view in the snapshot the sidecars are told.
   queue_.Add(job.Key());
   if (found) {
-    spdlog::info("job {}: first view {}", job.Key(), membership::Describe(*view));
+    spdlog::info("first view job={} epoch={} view={}", job.Key(),
+                 membership::EpochText(view->epoch), logging::Value(membership::Describe(*view)));
     return true;
   }
   if (found.error().code == ErrorCode::kAlreadyExists) return true;
-  spdlog::warn("job {}: no record: {}", job.Key(), found.error().message);
+  spdlog::warn("record not made job={} error={}", job.Key(), logging::Value(found.error().message));
   return false;
 }
 
@@ -379,7 +383,8 @@ bool JobController::StillSo(const planner::Snapshot& snapshot, const membership:
       api_->ListAll(kube::Pods(), job.ns,
                     {.label_selector = fmt::format("{}={}", planner::kJobNameLabel, job.name)});
   if (!listed) {
-    spdlog::warn("job {}: its pods can't be listed: {}", job.Key(), listed.error().message);
+    spdlog::warn("pods not listed job={} error={}", job.Key(),
+                 logging::Value(listed.error().message));
     return false;
   }
   std::vector<std::shared_ptr<const Json>> pods;
@@ -397,11 +402,13 @@ bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lin
   const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
   queue_.Add(job.Key());
   if (begun) {
-    spdlog::warn("job {}: no view can train any more, lineage {} begins", job.Key(), lineage);
+    spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
+                 lineage);
     return true;
   }
   if (begun.error().code == ErrorCode::kAlreadyExists) return true;
-  spdlog::warn("job {}: lineage {} not begun: {}", job.Key(), lineage, begun.error().message);
+  spdlog::warn("lineage not begun job={} lineage={} error={}", job.Key(), lineage,
+               logging::Value(begun.error().message));
   return false;
 }
 
@@ -410,7 +417,8 @@ bool JobController::KeepObjects(const api::HorovodJob& job) {
   if (objects_ == nullptr || !job.status.completion_time.empty()) return true;
   const JobObjectKeeper::Outcome outcome = objects_->Keep(job);
   for (const std::string& problem : outcome.problems) {
-    spdlog::warn("job {}: {}", job.Key(), problem);
+    spdlog::warn("object of the job not written job={} error={}", job.Key(),
+                 logging::Value(problem));
     Say(job, {true, "FailedObject", problem, ""});
   }
   if (outcome.look_again) queue_.AddAfter(job.Key(), *outcome.look_again);
@@ -462,7 +470,8 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
     }
   }
   problems_.Failed(job, created.error(), CreationProblems::Clock::now());
-  spdlog::warn("job {}: pod {} not created: {}", job.Key(), name, created.error().message);
+  spdlog::warn("pod not created job={} pod={} error={}", job.Key(), name,
+               logging::Value(created.error().message));
   Say(job, {true, "FailedCreate",
             fmt::format("pod {} could not be created: {}", name, created.error().message), ""});
   return false;
@@ -498,7 +507,8 @@ bool JobController::Admit(const api::HorovodJob& job, const planner::PodAdmit& p
   }
   if (patched.error().code == ErrorCode::kNotFound) return true;
   if (patched.error().code != ErrorCode::kConflict) {
-    spdlog::warn("job {}: pod {} not admitted: {}", job.Key(), pod.name, patched.error().message);
+    spdlog::warn("pod not admitted job={} pod={} error={}", job.Key(), pod.name,
+                 logging::Value(patched.error().message));
   }
   return false;
 }
@@ -513,20 +523,23 @@ bool JobController::Annotate(const api::HorovodJob& job, const std::string& pod,
     return true;
   }
   if (patched.error().code == ErrorCode::kNotFound) return true;
-  spdlog::warn("job {}: pod {} not marked: {}", job.Key(), pod, patched.error().message);
+  spdlog::warn("pod not marked job={} pod={} error={}", job.Key(), pod,
+               logging::Value(patched.error().message));
   return false;
 }
 
 bool JobController::DeletePod(const api::HorovodJob& job, const planner::PodDelete& pod) {
   const auto deleted = api_->Delete(kube::Pods(), job.ns, pod.name, {.uid = pod.uid});
   if (deleted) {
-    spdlog::info("job {}: pod {} deleted: {}", job.Key(), pod.name, pod.reason);
+    spdlog::info("pod deleted job={} pod={} reason={}", job.Key(), pod.name,
+                 logging::Value(pod.reason));
     return true;
   }
   // Not there any more, or a newer pod of that name: either way this one is gone.
   const ErrorCode code = deleted.error().code;
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) return true;
-  spdlog::warn("job {}: pod {} not deleted: {}", job.Key(), pod.name, deleted.error().message);
+  spdlog::warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
+               logging::Value(deleted.error().message));
   return false;
 }
 
@@ -537,16 +550,19 @@ bool JobController::ReleasePod(const api::HorovodJob& job, const planner::PodRel
     const auto deleted =
         api_->Delete(kube::Pods(), job.ns, pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
     if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
-      spdlog::warn("job {}: pod {} not deleted: {}", job.Key(), pod.name, deleted.error().message);
+      spdlog::warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
+                   logging::Value(deleted.error().message));
       return false;
     }
   }
   const auto removed = RemoveFinalizer(*api_, *object);
   if (removed) {
-    spdlog::info("job {}: pod {} may go: {}", job.Key(), pod.name, pod.reason);
+    spdlog::info("pod may go job={} pod={} reason={}", job.Key(), pod.name,
+                 logging::Value(pod.reason));
     return true;
   }
-  spdlog::warn("job {}: pod {} not released: {}", job.Key(), pod.name, removed.error().message);
+  spdlog::warn("pod not released job={} pod={} error={}", job.Key(), pod.name,
+               logging::Value(removed.error().message));
   return false;
 }
 
@@ -568,7 +584,7 @@ bool JobController::ReleaseOrphans(const std::string& key) {
   bool ok = true;
   for (const auto& pod : orphans) {
     if (!uid.empty() && IsOwnedBy(*pod, uid)) continue;
-    spdlog::info("job {}: pod {} may go: its job is gone", key, MetaField(*pod, "name"));
+    spdlog::info("pod may go, its job is gone job={} pod={}", key, MetaField(*pod, "name"));
     ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
   }
   return ok;
@@ -596,7 +612,8 @@ bool JobController::WriteStatus(const api::HorovodJob& job, Json object,
   // On a conflict the newer object is on its way: decide again from that.
   if (written.error().code != ErrorCode::kConflict &&
       written.error().code != ErrorCode::kNotFound) {
-    spdlog::warn("job {}: status not written: {}", job.Key(), written.error().message);
+    spdlog::warn("status not written job={} error={}", job.Key(),
+                 logging::Value(written.error().message));
   }
   return false;
 }

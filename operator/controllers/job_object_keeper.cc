@@ -104,7 +104,8 @@ std::string JobObjectKeeper::KeepObject(const api::HorovodJob& job, const kube::
                     {.type = kube::PatchType::kApply, .field_manager = kManager, .force = true});
   }
   if (!written) return written.error().message;
-  spdlog::info("job {}: {} {} {}", job.Key(), resource.kind, name, apply ? "mended" : "made");
+  spdlog::info("object of the job written job={} kind={} name={} was={}", job.Key(), resource.kind,
+               name, apply ? "wrong" : "missing");
   cache->Observe(*written);
   return "";
 }

@@ -14,6 +14,7 @@ namespace ringmaster::runtime {
 namespace {
 
 constexpr std::chrono::seconds kSayAgain{60};
+constexpr std::size_t kMaxGone = 4096;
 
 // Versions of one resource are comparable as numbers where they are numbers (etcd's and ours are).
 // nullopt: can't say.
@@ -105,6 +106,8 @@ bool Informer::Put(const kube::Json& object) {
   const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
   auto copy = std::make_shared<const kube::Json>(object);
   const std::lock_guard lock(mu_);
+  // Written by us just before somebody deleted it: the answer must not bring it back.
+  if (gone_.count({key, MetaField(object, "uid")}) != 0) return false;
   ObjectPtr& slot = objects_[key];
   // Old news: we have written it since, and put the result here ourselves.
   if (slot != nullptr && IsOlder(object, *slot)) return false;
@@ -115,6 +118,8 @@ bool Informer::Put(const kube::Json& object) {
 void Informer::Remove(const kube::Json& object) {
   const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
   const std::lock_guard lock(mu_);
+  if (gone_.size() >= kMaxGone) gone_.clear();  // the races that they are for take moments
+  gone_.insert({key, MetaField(object, "uid")});
   const auto at = objects_.find(key);
   // The name may have been taken again already, by an object that we have made and put here
   // ourselves.

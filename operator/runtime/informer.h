@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -96,6 +97,7 @@ class Informer {
   std::string last_error_;                           // guarded by mu_
   std::uint64_t failures_ = 0;                       // guarded by mu_
   std::chrono::steady_clock::time_point last_turn_;  // guarded by mu_
+  std::set<std::pair<Key, std::string>> gone_;       // deleted ones, with uid; guarded by mu_
   std::map<Key, ObjectPtr> objects_;                 // guarded by mu_
   std::jthread thread_;
 };

@@ -109,6 +109,16 @@ TEST_F(InformerTest, OldNewsDoesNotHideWhatWeHaveWritten) {
   EXPECT_EQ(VersionOf("a"), "20");
 }
 
+TEST_F(InformerTest, WhatWasDeletedDoesNotComeBackWithTheAnswerToAnEarlierWrite) {
+  StartWith({Object("a", 5, "first")});
+  api_->Push(Type::kDeleted, Object("a", 12, "first"));
+  EXPECT_THAT(Told(2), ElementsAre("a", "-a"));
+  informer_.Observe(Object("a", 11, "first"));
+  EXPECT_EQ(VersionOf("a"), "none");
+  informer_.Observe(Object("a", 13, "second"));
+  EXPECT_EQ(VersionOf("a"), "13") << "its successor is another";
+}
+
 TEST_F(InformerTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
   StartWith({Object("a", 5, "first")});
   informer_.Observe(Object("a", 20, "second"));
