@@ -286,6 +286,9 @@ Status StatusWithEverything() {
   status.last_rebuild = LastRebuild{7, "PodDrained", 0.08, 1};
   status.finished_epoch = 7;
   status.accounted_pods = {"uid-1"};
+  status.proven_dead = {"uid-2"};
+  status.troubled_nodes = {
+      {"node-1", 3, "2026-01-31T12:00:00Z", "2026-01-31T12:10:00Z", "workers kept dying"}};
   status.start_time = status.completion_time = status.last_growth_time = "2026-01-31T12:00:00Z";
   return status;
 }

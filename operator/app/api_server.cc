@@ -67,7 +67,7 @@ kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& op
     }
     const ApiProblem problem = ExplainApiError(listed.error(), options.ns);
     if (!problem.unreachable) reachable = now;
-    if (now - reachable >= options.timeout) {
+    if (problem.unreachable && now - reachable >= options.timeout) {
       return tl::unexpected(
           kube::Error{.code = kube::ErrorCode::kUnavailable,
                       .message = fmt::format("{} (for {} s: --api-server-timeout-seconds)",

@@ -154,7 +154,10 @@ TEST_F(OperatorClusterE2e, MetricsTellOfARecoveryAndForgetADeletedJob) {
                     {"cause=\"WorkerLost\"", "phase=\"total\""}),
             0);
   EXPECT_EQ(op->Metric(std::string("ringmaster_job_worker_restarts_total") + kJob), 1);
-  EXPECT_EQ(op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""}), 1);
+  const double down = op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""});
+  Patch({{"worker", {{"replicas", 2}}}});
+  ASSERT_TRUE(Until([&] { return op->Metric(world) == 2; }));
+  EXPECT_EQ(op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""}), down + 1);
   EXPECT_GT(op->Sum("ringmaster_operator_reconcile_seconds_count", {"result=\"ok\""}), 5);
   EXPECT_GT(op->Sum("ringmaster_operator_api_request_seconds_count", {"verb=\"create\""}), 3);
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));

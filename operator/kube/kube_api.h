@@ -99,7 +99,8 @@ struct WatchOptions {
   std::string resource_version;
   std::chrono::seconds timeout{300};
   // No event and no bookmark for so long: the watch has stalled and ends with kUnavailable. API
-  // servers send a bookmark about every minute (for events none).
+  // servers send a bookmark about every minute (for events none). Not for a watch without a
+  // version: it gets no bookmarks.
   std::chrono::milliseconds quiet{100'000};
 };
 

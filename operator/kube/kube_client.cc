@@ -196,17 +196,20 @@ class KubeClient : public KubeApi {
                      const std::function<bool(const WatchEvent&)>& on_event,
                      std::stop_token stop) override {
     Asking asking("watch", resource, ns, "");
+    // A watch that begins with what is there: at version "0" and without bookmarks, because API
+    // servers whose etcd is older than 3.4.25 refuse to begin with the very latest, or with both.
+    const bool bookmarks = !options.resource_version.empty();
     HttpRequest request{"GET",
                         WithQuery(ResourcePath(resource, ns, "", ""),
                                   {{"watch", "true"},
-                                   {"allowWatchBookmarks", "true"},
+                                   {"allowWatchBookmarks", bookmarks ? "true" : ""},
                                    {"timeoutSeconds", std::to_string(options.timeout.count())},
-                                   {"resourceVersion", options.resource_version},
+                                   {"resourceVersion", bookmarks ? options.resource_version : "0"},
                                    {"labelSelector", options.label_selector},
                                    {"fieldSelector", options.field_selector}})};
     // The server ends the watch; this ends one that stalls.
     request.deadline = options.timeout + std::chrono::seconds(5);
-    request.quiet = options.quiet;
+    if (bookmarks) request.quiet = options.quiet;
     EventReader reader(asking, on_event);
     auto done = caller_.Stream(
         asking, request, [&](std::string_view data) { return reader(data); }, stop);

@@ -22,6 +22,7 @@ class KubeClientTest : public testing::ClientFixture {
  protected:
   // A watch's end, and the types and names that came, as "ADDED a".
   Result<void> Watch(KubeApi& api, WatchOptions options, std::vector<std::string>* seen = nullptr) {
+    if (options.resource_version.empty()) options.resource_version = "7";
     return api.Watch(ConfigMaps(), "ns", options,
                      [&](const WatchEvent& event) {
                        const char* kNames[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
@@ -304,6 +305,19 @@ TEST_F(KubeClientTest, EventsMayComeInPiecesOrSeveralAtOnce) {
   auto ended = Watch(Client(), {}, &seen);
   EXPECT_TRUE(ended.has_value()) << ended.error().message;
   EXPECT_THAT(seen, ElementsAre("ADDED a", "MODIFIED a", "BOOKMARK ", "DELETED a"));
+}
+
+TEST_F(KubeClientTest, AWatchWithoutAVersionAsksForNoBookmarks) {
+  std::string target;
+  Serve([&](const ServerRequest& request, Exchange& exchange) {
+    target = request.target;
+    exchange.Begin(200);
+    exchange.End();
+  });
+  auto ended = Client().Watch(ConfigMaps(), "ns", {}, [](const WatchEvent&) { return true; }, {});
+  EXPECT_TRUE(ended.has_value()) << ended.error().message;
+  EXPECT_EQ(target,
+            "/api/v1/namespaces/ns/configmaps?watch=true&timeoutSeconds=300&resourceVersion=0");
 }
 
 TEST_F(KubeClientTest, AWatchThatFallsSilentEnds) {

@@ -11,7 +11,7 @@ TEST_P(KubeConformance, DeletePreconditionsAreChecked) {
   auto refused = api().Delete(kube::ConfigMaps(), ns_, "a", options);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(refused.error().message, HasSubstr("Precondition failed: UID in precondition"));
+  EXPECT_THAT(refused.error().message, HasSubstr("the UID in the precondition (0000"));
   options.uid = object["metadata"]["uid"];
   options.resource_version = Version(object);
   EXPECT_TRUE(api().Delete(kube::ConfigMaps(), ns_, "a", options).has_value());

@@ -104,6 +104,7 @@ TEST_P(KubeConformance, AWatchEndsWhenAskedTo) {
         return true;
       },
       stop.get_token());
+  began = true;  // a watch that failed must not leave the other thread waiting
   stopper.join();
   EXPECT_TRUE(result.has_value()) << result.error().message;
 }

@@ -66,17 +66,16 @@ Answer<Json> Store::DeleteLocked(const Resource& resource, const std::string& ns
   if (!live) return tl::unexpected(NotFound(resource, name));
   const Json& meta = (*live)["metadata"];
   std::string uid = meta["uid"];
-  if (!options.uid.empty() && options.uid != uid) {
-    return tl::unexpected(Conflict(resource, name,
-                                   "Precondition failed: UID in precondition: " + options.uid +
-                                       ", UID in object meta: " + uid));
-  }
-  if (!options.resource_version.empty() && options.resource_version != meta["resourceVersion"]) {
-    return tl::unexpected(Conflict(
-        resource, name,
-        "Precondition failed: ResourceVersion in precondition: " + options.resource_version +
-            ", ResourceVersion in object meta: " + meta["resourceVersion"].get<std::string>()));
-  }
+  auto mismatch = [&](const std::string& what, const std::string& asked, const std::string& is) {
+    return tl::unexpected(
+        Conflict(resource, name,
+                 "the " + what + " in the precondition (" + asked + ") does not match the " + what +
+                     " in record (" + is + "). The object might have been " +
+                     (what == "UID" ? "deleted and then recreated" : "modified")));
+  };
+  if (!options.uid.empty() && options.uid != uid) return mismatch("UID", options.uid, uid);
+  if (!options.resource_version.empty() && options.resource_version != meta["resourceVersion"])
+    return mismatch("ResourceVersion", options.resource_version, meta["resourceVersion"]);
   const std::string& policy = options.propagation;
   if (!policy.empty() && policy != "Background" && policy != "Foreground" && policy != "Orphan") {
     return tl::unexpected(Invalid({"meta.k8s.io", "v1", "deleteoptions", "DeleteOptions", false},

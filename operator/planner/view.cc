@@ -57,6 +57,9 @@ void TellView(Work& work, Notices& notices) {
     const bool member = view->FindPod(sidecar.pod_uid) >= 0;
     const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
     if (pod != nullptr && pod->leaving() && !member) continue;
+    // A view that is being given up is nobody's to join: who comes now may found the next one.
+    const bool given_up = work.in.lineage > membership::EpochLineage(view->epoch);
+    if (!member && given_up) continue;
     // First its address on its pod: an operator that starts anew must see who may be in a view.
     if (pod != nullptr && !member && pod->http != sidecar.http_address) continue;
     const bool behind = sidecar.epoch == 0 || membership::EpochLineage(sidecar.epoch) <

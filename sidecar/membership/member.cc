@@ -267,10 +267,11 @@ void MemberImpl::EnterView(bool newly) {
 // ---- Who lives
 
 void MemberImpl::HandleWorkers(const WorkersChanged& event) {
+  const bool news = !workers_known_ || workers_ != event.workers;
   workers_known_ = true;
   workers_ = event.workers;
   join_repeat_.Stop();
-  if (Frozen()) {
+  if (news && Frozen()) {
     if (asked_lineage_ == 0) asked_lineage_ = reported_lineage_;
     way_asked_ = way_stopped_ = 0;  // somebody may have come who has not been asked
   }

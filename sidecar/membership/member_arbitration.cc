@@ -24,7 +24,13 @@ void MemberImpl::CheckArbitration() {
   const Epoch below = MakeEpoch(asked_lineage_, 0);
   if (way_asked_ < below) {
     way_asked_ = below;
-    if (self_ >= 0) EnsureStopped();
+    if (self_ >= 0 && !stop_sent_ && !stopped_) {
+      stop_sent_ = true;
+      if (!state_.stopping) {
+        state_.stopping = true;
+        Store();
+      }
+    }
     Emit(StopWorkers{below});
   }
   if (way_stopped_ < below && Holds(Clause::kStopBeforeReport)) return;

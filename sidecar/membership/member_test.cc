@@ -410,7 +410,7 @@ TEST(MemberTest, AskedToMakeWayItStopsStoresThePromiseAndReports) {
   Job job(3);
   job.log_.clear();
   job.Give("p0", ArbitrationAsked{2});
-  EXPECT_EQ(job.log_["p0"], (Uids{"persist", "stop", "stop", "persist", "report"}));
+  EXPECT_EQ(job.log_["p0"], (Uids{"persist", "stop", "persist", "report"}));
   EXPECT_EQ(job.disk_["p0"].lineage, 2u);
   EXPECT_EQ(job.reports_["p0"].lineage, 2u);
   EXPECT_EQ(*job.reports_["p0"].view, *job.first_);

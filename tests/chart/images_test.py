@@ -116,3 +116,13 @@ def test_the_context_of_an_image_has_every_file_that_is_copied(tmp_path, image):
            '{ echo "no $f" >&2; exit 9; }; done\n' % " ".join(sources)
     done = run(SCRIPT, "--with", builder(tmp_path, look), "--build-dir", os.path.dirname(BIN), image)
     assert sources and done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no operator to ask")
+def test_every_flag_of_the_chart_is_one_that_the_operator_has():
+    known = set(re.findall(r"--[a-z][a-z-]+", run(os.path.join(BIN, "ringmaster-operator"), "--help").stdout))
+    template = (ROOT / "charts" / "ringmaster" / "templates")
+    used = set()
+    for name in ("_args.tpl", "cleanup.yaml"):
+        used |= set(re.findall(r"-[ {]+(?:printf )?\"?(--[a-z][a-z-]+)", (template / name).read_text()))
+    assert len(used) > 15 and not used - known

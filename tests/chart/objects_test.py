@@ -157,13 +157,15 @@ def test_what_the_operator_knows_by_itself_is_no_flag_and_what_is_set_is():
     assert not [a for a in operator_container()["args"] if a.startswith(words)]
     args = operator_container(
         sidecar={"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}},
-        jobs={"gangAdmission": False, "networkPolicy": {"enabled": False, "metricsNamespace": "monitoring"}},
+        jobs={"gangAdmission": False,
+              "networkPolicy": {"enabled": False, "metricsNamespace": "monitoring"}},
         nodes={"disruptionTaints": ["a/b", "c"], "trustNodeDeletion": True},
         watchNamespace="team-a")["args"]
     resources = next(a for a in args if a.startswith("--sidecar-resources="))
     assert json.loads(resources.split("=", 1)[1]) == {"requests": {"cpu": "1"},
                                                       "limits": {"memory": "1Gi"}}
-    assert {"--gang-admission=false", "--network-policy=false", "--metrics-namespace=monitoring", "--disruption-taints=a/b,c",
+    assert {"--gang-admission=false", "--network-policy=false",
+            "--metrics-namespace=monitoring", "--disruption-taints=a/b,c",
             "--trust-node-deletion", "--namespace=team-a"} <= set(args)
 
 

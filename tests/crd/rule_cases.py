@@ -88,7 +88,8 @@ ALLOWED = [
 
 # About the object itself: (fields to set, words that the API servers say, path that the parser names).
 OBJECT = [
-    ({"apiVersion": "ringmaster.dev/v1"}, "API version", "apiVersion"),
+    ({"apiVersion": "ringmaster.dev/v1"}, "version", "apiVersion"),
+    ({"apiVersion": "batch/v1"}, "version", "apiVersion"),
     ({"kind": "MPIJob"}, "kind", "kind"),
     ({"metadata.name": "Digits"}, "metadata.name", "metadata.name"),
     ({"metadata.name": "my.digits"}, "metadata.name", "metadata.name"),

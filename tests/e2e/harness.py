@@ -77,12 +77,15 @@ class Job:
         return condition(self.object, kind)
 
     def wait(self, what, holds, seconds=PATIENCE):
-        """The status for which holds(status) is true. A job that failed will never get there: says why at once."""
+        """The status for which holds(status) is true. A job that ended never gets there: fails at once."""
         def look():
             thing = self.object
-            if condition(thing, "Failed") == "True" and what != "the job to fail":
-                raise AssertionError("the job failed while waiting for %s: %s" % (what, json.dumps(thing["status"]["conditions"])))
-            return thing.get("status") if holds(thing.get("status", {})) else None
+            status = thing.get("status", {})
+            if holds(status):
+                return status
+            if "True" in (condition(thing, "Failed"), condition(thing, "Succeeded")):
+                raise AssertionError("the job ended while waiting for %s" % what)
+            return None
 
         try:
             return self.cluster.wait(what, look, seconds)
@@ -94,9 +97,6 @@ class Job:
         return self.wait("a world of %d" % size, lambda s: s.get("worldSize") == size and s.get("epoch", 0) > after_epoch
                          and not any(c["type"] == "Rebuilding" and c["status"] == "True" for c in s.get("conditions", [])),
                          seconds)["epoch"]
-
-    def wait_step(self, step, seconds=PATIENCE):
-        return self.wait("step %d" % step, lambda s: s.get("step", 0) >= step, seconds)["step"]
 
     def wait_succeeded(self, seconds=300):
         return self.wait("success", lambda s: any(c["type"] == "Succeeded" and c["status"] == "True"
@@ -161,8 +161,8 @@ class Evidence:
     def jobs(self):
         for job in self.items(JOB):
             status = job.get("status", {})
-            self.lines.append("job %s: step %s, world %s, epoch %s" % (
-                job["metadata"]["name"], status.get("step"), status.get("worldSize"), status.get("epoch")))
+            self.lines.append("job %s: %s, world %s, view %s, steps lost %s" % (job["metadata"]["name"], status.get("state"), *(
+                status.get(field) for field in ("worldSize", "view", "stepsLost"))))
             self.lines += ["  %(type)s=%(status)s %(reason)s: %(message)s" % {"reason": "", "message": "", **each}
                            for each in status.get("conditions", [])]
 
