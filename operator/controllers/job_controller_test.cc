@@ -56,7 +56,6 @@ class JobControllerTest : public testing::Test {
                                gang_ ? "node-" + std::to_string(index + 1) : std::string(node_)));
     });
     cluster_->SetBootId("boot-1");
-    for (const char* node : {"node-1", "node-2"}) AddNode(node);
   }
   ~JobControllerTest() override {
     controller_->Stop();
@@ -83,6 +82,9 @@ class JobControllerTest : public testing::Test {
     cluster_->MoveTo(hub_.get());
   }
 
+  void AddNodes() {
+    for (const char* name : {"node-1", "node-2"}) AddNode(name);
+  }
   void AddNode(const std::string& name) {
     const Json node = {
         {"metadata", {{"name", name}}},
@@ -119,6 +121,7 @@ class JobControllerTest : public testing::Test {
   }
   // Three pods of which one is on node-2, and is lost with it.
   void LoseAPodOnNode2() {
+    AddNodes();
     Apply(2);
     ASSERT_TRUE(TrainsAs({0, 1}));
     node_ = "node-2";
@@ -296,7 +299,8 @@ TEST_F(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollows
   AddNode("node-1", "1");
   Apply(3, with_gpus_);
   ASSERT_TRUE(Eventually([&] {
-    const auto* scheduled = Status().Find("Scheduled");
+    const api::Status status = Status();
+    const auto* scheduled = status.Find("Scheduled");
     return Gated() == 3 && scheduled != nullptr && scheduled->reason == "WaitingForRoom";
   }));
   EXPECT_NE(Status().Find("Scheduled")->message.find("minReplicas is 2"), std::string::npos);
@@ -402,6 +406,7 @@ TEST_F(JobControllerTest, TheRebootOfItsNodeProvesThatAPodIsDead) {
 }
 
 TEST_F(JobControllerTest, OnACordonAnotherPodComesFirstAndThenThePodLeaves) {
+  AddNodes();
   Apply(2);  // minReplicas: a drain would wait for ever for a third pod
   ASSERT_TRUE(TrainsAs({0, 1}));
   node_ = "node-2";
@@ -412,6 +417,7 @@ TEST_F(JobControllerTest, OnACordonAnotherPodComesFirstAndThenThePodLeaves) {
 }
 
 TEST_F(JobControllerTest, ACordonThatIsTakenBackLeavesTheJobAsItWas) {
+  AddNodes();
   Apply(2);
   ASSERT_TRUE(TrainsAs({0, 1}));
   cluster_->NeverReady("digits-worker-2");
@@ -467,6 +473,7 @@ TEST_F(JobControllerTest, UninstallingTakesTheFinalizerOffEveryPodAndNothingElse
 }
 
 TEST_F(JobControllerTest, WithoutRightsOnNodesJobsRunWithoutEarlyWarning) {
+  AddNodes();
   api_->nodes_forbidden = true;
   RestartOperator();
   Apply(2);

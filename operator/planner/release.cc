@@ -1,4 +1,4 @@
-// Phase 7: which deleted pods may go. Our finalizer keeps the object of a pod, so that what the
+// Phase 8: which deleted pods may go. Our finalizer keeps the object of a pod, so that what the
 // kubelet says last is not lost with it; it comes off when the death is proven, or doesn't matter.
 #include <fmt/format.h>
 
