@@ -212,7 +212,8 @@ bool JobController::Reconcile(const std::string& key) {
     problems_.Forget(job->uid);
     if (objects_ != nullptr) objects_->Forget(job->uid);
     // Its pods are the garbage collector's, and whether they are dead matters no more.
-    return ReleaseAll(key, uid, false) && released;
+    const bool collected = CollectLatePods(*object);
+    return ReleaseAll(key, uid, false) && collected && released;
   }
   return ReconcileJob(*job, *object) && released;
 }
@@ -586,6 +587,25 @@ bool JobController::ReleaseOrphans(const std::string& key) {
     if (!uid.empty() && IsOwnedBy(*pod, uid)) continue;
     spdlog::info("pod may go, its job is gone job={} pod={}", key, MetaField(*pod, "name"));
     ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+  }
+  return ok;
+}
+
+// A reconcile that had begun before the job was deleted may have made pods after the garbage
+// collector had looked; they would hold a foreground deletion for ever.
+bool JobController::CollectLatePods(const Json& job) {
+  const Json finalizers = job.value("/metadata/finalizers"_json_pointer, Json::array());
+  if (std::find(finalizers.begin(), finalizers.end(), "foregroundDeletion") == finalizers.end()) {
+    return true;
+  }
+  bool ok = true;
+  for (const auto& pod : pods_.InNamespace(MetaField(job, "namespace"))) {
+    if (!IsOwnedBy(*pod, MetaField(job, "uid"))) continue;
+    if (!MetaField(*pod, "deletionTimestamp").empty()) continue;
+    const auto deleted = api_->Delete(kube::Pods(), MetaField(*pod, "namespace"),
+                                      MetaField(*pod, "name"), {.uid = MetaField(*pod, "uid")});
+    ok = ok && (deleted || deleted.error().code == ErrorCode::kNotFound ||
+                deleted.error().code == ErrorCode::kConflict);
   }
   return ok;
 }

@@ -98,6 +98,7 @@ class JobController {
   bool ReleasePod(const api::HorovodJob& job, const planner::PodRelease& pod);
   // Pods that no job (any more) waits for: of `job_uid`, or of none that exists.
   bool ReleaseOrphans(const std::string& key);
+  bool CollectLatePods(const kube::Json& job);
   bool ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead);
   bool WriteStatus(const api::HorovodJob& job, kube::Json object, const api::Status& status);
   bool RefuseJob(const kube::Json& object, const std::string& why);

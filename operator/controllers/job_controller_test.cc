@@ -52,8 +52,10 @@ class JobControllerTest : public testing::Test {
     cluster_ = std::make_unique<FakeCluster>(api_, hub_.get(), [this](const std::string& pod) {
       // Pod 0 to node-1, and so on, where nodes count.
       const int index = std::stoi(pod.substr(pod.rfind('-') + 1));
-      EXPECT_TRUE(store_->Bind("default", pod,
-                               gang_ ? "node-" + std::to_string(index + 1) : std::string(node_)));
+      const std::string node = gang_ ? "node-" + std::to_string(index + 1) : std::string(node_);
+      if (store_->Bind("default", pod, node)) return;
+      const auto left = api_->Get(kube::Pods(), "default", pod);
+      EXPECT_TRUE(!left || (*left)["metadata"].contains("deletionTimestamp")) << pod;
     });
     cluster_->SetBootId("boot-1");
   }
