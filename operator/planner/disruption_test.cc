@@ -1,10 +1,11 @@
 // Early warning, nodes that nobody hears from, and cooldown.
+#include "operator/planner/disruption.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "operator/planner/disruption.h"
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
