@@ -4,6 +4,8 @@
 //
 // Thread rule: every method is safe from any thread. The destructor waits for no call: end watches
 // (stop token) first.
+//
+// A process that uses it must not die of SIGPIPE: TLS writes to a connection that was cut.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
 #include "operator/local/testing/conformance.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <thread>
@@ -150,6 +151,7 @@ std::unique_ptr<Cluster> StartReal(const std::string& kubeconfig) {
 }  // namespace
 
 std::vector<Backend> Backends(const std::string& kubeconfig) {
+  signal(SIGPIPE, SIG_IGN);  // the client's word to its users
   if (!kubeconfig.empty()) {
     return {{"Real", [kubeconfig] { return StartReal(kubeconfig); }}};
   }
