@@ -226,7 +226,8 @@ void WriteStatus(Work& work) {
     const auto& deadline = work.in.job.spec.run_policy.active_deadline_seconds;
     if (deadline) work.LookAgainAt(work.in.now + std::chrono::seconds(*deadline));
   }
-  if (!work.verdict.ended() && !work.suspended) SetScheduled(work);
+  // How many pods have a node says nothing once they end.
+  if (!work.verdict.ended() && !work.suspended && !work.finishing) SetScheduled(work);
   SetRebuilding(work);
   SetRunning(work);
   SetSuspended(work);
