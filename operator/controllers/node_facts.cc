@@ -2,24 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/controllers/lenient_json.h"
+
 namespace ringmaster::controllers {
-namespace {
 
 using Json = nlohmann::json;
-
-const Json& At(const Json& object, const char* name) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto at = object.find(name);
-  return at == object.end() ? kNothing : *at;
-}
-
-std::string Text(const Json& object, const char* name) {
-  const Json& value = At(object, name);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
-}  // namespace
 
 planner::NodeFacts ReadNode(const Json& node) {
   planner::NodeFacts facts;

@@ -230,6 +230,12 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
           {"spec", BuildSpec(job, index, options)}};
 }
 
+std::string JobKeyOf(const Json& pod) {
+  const Json metadata = pod.value("metadata", Json::object());
+  return metadata.value("namespace", "") + "/" +
+         metadata.value("labels", Json::object()).value(planner::kJobNameLabel, "");
+}
+
 bool IsOwnedBy(const Json& object, const std::string& uid) {
   const auto owners = object.value("/metadata/ownerReferences"_json_pointer, Json::array());
   return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {

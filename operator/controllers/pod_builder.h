@@ -39,6 +39,8 @@ void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
 
 // metadata.ownerReferences names `uid` as the controller.
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid);
+// "namespace/name" of the job that the pod is labelled with.
+std::string JobKeyOf(const nlohmann::json& pod);
 nlohmann::json OwnerReference(const api::HorovodJob& job);
 
 }  // namespace ringmaster::controllers

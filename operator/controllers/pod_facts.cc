@@ -2,6 +2,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "operator/controllers/lenient_json.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_marks.h"
 #include "operator/planner/disruption.h"
@@ -13,18 +14,6 @@ namespace {
 using Json = nlohmann::json;
 using planner::PodFacts;
 using planner::PodPhase;
-
-const Json& At(const Json& object, const char* name) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto at = object.find(name);
-  return at == object.end() ? kNothing : *at;
-}
-
-std::string Text(const Json& object, const char* name) {
-  const Json& value = At(object, name);
-  return value.is_string() ? value.get<std::string>() : "";
-}
 
 PodPhase Phase(const std::string& text) {
   if (text == "Running") return PodPhase::kRunning;
