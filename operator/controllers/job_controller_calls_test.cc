@@ -122,7 +122,10 @@ std::string Crd() {
 
 class JobControllerCallsTest : public testing::Test {
  protected:
-  JobControllerCallsTest() { StartOperator(); }
+  explicit JobControllerCallsTest(const std::string& crd = Crd())
+      : store_(std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = crd})) {
+    StartOperator();
+  }
   ~JobControllerCallsTest() override {
     controller_->Stop();
     cluster_.reset();
@@ -209,8 +212,7 @@ class JobControllerCallsTest : public testing::Test {
     });
   }
 
-  const std::shared_ptr<local::Store> store_ =
-      std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = Crd()});
+  const std::shared_ptr<local::Store> store_;
   local::InMemoryApi store_api_{store_};  // the test's own look
   const std::shared_ptr<WatchedApi> api_ = std::make_shared<WatchedApi>(store_);
   std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
@@ -419,6 +421,54 @@ TEST_F(JobControllerCallsTest, AStatusThatSaysTheSameIsNotWrittenAgain) {
     }));
   }
   EXPECT_EQ(api_->Calls("update", "horovodjobs").size(), before);
+}
+
+TEST_F(JobControllerCallsTest, AReplacementAvoidsTheNodeThatLostThePod) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-1",
+                          {{"status", {{"phase", "Failed"}, {"reason", "Evicted"}}}},
+                          {.subresource = "status"}));
+  ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "digits-worker-2").is_null(); }));
+  EXPECT_THAT(Get(kube::Pods(), "digits-worker-2")["spec"]["affinity"].dump(),
+              HasSubstr(R"("operator":"NotIn","values":["n"])"));
+}
+
+TEST_F(JobControllerCallsTest, ADeathThatSomebodyVouchesForIsForcedByUid) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  const std::string uid = runtime::MetaField(Get(kube::Pods(), "digits-worker-1"), "uid");
+  cluster_->LosePod("digits-worker-1");
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-1", {.uid = uid}));
+  const std::size_t before = api_->Calls("delete", "pods").size();
+  ASSERT_TRUE(api_->Patch(
+      kube::Pods(), "default", "digits-worker-1",
+      {{"metadata", {{"annotations", {{planner::kProvenAnnotation, "unplugged"}}}}}}, {}));
+  ASSERT_TRUE(Until(
+      [&] { return runtime::MetaField(Get(kube::Pods(), "digits-worker-1"), "uid") != uid; }));
+  const auto deletes = api_->Calls("delete", "pods");
+  ASSERT_GT(deletes.size(), before);
+  EXPECT_EQ(deletes[before].name, "digits-worker-1");
+  EXPECT_EQ(deletes[before].body, uid);
+}
+
+// An API server whose schema lets through what the parser refuses.
+class InvalidJobTest : public JobControllerCallsTest {
+ protected:
+  InvalidJobTest() : JobControllerCallsTest("") {}
+};
+
+TEST_F(InvalidJobTest, IsRefusedOnceForEachChange) {
+  Apply("digits", {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}});
+  ASSERT_TRUE(Until([&] { return Status().state == "Invalid"; }));
+  const std::uint64_t adds = controller_->state().queue.adds;
+  ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), "default", "digits",
+                          {{"metadata", {{"annotations", {{"a", "b"}}}}}}, {}));
+  ASSERT_TRUE(Until([&] {
+    const auto queue = controller_->state().queue;
+    return queue.adds > adds && queue.depth == 0;
+  }));
+  EXPECT_EQ(api_->Calls("update", "horovodjobs").size(), 1u);
 }
 
 class CachesTest : public testing::Test {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/controllers/node_facts.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_marks.h"
 #include "operator/planner/planner.h"
@@ -125,6 +126,27 @@ TEST(ReadPodTest, TheGraceIsThePods) {
   EXPECT_EQ(ReadPod(pod).grace_seconds, 30);
   pod["spec"]["terminationGracePeriodSeconds"] = 5;
   EXPECT_EQ(ReadPod(pod).grace_seconds, 5);
+}
+
+TEST(ReadPodTest, WhatTheKubeletEndedWasNotLostWithItsNode) {
+  Json pod = Running();
+  pod["status"]["containerStatuses"][0]["state"] = Terminated(1);
+  pod["status"]["initContainerStatuses"][0]["state"] = Terminated(0);
+  pod["status"]["phase"] = "Failed";
+  EXPECT_TRUE(ReadPod(pod).proven_dead);
+  EXPECT_EQ(ReadPod(pod).reason, "") << "its worker's exit code speaks for itself";
+}
+
+TEST(ReadNodeTest, ItsOwnReadyConditionCountsAndOnlyTrueIsReady) {
+  for (const auto& [status, ready] :
+       {std::pair("True", true), std::pair("False", false), std::pair("Unknown", false)}) {
+    const Json node = {{"metadata", {{"name", "n"}}},
+                       {"status",
+                        {{"conditions",
+                          {Condition("Ready", status, ""), Condition("DiskPressure", "True", ""),
+                           Condition("PIDPressure", "False", "")}}}}};
+    EXPECT_EQ(ReadNode(node).ready, ready) << status;
+  }
 }
 
 }  // namespace
