@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/api/pod_template.h"
 #include "operator/controllers/pod_builder.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using Json = nlohmann::json;
+using testing::HasSubstr;
 
 api::HorovodJob Job(const Json& pod_spec = Json::object()) {
   api::HorovodJob job;
@@ -150,6 +152,41 @@ TEST(PodClusterTest, WhatTheUserWroteStaysAsItIs) {
   const Json mounts = spec["containers"][0]["volumeMounts"];
   EXPECT_EQ(mounts[0]["mountPath"], "/data");
   EXPECT_EQ(mounts[3], Json({{"name", "ringmaster-shm"}, {"mountPath", "/dev/shm"}}));
+}
+
+// What a template that has `part` in its worker (or, by `where`, elsewhere) is told.
+std::string Refusal(const std::string& where, const Json& part) {
+  Json pod_template = Job().spec.worker.pod_template;
+  pod_template[Json::json_pointer(where)] = part;
+  api::FieldErrors errors;
+  api::CheckPodTemplate(pod_template, &errors);
+  return errors.empty() ? "" : errors[0].path;
+}
+
+TEST(PodClusterTest, ATemplateCannotHaveWhatWeAdd) {
+  PodOptions options;
+  options.cluster = options.gang_gate = true;
+  const Json pod = BuildPod(Job(), 2, options);
+  const Json& spec = pod["spec"];
+  const std::string worker = "/spec/containers/0";
+  for (const Json& port : Sidecar(spec)["ports"]) {
+    EXPECT_THAT(Refusal(worker + "/ports", Json::array({port})), HasSubstr("containerPort"))
+        << port;
+  }
+  for (const Json& mount : spec["containers"][0]["volumeMounts"]) {
+    if (mount["mountPath"] == "/dev/shm") continue;  // may be the user's own
+    EXPECT_THAT(Refusal(worker + "/volumeMounts", Json::array({mount})), HasSubstr("mountPath"))
+        << mount;
+  }
+  for (const auto& [label, value] : pod["metadata"]["labels"].items()) {
+    EXPECT_THAT(Refusal("/metadata/labels", {{label, value}}), HasSubstr("labels")) << label;
+  }
+  for (const char* list : {"volumes", "initContainers", "schedulingGates"}) {
+    for (const Json& item : spec[list]) {
+      EXPECT_THAT(Refusal(std::string("/spec/") + list, Json::array({item})), HasSubstr("name"))
+          << item;
+    }
+  }
 }
 
 TEST(PodClusterTest, OnTheLocalClusterNothingOfThisIsThere) {
