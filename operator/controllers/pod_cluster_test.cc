@@ -154,6 +154,36 @@ TEST(PodClusterTest, WhatTheUserWroteStaysAsItIs) {
   EXPECT_EQ(mounts[3], Json({{"name", "ringmaster-shm"}, {"mountPath", "/dev/shm"}}));
 }
 
+Json Annotations(const Json& written, const Json& pod_spec = Json::object(), bool cluster = true) {
+  api::HorovodJob job = Job(pod_spec);
+  if (!written.is_null()) job.spec.worker.pod_template["metadata"]["annotations"] = written;
+  PodOptions options;
+  options.cluster = cluster;
+  return BuildPod(job, 0, options)["metadata"].value("annotations", Json());
+}
+
+TEST(PodClusterTest, PrometheusIsToldWhereTheSidecarsMetricsAre) {
+  const Json ours = {{"prometheus.io/scrape", "true"},
+                     {"prometheus.io/port", "9403"},
+                     {"prometheus.io/path", "/metrics"}};
+  EXPECT_EQ(Annotations(nullptr), ours);
+  Json beside = ours;
+  beside["team"] = "a";
+  EXPECT_EQ(Annotations({{"team", "a"}}), beside);
+}
+
+TEST(PodClusterTest, WhatTheTemplateSaysToPrometheusIsNotMixedWithOurs) {
+  for (const Json& theirs :
+       {Json{{"prometheus.io/scrape", "false"}}, Json{{"prometheus.io/port", "8000"}}}) {
+    EXPECT_EQ(Annotations(theirs), theirs);
+  }
+}
+
+TEST(PodClusterTest, NobodyIsToldOfAPortThatIsNotKnownBeforeThePodRuns) {
+  EXPECT_FALSE(Annotations(nullptr, {{"hostNetwork", true}}).contains("prometheus.io/scrape"));
+  EXPECT_TRUE(Annotations(nullptr, Json::object(), false).is_null()) << "a local pod";
+}
+
 // What a template that has `part` in its worker (or, by `where`, elsewhere) is told.
 std::string Refusal(const std::string& where, const Json& part) {
   Json pod_template = Job().spec.worker.pod_template;
