@@ -22,9 +22,8 @@ bool Attends(const Snapshot& in, const std::string& uid) {
 }
 
 // A worker pod's object stays until its death is proven (the finalizer) or it has left by plan.
-bool ProvenDead(const Snapshot& in, const std::string& uid) {
-  const PodFacts* pod = FindPod(in, uid);
-  return pod != nullptr ? pod->proven_dead : !Attends(in, uid);
+bool CountsAsDead(const Snapshot& in, const std::string& uid) {
+  return IsProvenDead(in, uid) || (FindPod(in, uid) == nullptr && !Attends(in, uid));
 }
 
 // Whoever may be in a view. A sidecar hears of a view only after its address stands on its pod.
@@ -33,13 +32,15 @@ std::vector<Voter> MustReport(const Snapshot& in) {
   for (const PodFacts& pod : in.pods) {
     const bool registered =
         !pod.http.empty() || FindSidecar(in, pod.uid) != nullptr || InView(in, pod.uid);
-    if (pod.proven_dead || !registered) continue;
+    if (IsProvenDead(in, pod.uid) || !registered) continue;
     voters.push_back({pod.uid,
                       fmt::format("{} on node {}", pod.name, pod.node.empty() ? "?" : pod.node),
                       Attends(in, pod.uid)});
   }
   for (const SidecarFacts& sidecar : in.sidecars) {
     if (!sidecar.attending || FindPod(in, sidecar.pod_uid) != nullptr) continue;
+    if (IsProvenDead(in, sidecar.pod_uid))
+      continue;  // its stream outlives it: a machine that is off
     voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
   }
   return voters;
@@ -52,12 +53,13 @@ bool MayFork(const Snapshot& in) {
 // Since when no view can train; nullopt where one can or nothing says that none does.
 std::optional<Time> StalledSince(const Snapshot& in) {
   for (const SidecarFacts& sidecar : in.sidecars) {
-    if (sidecar.attending && sidecar.able) return std::nullopt;
+    const bool dead = IsProvenDead(in, sidecar.pod_uid);
+    if (sidecar.attending && sidecar.able && !dead) return std::nullopt;
   }
   bool known = false, all_dead = true;
   Time since = in.view_since;
   for (const membership::Pod& pod : in.view->pods) {
-    const bool dead = ProvenDead(in, pod.uid);
+    const bool dead = CountsAsDead(in, pod.uid);
     all_dead = all_dead && dead;
     known = known || dead || IsGone(in, pod.uid);
     if (dead || !Attends(in, pod.uid)) continue;

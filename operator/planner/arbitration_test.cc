@@ -237,6 +237,30 @@ TEST(ArbitrationPlanTest, AReportOfAPodThatDiedSinceCountsForNothing) {
   EXPECT_THAT(PodsOf(Plan(job.in).found), ElementsAre("digits-worker-0"));
 }
 
+// A machine that is off closes no connection: for a while its stream stands and says what it last
+// said.
+TEST(ArbitrationPlanTest, AProofInTheStatusCountsWhenTheObjectIsGoneAndTheStreamStillStands) {
+  Stalled job(4);
+  job.ProvenDead(1).ProvenDead(2).Sidecar(3).able = true;
+  std::erase_if(job.in.pods, [](const PodFacts& pod) { return pod.index == 3; });
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u) << "its view trains, for all anybody knows";
+  job.in.job.status.proven_dead = {Uid(3)};
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  const Decision out = Plan(job.Arbitrating({0}).in);
+  ASSERT_NE(out.found, nullptr) << "it is not waited for";
+  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-0"));
+}
+
+// The taint that proved it has been taken off again, or this pod is of an old cache.
+TEST(ArbitrationPlanTest, AProofInTheStatusCountsWhateverThePodsObjectSaysNow) {
+  Stalled job(4);
+  job.ProvenDead(1).ProvenDead(2).Silent(3);
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+  job.in.job.status.proven_dead = {Uid(3)};
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  EXPECT_NE(Plan(job.Arbitrating({0}).in).found, nullptr);
+}
+
 TEST(ArbitrationPlanTest, APodThatAppearedMeanwhileIsAskedToo) {
   Stalled job(2);
   job.ProvenDead(1).Arbitrating({0}).Add(5);
