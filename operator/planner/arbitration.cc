@@ -116,17 +116,35 @@ void SayIgnored(Work& work, const std::vector<std::string>& ignored) {
                        fmt::join(ignored, ", ")));
 }
 
+// A step needs every member of its view, so who holds the newest view holds its steps, and the
+// rebuild counts what is left. Of a newer view nobody has reported; its steps went unheard.
+std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
+  std::string text =
+      fmt::format("goes on with {} as epoch {}, from epoch {}", Plural(view.pods.size(), "pod"),
+                  membership::EpochText(view.epoch), membership::EpochText(view.parent));
+  if (view.parent >= in.view->epoch) {
+    return text +
+           ", the newest that is known; status.lastRebuild.stepsLost says how many steps "
+           "are lost with the others";
+  }
+  std::vector<std::string> lost;
+  for (const membership::Pod& pod : in.view->pods) {
+    if (view.FindPod(pod.uid) < 0) lost.push_back(pod.name);
+  }
+  return text + fmt::format(
+                    "; the steps of epoch {} are lost with {}. status.stepsLost is without "
+                    "them, as nobody who lives has counted them: "
+                    "ringmaster_sidecar_step of these pods may still be in Prometheus",
+                    membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
+}
+
 void Finish(Work& work) {
   const Arbitration end = JudgeArbitration(work.in);
   Ask(work, end.nobody_holds);
   if (!end.waits.empty()) return WaitFor(work, end.waits);
   if (end.view != nullptr) {
     work.out.found = end.view;
-    work.Say(
-        true, "Arbitrated",
-        fmt::format("goes on with {} as epoch {}. Steps that only the lost pods had completed "
-                    "are lost with them; how many is not known",
-                    Plural(end.view->pods.size(), "pod"), membership::EpochText(end.view->epoch)));
+    work.Say(true, "Arbitrated", GoesOnWith(work.in, *end.view));
     return SayIgnored(work, end.ignored);
   }
   work.stall_reason = "StartingAgain";
