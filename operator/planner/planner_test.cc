@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
@@ -439,8 +441,15 @@ TEST(PlannerTest, ANewViewAndItsFiguresComeIntoTheStatus) {
   EXPECT_EQ(out.status.ring[1].pod, "digits-worker-1");
   EXPECT_EQ(out.status.last_rebuild->reason, "PodLost");
   EXPECT_EQ(out.status.steps_lost, 1);
+  const auto said_lost = [](const Event& event) {
+    return event.reason == "StepsLost" &&
+           event.message.find("epoch 1.2 (PodLost) goes on 1 step before") != std::string::npos;
+  };
+  EXPECT_EQ(std::count_if(out.events.begin(), out.events.end(), said_lost), 1);
   world.in.job.status = out.status;
-  EXPECT_EQ(Plan(world.in).status.steps_lost, 1) << "the same figures count once";
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.steps_lost, 1) << "the same figures count once";
+  EXPECT_EQ(std::count_if(out.events.begin(), out.events.end(), said_lost), 0);
 }
 
 TEST(PlannerTest, TheSidecarsAddressIsWrittenOnItsPodOnce) {

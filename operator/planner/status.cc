@@ -180,8 +180,15 @@ void SetRebuilds(Work& work) {
   for (const RebuildFacts& rebuild : work.in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
-    status.steps_lost +=
-        rebuild.steps_lost - (rebuild.epoch == last ? status.last_rebuild->steps_lost : 0);
+    const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
+    status.steps_lost += rebuild.steps_lost - counted;
+    if (rebuild.steps_lost > counted) {
+      work.Say(true, "StepsLost",
+               fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
+                           "to have completed",
+                           EpochText(rebuild.epoch), rebuild.reason,
+                           Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
+    }
     status.last_rebuild =
         api::LastRebuild{rebuild.epoch, rebuild.reason, rebuild.seconds, rebuild.steps_lost};
   }
