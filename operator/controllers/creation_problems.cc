@@ -6,6 +6,7 @@ namespace ringmaster::controllers {
 namespace {
 
 constexpr char kInvalidTemplate[] = "InvalidPodTemplate";
+constexpr char kNameTaken[] = "PodNameTaken";
 
 struct Sentence {
   const char* reason;
@@ -19,7 +20,7 @@ const Sentence* Explain(kube::ErrorCode code) {
       "the API server refuses the pods of spec.worker.template (paths are the pod's): "};
   static constexpr Sentence kForbidden = {"PodsForbidden",
                                           "the API server forbids the job's pods: "};
-  static constexpr Sentence kTaken = {"PodNameTaken",
+  static constexpr Sentence kTaken = {kNameTaken,
                                       "a pod of this name is there and not this job's: "};
   switch (code) {
     case kube::ErrorCode::kInvalid:
@@ -55,6 +56,14 @@ bool CreationProblems::Failed(const api::HorovodJob& job, const kube::Error& err
   problems_[job.uid] = {sentence->reason, sentence->begin + error.message, job.generation,
                         wrong ? now + kRetry : now};
   return true;
+}
+
+void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,
+                                   Clock::time_point now) {
+  const std::lock_guard lock(mu_);
+  problems_[job.uid] = {kNameTaken,
+                        "pod " + pod + " of an earlier job is still ending; its name is waited for",
+                        job.generation, now + kNameRetry};
 }
 
 void CreationProblems::Worked(const api::HorovodJob& job) { Forget(job.uid); }

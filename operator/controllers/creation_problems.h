@@ -29,11 +29,15 @@ class CreationProblems {
 
   // A wrong template is tried again this often: what refused it may have been an admission webhook.
   static constexpr std::chrono::minutes kRetry{5};
+  // And so often whether a name has become free.
+  static constexpr std::chrono::milliseconds kNameRetry{500};
 
   // How long creating pods for this job is pointless; zero: try.
   std::chrono::milliseconds Pause(const api::HorovodJob& job, Clock::time_point now) const;
   // True if `error` is one that people have to see to.
   bool Failed(const api::HorovodJob& job, const kube::Error& error, Clock::time_point now);
+  // The name belongs to a pod that is ending, most likely of an earlier job of this name.
+  void NameIsTaken(const api::HorovodJob& job, const std::string& pod, Clock::time_point now);
   void Worked(const api::HorovodJob& job);
   void Forget(const std::string& job_uid);
 

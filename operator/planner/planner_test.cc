@@ -214,7 +214,8 @@ INSTANTIATE_TEST_SUITE_P(PlannerTest, PodEnd,
                                          EndCase{"Evicted", 137, "Evicted", false, 0},
                                          EndCase{"OutOfMemory", 137, "OOMKilled", false, 1},
                                          EndCase{"SegmentationFault", 139, "", false, 1},
-                                         EndCase{"ExitsWithOne", 1, "", true, 1}),
+                                         EndCase{"ExitsWithOne", 1, "", true, 1},
+                                         EndCase{"ExitsWithMinusOne", 255, "", true, 1}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(PlannerTest, PodsThatFailBeforeTheirWorkerRunsAreNotReplacedForEver) {
@@ -224,6 +225,17 @@ TEST(PlannerTest, PodsThatFailBeforeTheirWorkerRunsAreNotReplacedForEver) {
   const Decision out = Plan(world.in);
   EXPECT_EQ(out.status.faults, 1);
   EXPECT_EQ(out.status.pods_replaced, 1);
+}
+
+TEST(PlannerTest, APodThatEndedFromOutsideIsToldAsThat) {
+  World world = World::Training(3);
+  world.End(1, PodPhase::kFailed, 0, "NodeLost");
+  world.in.pods[1].exit_code.reset();  // no kubelet said how its containers ended
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.faults, 0);
+  EXPECT_THAT(
+      out.events,
+      Contains(Field(&Event::message, HasSubstr("failed: it was ended from outside (NodeLost)"))));
 }
 
 TEST(PlannerTest, TheFirstRuleThatMatchesDecides) {
