@@ -38,7 +38,8 @@ TEST(FoundingTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
 
 TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
   World world = World::Training(2);
-  world.Running(2).Ready(2).Pod(2).http = world.Sidecar(2).http_address;
+  world.Running(2).Ready(2);
+  world.Pod(2).http = world.Sidecar(2).http_address;
   world.Pod(2).drain_reason = "Requested";
   EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), IsEmpty());
 }
