@@ -123,6 +123,7 @@ TEST(AddressTest, OnlyASidecarThatIsThereIsWrittenDown) {
   World world = World::Training(2);
   world.Sidecar(0).attending = false;
   world.Sidecar(1).http_address.clear();
+  world.Pod(1).http = "10.0.0.1:80";
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }
 
