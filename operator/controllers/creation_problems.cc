@@ -9,6 +9,7 @@ namespace ringmaster::controllers {
 namespace {
 
 constexpr char kInvalidTemplate[] = "InvalidPodTemplate";
+constexpr char kNameTaken[] = "PodNameTaken";
 // What a former job of this name has left is in the way for a moment: no news. A refused pod is.
 constexpr int kNewsAfter = 5;
 
@@ -62,7 +63,7 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
       return say("Forbidden", "the API server forbids the job's {}: ");
     case kube::ErrorCode::kAlreadyExists:
       if (what != Needed::kPods) return Explanation{"ObjectNameTaken", ""};
-      return Explanation{"PodNameTaken", "a pod of this name is there and not this job's: "};
+      return Explanation{kNameTaken, "a pod of this name is there and not this job's: "};
     case kube::ErrorCode::kUnavailable:
       // It answers, so this can be written; an API server that is away is nobody's fault.
       if (error.http_status < 500) return std::nullopt;
@@ -108,6 +109,16 @@ bool CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
   problem.generation = job.generation;
   problem.retry_at = now + (wrong ? std::chrono::milliseconds(kRetry) : pause);
   return true;
+}
+
+void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,
+                                   Clock::time_point now) {
+  const std::lock_guard lock(mu_);
+  problems_[{job.uid, Needed::kPods}] = {
+      .reason = kNameTaken,
+      .message = "pod " + pod + " of an earlier job is still ending; its name is waited for",
+      .generation = job.generation,
+      .retry_at = now + kNameRetry};
 }
 
 void CreationProblems::Worked(const api::HorovodJob& job, Needed what) {

@@ -29,6 +29,8 @@ class CreationProblems {
 
   // A wrong template is tried again this often, for the case that it wasn't the template.
   static constexpr std::chrono::minutes kRetry{5};
+  // And so often whether a name has become free.
+  static constexpr std::chrono::milliseconds kNameRetry{500};
 
   // How long asking for this is pointless; zero: try.
   std::chrono::milliseconds Pause(const api::HorovodJob& job, Needed what,
@@ -36,6 +38,8 @@ class CreationProblems {
   // True if `error` is one that people have to see to.
   bool Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
               Clock::time_point now);
+  // The name belongs to a pod that is ending, most likely of an earlier job of this name.
+  void NameIsTaken(const api::HorovodJob& job, const std::string& pod, Clock::time_point now);
   void Worked(const api::HorovodJob& job, Needed what);
   void Forget(const std::string& job_uid);
 

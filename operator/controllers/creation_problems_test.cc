@@ -135,6 +135,26 @@ TEST_F(RefusedPodsTest, PodsThatAreForbiddenAreTriedAgainAndMadeWhenTheyMayBe) {
   ASSERT_TRUE(Eventually([&] { return Pods() == 3 && CreatedIs(true, "Accepted"); }));
 }
 
+TEST_F(RefusedPodsTest, ThePodOfAnEarlierJobIsWaitedForWithoutComplaint) {
+  const Json earlier = Json::parse(R"({"metadata": {"name": "digits-worker-0",
+      "finalizers": ["ringmaster.dev/proof-of-death"]},
+      "spec": {"containers": [{"name": "worker", "image": "digits"}]}})");
+  ASSERT_TRUE(api_->Create(kube::Pods(), "default", earlier));
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-0", {}));
+  Start();
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodNameTaken"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("digits-worker-0 of an earlier job"));
+  ASSERT_TRUE(Eventually([&] { return api_->tries > 1; }));
+  ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0",
+                          {{"metadata", {{"finalizers", nullptr}}}}, {}));
+  ASSERT_TRUE(Eventually([&] { return Pods() == 3 && CreatedIs(true, "Accepted"); }));
+  const auto events = api_->ListAll(kube::Events(), "default", {});
+  ASSERT_TRUE(events);
+  for (const Json& event : events->items) {
+    EXPECT_NE(event.value("reason", ""), "FailedCreate") << event.dump(1);
+  }
+}
+
 TEST_F(RefusedPodsTest, AnApiServerThatIsAwayIsNobodysFault) {
   api_->Refuse(kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "no connection"});
   Start();

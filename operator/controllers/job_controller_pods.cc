@@ -64,6 +64,11 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
       queue_.Add(job.Key());
       return true;
     }
+    // It goes by itself: nothing that people have to hear of, unless they ask.
+    if (other && !MetaField(*other, "deletionTimestamp").empty()) {
+      problems_.NameIsTaken(job, name, CreationProblems::Clock::now());
+      return false;
+    }
   }
   spdlog::warn("pod not created job={} pod={} error={}", job.Key(), name,
                logging::Value(created.error().message));

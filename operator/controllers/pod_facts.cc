@@ -74,9 +74,14 @@ void ReadWorkerState(const Json& container, PodFacts* facts) {
   const Json& terminated = At(state, "terminated");
   if (terminated.is_object()) {
     const Json& code = At(terminated, "exitCode");
-    if (code.is_number_integer()) facts->exit_code = code.get<int>();
+    const std::string reason = Text(terminated, "reason");
+    // Nobody saw how it ended: its node lost power, or the kubelet has lost it. The code is made
+    // up.
+    const bool unseen = reason == "Unknown" || reason == "ContainerStatusUnknown";
+    if (code.is_number_integer() && !unseen) facts->exit_code = code.get<int>();
     facts->ended_at = api::ParseTime(Text(terminated, "finishedAt"));
-    if (Text(terminated, "reason") == "OOMKilled") facts->reason = "OOMKilled";
+    if (reason == "OOMKilled") facts->reason = reason;
+    if (unseen) facts->reason = "NodeLost";
   }
   const Json& running = At(state, "running");
   if (running.is_object()) facts->running_since = api::ParseTime(Text(running, "startedAt"));

@@ -40,27 +40,6 @@ std::vector<std::string> NotInRing(const Work& work) {
   return names;
 }
 
-std::string WhatKeeps(const PodFacts& pod) {
-  return pod.unstartable ? pod.unstartable.what : "its containers are being made";
-}
-
-std::string WaitingForInit(const Work& work) {
-  std::string who;
-  std::size_t ready = 0;
-  for (const PodFacts* pod : work.active) {
-    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
-    if (sidecar != nullptr && sidecar->ready) {
-      ++ready;
-    } else if (pod->scheduled) {
-      who += fmt::format("{}{} ({})", who.empty() ? "; waiting for " : ", ", pod->name,
-                         pod->running_since ? WhatIsMissing(sidecar) : WhatKeeps(*pod));
-    }
-  }
-  return fmt::format("{} of {} ready, at least {} needed{}", ready,
-                     Plural(static_cast<std::size_t>(work.wanted), "pod"),
-                     work.in.job.spec.elastic_policy.min_replicas, who);
-}
-
 void SetRunning(Work& work) {
   const membership::ViewPtr& view = work.in.view;
   if (work.verdict.ended()) {
@@ -166,8 +145,15 @@ void SetRebuilds(Work& work) {
   for (const RebuildFacts& rebuild : work.in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
-    status.steps_lost +=
-        rebuild.steps_lost - (rebuild.epoch == last ? status.last_rebuild->steps_lost : 0);
+    const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
+    status.steps_lost += rebuild.steps_lost - counted;
+    if (rebuild.steps_lost > counted) {
+      work.Say(true, "StepsLost",
+               fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
+                           "to have completed",
+                           EpochText(rebuild.epoch), rebuild.reason,
+                           Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
+    }
     status.last_rebuild =
         api::LastRebuild{rebuild.epoch, rebuild.reason, rebuild.seconds, rebuild.steps_lost};
   }
