@@ -114,11 +114,11 @@ bool CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
 void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,
                                    Clock::time_point now) {
   const std::lock_guard lock(mu_);
-  problems_[{job.uid, Needed::kPods}] = {
-      .reason = kNameTaken,
-      .message = "pod " + pod + " of an earlier job is still ending; its name is waited for",
-      .generation = job.generation,
-      .retry_at = now + kNameRetry};
+  Problem& problem = problems_[{job.uid, Needed::kPods}];
+  problem.reason = kNameTaken;
+  problem.message = "pod " + pod + " of an earlier job is still ending; its name is waited for";
+  problem.generation = job.generation;
+  problem.retry_at = now + kNameRetry;
 }
 
 void CreationProblems::Worked(const api::HorovodJob& job, Needed what) {

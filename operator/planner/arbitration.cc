@@ -90,7 +90,7 @@ void Begin(Work& work) {
   }
   // Only where it can come to an end: till then the view may still go on by itself.
   if (!waits.empty() && !MayFork(in)) return WaitFor(work, waits);
-  work.out.arbitrate = std::max(in.lineage, membership::EpochLineage(in.view->epoch)) + 1;
+  work.out.arbitrate = membership::EpochLineage(in.view->epoch) + 1;
   work.Say(true, "Arbitrating",
            fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
                        "those who are left",

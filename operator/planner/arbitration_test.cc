@@ -359,5 +359,152 @@ TEST(ArbitrationPlanTest, ThoseWhoCanBeHeardAreWaitedForUnderEitherPolicy) {
   EXPECT_EQ(Plan(job.in).found, nullptr);
 }
 
+// Nothing of these pods is known but that they are in the view.
+Stalled& Unheard(Stalled& job, const std::vector<int>& indexes) {
+  for (const int index : indexes) {
+    std::erase_if(job.in.sidecars, [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
+  }
+  return job;
+}
+Stalled& Removed(Stalled& job, const std::vector<int>& indexes) {
+  for (const int index : indexes) {
+    std::erase_if(job.in.pods, [&](const PodFacts& p) { return p.index == index; });
+  }
+  return job;
+}
+
+TEST(ArbitrationPlanTest, PodsThatHaveOnlyFailedLeaveTheViewItsTime) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).Fork().in.view_since = kNow;
+  for (PodFacts& pod : job.in.pods) {
+    pod.phase = PodPhase::kFailed;
+    pod.deleting = true;
+  }
+  const Decision out = Plan(job.in);
+  EXPECT_EQ(out.arbitrate, 0u);
+  EXPECT_TRUE(out.look_again);
+}
+
+TEST(ArbitrationPlanTest, AMemberThatAttendsIsNotDeadThoughTheCacheLacksIt) {
+  Stalled job(2);
+  job.ProvenDead(0).Sidecar(1).unable_since = kNow;
+  Removed(job, {1});
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+TEST(ArbitrationPlanTest, MembersWhoseObjectsAreGoneHaveLeftForGood) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).in.view_since = kNow;
+  Removed(job, {0, 1});
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+}
+
+struct Newcomer {
+  const char* what;
+  void (*make)(Stalled& job);
+};
+
+class SilentNewcomer : public testing::TestWithParam<Newcomer> {};
+
+TEST_P(SilentNewcomer, MayBeInAViewAndBlocks) {
+  Stalled job(2);
+  job.ProvenDead(1).Add(7).Silent(7);
+  GetParam().make(job);
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ArbitrationPlanTest, SilentNewcomer,
+    testing::Values(Newcomer{"NotMarkedYet", [](Stalled& job) { job.Pod(7).http.clear(); }},
+                    Newcomer{"MarkedByAFormerOperator", [](Stalled& job) { Unheard(job, {7}); }}),
+    [](const auto& info) { return std::string(info.param.what); });
+
+TEST(ArbitrationPlanTest, AMemberOfWhichNothingElseIsKnownBlocks) {
+  Stalled job(3);
+  job.ProvenDead(1).Pod(2).http.clear();
+  Unheard(job, {2});
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+TEST(ArbitrationPlanTest, WhatASidecarSaidBeforeItWentCountsNoMore) {
+  Stalled job(2);
+  job.ProvenDead(1).Sidecar(1).able = true;
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+}
+
+TEST(ArbitrationPlanTest, APodThatEndedUnheardIsReasonEnoughToSayWhatIsMissing) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).Pod(1).phase = PodPhase::kFailed;
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.status.Find("Rebuilding"), nullptr);
+  EXPECT_EQ(out.status.Find("Rebuilding")->reason, "WaitingForProof");
+}
+
+TEST(ArbitrationPlanTest, WhenAnotherOneIsWaitedForThatIsSaid) {
+  Stalled job(4);
+  job.ProvenDead(1).Silent(2).Silent(3);
+  job.in.job.status = Plan(job.in).status;
+  job.ProvenDead(3);
+  EXPECT_THAT(Reasons(Plan(job.in)), testing::Contains("WaitingForProof"));
+}
+
+TEST(ArbitrationPlanTest, TheNewLineageIsAboveTheViewsWhateverTheRecordSays) {
+  Stalled job(2);
+  job.ProvenDead(1).in.lineage = 0;
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+}
+
+TEST(ArbitrationPlanTest, AJobThatFinishesNeedsNoOtherView) {
+  Stalled job(2);
+  job.ProvenDead(1).Sidecar(0).finished_epoch = job.in.view->epoch;
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+TEST(ArbitrationPlanTest, OneThatAttendsIsHeardThoughTheCacheLacksItsPod) {
+  Stalled job(2);
+  Removed(job.ProvenDead(1).Arbitrating({0}).Add(5), {5});
+  EXPECT_THAT(JudgeArbitration(job.in).waits, ElementsAre("digits-worker-5"));
+  job.Sidecar(5).attending = false;
+  EXPECT_THAT(JudgeArbitration(job.in).waits, IsEmpty());
+}
+
+TEST(ArbitrationPlanTest, AReportForAnEarlierLineageIsNoReport) {
+  Stalled job(2);
+  job.Silent(1).Fork().Arbitrating({0, 1}).Sidecar(1).report->lineage = 1;
+  const Arbitration end = JudgeArbitration(job.in);
+  EXPECT_THAT(end.waits, IsEmpty());
+  EXPECT_THAT(end.ignored, ElementsAre("digits-worker-1 on node node-1"));
+}
+
+TEST(ArbitrationPlanTest, AForkIsSaidWhereTheJobStartsAgainToo) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).Fork().Add(2).Add(3).Arbitrating({2, 3});
+  for (const int i : {2, 3}) job.Sidecar(i).report->view = nullptr;
+  job.in.job.spec.worker.replicas = 4;
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_THAT(Reasons(out), testing::IsSupersetOf({"StartedAgain", "ForkPossible"}));
+}
+
+TEST(ArbitrationPlanTest, FreshWorkersAreNotStartedAgain) {
+  Stalled job(2);
+  job.ProvenDead(1).Add(2).Arbitrating({0, 2}).Sidecar(0).report->resigned = true;
+  for (const Tell& tell : Plan(job.in).tells) {
+    const auto* notice = std::get_if<ArbitrateNotice>(&tell.notice);
+    if (notice == nullptr) continue;
+    EXPECT_EQ(notice->fresh_workers, tell.pod_uid == "uid-0");
+  }
+}
+
+TEST(ArbitrationPlanTest, NobodyIsSentIntoAViewThatIsGivenUpButItsOwnMembers) {
+  Stalled job(3);
+  job.ProvenDead(2).Add(5).Arbitrating({}).Sidecar(0).epoch = 0;
+  std::vector<std::string> told;
+  for (const Tell& tell : Plan(job.in).tells) {
+    if (std::holds_alternative<FoundNotice>(tell.notice)) told.push_back(tell.pod_uid);
+  }
+  EXPECT_THAT(told, ElementsAre("uid-0"));
+}
+
 }  // namespace
 }  // namespace ringmaster::planner

@@ -68,8 +68,7 @@ void SetRunning(Work& work) {
 bool SetStalled(Work& work) {
   if (work.stall_reason.empty()) return false;
   const api::Condition* before = work.in.job.status.Find("Rebuilding");
-  const bool news = before == nullptr || !before->status || before->reason != work.stall_reason ||
-                    before->message != work.stall_message;
+  const bool news = before == nullptr || !before->status || before->message != work.stall_message;
   if (news) work.Say(true, work.stall_reason, work.stall_message);
   SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);
   return true;

@@ -35,6 +35,19 @@ class DoorApi : public local::InMemoryApi {
     const std::lock_guard lock(mu_);
     return calls_;
   }
+  int writes() const {
+    const std::lock_guard lock(mu_);
+    return writes_;
+  }
+  std::chrono::steady_clock::time_point last_write() const {
+    const std::lock_guard lock(mu_);
+    return last_write_;
+  }
+  // Done once, before the next write reaches the store.
+  void BeforeNextWrite(std::function<void()> hook) {
+    const std::lock_guard lock(mu_);
+    hook_ = std::move(hook);
+  }
 
   kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
                                const std::string& name) override {
@@ -43,12 +56,14 @@ class DoorApi : public local::InMemoryApi {
   }
   kube::Result<kube::Json> Create(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object) override {
+    NoteWrite();
     if (!Pass()) return tl::unexpected(Away());
     return InMemoryApi::Create(resource, ns, object);
   }
   kube::Result<kube::Json> Update(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object,
                                   const std::string& subresource) override {
+    NoteWrite();
     if (!Pass()) return tl::unexpected(Away());
     return InMemoryApi::Update(resource, ns, object, subresource);
   }
@@ -64,10 +79,24 @@ class DoorApi : public local::InMemoryApi {
     return door_ == Door::kOpen;
   }
 
+  void NoteWrite() {
+    std::function<void()> hook;
+    {
+      const std::lock_guard lock(mu_);
+      ++writes_;
+      last_write_ = std::chrono::steady_clock::now();
+      hook.swap(hook_);
+    }
+    if (hook) hook();
+  }
+
   mutable std::mutex mu_;
   std::condition_variable changed_;
-  Door door_ = Door::kOpen;  // guarded by mu_
-  int calls_ = 0;            // guarded by mu_
+  Door door_ = Door::kOpen;                           // guarded by mu_
+  int calls_ = 0;                                     // guarded by mu_
+  int writes_ = 0;                                    // guarded by mu_
+  std::chrono::steady_clock::time_point last_write_;  // when the last one began; guarded by mu_
+  std::function<void()> hook_;                        // guarded by mu_
 };
 
 // What all replicas of a test have seen, in order: "+a" leads, "-a: why" has lost.
@@ -97,20 +126,31 @@ class LeaderElectorTest : public testing::Test {
     std::unique_ptr<LeaderElector> elector;
   };
 
-  Replica Join(const std::string& name) {
+  Replica Join(const std::string& name) { return Join(name, std::make_shared<DoorApi>(store_)); }
+  Replica Join(const std::string& name, std::shared_ptr<DoorApi> api,
+               milliseconds retry_period = milliseconds(50)) {
     Replica replica;
-    replica.api = std::make_shared<DoorApi>(store_);
+    replica.api = std::move(api);
     replica.elector = std::make_unique<LeaderElector>(
         replica.api, "default", "ringmaster-operator",
         ElectionOptions{.identity = name,
                         .lease_duration = milliseconds(3000),
                         .renew_deadline = milliseconds(1500),
-                        .retry_period = milliseconds(50)},
+                        .retry_period = retry_period},
         ElectorCallbacks{
             [this, name] { story_.Add("+" + name); },
             [this, name](const std::string& why) { story_.Add("-" + name + ": " + why); }});
     replica.elector->Start();
     return replica;
+  }
+  // Polls: the elector tells nobody of what the test waits for.
+  static bool Until(const std::function<bool()>& so) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!so()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return true;
   }
   LeaseFacts Lease() {
     const auto lease =
@@ -165,6 +205,7 @@ TEST_F(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
   a.api->Set(DoorApi::Door::kOpen);
   a.elector->Stop();
   EXPECT_EQ(Lease().holder, "b") << "who has lost the lease doesn't give it away";
+  EXPECT_EQ(story_.Await(3).size(), 3u) << "the lease is lost once";
 }
 
 TEST_F(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
@@ -231,6 +272,75 @@ TEST_F(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
     }
   }
   EXPECT_EQ(leaders.size(), 4u) << "each of them once, for who has stopped stays stopped";
+}
+
+TEST_F(LeaderElectorTest, WhoDoesNotLeadGivesNothingBack) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  Replica b = Join("b");
+  ASSERT_TRUE(Until([&] { return b.elector->state().holder == "a"; }));
+  b.elector->Stop();
+  EXPECT_EQ(b.api->writes(), 0);
+  a.api->Set(DoorApi::Door::kRefuses);
+  ASSERT_EQ(story_.Await(2).size(), 2u);
+  a.api->Set(DoorApi::Door::kOpen);
+  const int writes = a.api->writes();
+  a.elector->Stop();
+  EXPECT_EQ(a.api->writes(), writes) << "it has led and lost";
+}
+
+TEST_F(LeaderElectorTest, WhoHasLostTheLeaseAsksForItNoMore) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  a.api->Set(DoorApi::Door::kRefuses);
+  ASSERT_EQ(story_.Await(2).size(), 2u);
+  a.api->Set(DoorApi::Door::kOpen);
+  Replica b = Join("b");
+  ASSERT_EQ(story_.Await(3).back(), "+b") << "not before the lease has run out";
+  b.elector->Stop();
+  Replica c = Join("c");
+  EXPECT_EQ(story_.Await(4).back(), "+c");
+}
+
+TEST_F(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  a.api->Set(DoorApi::Door::kHangs);
+  ASSERT_EQ(story_.Await(2).size(), 2u);
+  const auto before = a.elector->state().last_try;
+  a.api->Set(DoorApi::Door::kOpen);  // the renewal goes through after all
+  ASSERT_TRUE(Until([&] { return a.elector->state().last_try > before; }));
+  EXPECT_FALSE(a.elector->state().leading);
+}
+
+TEST_F(LeaderElectorTest, TheDeadlineCountsFromWhenTheRenewalWasAskedFor) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  a.api->BeforeNextWrite([&] {
+    std::this_thread::sleep_for(milliseconds(1000));  // a slow call, of 1.5 s that it may take
+    a.api->BeforeNextWrite([&] { a.api->Set(DoorApi::Door::kHangs); });
+  });
+  ASSERT_TRUE(Until([&] { return story_.Await(0).size() == 2; }));
+  // The slow call began, went through, and the next one hung from its beginning.
+  const auto hung = std::chrono::steady_clock::now() - a.api->last_write();
+  a.api->Set(DoorApi::Door::kOpen);
+  EXPECT_LT(hung, milliseconds(1200)) << "1.5 s less 1 s are left after the slow call";
+}
+
+TEST_F(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {
+  const auto api = std::make_shared<DoorApi>(store_);
+  api->BeforeNextWrite([&] {
+    LeaseFacts lease;
+    lease.holder = "first";
+    lease.duration_seconds = 3600;
+    lease.acquired = lease.renewed = "2026-01-01T00:00:00.000000Z";
+    ASSERT_TRUE(local::InMemoryApi(store_).Create(
+        kube::Leases(), "default", WriteLease(lease, "default", "ringmaster-operator")));
+  });
+  Replica a = Join("a", api, std::chrono::hours(1));
+  EXPECT_TRUE(Until([&] { return a.elector->state().holder == "first"; }))
+      << "the next look would be in an hour";
+  EXPECT_EQ(a.elector->state().error, "");
 }
 
 }  // namespace
