@@ -324,7 +324,7 @@ def test_a_namespace_is_deleted_with_a_job_that_trains(training):
     training.cluster.kubectl("delete", "namespace", LONG, "--timeout=120s")
     made = calls.since()
     refused_calls = sum(count for labels, count in made.items() if 'code="403"' in labels)
-    assert refused_calls < 60, "what can't be made in a namespace that goes was asked for again and again: %s" % made
+    assert refused_calls < 30, "what can't be made in a namespace that goes was asked for again and again: %s" % made
     calls = Calls(training.cluster)
     time.sleep(5)  # what is measured is what happens in this time
     assert sum(calls.since().values()) < 5, "nobody's job is worked on: %s" % calls.since()
