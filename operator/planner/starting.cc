@@ -23,24 +23,25 @@ std::string Names(const std::vector<std::string>& names) {
 class Waiting {
  public:
   // Pods with the same `what` stand together; `words` are the first one's.
-  void Add(const std::string& pod, const std::string& what, const std::string& words) {
+  void Add(const std::string& pod, const std::string& what, const std::string& words = "") {
     auto at = std::find_if(groups_.begin(), groups_.end(),
                            [&](const Group& group) { return group.what == what; });
     if (at == groups_.end()) at = groups_.insert(at, {what, words, {}});
     at->pods.push_back(pod);
   }
   bool empty() const { return groups_.empty(); }
+  // "a, b: what: words; c: ..."
   std::string Text() const {
-    std::string text;
-    for (std::size_t i = 0; i < std::min(groups_.size(), kTexts); ++i) {
-      const Group& group = groups_[i];
-      text += fmt::format("{}{}: {}{}{}", i == 0 ? "" : "; ", Names(group.pods), group.what,
-                          group.words.empty() ? "" : ": ", group.words);
-    }
-    if (groups_.size() > kTexts) {
-      text += fmt::format("; and {} other reasons", groups_.size() - kTexts);
-    }
-    return text;
+    return Joined("; ", [](const Group& group) {
+      return fmt::format("{}: {}{}{}", Names(group.pods), group.what,
+                         group.words.empty() ? "" : ": ", group.words);
+    });
+  }
+  // "a, b (what), c (...)"
+  std::string InBrackets() const {
+    return Joined(", ", [](const Group& group) {
+      return fmt::format("{} ({})", Names(group.pods), group.what);
+    });
   }
 
  private:
@@ -49,6 +50,17 @@ class Waiting {
     std::string words;
     std::vector<std::string> pods;
   };
+  template <class F>
+  std::string Joined(const char* separator, F one) const {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(groups_.size(), kTexts); ++i) {
+      text += (i == 0 ? "" : separator) + one(groups_[i]);
+    }
+    if (groups_.size() > kTexts) {
+      text += fmt::format("{}and {} more reasons", separator, groups_.size() - kTexts);
+    }
+    return text;
+  }
   std::vector<Group> groups_;
 };
 
@@ -63,7 +75,7 @@ void SetScheduled(Work& work) {
   Waiting waiting;
   for (const PodFacts* pod : work.active) {
     scheduled += pod->scheduled ? 1 : 0;
-    if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting, "");
+    if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
   }
   const bool all = scheduled >= static_cast<std::size_t>(work.wanted);
   const std::string reason = all               ? "AllPodsScheduled"
@@ -97,7 +109,29 @@ void SetStarted(Work& work) {
   SetCondition(work, "Started", true, "AllStarted", "no container is kept from starting any more");
 }
 
+std::string WhatKeeps(const PodFacts& pod, const SidecarFacts* sidecar) {
+  if (pod.running_since) return WhatIsMissing(sidecar);
+  return pod.unstartable ? pod.unstartable.what : "its containers are being made";
+}
+
 }  // namespace
+
+std::string WaitingForInit(const Work& work) {
+  Waiting waiting;
+  std::size_t ready = 0;
+  for (const PodFacts* pod : work.active) {
+    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
+    if (sidecar != nullptr && sidecar->ready) {
+      ++ready;
+    } else if (pod->scheduled) {
+      waiting.Add(pod->name, WhatKeeps(*pod, sidecar));
+    }
+  }
+  return fmt::format("{} of {} ready, at least {} needed{}{}", ready,
+                     Plural(static_cast<std::size_t>(work.wanted), "pod"),
+                     work.in.job.spec.elastic_policy.min_replicas,
+                     waiting.empty() ? "" : "; waiting for ", waiting.InBrackets());
+}
 
 void SetStarting(Work& work) {
   SetScheduled(work);

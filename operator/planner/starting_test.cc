@@ -77,6 +77,19 @@ TEST(StartingTest, AHundredPodsWithOneTroubleAreOneShortSentence) {
               AllOf(HasSubstr("digits-worker-3 and 96 more: image"), Not(HasSubstr("-4"))));
 }
 
+TEST(StartingTest, WhoHasNotComeToInitIsSaidInGroups) {
+  World world(7);
+  for (int i = 0; i < 6; ++i) world.Running(i);
+  world.Pod(5).running_since.reset();
+  world.Ready(0).Attending(1).Pending(6);
+  world.in.job.spec.elastic_policy.min_replicas = 7;
+  EXPECT_EQ(
+      Plan(world.in).status.Find("Running")->message,
+      "1 of 7 pods ready, at least 7 needed; waiting for digits-worker-1 (slot 0 has not "
+      "called init()), digits-worker-2, digits-worker-3, digits-worker-4 (its sidecar has not "
+      "registered), digits-worker-5 (its containers are being made)");
+}
+
 TEST(StartingTest, PodsThatNoNodeTakesAreAnEventOnce) {
   World world(2);
   world.Pending(0).Pending(1);

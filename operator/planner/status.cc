@@ -40,27 +40,6 @@ std::vector<std::string> NotInRing(const Work& work) {
   return names;
 }
 
-std::string WhatKeeps(const PodFacts& pod) {
-  return pod.unstartable ? pod.unstartable.what : "its containers are being made";
-}
-
-std::string WaitingForInit(const Work& work) {
-  std::string who;
-  std::size_t ready = 0;
-  for (const PodFacts* pod : work.active) {
-    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
-    if (sidecar != nullptr && sidecar->ready) {
-      ++ready;
-    } else if (pod->scheduled) {
-      who += fmt::format("{}{} ({})", who.empty() ? "; waiting for " : ", ", pod->name,
-                         pod->running_since ? WhatIsMissing(sidecar) : WhatKeeps(*pod));
-    }
-  }
-  return fmt::format("{} of {} ready, at least {} needed{}", ready,
-                     Plural(static_cast<std::size_t>(work.wanted), "pod"),
-                     work.in.job.spec.elastic_policy.min_replicas, who);
-}
-
 void SetRunning(Work& work) {
   const membership::ViewPtr& view = work.in.view;
   if (work.verdict.ended()) {

@@ -73,6 +73,7 @@ void TellSidecars(Work& work);
 void Release(Work& work);
 void WriteStatus(Work& work);
 void SetStarting(Work& work);
+std::string WaitingForInit(const Work& work);  // before the first view, for people
 void SetCondition(Work& work, const std::string& type, bool on, std::string reason,
                   std::string message);
 

@@ -163,10 +163,13 @@ class Machine:
 
     def stop(self, program):
         """Kills a program: it gets no chance to say goodbye."""
+        if not os.path.exists(self.path("programs", program)):
+            return
         if self._alive(program):
             with open(self.path("programs", program)) as file:
                 self.run("kill", "-KILL", file.read().strip(), check=False)
         wait_until("%s on %s to end" % (program, self.name), lambda: not self._alive(program), 20, period=0.05)
+        os.unlink(self.path("programs", program))  # whoever starts it again must not find the dead one's id
 
     def programs(self):
         """{name: alive} of the programs that were started on the machine."""
