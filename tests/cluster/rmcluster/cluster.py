@@ -188,12 +188,14 @@ class Cluster:
 
     # What happens to nodes.
 
-    def crash(self, name):
+    def crash(self, *names):
         self._change()
-        each = self.node(name)
-        each.need_pid()
-        each.power_off()
-        wait_until("the cable of %s to go" % name, lambda: network.unplugged(self.control, each), 20)
+        nodes = [self.node(name) for name in names]
+        for each in nodes:
+            each.need_pid()
+        machine.power_off(nodes)
+        for each in nodes:
+            wait_until("the cable of %s to go" % each.name, lambda: network.unplugged(self.control, each), 20)
 
     def boot(self, name):
         self._change()
