@@ -86,6 +86,18 @@ TEST_F(CredentialsTest, AWatchReadsTheTokenAgainToo) {
   EXPECT_TRUE(ended.has_value()) << ended.error().message;
 }
 
+TEST_F(CredentialsTest, AWatchThatIsForbiddenIsNotBegunAgainWithTheSameToken) {
+  Serve([](const ServerRequest&, Exchange& exchange) {
+    exchange.Answer(403, StatusBody(403, "Forbidden", "not for you").dump());
+  });
+  ClientConfig config = Config();
+  config.token_file = Write("token", "one");
+  auto ended =
+      Client(config).Watch(ConfigMaps(), "ns", {}, [](const WatchEvent&) { return true; }, {});
+  EXPECT_EQ(ended.error().http_status, 403);
+  EXPECT_EQ(server_->requests(), 1);
+}
+
 TEST_F(CredentialsTest, AnExpiredTokenIsForbiddenAfterOneRepeatAndNotALoop) {
   ServeTokens();
   ClientConfig config = Config();

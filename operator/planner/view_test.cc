@@ -38,7 +38,8 @@ TEST(FoundingTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
 
 TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
   World world = World::Training(2);
-  world.Running(2).Ready(2).Pod(2).http = world.Sidecar(2).http_address;
+  world.Running(2).Ready(2);
+  world.Pod(2).http = world.Sidecar(2).http_address;
   world.Pod(2).drain_reason = "Requested";
   EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), IsEmpty());
 }
@@ -122,6 +123,7 @@ TEST(AddressTest, OnlyASidecarThatIsThereIsWrittenDown) {
   World world = World::Training(2);
   world.Sidecar(0).attending = false;
   world.Sidecar(1).http_address.clear();
+  world.Pod(1).http = "10.0.0.1:80";
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }
 

@@ -94,6 +94,24 @@ def test_a_drained_node(digits, tell):
     tell(story, 4)
 
 
+def test_a_worker_is_lost_while_no_operator_runs(digits, tell):
+    job = digits()
+    epoch = job.wait_founded(4)
+    story = Story(job, job.audit, "the operator is away, then `kill -9` of a worker's process")
+    job.cluster.scale_operator(0)
+    try:
+        job.kill_worker("digits-worker-2")
+        job.cluster.wait("a view with it again", lambda: story.whole_again(4))
+        job.wait_steps(5)
+        assert job.status["epoch"] == epoch, "nobody is there to write the status"
+    finally:
+        job.cluster.scale_operator(2)
+    job.wait_world(4, after_epoch=epoch + 1)
+    story.over()
+    job.finish()
+    tell(story, 4)
+
+
 def test_scaling_up_and_down(digits, tell):
     job = digits(replicas=2)
     epoch = job.wait_founded(2)

@@ -1,6 +1,4 @@
 """Nodes that lose power, come back, are cut off, and devices that fail, under a training job."""
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from handle import condition
@@ -91,25 +89,42 @@ def test_a_node_is_cut_off_and_comes_back(apart, tell, repaired, whose, choose):
     job.finish()
 
 
+def lose_two_of_three(job, what):
+    """Two nodes lose power at once, so that the third can't know whether the others train. Returns the story and the dead nodes."""
+    story = Story(job, job.audit, what)
+    operators = {pod["spec"]["nodeName"] for pod in job.cluster.operator_pods() if condition(pod, "Ready") == "True"}
+    survivor = [name for name in sorted(job.pods()) if node_of(job, name) in operators][-1]
+    nodes = [node_of(job, name) for name in job.pods() if name != survivor]
+    job.cluster.run("crash", *nodes)
+    return story, nodes
+
+
+def whole_after_arbitration(job, epoch, tell, story):
+    job.wait_world(3, after_epoch=epoch, seconds=REPLACED)
+    job.wait_steps(5)
+    story.over()
+    assert "Arbitrated" in story.events
+    job.finish()
+    tell(story, 3)
+
+
 def test_two_of_three_nodes_lose_power_and_one_decides_with_proof(apart, tell, repaired):
     job, epoch = apart
-    survivor = [name for name in sorted(job.pods()) if node_of(job, name) in operator_nodes(job.cluster)][-1]
-    lost = [name for name in job.pods() if name != survivor]
-    nodes = [node_of(job, name) for name in lost]
-    with ThreadPoolExecutor() as both:  # at once: after one of them the other two would have decided for themselves
-        list(both.map(lambda node: job.cluster.run("crash", node), nodes))
+    story, nodes = lose_two_of_three(job, "power cut of two of three nodes at once, then the taint `out-of-service`")
     job.wait("who is waited for", lambda s: any(c["type"] == "Rebuilding" and c.get("reason") == "WaitingForProof"
                                                 for c in s.get("conditions", [])))
     for node in nodes:
         job.cluster.wait("the node counts as lost", lambda: node not in job.cluster.nodes_ready())
         job.cluster.kubectl("taint", "node", node, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
-    job.wait_world(3, after_epoch=epoch, seconds=REPLACED)
-    job.finish()
-    assert "Arbitrated" in [reason for reason, _ in job.cluster.events(job.name)]
+    whole_after_arbitration(job, epoch, tell, story)
 
 
-def operator_nodes(cluster):
-    return {pod["spec"]["nodeName"] for pod in cluster.operator_pods() if condition(pod, "Ready") == "True"}
+def test_a_job_that_may_fork_waits_for_no_proof(digits, tell, repaired):
+    job = digits(replicas=3, passes=110, pace_ms=100, pod=APART, elastic={"onQuorumLoss": "RestartFromCheckpoint", "minReplicas": 1})
+    epoch = job.wait_founded(3)
+    story, _ = lose_two_of_three(job, "the same with `onQuorumLoss: RestartFromCheckpoint`, no taint")
+    whole_after_arbitration(job, epoch, tell, story)
+    assert "ForkPossible" in story.events
 
 
 def test_gpus_that_fail_are_left_alone_until_a_pod_needs_another(digits, operator, repaired):
