@@ -11,6 +11,7 @@ namespace ringmaster::logging {
 namespace {
 
 std::string Printed(const char* level) {
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // its default, once gRPC is used
   testing::internal::CaptureStderr();
   EXPECT_TRUE(Begin({.level = level}));
   {
