@@ -205,7 +205,7 @@ def test_the_job_goes_on_when_the_cause_is_gone(mended, name):
     status = mended[name].wait_succeeded(120)
     kept = [each for each in status["conditions"] if each["type"] in ("Created", "Scheduled", "Started")]
     assert all(each["status"] == "True" for each in kept), kept
-    assert status.get("faults", 0) == 0 and status.get("podsReplaced", 0) == 0, "its surroundings' faults aren't the application's"
+    assert status.get("faults", 0) == 0 and status.get("podsReplaced", 0) == 0, "not the application's fault"
 
 
 # One job that trains all the while.
@@ -276,7 +276,7 @@ def operator_process(pod):
 
 @pytest.fixture
 def silence(training):
-    """silence() makes all connections between the leader and the API server silent: no packet comes or goes, and no word of it."""
+    """silence() makes the leader's connections to the API server silent: no packet comes or goes, and no word of it."""
     leader = wait_leader(training.cluster)
     inside = ["nsenter", "-t", operator_process(leader), "-n"]
 
