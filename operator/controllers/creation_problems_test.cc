@@ -135,6 +135,26 @@ TEST_F(RefusedPodsTest, PodsThatAreForbiddenAreTriedAgainAndMadeWhenTheyMayBe) {
   ASSERT_TRUE(Eventually([&] { return Pods() == 3 && CreatedIs(true, "Accepted"); }));
 }
 
+TEST_F(RefusedPodsTest, ThePodOfAnEarlierJobIsWaitedForWithoutComplaint) {
+  const Json earlier = Json::parse(R"({"metadata": {"name": "digits-worker-0",
+      "finalizers": ["ringmaster.dev/proof-of-death"]},
+      "spec": {"containers": [{"name": "worker", "image": "digits"}]}})");
+  ASSERT_TRUE(api_->Create(kube::Pods(), "default", earlier));
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-0", {}));
+  Start();
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodNameTaken"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("digits-worker-0 of an earlier job"));
+  ASSERT_TRUE(Eventually([&] { return api_->tries > 1; }));
+  ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0",
+                          {{"metadata", {{"finalizers", nullptr}}}}, {}));
+  ASSERT_TRUE(Eventually([&] { return Pods() == 3 && CreatedIs(true, "Accepted"); }));
+  const auto events = api_->ListAll(kube::Events(), "default", {});
+  ASSERT_TRUE(events);
+  for (const Json& event : events->items) {
+    EXPECT_NE(event.value("reason", ""), "FailedCreate") << event.dump(1);
+  }
+}
+
 TEST_F(RefusedPodsTest, AnApiServerThatIsAwayIsNobodysFault) {
   api_->Refuse(kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "no connection"});
   Start();
@@ -144,18 +164,99 @@ TEST_F(RefusedPodsTest, AnApiServerThatIsAwayIsNobodysFault) {
   ASSERT_TRUE(Eventually([&] { return Pods() == 3; }));
 }
 
-TEST(CreationProblemsTest, AWrongTemplateIsTriedAgainAfterAWhile) {
-  CreationProblems problems;
-  api::HorovodJob job;
-  job.uid = "u";
-  job.generation = 4;
-  const auto now = CreationProblems::Clock::now();
-  EXPECT_TRUE(problems.Failed(job, {.code = kube::ErrorCode::kInvalid, .message = "no"}, now));
-  EXPECT_EQ(problems.Pause(job, now), CreationProblems::kRetry);
-  EXPECT_EQ(problems.Pause(job, now + CreationProblems::kRetry).count(), 0);
-  job.generation = 5;
-  EXPECT_EQ(problems.Pause(job, now).count(), 0) << "it was changed";
-  EXPECT_FALSE(problems.Failed(job, {.code = kube::ErrorCode::kUnavailable}, now));
+TEST_F(RefusedPodsTest, AnAdmissionThatRefusesIsNoWrongTemplateWhateverItsStatusCode) {
+  api_->Refuse(kube::Error{.code = kube::ErrorCode::kInvalid,
+                           .http_status = 422,
+                           .message = "pods \"digits-worker-0\" is forbidden: "
+                                      "ValidatingAdmissionPolicy 'p' with binding 'b' denied "
+                                      "request: no cost center"});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsForbidden"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("no cost center"));
+  EXPECT_EQ(Status().state, "Pending");
+  api_->Refuse(std::nullopt);
+  ASSERT_TRUE(Eventually([&] { return Pods() == 3 && CreatedIs(true, "Accepted"); }));
+}
+
+TEST_F(RefusedPodsTest, AWebhookThatCantBeAskedIsACondition) {
+  api_->Refuse(kube::Error{.code = kube::ErrorCode::kUnavailable,
+                           .http_status = 500,
+                           .message = "failed calling webhook \"pods.example\": no endpoints"});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsFailed"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("webhook \"pods.example\""));
+  api_->Refuse(std::nullopt);
+  ASSERT_TRUE(Eventually([&] { return Pods() == 3 && CreatedIs(true, "Accepted"); }));
+}
+
+class CreationProblemsTest : public testing::Test {
+ protected:
+  CreationProblemsTest() {
+    job_.uid = "u";
+    job_.generation = 4;
+  }
+  api::Condition Shown() {
+    api::Status status;
+    problems_.Show(job_, false, "2026-01-31T12:00:00Z", &status);
+    return *status.Find("Created");
+  }
+  api::HorovodJob job_;
+  CreationProblems problems_;
+  const CreationProblems::Clock::time_point now_ = CreationProblems::Clock::now();
+};
+
+TEST_F(CreationProblemsTest, AWrongTemplateIsTriedAgainAfterAWhile) {
+  EXPECT_TRUE(problems_.Failed(job_, Needed::kPods,
+                               {.code = kube::ErrorCode::kInvalid, .message = "no"}, now_));
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_), CreationProblems::kRetry);
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_ + CreationProblems::kRetry).count(), 0);
+  job_.generation = 5;
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_).count(), 0) << "it was changed";
+  EXPECT_FALSE(
+      problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kUnavailable}, now_));
+}
+
+TEST_F(CreationProblemsTest, WhatIsForbiddenIsAskedForMoreAndMoreSlowlyUntilItWorks) {
+  const kube::Error quota{.code = kube::ErrorCode::kForbidden, .message = "exceeded quota"};
+  auto now = now_;
+  std::vector<std::int64_t> pauses;
+  for (int i = 0; i < 12; ++i) {
+    problems_.Failed(job_, Needed::kRecord, quota, now);
+    pauses.push_back(problems_.Pause(job_, Needed::kRecord, now).count());
+    now += std::chrono::milliseconds(pauses.back());
+    EXPECT_EQ(problems_.Pause(job_, Needed::kRecord, now).count(), 0);
+  }
+  EXPECT_EQ(pauses[0], 50);
+  EXPECT_EQ(pauses[1], 100);
+  EXPECT_EQ(pauses.back(), 30'000);
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_).count(), 0) << "that is another thing";
+  problems_.Worked(job_, Needed::kRecord);
+  problems_.Failed(job_, Needed::kRecord, quota, now);
+  EXPECT_EQ(problems_.Pause(job_, Needed::kRecord, now).count(), 50);
+}
+
+TEST_F(CreationProblemsTest, ARefusedRecordIsShownUnlessItIsOverInAMoment) {
+  const kube::Error quota{.code = kube::ErrorCode::kForbidden, .message = "exceeded quota: cm"};
+  for (int i = 0; i < 4; ++i) problems_.Failed(job_, Needed::kRecord, quota, now_);
+  EXPECT_TRUE(Shown().status) << "what a former job of this name has left goes as fast";
+  problems_.Failed(job_, Needed::kRecord, quota, now_);
+  EXPECT_FALSE(Shown().status);
+  EXPECT_EQ(Shown().reason, "RecordForbidden");
+  EXPECT_THAT(Shown().message, HasSubstr("exceeded quota: cm"));
+  problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kForbidden}, now_);
+  EXPECT_EQ(Shown().reason, "PodsForbidden") << "they come first";
+  problems_.Forget("u");
+  EXPECT_TRUE(Shown().status);
+}
+
+TEST_F(CreationProblemsTest, ANamespaceThatGoesIsNoQuota) {
+  const kube::Error goes{.code = kube::ErrorCode::kForbidden,
+                         .message =
+                             "unable to create new content in namespace team because it is "
+                             "being terminated"};
+  EXPECT_TRUE(NamespaceGoes(goes));
+  problems_.Failed(job_, Needed::kPods, goes, now_);
+  EXPECT_EQ(Shown().reason, "NamespaceTerminating");
 }
 
 TEST(CreationProblemsTest, AreShownFromWhenTheyBeganUntilTheyAreOver) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "operator/controllers/job_controller.h"
+#include "operator/controllers/testing/fake_cluster.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
 
@@ -27,12 +28,14 @@ class RefusingApi : public local::InMemoryApi {
     const std::lock_guard lock(mu_);
     refusal_ = std::move(error);
   }
-  // Of pods only.
-  void RefusePods(kube::Error error) {
+  // Of this resource only.
+  void Refuse(const kube::Resource& resource, std::optional<kube::Error> error) {
     const std::lock_guard lock(mu_);
-    pods_refusal_ = std::move(error);
+    refused_ = resource;
+    one_refusal_ = std::move(error);
   }
   int pod_creates() const { return pod_creates_; }
+  int record_creates() const { return record_creates_; }
   int writes() const { return writes_; }
 
   kube::Result<Json> Create(const kube::Resource& resource, const std::string& ns,
@@ -43,8 +46,9 @@ class RefusingApi : public local::InMemoryApi {
                                 const Json& object, const kube::CreateOptions& options) override {
     ++writes_;
     if (resource == kube::Pods()) ++pod_creates_;
+    if (resource == kube::ConfigMaps()) ++record_creates_;
     const std::lock_guard lock(mu_);
-    if (pods_refusal_ && resource == kube::Pods()) return tl::unexpected(*pods_refusal_);
+    if (one_refusal_ && resource == refused_) return tl::unexpected(*one_refusal_);
     const bool by_controller =
         !(resource == kube::HorovodJobs()) && !(resource == kube::Namespaces());
     if (refusal_ && by_controller) return tl::unexpected(*refusal_);
@@ -64,8 +68,9 @@ class RefusingApi : public local::InMemoryApi {
 
  private:
   std::mutex mu_;
-  std::optional<kube::Error> refusal_, pods_refusal_;  // guarded by mu_
-  std::atomic<int> pod_creates_{0}, writes_{0};
+  std::optional<kube::Error> refusal_, one_refusal_;  // guarded by mu_
+  kube::Resource refused_;                            // guarded by mu_
+  std::atomic<int> pod_creates_{0}, record_creates_{0}, writes_{0};
 };
 
 class JobControllerFaultsTest : public testing::Test {
@@ -98,6 +103,20 @@ class JobControllerFaultsTest : public testing::Test {
     const auto created = api_->Create(kube::HorovodJobs(), ns, job);
     ASSERT_TRUE(created) << created.error().message;
   }
+  std::vector<Json> Events(const std::string& reason) {
+    std::vector<Json> found;
+    const auto events = api_->ListAll(kube::Events(), "default", {});
+    for (const Json& event : events->items) {
+      if (event.value("reason", "") == reason) found.push_back(event);
+    }
+    return found;
+  }
+  api::Condition Created() {
+    const auto job = api_->Get(kube::HorovodJobs(), "default", "digits");
+    const auto status = api::StatusFromJson(job->value("status", Json::object()));
+    const api::Condition* created = status.Find("Created");
+    return created == nullptr ? api::Condition{} : *created;
+  }
   static bool Until(const std::function<bool()>& so, milliseconds patience) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!so()) {
@@ -123,7 +142,7 @@ TEST_F(JobControllerFaultsTest, RefusedPodsAreTriedAgainMoreAndMoreSlowlyAndLate
   (void)Until([] { return false; }, milliseconds(1500));
   // 50, 100, 200, 400, 800 ms: five rounds of two pods, and one or two for news of the job itself.
   EXPECT_LE(api_->pod_creates(), 2 * 8);
-  EXPECT_GE(controller_->state().queue.retries, 3u);
+  EXPECT_GE(api_->pod_creates(), 4);
   api_->RefuseCreates(std::nullopt);
   EXPECT_TRUE(Until([&] {
     const auto pods = api_->ListAll(kube::Pods(), "default", {});
@@ -131,21 +150,56 @@ TEST_F(JobControllerFaultsTest, RefusedPodsAreTriedAgainMoreAndMoreSlowlyAndLate
   }));
 }
 
-TEST_F(JobControllerFaultsTest, TheEventSaysWhyAPodWasRefusedOnceAndCounts) {
-  api_->RefusePods({.code = kube::ErrorCode::kForbidden, .message = "exceeded quota: team"});
+TEST_F(JobControllerFaultsTest, LookingAtTheJobForOtherReasonsIsNoNewTry) {
+  api_->RefuseCreates(kube::Error{
+      .code = kube::ErrorCode::kForbidden, .http_status = 403, .message = "exceeded quota: team"});
   Apply();
-  const auto failed = [&] {
-    std::vector<Json> found;
-    const auto events = api_->ListAll(kube::Events(), "default", {});
-    for (const Json& event : events->items) {
-      if (event.value("reason", "") == "FailedCreate") found.push_back(event);
-    }
-    return found;
-  };
+  ASSERT_TRUE(Until([&] { return api_->pod_creates() >= 3; }));
+  const int before = api_->pod_creates();
+  for (int i = 0; i < 40; ++i) {
+    const auto touched =
+        api_->Patch(kube::HorovodJobs(), "default", "digits",
+                    {{"metadata", {{"annotations", {{"touched", std::to_string(i)}}}}}}, {});
+    ASSERT_TRUE(touched) << touched.error().message;
+    (void)Until([] { return false; }, milliseconds(10));
+  }
+  EXPECT_LE(api_->pod_creates() - before, 3) << "200, 400, 800 ms";
+}
+
+TEST_F(JobControllerFaultsTest, TheEventSaysWhyAPodWasRefusedOnceAndCounts) {
+  api_->Refuse(kube::Pods(),
+               kube::Error{.code = kube::ErrorCode::kForbidden, .message = "exceeded quota: team"});
+  Apply();
+  const auto failed = [&] { return Events("FailedCreate"); };
   ASSERT_TRUE(Until([&] { return api_->pod_creates() >= 6; }));
   ASSERT_TRUE(Until([&] { return !failed().empty(); }));
   EXPECT_LE(failed().size(), 2u) << "at most one for each pod, not one for each try";
   EXPECT_THAT(failed()[0].value("note", ""), HasSubstr("exceeded quota: team"));
+}
+
+TEST_F(JobControllerFaultsTest, ARecordThatIsRefusedIsSaidAndNotAskedForInALoop) {
+  FakeCluster cluster(
+      api_, &hub_, [&](const std::string& pod) { (void)store_->Bind("default", pod, "node-1"); });
+  api_->Refuse(kube::ConfigMaps(), kube::Error{.code = kube::ErrorCode::kForbidden,
+                                               .http_status = 403,
+                                               .message = "exceeded quota: configmaps"});
+  Apply();
+  ASSERT_TRUE(Until([&] { return Created().reason == "RecordForbidden"; }));
+  EXPECT_THAT(Created().message, HasSubstr("exceeded quota: configmaps"));
+  EXPECT_EQ(Events("FailedRecord").size(), 1u);
+  EXPECT_LE(api_->record_creates(), 8) << "50, 100, 200, 400, 800 ms";
+  api_->Refuse(kube::ConfigMaps(), std::nullopt);
+  EXPECT_TRUE(Until([&] { return Created().status && !cluster.Members().empty(); }));
+}
+
+TEST_F(JobControllerFaultsTest, ARecordThatIsNoneIsSaid) {
+  ASSERT_TRUE(api_->Create(kube::ConfigMaps(), "default",
+                           {{"metadata", {{"name", "digits-record"}}}, {"data", {{"a", "b"}}}}));
+  Apply();
+  ASSERT_TRUE(Until([&] { return Created().reason == "RecordUnusable"; }));
+  EXPECT_THAT(Created().message, HasSubstr("configmap default/digits-record"));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
+  EXPECT_TRUE(Until([&] { return Created().status && api_->pod_creates() == 2; }));
 }
 
 TEST_F(JobControllerFaultsTest, AJobThatGoesWithItsNamespaceLeavesNoCallsBehind) {

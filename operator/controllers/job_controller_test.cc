@@ -424,6 +424,7 @@ TEST_F(JobControllerTest, ACordonThatIsTakenBackLeavesTheJobAsItWas) {
   ASSERT_TRUE(TrainsAs({0, 1}));
   cluster_->NeverReady("digits-worker-2");
   cluster_->NeverReady("digits-worker-3");
+  node_ = "node-2";
   Cordon("node-1");
   ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1, 2, 3}); }));
   Cordon("node-1", false);

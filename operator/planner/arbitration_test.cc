@@ -231,10 +231,66 @@ TEST(ArbitrationPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   EXPECT_THAT(Reasons(out), testing::Contains("Arbitrated"));
 }
 
+std::string Message(const Decision& out, const std::string& reason) {
+  for (const Event& event : out.events) {
+    if (event.reason == reason) return event.message;
+  }
+  return "";
+}
+
+TEST(ArbitrationPlanTest, WhereTheStepsThatAreLostAreCountedIsSaid) {
+  Stalled job(3);
+  job.Arbitrating({0, 1}).ProvenDead(2);
+  const std::string said = Message(Plan(job.in), "Arbitrated");
+  EXPECT_THAT(said, HasSubstr("2 pods as epoch 2.1, from epoch 1.5, the newest that is known"));
+  EXPECT_THAT(said, HasSubstr("status.lastRebuild.stepsLost says how many"));
+}
+
+TEST(ArbitrationPlanTest, StepsThatNobodyWhoLivesHasCountedAreSaidToBeSo) {
+  Stalled job(3);
+  job.Arbitrating({0}).ProvenDead(1).ProvenDead(2);
+  // Pod 0 was cut off when the two others went on.
+  membership::View newer =
+      membership::FoundingView({job.Sidecar(1).candidate, job.Sidecar(2).candidate}, 1);
+  newer.parent = job.in.view->epoch;
+  newer.epoch = newer.parent + 1;
+  job.in.view = std::make_shared<const membership::View>(newer);
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_EQ(out.found->parent, membership::MakeEpoch(1, 5));
+  const std::string said = Message(out, "Arbitrated");
+  EXPECT_THAT(said, HasSubstr("the steps of epoch 1.6 are lost with digits-worker-1, "
+                              "digits-worker-2. status.stepsLost is without them"));
+}
+
 TEST(ArbitrationPlanTest, AReportOfAPodThatDiedSinceCountsForNothing) {
   Stalled job(3);
   job.Arbitrating({0, 1}).ProvenDead(1).ProvenDead(2);
   EXPECT_THAT(PodsOf(Plan(job.in).found), ElementsAre("digits-worker-0"));
+}
+
+// A machine that is off closes no connection: for a while its stream stands and says what it last
+// said.
+TEST(ArbitrationPlanTest, AProofInTheStatusCountsWhenTheObjectIsGoneAndTheStreamStillStands) {
+  Stalled job(4);
+  job.ProvenDead(1).ProvenDead(2).Sidecar(3).able = true;
+  std::erase_if(job.in.pods, [](const PodFacts& pod) { return pod.index == 3; });
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u) << "its view trains, for all anybody knows";
+  job.in.job.status.proven_dead = {Uid(3)};
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  const Decision out = Plan(job.Arbitrating({0}).in);
+  ASSERT_NE(out.found, nullptr) << "it is not waited for";
+  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-0"));
+}
+
+// The taint that proved it has been taken off again, or this pod is of an old cache.
+TEST(ArbitrationPlanTest, AProofInTheStatusCountsWhateverThePodsObjectSaysNow) {
+  Stalled job(4);
+  job.ProvenDead(1).ProvenDead(2).Silent(3);
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+  job.in.job.status.proven_dead = {Uid(3)};
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  EXPECT_NE(Plan(job.Arbitrating({0}).in).found, nullptr);
 }
 
 TEST(ArbitrationPlanTest, APodThatAppearedMeanwhileIsAskedToo) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "operator/api/exit_code.h"
 #include "operator/planner/work.h"
 
 namespace ringmaster::planner {
@@ -12,7 +13,7 @@ namespace {
 
 using api::FailureAction;
 
-bool IsSignal(int exit_code) { return exit_code > 128; }
+bool IsSignal(int exit_code) { return api::SignalOfExit(exit_code).has_value(); }
 
 // Death by these is the program's own doing; TERM, KILL and the like come from outside.
 bool IsCrash(int exit_code) {
@@ -52,15 +53,19 @@ bool IsFault(const PodFacts& pod) {
   return !pod.exit_code || IsApplicationFault(*pod.exit_code);
 }
 
+// "exited with 3", "was ended by signal 9"
+std::string HowItEnded(int exit_code) {
+  const auto signal = api::SignalOfExit(exit_code);
+  return signal ? fmt::format("was ended by signal {}", *signal)
+                : fmt::format("exited with {}", exit_code);
+}
+
 std::string ExitText(const PodFacts& pod) {
-  std::string text;
-  if (pod.exit_code) {
-    text = IsSignal(*pod.exit_code)
-               ? fmt::format("its worker was ended by signal {}", *pod.exit_code - 128)
-               : fmt::format("its worker exited with {}", *pod.exit_code);
-  } else {
-    text = "it ended before its worker ran";
+  if (!pod.exit_code && IsFromOutside(pod.reason)) {
+    return fmt::format("it was ended from outside ({})", pod.reason);
   }
+  const std::string text =
+      pod.exit_code ? "its worker " + HowItEnded(*pod.exit_code) : "it ended before its worker ran";
   return pod.reason.empty() ? text : fmt::format("{} ({})", text, pod.reason);
 }
 
@@ -103,10 +108,8 @@ void CountWorkerExits(Work& work) {
     const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit.exit_code, "");
     if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code)) ++status.faults;
     work.Say(true, "WorkerRestarted",
-             fmt::format("worker {} of pod {} ended ({}) and was started again in place", exit.slot,
-                         exit.pod_name,
-                         IsSignal(exit.exit_code) ? fmt::format("signal {}", exit.exit_code - 128)
-                                                  : fmt::format("exit code {}", exit.exit_code)),
+             fmt::format("worker {} of pod {} {} and was started again in place", exit.slot,
+                         exit.pod_name, HowItEnded(exit.exit_code)),
              exit.pod_name);
   }
   work.out.exits_counted = work.in.exits.size();

@@ -154,6 +154,27 @@ TEST(InformerPace, WatchesThatAreClosedAtOnceAreBegunMoreAndMoreSlowly) {
   informer.Stop();
 }
 
+TEST(InformerPace, AServerThatIsBackAndHasForgottenTheVersionIsListedAtOnceButNotForEver) {
+  const auto api = std::make_shared<ScriptedApi>();
+  api->SetList(10, {});
+  Informer informer(api, kube::Pods(), {.relist_backoff = std::chrono::milliseconds(5)},
+                    [](const kube::Json&, bool) {});
+  for (int i = 0; i < 6; ++i) api->BreakWatch(ErrorCode::kUnavailable);  // the next pause is 320 ms
+  informer.Start();
+  ASSERT_EQ(api->AwaitWatch(7), "10");
+  const auto began = std::chrono::steady_clock::now();
+  api->SetList(30, {});
+  api->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api->AwaitWatch(8), "30");
+  const auto listed = std::chrono::steady_clock::now();
+  EXPECT_LT(listed - began, std::chrono::milliseconds(320));
+  api->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api->AwaitWatch(9), "30");
+  EXPECT_GE(std::chrono::steady_clock::now() - listed, std::chrono::milliseconds(600))
+      << "a list that doesn't help is no reason to hurry";
+  informer.Stop();
+}
+
 TEST_F(InformerTest, ItsStateTellsOfFailuresAndThatTheyAreOver) {
   StartWith({Object("a", 5)});
   EXPECT_TRUE(informer_.state().synced);

@@ -309,6 +309,27 @@ TEST(MemberTest, ADrainThatReachesNoBoundaryResignsAtItsDeadline) {
   job.Pass(milliseconds(200));
   EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
   EXPECT_EQ(job["p2"].role(), Role::kLeft);
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kPodDrained) << "nothing was lost that was to stay";
+  EXPECT_FALSE(job.ViewOf("p0").planned);
+}
+
+TEST(MemberTest, OfTwoDeadlinesOfADrainTheEarlierCounts) {
+  for (const int first : {500, 20000}) {
+    Job job(3);
+    job.boundary_ = false;
+    job.Give("p2", DrainRequested{{"p2"}, job.now_ + milliseconds(first)});
+    job.Give("p2", DrainRequested{{"p2"}, job.now_ + milliseconds(20500 - first)});
+    job.Pass(milliseconds(600));
+    EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"})) << first;
+  }
+}
+
+TEST(MemberTest, AWorkerLostBesideADrainIsALostWorker) {
+  Job job(3);
+  job.boundary_ = false;
+  job.Give("p0", DrainRequested{{"p2"}, std::nullopt});
+  job.KillWorker("p1", 0);
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kWorkerLost);
 }
 
 TEST(MemberTest, JoinsThatComeTogetherMakeOneView) {
