@@ -266,17 +266,6 @@ TEST_F(JobControllerCallsTest, AJobThatAnotherManagesIsLeftAlone) {
   EXPECT_FALSE(Get(kube::HorovodJobs(), "digits").contains("status"));
 }
 
-TEST_F(JobControllerCallsTest, ATemplateBringsNoMarksOfTheOperator) {
-  Apply("digits",
-        {{"worker",
-          {{"template",
-            {{"metadata", {{"annotations", {{planner::kProvenAnnotation, "so it says"}}}}}}}}}});
-  ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "digits-worker-1").is_null(); }));
-  for (const Call& call : api_->Calls("create", "pods")) {
-    EXPECT_EQ(call.body.dump().find("so it says"), std::string::npos);
-  }
-}
-
 TEST_F(JobControllerCallsTest, APodThatOnlyLooksLikeOneOfTheJobIsNeitherCountedNorDrained) {
   ASSERT_TRUE(api_->Create(kube::Pods(), "default", Stranger("stranger", "digits", "")));
   Apply();

@@ -96,14 +96,12 @@ TEST(ReadPodTest, SaysWhatItWaitsForAndOnlyThat) {
   EXPECT_EQ(ReadPod(pod).waiting, "Unschedulable: so");
   pod["status"]["conditions"][0]["status"] = "True";
   EXPECT_EQ(ReadPod(pod).waiting, "");
-  const auto waiting = [&](const char* reason) {
-    pod["status"]["containerStatuses"][0]["state"] = {
-        {"waiting", {{"reason", reason}, {"message", "no such image"}}}};
-    return ReadPod(pod).waiting;
-  };
-  EXPECT_EQ(waiting("ImagePullBackOff"), "ImagePullBackOff: no such image");
-  EXPECT_EQ(waiting("ContainerCreating"), "");
-  EXPECT_EQ(waiting("PodInitializing"), "");
+  for (const auto& [reason, usual] :
+       {std::pair("ContainerCreating", true), std::pair("PodInitializing", true),
+        std::pair("CreateContainerConfigError", false)}) {
+    pod["status"]["containerStatuses"][0]["state"] = {{"waiting", {{"reason", reason}}}};
+    EXPECT_EQ(!ReadPod(pod).unstartable, usual) << reason;
+  }
 }
 
 TEST(ReadPodTest, AKubeletHasTakenItUpOnceItHasAStartTime) {
