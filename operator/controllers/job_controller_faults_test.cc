@@ -187,6 +187,7 @@ TEST_F(JobControllerFaultsTest, ARecordThatIsRefusedIsSaidAndNotAskedForInALoop)
   ASSERT_TRUE(Until([&] { return Created().reason == "RecordForbidden"; }));
   EXPECT_THAT(Created().message, HasSubstr("exceeded quota: configmaps"));
   EXPECT_EQ(Events("FailedRecord").size(), 1u);
+  (void)Until([] { return false; }, milliseconds(500));
   EXPECT_LE(api_->record_creates(), 8) << "50, 100, 200, 400, 800 ms";
   api_->Refuse(kube::ConfigMaps(), std::nullopt);
   EXPECT_TRUE(Until([&] { return Created().status && !cluster.Members().empty(); }));
