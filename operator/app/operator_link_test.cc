@@ -111,6 +111,113 @@ TEST_F(OperatorLinkTest, AnOperatorThatStopsSaysSoToEverySidecar) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
+struct Refused {
+  const char* what;
+  void (*make)(v1::SidecarReport& report);  // of what comes after the registration
+  const char* why;                          // part of it
+};
+
+class RefusedReport : public OperatorLinkTest, public testing::WithParamInterface<Refused> {};
+
+TEST_P(RefusedReport, EndsTheStreamWithTheReason) {
+  auto stream = stub_->Attend(&context_);
+  ASSERT_TRUE(stream->Write(Registration()));
+  v1::SidecarReport report = Registration();
+  GetParam().make(report);
+  stream->Write(report);
+  v1::OperatorNotice notice;
+  while (stream->Read(&notice)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr(GetParam().why));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OperatorLinkTest, RefusedReport,
+    testing::Values(
+        Refused{"ASecondRegistration", [](v1::SidecarReport&) {}, "a second registration"},
+        Refused{"ReadyWithoutAMember",
+                [](v1::SidecarReport& r) { r.mutable_readiness()->set_ready(true); },
+                "readiness.member is required"},
+        Refused{"AMemberThatIsNone",
+                [](v1::SidecarReport& r) { r.mutable_readiness()->set_member("nonsense"); },
+                "readiness.member: "},
+        Refused{"AViewThatIsNone",
+                [](v1::SidecarReport& r) { r.mutable_view()->set_view("nonsense"); }, "view: "},
+        Refused{"AReportThatIsNone",
+                [](v1::SidecarReport& r) { r.mutable_arbitration()->set_report("nonsense"); },
+                "arbitration."}),
+    [](const auto& info) { return std::string(info.param.what); });
+
+TEST_F(OperatorLinkTest, ARegistrationNeedsJobAndPod) {
+  for (void (*spoil)(v1::Registration*) : {+[](v1::Registration* r) { r->clear_job_uid(); },
+                                           +[](v1::Registration* r) { r->clear_pod_uid(); },
+                                           +[](v1::Registration* r) { r->clear_job_name(); }}) {
+    v1::SidecarReport report = Registration();
+    spoil(report.mutable_registration());
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    auto stream = stub_->Attend(&context);
+    stream->Write(report);
+    v1::OperatorNotice notice;
+    EXPECT_FALSE(stream->Read(&notice));
+    EXPECT_THAT(stream->Finish().error_message(), testing::HasSubstr("are required"));
+  }
+  EXPECT_EQ(hub_.attending(), 0u);
+}
+
+TEST_F(OperatorLinkTest, ExitsAndFiguresArriveAsTheyWereSaidAndTheEndIsNoticed) {
+  auto stream = stub_->Attend(&context_);
+  ASSERT_TRUE(stream->Write(Registration()));
+  v1::OperatorNotice notice;
+  ASSERT_TRUE(stream->Read(&notice));
+  v1::SidecarReport exit;
+  exit.mutable_worker_exit()->set_slot(1);
+  exit.mutable_worker_exit()->set_exit_code(139);
+  exit.mutable_worker_exit()->set_restarting(true);
+  exit.mutable_worker_exit()->set_by_us(true);
+  ASSERT_TRUE(stream->Write(exit));
+  v1::SidecarReport view;
+  view.mutable_view()->set_rebuild(R"({"epoch": 7, "reason": "PodLost", "stepsLost": 2,
+      "seconds": {"detect": 1, "decide": 2, "stop": 4, "connect": 8}})");
+  ASSERT_TRUE(stream->Write(view));
+  ASSERT_TRUE(stream->WritesDone());
+  while (stream->Read(&notice)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  const auto facts = hub_.Facts("job");
+  ASSERT_EQ(facts.exits.size(), 1u);
+  EXPECT_EQ(facts.exits[0].exit_code, 139);
+  EXPECT_TRUE(facts.exits[0].restarting && facts.exits[0].by_us);
+  ASSERT_EQ(facts.rebuilds.size(), 1u);
+  EXPECT_EQ(facts.rebuilds[0].steps_lost, 2);
+  EXPECT_DOUBLE_EQ(facts.rebuilds[0].seconds, 11) << "the stop runs inside the decision";
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (hub_.attending() != 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(hub_.attending(), 0u);
+}
+
+TEST_F(OperatorLinkTest, NoticesArriveAsTheyWereSaidAndInTheirOrder) {
+  auto stream = stub_->Attend(&context_);
+  ASSERT_TRUE(stream->Write(Registration()));
+  v1::OperatorNotice notice;
+  ASSERT_TRUE(stream->Read(&notice));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (hub_.attending() != 1 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  hub_.Tell("job", "pod", planner::PodGoneNotice{"other", "PodGone", false});
+  hub_.Tell("job", "pod", planner::ArbitrateNotice{2, true});
+  hub_.Tell("job", "pod", planner::FinishNotice{"done"});
+  ASSERT_TRUE(stream->Read(&notice));
+  EXPECT_EQ(notice.pod_gone().pod_uid(), "other");
+  EXPECT_FALSE(notice.pod_gone().proof());
+  ASSERT_TRUE(stream->Read(&notice));
+  EXPECT_EQ(notice.arbitrate().lineage(), 2u);
+  EXPECT_TRUE(notice.arbitrate().fresh_workers());
+  ASSERT_TRUE(stream->Read(&notice));
+  EXPECT_EQ(notice.finish().reason(), "done");
+}
+
 TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
   // The record belongs to its job: without one it would be collected at once.
   const auto owner = api_->Create(

@@ -69,5 +69,17 @@ TEST(Rights, OutsideAClusterNothingIsWantedOfALeaseAndNobodyIsAskedTwice) {
   EXPECT_EQ(api.asked, 1) << "an API server that knows no reviews is asked once";
 }
 
+TEST(Rights, NodesAreReadOnlyByWhoLooksAtTheWholeCluster) {
+  const auto nodes = [](bool whole_cluster) {
+    std::size_t n = 0;
+    for (const Right& right : WantedRights("team", "ops", whole_cluster)) {
+      n += right.resource == "nodes" && right.ns.empty() ? 1 : 0;
+    }
+    return n;
+  };
+  EXPECT_EQ(nodes(true), 2u);
+  EXPECT_EQ(nodes(false), 0u);
+}
+
 }  // namespace
 }  // namespace ringmaster::app

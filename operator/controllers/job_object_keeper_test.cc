@@ -164,6 +164,36 @@ TEST_F(JobObjectKeeperTest, WhatIsSomebodyElsesIsLeftAloneAndNamed) {
   EXPECT_FALSE(Get(kube::Services(), "digits-workers")["spec"].contains("selector"));
 }
 
+TEST_F(JobObjectKeeperTest, WhatLooksLikeOursIsNotTakenOverEither) {
+  ASSERT_TRUE(api_->Create(
+      kube::Services(), "default",
+      {{"apiVersion", "v1"},
+       {"kind", "Service"},
+       {"metadata",
+        {{"name", "digits-workers"},
+         {"labels",
+          {{kManagedByLabel, kManagedBy}, {"training.kubeflow.org/job-name", "digits"}}}}},
+       {"spec", {{"type", "ClusterIP"}}}}));
+  ASSERT_TRUE(Changed()) << "the cache has it";
+  EXPECT_THAT(Keep(), ElementsAre(HasSubstr("Service digits-workers is not this job's")));
+  EXPECT_FALSE(Get(kube::Services(), "digits-workers")["spec"].contains("selector"));
+}
+
+TEST_F(JobObjectKeeperTest, WhatCanNotBeMadeIsSaid) {
+  job_.ns = "nowhere";
+  EXPECT_EQ(Keep().size(), 4u) << "Secret, Service, PodDisruptionBudget, NetworkPolicy";
+}
+
+TEST_F(JobObjectKeeperTest, WithoutNetworkPoliciesNoneIsMadeOrWatched) {
+  JobObjectOptions options;
+  options.network_policy.enabled = false;
+  JobObjectKeeper keeper(api_, options, [](const std::string&) {});
+  EXPECT_EQ(keeper.informers().size(), 2u);
+  EXPECT_THAT(keeper.Keep(job_).problems, IsEmpty());
+  EXPECT_FALSE(Get(kube::NetworkPolicies(), "digits-workers").contains("spec"));
+  EXPECT_FALSE(Get(kube::Secrets(), "digits-tls").contains("data")) << "nor a Secret without TLS";
+}
+
 TEST_F(JobObjectKeeperTest, TheyGoWithTheJob) {
   Keep();
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
@@ -214,6 +244,23 @@ TEST(AuthorityTest, ASecretThatCanNotBeUsedIsNamedWithTheWayOut) {
   ASSERT_FALSE(authority);
   EXPECT_THAT(authority.error().message, HasSubstr("secret default/ringmaster-ca: tls.crt: no "
                                                    "certificate in PEM form; delete it"));
+  const auto now = std::chrono::system_clock::now();
+  const auto write = [&](const std::string& certificate, const std::string& key) {
+    return api.Patch(
+        kube::Secrets(), "default", kAuthoritySecret,
+        {{"data",
+          {{"tls.crt", kube::EncodeBase64(certificate)}, {"tls.key", kube::EncodeBase64(key)}}}},
+        {});
+  };
+  const auto old = *tls::MakeAuthority(now - std::chrono::hours(48), std::chrono::hours(24));
+  const auto other = *tls::MakeAuthority(now, std::chrono::hours(24 * 365));
+  ASSERT_TRUE(write(old.certificate_pem, old.key_pem));
+  EXPECT_THAT(LoadAuthority(&api, "default", now).error().message, HasSubstr("has expired"));
+  ASSERT_TRUE(write(other.certificate_pem, old.key_pem));
+  EXPECT_THAT(LoadAuthority(&api, "default", now).error().message,
+              HasSubstr("tls.key is not the key of tls.crt"));
+  ASSERT_TRUE(write(other.certificate_pem, other.key_pem));
+  EXPECT_TRUE(LoadAuthority(&api, "default", now));
   const auto nowhere = LoadAuthority(&api, "nowhere", std::chrono::system_clock::now());
   ASSERT_FALSE(nowhere);
   EXPECT_THAT(nowhere.error().message, HasSubstr("--operator-namespace"));

@@ -523,6 +523,71 @@ TEST_F(KubeClientTest, WritesCarryWhatTheirKindNeeds) {
   EXPECT_EQ(sent[2].second["gracePeriodSeconds"], 0);
 }
 
+TEST_F(KubeClientTest, NothingIsAskedForWithoutAName) {
+  // DELETE of a path without a name would delete all there is.
+  Serve([](const ServerRequest&, Exchange& exchange) { exchange.Answer(200, Object("a")); });
+  KubeApi& api = Client();
+  EXPECT_EQ(api.Delete(Pods(), "ns", "", {}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(api.Get(Pods(), "ns", "").error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(api.Patch(Pods(), "ns", "", Json::object(), {}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(api.Update(Pods(), "ns", Json::object(), "").error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(server_->requests(), 0);
+}
+
+TEST_F(KubeClientTest, ForceIsForApplyAndOnlyWhereItIsAskedFor) {
+  std::vector<std::string> targets;
+  Serve([&](const ServerRequest& request, Exchange& exchange) {
+    targets.push_back(request.target);
+    exchange.Answer(200, Object("a"));
+  });
+  KubeApi& api = Client();
+  PatchOptions merge;
+  merge.force = true;
+  ASSERT_TRUE(api.Patch(Pods(), "ns", "a", Json::object(), merge).has_value());
+  PatchOptions apply;
+  apply.type = PatchType::kApply;
+  ASSERT_TRUE(api.Patch(Pods(), "ns", "a", Json::object(), apply).has_value());
+  for (const std::string& target : targets) EXPECT_THAT(target, Not(HasSubstr("force")));
+}
+
+TEST_F(KubeClientTest, AnEvictionMeansThePodOfThatUid) {
+  Json body;
+  Serve([&](const ServerRequest& request, Exchange& exchange) {
+    body = Json::parse(request.body);
+    exchange.Answer(201, Object("a"));
+  });
+  DeleteOptions options;
+  options.uid = "u";
+  ASSERT_TRUE(Client().Evict("ns", "p", options).has_value());
+  EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u");
+}
+
+TEST_F(KubeClientTest, ItemsOfAListHaveTheirKindAndNullIsAnEmptyList) {
+  std::string body = ListPage({"a"}, "");
+  Serve([&](const ServerRequest&, Exchange& exchange) { exchange.Answer(200, body); });
+  KubeApi& api = Client();
+  auto list = api.ListAll(ConfigMaps(), "ns", {});
+  ASSERT_TRUE(list.has_value()) << list.error().message;
+  EXPECT_EQ(list->items.at(0)["kind"], "ConfigMap");
+  body = R"({"items": null, "metadata": {"resourceVersion": "7"}})";
+  list = api.ListAll(ConfigMaps(), "ns", {});
+  ASSERT_TRUE(list.has_value()) << list.error().message;
+  EXPECT_TRUE(list->items.empty());
+}
+
+TEST_F(KubeClientTest, WhatIsThereAlreadyIsNoConflict) {
+  std::string reason;
+  Serve([&](const ServerRequest&, Exchange& exchange) {
+    exchange.Answer(409, StatusBody(409, reason, "no").dump());
+  });
+  KubeApi& api = Client();
+  for (const auto& [said, code] : {std::pair("AlreadyExists", ErrorCode::kAlreadyExists),
+                                   std::pair("Conflict", ErrorCode::kConflict)}) {
+    reason = said;
+    EXPECT_EQ(api.Create(ConfigMaps(), "ns", Json::parse(Object("a"))).error().code, code);
+  }
+}
+
 TEST_F(KubeClientTest, StrictnessAndDryRunCanBeAskedForOneCreate) {
   std::string target;
   Serve([&](const ServerRequest& request, Exchange& exchange) {

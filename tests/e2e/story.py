@@ -3,6 +3,7 @@
 All nodes are this machine, so the times in the logs are of one clock.
 """
 import dataclasses
+import datetime
 import json
 import statistics
 import time
@@ -43,17 +44,22 @@ class Story:
         self.job, self.audit, self.what = job, audit, what
         self.steps_before = newest_step(audit)
         self.pods_before = {pod["metadata"]["uid"] for pod in job.pods().values()}
-        self.told_before = len(job.cluster.events(job.name, job.namespace))
         self.lost_before = job.status.get("stepsLost", 0)
         self.start = time.time()
 
     def over(self):
         """What belongs to the story has happened."""
         self.end = time.time()
-        told = self.job.cluster.events(self.job.name, self.job.namespace)[self.told_before:]
-        self.events = list(dict.fromkeys(reason for reason, _ in told))  # each once, in their order
+        self.events = list(dict.fromkeys(self.told()))  # each once, in their order
         self.pods_after = {pod["metadata"]["uid"] for pod in self.job.pods().values()
                            if "deletionTimestamp" not in pod["metadata"]}
+
+    def told(self):
+        """Reasons of the operator's events about the job and its pods since the start, oldest first."""
+        since = datetime.datetime.fromtimestamp(self.start, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        events = [event for event in self.job.cluster.list("events.events.k8s.io", namespace=self.job.namespace)
+                  if event.get("reportingController") == "ringmaster.dev/operator" and (event.get("eventTime") or "") >= since]
+        return [event["reason"] for event in sorted(events, key=lambda event: event["eventTime"])]
 
     def gaps(self):
         """[(seconds, end, step)] between the completions of successive steps."""
