@@ -259,29 +259,26 @@ TEST_F(CreationProblemsTest, ANamespaceThatGoesIsNoQuota) {
   EXPECT_EQ(Shown().reason, "NamespaceTerminating");
 }
 
-TEST(ShownProblemsTest, AreShownFromWhenTheyBeganUntilTheyAreOver) {
-  CreationProblems problems;
-  api::HorovodJob job;
-  job.uid = "u";
+TEST_F(CreationProblemsTest, AreShownFromWhenTheyBeganUntilTheyAreOver) {
   api::Status status;
   status.state = "Pending";
   status.conditions = {{"Created", true, "Accepted", "so", "earlier", 1}};
-  problems.Show(job, false, "now", &status);
+  problems_.Show(job_, false, "now", &status);
   EXPECT_EQ(status.conditions[0].message, "so") << "nothing is wrong";
-  problems.Failed(job, Needed::kPods, {.code = kube::ErrorCode::kForbidden, .message = "quota"},
-                  {});
-  problems.Show(job, false, "now", &status);
+  problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kForbidden, .message = "quota"},
+                   {});
+  problems_.Show(job_, false, "now", &status);
   EXPECT_FALSE(status.conditions[0].status);
   EXPECT_EQ(status.conditions[0].last_transition_time, "now");
   EXPECT_EQ(status.state, "Pending") << "a quota says nothing against the job";
-  problems.Failed(job, Needed::kPods, {.code = kube::ErrorCode::kInvalid, .message = "no"}, {});
-  problems.Show(job, true, "later", &status);
+  problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kInvalid, .message = "no"}, {});
+  problems_.Show(job_, true, "later", &status);
   EXPECT_EQ(status.conditions[0].last_transition_time, "now") << "it was false before";
   EXPECT_EQ(status.state, "Pending") << "it has pods of an earlier template";
-  problems.Show(job, false, "later", &status);
+  problems_.Show(job_, false, "later", &status);
   EXPECT_EQ(status.state, "Invalid");
-  problems.Worked(job, Needed::kPods);
-  problems.Show(job, true, "at last", &status);
+  problems_.Worked(job_, Needed::kPods);
+  problems_.Show(job_, true, "at last", &status);
   EXPECT_TRUE(status.conditions[0].status);
   EXPECT_EQ(status.conditions[0].last_transition_time, "at last");
 }
