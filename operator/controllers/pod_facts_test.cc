@@ -96,14 +96,14 @@ TEST(ReadPodTest, SaysWhatItWaitsForAndOnlyThat) {
   EXPECT_EQ(ReadPod(pod).waiting, "Unschedulable: so");
   pod["status"]["conditions"][0]["status"] = "True";
   EXPECT_EQ(ReadPod(pod).waiting, "");
-  const auto waiting = [&](const char* reason) {
+  const auto unstartable = [&](const char* reason) {
     pod["status"]["containerStatuses"][0]["state"] = {
         {"waiting", {{"reason", reason}, {"message", "no such image"}}}};
-    return ReadPod(pod).waiting;
+    return ReadPod(pod).unstartable;
   };
-  EXPECT_EQ(waiting("ImagePullBackOff"), "ImagePullBackOff: no such image");
-  EXPECT_EQ(waiting("ContainerCreating"), "");
-  EXPECT_EQ(waiting("PodInitializing"), "");
+  EXPECT_EQ(unstartable("ImagePullBackOff").words, "no such image");
+  EXPECT_FALSE(unstartable("ContainerCreating"));
+  EXPECT_FALSE(unstartable("PodInitializing"));
 }
 
 TEST(ReadPodTest, AKubeletHasTakenItUpOnceItHasAStartTime) {
