@@ -60,7 +60,7 @@ class Run:
 
 def read(directory):
     run = Run()
-    for path in sorted(glob.glob(os.path.join(directory, "*.jsonl"))):
+    for path in sorted(glob.glob(os.path.join(glob.escape(directory), "*.jsonl"))):
         worker = os.path.basename(path)[:-len(".jsonl")]
         run.workers[worker] = []
         with open(path) as file:

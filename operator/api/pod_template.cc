@@ -24,6 +24,26 @@ const Json& List(const Json& object, const char* name) {
   return at != object.end() && at->is_array() ? *at : kEmpty;
 }
 
+const Json& Map(const Json& object, const char* name) {
+  static const Json kEmpty = Json::object();
+  const auto at = object.find(name);
+  return at != object.end() && at->is_object() ? *at : kEmpty;
+}
+
+bool IsOurs(const std::string& name) { return name.rfind("ringmaster.dev/", 0) == 0; }
+
+// At or below where we mount: ^/*(opt|(var/+)?run)/+ringmaster(/|$), as the schema says it.
+bool IsReservedPath(const std::string& path) {
+  std::string plain;  // "/opt/ringmaster/": as people mean it
+  for (const char c : "/" + path + "/") {
+    if (c != '/' || plain.empty() || plain.back() != '/') plain += c;
+  }
+  for (const char* taken : {"/opt/ringmaster/", "/run/ringmaster/", "/var/run/ringmaster/"}) {
+    if (plain.rfind(taken, 0) == 0) return true;
+  }
+  return false;
+}
+
 class Rules {
  public:
   explicit Rules(FieldErrors* errors) : errors_(errors) {}
@@ -32,7 +52,8 @@ class Rules {
     const std::string path = kTemplate;
     const auto metadata = pod_template.find("metadata");
     if (metadata != pod_template.end() && metadata->is_object()) {
-      Labels(metadata->value("labels", Json::object()), path + ".metadata.labels");
+      Labels(Map(*metadata, "labels"), path + ".metadata.labels");
+      Prefix(Map(*metadata, "annotations"), "annotations", path + ".metadata.annotations");
     }
     Spec(pod_template.at("spec"), path + ".spec");
   }
@@ -42,11 +63,22 @@ class Rules {
     errors_->push_back({std::move(path), std::move(message)});
   }
 
+  // Labels or annotations; `what` they are called.
+  void Prefix(const Json& map, const char* what, const std::string& path) {
+    for (const auto& [name, value] : map.items()) {
+      if (!IsOurs(name)) continue;
+      return Error(path,
+                   fmt::format("\"{}\": {} that begin with ringmaster.dev/ are taken", name, what));
+    }
+  }
+
   void Labels(const Json& labels, const std::string& path) {
-    for (const auto& [name, value] : labels.items()) {
-      if (name.rfind("ringmaster.dev/", 0) == 0) {
-        return Error(path, "labels that begin with ringmaster.dev/ are taken");
-      }
+    Prefix(labels, "labels", path);
+    for (const char* name : {"job-name", "job-role", "replica-index"}) {
+      if (!labels.contains(std::string("training.kubeflow.org/") + name)) continue;
+      return Error(path,
+                   "training.kubeflow.org/job-name, job-role and replica-index are set by "
+                   "Ringmaster itself");
     }
   }
 
@@ -72,6 +104,12 @@ class Rules {
     for (std::size_t i = 0; i < List(spec, "volumes").size(); ++i) {
       Name(List(spec, "volumes")[i], fmt::format("{}.volumes[{}]", path, i));
     }
+    for (std::size_t i = 0; i < List(spec, "schedulingGates").size(); ++i) {
+      const std::string name = List(spec, "schedulingGates")[i].at("name");
+      if (!IsOurs(name)) continue;
+      Error(fmt::format("{}.schedulingGates[{}].name", path, i),
+            fmt::format("\"{}\": gates that begin with ringmaster.dev/ are taken", name));
+    }
   }
 
   void Container(const Json& container, const std::string& path, bool main) {
@@ -87,6 +125,31 @@ class Rules {
       if (!IsReservedEnv(name)) continue;
       Error(fmt::format("{}.env[{}].name", path, i),
             fmt::format("\"{}\" is set by Ringmaster itself: choose another name", name));
+    }
+    Ports(List(container, "ports"), path + ".ports");
+    Mounts(List(container, "volumeMounts"), path + ".volumeMounts");
+  }
+
+  // All containers of a pod share its ports.
+  void Ports(const Json& ports, const std::string& path) {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      const auto protocol = ports[i].find("protocol");
+      const bool tcp = protocol == ports[i].end() || protocol->is_null() || *protocol == "TCP";
+      const int port = ports[i].at("containerPort");
+      if (!tcp || port < 9401 || port > 9403) continue;
+      Error(fmt::format("{}[{}].containerPort", path, i),
+            fmt::format("{}: Ringmaster's sidecar listens on 9401 to 9403: choose another port",
+                        port));
+    }
+  }
+
+  void Mounts(const Json& mounts, const std::string& path) {
+    for (std::size_t i = 0; i < mounts.size(); ++i) {
+      const std::string at = mounts[i].at("mountPath");
+      if (!IsReservedPath(at)) continue;
+      Error(fmt::format("{}[{}].mountPath", path, i),
+            fmt::format(
+                "\"{}\": /opt/ringmaster and /run/ringmaster are taken: choose another path", at));
     }
   }
 

@@ -1,6 +1,7 @@
 // Status to and from JSON. Reading is lenient on purpose: a field of another version is no reason
 // to lose the rest.
 #include <algorithm>
+#include <cmath>
 
 #include "operator/api/horovod_job.h"
 
@@ -110,7 +111,7 @@ Json StatusToJson(const Status& status) {
   if (status.last_rebuild) {
     json["lastRebuild"] = {{"epoch", status.last_rebuild->epoch},
                            {"reason", status.last_rebuild->reason},
-                           {"seconds", status.last_rebuild->seconds},
+                           {"seconds", std::round(status.last_rebuild->seconds * 1e3) / 1e3},
                            {"stepsLost", status.last_rebuild->steps_lost}};
   }
   if (status.finished_epoch != 0) json["finishedEpoch"] = status.finished_epoch;

@@ -32,6 +32,12 @@ TEST(StatusTest, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(StatusFromJson(StatusToJson(status)), status);
 }
 
+TEST(StatusTest, SecondsAreWrittenToTheMillisecond) {
+  Status status;
+  status.last_rebuild = LastRebuild{1, "WorkerLost", 0.66238373400001, 0};
+  EXPECT_EQ(StatusToJson(status)["lastRebuild"]["seconds"].dump(), "0.662");
+}
+
 TEST(StatusTest, NonsenseInTheStatusIsReadAsAbsent) {
   const Json odd = Json::parse(R"({"epoch": "x", "ring": 3, "conditions": {}, "lastRebuild": []})");
   EXPECT_EQ(StatusFromJson(odd).epoch, 0u);

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <thread>
 
+#include "logging/grpc_log.h"
 #include "logging/log.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_process.h"
@@ -97,6 +98,7 @@ int Run(const OperatorConfig& config, Signals* signals) {
     std::cerr << "ringmaster-operator: " << logging.error() << "\n";
     return static_cast<int>(ProcessExit::kWrongConfig);
   }
+  const ringmaster::logging::GrpcLines grpc_lines;
   auto client = LoadClientConfig(config.kubeconfig);
   if (!client) {
     spdlog::error("no way to the API server error={}",

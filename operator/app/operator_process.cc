@@ -176,10 +176,14 @@ bool OperatorProcess::AwaitApiServer() {
 
 // Goes on without them: most jobs need only some, and each call that fails says so itself.
 void OperatorProcess::CheckRights() {
-  const std::string own = config_.leader_elect ? LeaseNamespace() : "";
-  const auto missing =
-      MissingRights(api_.get(), WantedRights(config_.watch_namespace, own, config_.gang_admission),
-                    stop_.get_token());
+  const RightsScope scope = {
+      .watch_namespace = config_.watch_namespace,
+      .lease_namespace = config_.leader_elect ? LeaseNamespace() : "",
+      .authority_namespace = config_.tls ? OwnNamespace() : "",
+      .whole_cluster = config_.gang_admission,
+      .trust_node_deletion = config_.trust_node_deletion,
+  };
+  const auto missing = MissingRights(api_.get(), WantedRights(scope), stop_.get_token());
   for (const Right& right : missing) {
     spdlog::warn("a right is missing right={} given_by={}", logging::Value(right.ToString()),
                  right.ns.empty() ? "ClusterRole" : "Role");

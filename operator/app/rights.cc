@@ -14,7 +14,8 @@ struct Rule {
   std::vector<const char*> verbs;
 };
 
-// charts/ringmaster says in its README what each is for.
+// charts/ringmaster says in its README what each is for, and gives one more that is never called:
+// horovodjobs/finalizers, asked for by an admission plugin that not every cluster has.
 const std::vector<Rule>& JobRules() {
   static const std::vector<Rule> kRules = {
       {"ringmaster.dev", "horovodjobs", "", {"get", "list", "watch", "delete"}},
@@ -38,10 +39,24 @@ const std::vector<Rule>& OwnRules() {
   return kRules;
 }
 
+const std::vector<Rule>& AuthorityRules() {
+  static const std::vector<Rule> kRules = {
+      {"", "secrets", "", {"get", "create"}},
+  };
+  return kRules;
+}
+
 const std::vector<Rule>& ClusterRules() {
   static const std::vector<Rule> kRules = {
       {"", "nodes", "", {"list", "watch"}},
       {"", "pods", "", {"list", "watch"}},
+  };
+  return kRules;
+}
+
+const std::vector<Rule>& TrustRules() {
+  static const std::vector<Rule> kRules = {
+      {"", "nodes", "", {"get"}},
   };
   return kRules;
 }
@@ -60,8 +75,7 @@ std::string Right::ToString() const {
                      ns.empty() ? "in all namespaces" : "in namespace " + ns);
 }
 
-std::vector<Right> WantedRights(const std::string& watch_namespace,
-                                const std::string& own_namespace, bool whole_cluster) {
+std::vector<Right> WantedRights(const RightsScope& scope) {
   std::vector<Right> rights;
   const auto add = [&](const std::vector<Rule>& rules, const std::string& ns) {
     for (const Rule& rule : rules) {
@@ -70,9 +84,11 @@ std::vector<Right> WantedRights(const std::string& watch_namespace,
       }
     }
   };
-  add(JobRules(), watch_namespace);
-  if (!own_namespace.empty()) add(OwnRules(), own_namespace);
-  if (whole_cluster) add(ClusterRules(), "");
+  add(JobRules(), scope.watch_namespace);
+  if (!scope.lease_namespace.empty()) add(OwnRules(), scope.lease_namespace);
+  if (!scope.authority_namespace.empty()) add(AuthorityRules(), scope.authority_namespace);
+  if (scope.whole_cluster) add(ClusterRules(), "");
+  if (scope.trust_node_deletion) add(TrustRules(), "");
   return rights;
 }
 

@@ -23,10 +23,16 @@ struct Right {
   std::string ToString() const;
 };
 
-// What the operator calls. `watch_namespace` empty: all; `own_namespace` empty: no lease;
-// `whole_cluster`: it looks at all nodes and pods.
-std::vector<Right> WantedRights(const std::string& watch_namespace,
-                                const std::string& own_namespace, bool whole_cluster);
+struct RightsScope {
+  std::string watch_namespace;      // empty: all
+  std::string lease_namespace;      // empty: nobody is elected
+  std::string authority_namespace;  // empty: no TLS with sidecars
+  bool whole_cluster = false;       // it looks at all nodes and pods
+  bool trust_node_deletion = false;
+};
+
+// What the operator calls.
+std::vector<Right> WantedRights(const RightsScope& scope);
 
 // Those of `rights` that the API server says we don't have. One that it can't tell of (an API
 // server without authorization, such as the one of local mode) counts as ours.

@@ -36,21 +36,36 @@ class ReviewingApi : public runtime::ScriptedApi {
 TEST(Rights, AMissingOneIsNamedWithVerbResourceAndPlace) {
   ReviewingApi api;
   api.denied = "update horovodjobs/status";
-  const auto missing = MissingRights(&api, WantedRights("", "", false), {});
+  const auto missing = MissingRights(&api, WantedRights({}), {});
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_EQ(missing[0].ToString(), "update horovodjobs.ringmaster.dev/status in all namespaces");
   api.denied = "patch pods/";
-  const auto both = MissingRights(&api, WantedRights("team", "ops", true), {});
+  const auto both = MissingRights(
+      &api,
+      WantedRights({.watch_namespace = "team", .lease_namespace = "ops", .whole_cluster = true}),
+      {});
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(both[0].ToString(), "patch pods in namespace team");
   EXPECT_EQ(both[1].ToString(), "patch pods in namespace ops");
 }
 
+TEST(Rights, WhatOnlyASettingNeedsIsAskedForWithIt) {
+  ReviewingApi api;
+  api.denied = "get nodes/";
+  EXPECT_TRUE(MissingRights(&api, WantedRights({.whole_cluster = true}), {}).empty());
+  EXPECT_EQ(MissingRights(&api, WantedRights({.trust_node_deletion = true}), {}).size(), 1u);
+  api.denied = "get secrets/";
+  const auto missing = MissingRights(
+      &api, WantedRights({.watch_namespace = "team", .authority_namespace = "ops"}), {});
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_EQ(missing[1].ToString(), "get secrets in namespace ops");
+}
+
 TEST(Rights, OutsideAClusterNothingIsWantedOfALeaseAndNobodyIsAskedTwice) {
-  for (const Right& right : WantedRights("", "", false)) EXPECT_NE(right.resource, "leases");
+  for (const Right& right : WantedRights({})) EXPECT_NE(right.resource, "leases");
   ReviewingApi api;
   api.knows = false;
-  EXPECT_TRUE(MissingRights(&api, WantedRights("", "ops", true), {}).empty());
+  EXPECT_TRUE(MissingRights(&api, WantedRights({.lease_namespace = "ops"}), {}).empty());
   EXPECT_EQ(api.asked, 1) << "an API server that knows no reviews is asked once";
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/api/exit_code.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -128,8 +130,9 @@ void JobProgress::CompareWithParent(ViewRecord* record) {
 }
 
 void JobProgress::NoteExit(const std::string& pod, int code) {
-  ends_[pod] = code > 128 ? "killed by signal " + std::to_string(code - 128)
-                          : "exited with code " + std::to_string(code);
+  const auto signal = api::SignalOfExit(code);
+  ends_[pod] = signal ? "killed by signal " + std::to_string(*signal)
+                      : "exited with code " + std::to_string(code);
 }
 
 void JobProgress::Forget(const std::string& pod) { sidecars_.erase(pod); }

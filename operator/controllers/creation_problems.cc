@@ -1,44 +1,93 @@
 #include "operator/controllers/creation_problems.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 
 namespace ringmaster::controllers {
 namespace {
 
 constexpr char kInvalidTemplate[] = "InvalidPodTemplate";
+constexpr char kNameTaken[] = "PodNameTaken";
+// What a former job of this name has left is in the way for a moment: no news. A refused pod is.
+constexpr int kNewsAfter = 5;
 
-struct Sentence {
-  const char* reason;
-  const char* begin;
+struct Words {
+  const char* reason;  // begins with it
+  const char* text;
 };
 
-// Null: nothing that people have to see to.
-const Sentence* Explain(kube::ErrorCode code) {
-  static constexpr Sentence kInvalid = {
-      kInvalidTemplate,
-      "the API server refuses the pods of spec.worker.template (paths are the pod's): "};
-  static constexpr Sentence kForbidden = {"PodsForbidden",
-                                          "the API server forbids the job's pods: "};
-  static constexpr Sentence kTaken = {"PodNameTaken",
-                                      "a pod of this name is there and not this job's: "};
-  switch (code) {
-    case kube::ErrorCode::kInvalid:
-      return &kInvalid;
-    case kube::ErrorCode::kForbidden:
-      return &kForbidden;
-    case kube::ErrorCode::kAlreadyExists:
-      return &kTaken;
+Words WordsFor(Needed what) {
+  switch (what) {
+    case Needed::kPods:
+      return {"Pods", "pods"};
+    case Needed::kRecord:
+      return {"Record", "record (a ConfigMap)"};
     default:
-      return nullptr;
+      return {"Objects", "Service, Secret, PodDisruptionBudget or NetworkPolicy"};
+  }
+}
+
+struct Explanation {
+  std::string reason;
+  std::string message;  // what the API server said follows
+};
+
+bool Says(const kube::Error& error, const char* words) {
+  return error.message.find(words) != std::string::npos;
+}
+
+// A policy or webhook that refuses chooses the status code, often that of a wrong object; only the
+// words tell them apart.
+bool AdmissionDenied(const kube::Error& error) {
+  return Says(error, "denied the request") || Says(error, "denied request");
+}
+
+// Nullopt: nothing that people have to see to.
+std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
+  const Words words = WordsFor(what);
+  const auto say = [&](const char* reason, const char* format) {
+    return Explanation{fmt::format("{}{}", words.reason, reason),
+                       fmt::format(fmt::runtime(format), words.text)};
+  };
+  if (NamespaceGoes(error)) return Explanation{"NamespaceTerminating", "the namespace goes: "};
+  if (AdmissionDenied(error)) return say("Forbidden", "admission refuses the job's {}: ");
+  switch (error.code) {
+    case kube::ErrorCode::kInvalid:
+      if (what != Needed::kPods) return say("Invalid", "the API server calls the job's {} wrong: ");
+      return Explanation{
+          kInvalidTemplate,
+          "the API server refuses the pods of spec.worker.template (paths are the pod's): "};
+    case kube::ErrorCode::kForbidden:
+      return say("Forbidden", "the API server forbids the job's {}: ");
+    case kube::ErrorCode::kAlreadyExists:
+      if (what != Needed::kPods) return Explanation{"ObjectNameTaken", ""};
+      return Explanation{kNameTaken, "a pod of this name is there and not this job's: "};
+    case kube::ErrorCode::kUnavailable:
+      // It answers, so this can be written; an API server that is away is nobody's fault.
+      if (error.http_status < 500) return std::nullopt;
+      return say("Failed", Says(error, "failed calling webhook")
+                               ? "an admission webhook that is asked about the job's {} fails: "
+                               : "the API server fails to make the job's {}: ");
+    case kube::ErrorCode::kInternal:
+      if (what != Needed::kRecord || error.http_status != 0) return std::nullopt;
+      return say("Unusable", "the job's {} can't be used: ");
+    default:
+      return std::nullopt;
   }
 }
 
 }  // namespace
 
-std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job,
+bool NamespaceGoes(const kube::Error& error) {
+  return error.code == kube::ErrorCode::kForbidden && Says(error, "because it is being terminated");
+}
+
+std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job, Needed what,
                                                   Clock::time_point now) const {
   const std::lock_guard lock(mu_);
-  const auto at = problems_.find(job.uid);
+  const auto at = problems_.find({job.uid, what});
   if (at == problems_.end() || at->second.generation != job.generation ||
       at->second.retry_at <= now) {
     return {};
@@ -46,33 +95,58 @@ std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job,
   return std::chrono::ceil<std::chrono::milliseconds>(at->second.retry_at - now);
 }
 
-bool CreationProblems::Failed(const api::HorovodJob& job, const kube::Error& error,
+bool CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
                               Clock::time_point now) {
-  const Sentence* sentence = Explain(error.code);
-  if (sentence == nullptr) return false;
-  const bool wrong = error.code == kube::ErrorCode::kInvalid;
+  const auto explanation = Explain(what, error);
+  if (!explanation) return false;
   const std::lock_guard lock(mu_);
-  problems_[job.uid] = {sentence->reason, sentence->begin + error.message, job.generation,
-                        wrong ? now + kRetry : now};
+  Problem& problem = problems_[{job.uid, what}];
+  if (problem.generation != job.generation) problem.failures = 0;
+  const bool wrong = explanation->reason == kInvalidTemplate;
+  const auto pause = runtime::WorkQueue::Backoff(backoff_, problem.failures++);
+  problem.reason = explanation->reason;
+  problem.message = explanation->message + error.message;
+  problem.generation = job.generation;
+  problem.retry_at = now + (wrong ? std::chrono::milliseconds(kRetry) : pause);
   return true;
 }
 
-void CreationProblems::Worked(const api::HorovodJob& job) { Forget(job.uid); }
+void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,
+                                   Clock::time_point now) {
+  const std::lock_guard lock(mu_);
+  Problem& problem = problems_[{job.uid, Needed::kPods}];
+  problem.reason = kNameTaken;
+  problem.message = "pod " + pod + " of an earlier job is still ending; its name is waited for";
+  problem.generation = job.generation;
+  problem.retry_at = now + kNameRetry;
+}
+
+void CreationProblems::Worked(const api::HorovodJob& job, Needed what) {
+  const std::lock_guard lock(mu_);
+  problems_.erase({job.uid, what});
+}
 
 void CreationProblems::Forget(const std::string& job_uid) {
   const std::lock_guard lock(mu_);
-  problems_.erase(job_uid);
+  std::erase_if(problems_, [&](const auto& entry) { return entry.first.first == job_uid; });
 }
 
 void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std::string& now,
                             api::Status* status) const {
   const std::lock_guard lock(mu_);
-  const auto problem = problems_.find(job.uid);
-  const auto at = std::find_if(status->conditions.begin(), status->conditions.end(),
-                               [](const api::Condition& c) { return c.type == "Created"; });
-  if (at == status->conditions.end()) return;
+  const auto problem = std::find_if(problems_.begin(), problems_.end(), [&](const auto& entry) {
+    return entry.first.first == job.uid &&
+           (entry.first.second == Needed::kPods || entry.second.failures >= kNewsAfter);
+  });
   const bool good = problem == problems_.end();
-  if (good && at->status) return;
+  auto at = std::find_if(status->conditions.begin(), status->conditions.end(),
+                         [](const api::Condition& c) { return c.type == "Created"; });
+  if (at == status->conditions.end()) {
+    at = status->conditions.insert(at, api::Condition{.type = "Created", .status = good});
+    at->last_transition_time = now;
+  } else if (good && at->status) {
+    return;
+  }
   if (at->status != good) at->last_transition_time = now;
   at->status = good;
   at->reason = good ? "Accepted" : problem->second.reason;

@@ -1,5 +1,6 @@
-// Why the pods of a job can't be made, as the API server says, and when it is worth another try: a
-// template that it calls wrong stays wrong until somebody changes it.
+// Why what a job needs can't be made, as the API server says, and when it is worth another try:
+// what is refused is asked for again more and more slowly, however often the job is looked at, and
+// a template that the API server calls wrong stays wrong until somebody changes it.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -8,33 +9,38 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "operator/api/horovod_job.h"
 #include "operator/kube/kube_api.h"
+#include "operator/runtime/work_queue.h"
 
 namespace ringmaster::controllers {
+
+// In the order in which they are told of: only one fits into a condition.
+enum class Needed { kPods, kRecord, kObjects };
 
 class CreationProblems {
  public:
   using Clock = std::chrono::steady_clock;
 
-  struct Problem {
-    std::string reason;   // of the condition
-    std::string message;  // for people
-    std::int64_t generation = 0;
-    Clock::time_point retry_at;
-  };
+  explicit CreationProblems(runtime::WorkQueueOptions backoff = {}) : backoff_(backoff) {}
 
-  // A wrong template is tried again this often: what refused it may have been an admission webhook.
+  // A wrong template is tried again this often, for the case that it wasn't the template.
   static constexpr std::chrono::minutes kRetry{5};
+  // And so often whether a name has become free.
+  static constexpr std::chrono::milliseconds kNameRetry{500};
 
-  // How long creating pods for this job is pointless; zero: try.
-  std::chrono::milliseconds Pause(const api::HorovodJob& job, Clock::time_point now) const;
+  // How long asking for this is pointless; zero: try.
+  std::chrono::milliseconds Pause(const api::HorovodJob& job, Needed what,
+                                  Clock::time_point now) const;
   // True if `error` is one that people have to see to.
-  bool Failed(const api::HorovodJob& job, const kube::Error& error, Clock::time_point now);
-  void Worked(const api::HorovodJob& job);
+  bool Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
+              Clock::time_point now);
+  // The name belongs to a pod that is ending, most likely of an earlier job of this name.
+  void NameIsTaken(const api::HorovodJob& job, const std::string& pod, Clock::time_point now);
+  void Worked(const api::HorovodJob& job, Needed what);
   void Forget(const std::string& job_uid);
 
   // What `status` says of it: condition Created.
@@ -42,8 +48,20 @@ class CreationProblems {
             api::Status* status) const;
 
  private:
+  struct Problem {
+    std::string reason;   // of the condition
+    std::string message;  // for people
+    std::int64_t generation = 0;
+    int failures = 0;  // in a row
+    Clock::time_point retry_at;
+  };
+
+  const runtime::WorkQueueOptions backoff_;
   mutable std::mutex mu_;
-  std::map<std::string, Problem> problems_;  // by job uid; guarded by mu_
+  std::map<std::pair<std::string, Needed>, Problem> problems_;  // by job uid; guarded by mu_
 };
+
+// Nothing can be made in this namespace any more, and nothing needs to be: it is being deleted.
+bool NamespaceGoes(const kube::Error& error);
 
 }  // namespace ringmaster::controllers

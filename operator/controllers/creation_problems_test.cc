@@ -15,9 +15,12 @@ class RefusedPodsTest : public testing::ControllerTest {
     options_.queue.first_backoff = std::chrono::milliseconds(1);
     options_.queue.max_backoff = std::chrono::milliseconds(20);
   }
+  void RefusePods(std::optional<kube::Error> error) {
+    door_->Refuse(kube::Pods(), std::move(error));
+  }
   // A job of three pods that are refused.
-  void StartWith(kube::Error refusal) {
-    door_->RefusePods(std::move(refusal));
+  void StartWith(std::optional<kube::Error> refusal) {
+    RefusePods(std::move(refusal));
     Apply(3);
     ASSERT_NO_FATAL_FAILURE(StartController());
   }
@@ -37,10 +40,10 @@ class RefusedPodsTest : public testing::ControllerTest {
 };
 
 TEST_P(RefusedPodsTest, AWrongTemplateIsAConditionThatNamesTheFieldAndIsTriedOnceForEachChange) {
-  StartWith({.code = kube::ErrorCode::kInvalid,
-             .http_status = 400,
-             .message = "strict decoding error: unknown field "
-                        "\"spec.containers[0].imagePullPolcy\""});
+  StartWith(kube::Error{.code = kube::ErrorCode::kInvalid,
+                        .http_status = 400,
+                        .message = "strict decoding error: unknown field "
+                                   "\"spec.containers[0].imagePullPolcy\""});
   ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "InvalidPodTemplate"); }));
   const auto status = Status();
   EXPECT_THAT(status.Find("Created")->message, HasSubstr("spec.containers[0].imagePullPolcy"));
@@ -49,7 +52,7 @@ TEST_P(RefusedPodsTest, AWrongTemplateIsAConditionThatNamesTheFieldAndIsTriedOnc
   EXPECT_EQ(door_->pod_creates(), 1) << "the other pods have the same template";
   // Looking again, for whatever reason, is no new try.
   for (int i = 0; i < 5; ++i) LookAgain();
-  door_->RefusePods(std::nullopt);
+  RefusePods(std::nullopt);
   LookAgain();
   EXPECT_EQ(Status().state, "Invalid");
   EXPECT_TRUE(Pods().empty());
@@ -61,38 +64,133 @@ TEST_P(RefusedPodsTest, AWrongTemplateIsAConditionThatNamesTheFieldAndIsTriedOnc
 }
 
 TEST_P(RefusedPodsTest, PodsThatAreForbiddenAreTriedAgainAndMadeWhenTheyMayBe) {
-  StartWith({.code = kube::ErrorCode::kForbidden,
-             .http_status = 403,
-             .message = "exceeded quota: gpus, requested: nvidia.com/gpu=1"});
+  StartWith(kube::Error{.code = kube::ErrorCode::kForbidden,
+                        .http_status = 403,
+                        .message = "exceeded quota: gpus, requested: nvidia.com/gpu=1"});
   ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsForbidden"); }));
   EXPECT_THAT(Status().Find("Created")->message, HasSubstr("exceeded quota: gpus"));
   EXPECT_TRUE(Eventually([&] { return door_->pod_creates() > 2; }));
-  door_->RefusePods(std::nullopt);
+  RefusePods(std::nullopt);
   ASSERT_TRUE(Eventually([&] { return Pods().size() == 3 && CreatedIs(true, "Accepted"); }));
 }
 
+TEST_P(RefusedPodsTest, ThePodOfAnEarlierJobIsWaitedForWithoutComplaint) {
+  const kube::Json earlier = kube::Json::parse(R"({"metadata": {"name": "digits-worker-0",
+      "finalizers": ["ringmaster.dev/proof-of-death"]},
+      "spec": {"containers": [{"name": "worker", "image": "digits"}]}})");
+  ASSERT_TRUE(api_->Create(kube::Pods(), ns_, earlier));
+  ASSERT_TRUE(api_->Delete(kube::Pods(), ns_, "digits-worker-0", {}));
+  StartWith(std::nullopt);
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodNameTaken"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("digits-worker-0 of an earlier job"));
+  ASSERT_TRUE(Eventually([&] { return door_->pod_creates() > 1; }));
+  ASSERT_TRUE(api_->Patch(kube::Pods(), ns_, "digits-worker-0",
+                          {{"metadata", {{"finalizers", nullptr}}}}, {}));
+  ASSERT_TRUE(Eventually([&] { return Pods().size() == 3 && CreatedIs(true, "Accepted"); }));
+  EXPECT_FALSE(HasEvent("FailedCreate"));
+}
+
 TEST_P(RefusedPodsTest, AnApiServerThatIsAwayIsNobodysFault) {
-  StartWith({.code = kube::ErrorCode::kUnavailable, .message = "no connection"});
+  StartWith(kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "no connection"});
   EXPECT_TRUE(Eventually([&] { return door_->pod_creates() > 2; }));
   EXPECT_TRUE(Eventually([&] { return CreatedIs(true, "Accepted"); }));
-  door_->RefusePods(std::nullopt);
+  RefusePods(std::nullopt);
   ASSERT_TRUE(Eventually([&] { return Pods().size() == 3; }));
+}
+
+TEST_P(RefusedPodsTest, AnAdmissionThatRefusesIsNoWrongTemplateWhateverItsStatusCode) {
+  StartWith(kube::Error{.code = kube::ErrorCode::kInvalid,
+                        .http_status = 422,
+                        .message = "pods \"digits-worker-0\" is forbidden: "
+                                   "ValidatingAdmissionPolicy 'p' with binding 'b' denied "
+                                   "request: no cost center"});
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsForbidden"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("no cost center"));
+  EXPECT_EQ(Status().state, "Pending");
+  RefusePods(std::nullopt);
+  ASSERT_TRUE(Eventually([&] { return Pods().size() == 3 && CreatedIs(true, "Accepted"); }));
+}
+
+TEST_P(RefusedPodsTest, AWebhookThatCantBeAskedIsACondition) {
+  StartWith(kube::Error{.code = kube::ErrorCode::kUnavailable,
+                        .http_status = 500,
+                        .message = "failed calling webhook \"pods.example\": no endpoints"});
+  ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsFailed"); }));
+  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("webhook \"pods.example\""));
+  RefusePods(std::nullopt);
+  ASSERT_TRUE(Eventually([&] { return Pods().size() == 3 && CreatedIs(true, "Accepted"); }));
 }
 
 RM_ON_EVERY_SERVER(RefusedPodsTest);
 
-TEST(CreationProblemsTest, AWrongTemplateIsTriedAgainAfterAWhile) {
-  CreationProblems problems;
-  api::HorovodJob job;
-  job.uid = "u";
-  job.generation = 4;
-  const auto now = CreationProblems::Clock::now();
-  EXPECT_TRUE(problems.Failed(job, {.code = kube::ErrorCode::kInvalid, .message = "no"}, now));
-  EXPECT_EQ(problems.Pause(job, now), CreationProblems::kRetry);
-  EXPECT_EQ(problems.Pause(job, now + CreationProblems::kRetry).count(), 0);
-  job.generation = 5;
-  EXPECT_EQ(problems.Pause(job, now).count(), 0) << "it was changed";
-  EXPECT_FALSE(problems.Failed(job, {.code = kube::ErrorCode::kUnavailable}, now));
+class CreationProblemsTest : public ::testing::Test {
+ protected:
+  CreationProblemsTest() {
+    job_.uid = "u";
+    job_.generation = 4;
+  }
+  api::Condition Shown() {
+    api::Status status;
+    problems_.Show(job_, false, "2026-01-31T12:00:00Z", &status);
+    return *status.Find("Created");
+  }
+  api::HorovodJob job_;
+  CreationProblems problems_;
+  const CreationProblems::Clock::time_point now_ = CreationProblems::Clock::now();
+};
+
+TEST_F(CreationProblemsTest, AWrongTemplateIsTriedAgainAfterAWhile) {
+  EXPECT_TRUE(problems_.Failed(job_, Needed::kPods,
+                               {.code = kube::ErrorCode::kInvalid, .message = "no"}, now_));
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_), CreationProblems::kRetry);
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_ + CreationProblems::kRetry).count(), 0);
+  job_.generation = 5;
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_).count(), 0) << "it was changed";
+  EXPECT_FALSE(
+      problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kUnavailable}, now_));
+}
+
+TEST_F(CreationProblemsTest, WhatIsForbiddenIsAskedForMoreAndMoreSlowlyUntilItWorks) {
+  const kube::Error quota{.code = kube::ErrorCode::kForbidden, .message = "exceeded quota"};
+  auto now = now_;
+  std::vector<std::int64_t> pauses;
+  for (int i = 0; i < 12; ++i) {
+    problems_.Failed(job_, Needed::kRecord, quota, now);
+    pauses.push_back(problems_.Pause(job_, Needed::kRecord, now).count());
+    now += std::chrono::milliseconds(pauses.back());
+    EXPECT_EQ(problems_.Pause(job_, Needed::kRecord, now).count(), 0);
+  }
+  EXPECT_EQ(pauses[0], 50);
+  EXPECT_EQ(pauses[1], 100);
+  EXPECT_EQ(pauses.back(), 30'000);
+  EXPECT_EQ(problems_.Pause(job_, Needed::kPods, now_).count(), 0) << "that is another thing";
+  problems_.Worked(job_, Needed::kRecord);
+  problems_.Failed(job_, Needed::kRecord, quota, now);
+  EXPECT_EQ(problems_.Pause(job_, Needed::kRecord, now).count(), 50);
+}
+
+TEST_F(CreationProblemsTest, ARefusedRecordIsShownUnlessItIsOverInAMoment) {
+  const kube::Error quota{.code = kube::ErrorCode::kForbidden, .message = "exceeded quota: cm"};
+  for (int i = 0; i < 4; ++i) problems_.Failed(job_, Needed::kRecord, quota, now_);
+  EXPECT_TRUE(Shown().status) << "what a former job of this name has left goes as fast";
+  problems_.Failed(job_, Needed::kRecord, quota, now_);
+  EXPECT_FALSE(Shown().status);
+  EXPECT_EQ(Shown().reason, "RecordForbidden");
+  EXPECT_THAT(Shown().message, HasSubstr("exceeded quota: cm"));
+  problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kForbidden}, now_);
+  EXPECT_EQ(Shown().reason, "PodsForbidden") << "they come first";
+  problems_.Forget("u");
+  EXPECT_TRUE(Shown().status);
+}
+
+TEST_F(CreationProblemsTest, ANamespaceThatGoesIsNoQuota) {
+  const kube::Error goes{.code = kube::ErrorCode::kForbidden,
+                         .message =
+                             "unable to create new content in namespace team because it is "
+                             "being terminated"};
+  EXPECT_TRUE(NamespaceGoes(goes));
+  problems_.Failed(job_, Needed::kPods, goes, now_);
+  EXPECT_EQ(Shown().reason, "NamespaceTerminating");
 }
 
 }  // namespace

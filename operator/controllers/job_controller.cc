@@ -40,6 +40,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
       hub_(hub),
       options_(std::move(options)),
       records_(records),
+      problems_(options_.queue),
       events_(api_, options_.instance),
       queue_(options_.queue),
       jobs_(api_, kube::HorovodJobs(), {.ns = options_.watch_namespace},
@@ -179,6 +180,7 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (!snapshot) {
     spdlog::warn("job not observed job={} error={}", job.Key(),
                  logging::Value(snapshot.error().message));
+    ShowUnreadable(job, object, snapshot.error());
     return false;
   }
   const bool kept = KeepObjects(job);
@@ -205,6 +207,16 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
   hub_->Retain(job.uid, pod_uids);
   if (decision.look_again) queue_.AddAfter(job.Key(), *decision.look_again);
   return applied;
+}
+
+// Without its record nothing can be decided about a job; that much can be said.
+void JobController::ShowUnreadable(const api::HorovodJob& job, const Json& object,
+                                   const kube::Error& error) {
+  problems_.Failed(job, Needed::kRecord, error, CreationProblems::Clock::now());
+  api::Status status = job.status;
+  problems_.Show(job, true, api::FormatTime(std::chrono::system_clock::now()), &status);
+  if (status == job.status || !WriteStatus(job, object, status)) return;
+  Say(job, {true, "FailedRecord", error.message, ""});
 }
 
 kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& job) {
@@ -250,6 +262,8 @@ std::vector<planner::PodFacts> JobController::ReadPods(
 bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = true;
+  // It could be read, and nothing has to be written.
+  if (decision.found == nullptr && decision.arbitrate == 0) problems_.Worked(job, Needed::kRecord);
   if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
   if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
   ok = CreatePods(job, decision.creates) && ok;
@@ -297,17 +311,28 @@ bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membersh
   const api::HorovodJob& job = snapshot.job;
   // The first view of all needs no reports: nobody can be in an earlier one.
   if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
+  if (Pauses(job, Needed::kRecord)) return true;
   const auto found = records_->Found(job, view);
-  // With the view in the snapshot the sidecars are told.
-  queue_.Add(job.Key());
   if (found) {
     spdlog::info("first view job={} epoch={} view={}", job.Key(),
                  membership::EpochText(view->epoch), logging::Value(membership::Describe(*view)));
+  }
+  return RecordWritten(job, found);
+}
+
+bool JobController::RecordWritten(const api::HorovodJob& job, const kube::Result<void>& written) {
+  if (written || written.error().code == ErrorCode::kAlreadyExists) {
+    problems_.Worked(job, Needed::kRecord);
+    queue_.Add(job.Key());  // with what it says in the snapshot the sidecars are told
     return true;
   }
-  if (found.error().code == ErrorCode::kAlreadyExists) return true;
-  spdlog::warn("record not made job={} error={}", job.Key(), logging::Value(found.error().message));
-  return false;
+  spdlog::warn("record not written job={} error={}", job.Key(),
+               logging::Value(written.error().message));
+  // Somebody else's write came before: no refusal.
+  if (written.error().code == ErrorCode::kConflict) return false;
+  Missed(job, Needed::kRecord, written.error(),
+         {true, "FailedRecord", written.error().message, ""});
+  return Pauses(job, Needed::kRecord);
 }
 
 // Whether the pods as the API server lists them now, after the last report, allow the same: the
@@ -334,30 +359,31 @@ bool JobController::StillSo(const planner::Snapshot& snapshot, const membership:
 }
 
 bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage) {
+  if (Pauses(job, Needed::kRecord)) return true;
   const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
-  queue_.Add(job.Key());
   if (begun) {
     spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
                  lineage);
-    return true;
   }
-  if (begun.error().code == ErrorCode::kAlreadyExists) return true;
-  spdlog::warn("lineage not begun job={} lineage={} error={}", job.Key(), lineage,
-               logging::Value(begun.error().message));
-  return false;
+  return RecordWritten(job, begun);
 }
 
 bool JobController::KeepObjects(const api::HorovodJob& job) {
   // Of a job that has ended they stay as they are until it is deleted.
   if (objects_ == nullptr || !job.status.completion_time.empty()) return true;
+  if (Pauses(job, Needed::kObjects)) return true;
   const JobObjectKeeper::Outcome outcome = objects_->Keep(job);
-  for (const std::string& problem : outcome.problems) {
-    spdlog::warn("object of the job not written job={} error={}", job.Key(),
-                 logging::Value(problem));
-    Say(job, {true, "FailedObject", problem, ""});
-  }
   if (outcome.look_again) queue_.AddAfter(job.Key(), *outcome.look_again);
-  return outcome.problems.empty();
+  if (outcome.problems.empty()) {
+    problems_.Worked(job, Needed::kObjects);
+    return true;
+  }
+  for (const kube::Error& problem : outcome.problems) {
+    spdlog::warn("object of the job not written job={} error={}", job.Key(),
+                 logging::Value(problem.message));
+    Missed(job, Needed::kObjects, problem, {true, "FailedObject", problem.message, ""});
+  }
+  return Pauses(job, Needed::kObjects);
 }
 
 bool JobController::WriteStatus(const api::HorovodJob& job, Json object,

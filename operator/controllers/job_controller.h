@@ -82,6 +82,7 @@ class JobController {
       const api::HorovodJob& job, const std::vector<std::shared_ptr<const kube::Json>>& pods) const;
   bool ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   bool ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage);
+  bool RecordWritten(const api::HorovodJob& job, const kube::Result<void>& written);
   bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   void ObserveNodes(planner::Snapshot* snapshot);
   bool InstanceIsGone(const planner::PodFacts& pod);
@@ -90,6 +91,12 @@ class JobController {
   // False: no more of them now.
   bool CreatePods(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
   bool KeepObjects(const api::HorovodJob& job);
+  // True: it is too early to ask for this again, and the job comes back when it is time.
+  bool Pauses(const api::HorovodJob& job, Needed what);
+  void Missed(const api::HorovodJob& job, Needed what, const kube::Error& error,
+              const planner::Event& event);
+  void ShowUnreadable(const api::HorovodJob& job, const kube::Json& object,
+                      const kube::Error& error);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);

@@ -1,5 +1,6 @@
 // An API server that refuses: the controller says so, and does not turn round hot.
 #include "operator/controllers/testing/controller_fixture.h"
+#include "operator/controllers/testing/fake_cluster.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -14,6 +15,11 @@ class JobControllerFaultsTest : public testing::ControllerTest {
     ASSERT_NO_FATAL_FAILURE(ControllerTest::SetUp());
     options_.queue.first_backoff = milliseconds(50);
   }
+  api::Condition Created() {
+    const auto status = Status();
+    const api::Condition* created = status.Find("Created");
+    return created == nullptr ? api::Condition{} : *created;
+  }
 };
 
 TEST_P(JobControllerFaultsTest, RefusedPodsAreTriedAgainMoreAndMoreSlowlyAndLaterMade) {
@@ -25,21 +31,67 @@ TEST_P(JobControllerFaultsTest, RefusedPodsAreTriedAgainMoreAndMoreSlowlyAndLate
   (void)Until([] { return false; }, milliseconds(1500));
   // 50, 100, 200, 400, 800 ms: five rounds of two pods, and one or two for news of the job itself.
   EXPECT_LE(door_->pod_creates(), 2 * 8);
-  EXPECT_GE(controller_->state().queue.retries, 3u);
+  EXPECT_GE(door_->pod_creates(), 4);
   door_->RefuseCreates(std::nullopt);
   EXPECT_TRUE(Eventually([&] { return Pods().size() == 2; }));
 }
 
+TEST_P(JobControllerFaultsTest, LookingAtTheJobForOtherReasonsIsNoNewTry) {
+  door_->RefuseCreates(kube::Error{
+      .code = kube::ErrorCode::kForbidden, .http_status = 403, .message = "exceeded quota: team"});
+  ASSERT_NO_FATAL_FAILURE(StartController());
+  Apply(2);
+  ASSERT_TRUE(Until([&] { return door_->pod_creates() >= 3; }));
+  const int before = door_->pod_creates();
+  for (int i = 0; i < 40; ++i) {
+    const auto touched =
+        api_->Patch(kube::HorovodJobs(), ns_, "digits",
+                    {{"metadata", {{"annotations", {{"touched", std::to_string(i)}}}}}}, {});
+    ASSERT_TRUE(touched) << touched.error().message;
+    (void)Until([] { return false; }, milliseconds(10));
+  }
+  EXPECT_LE(door_->pod_creates() - before, 3) << "200, 400, 800 ms";
+}
+
 TEST_P(JobControllerFaultsTest, TheEventSaysWhyAPodWasRefusedOnceAndCounts) {
   ASSERT_NO_FATAL_FAILURE(StartController());
-  door_->RefusePods(
-      kube::Error{.code = kube::ErrorCode::kForbidden, .message = "exceeded quota: team"});
+  door_->Refuse(kube::Pods(), kube::Error{.code = kube::ErrorCode::kForbidden,
+                                          .message = "exceeded quota: team"});
   Apply(2);
   ASSERT_TRUE(Until([&] { return door_->pod_creates() >= 6; }));
   ASSERT_TRUE(Until([&] { return HasEvent("FailedCreate"); }));
   const auto failed = Events("FailedCreate");
   EXPECT_LE(failed.size(), 2u) << "at most one for each pod, not one for each try";
   EXPECT_THAT(failed[0].value("note", ""), HasSubstr("exceeded quota: team"));
+}
+
+TEST_P(JobControllerFaultsTest, ARecordThatIsRefusedIsSaidAndNotAskedForInALoop) {
+  door_->Refuse(kube::ConfigMaps(), kube::Error{.code = kube::ErrorCode::kForbidden,
+                                                .http_status = 403,
+                                                .message = "exceeded quota: configmaps"});
+  ASSERT_NO_FATAL_FAILURE(StartController());
+  FakeCluster cluster(api_, ns_, hub_.get(), [&](const std::string& pod) {
+    (void)cluster_->Bind(pod, cluster_->NodeName("node-1"));
+  });
+  Apply(2);
+  ASSERT_TRUE(Until([&] { return Created().reason == "RecordForbidden"; }));
+  EXPECT_THAT(Created().message, HasSubstr("exceeded quota: configmaps"));
+  EXPECT_EQ(Events("FailedRecord").size(), 1u);
+  EXPECT_LE(door_->record_creates(), 8) << "50, 100, 200, 400, 800 ms";
+  door_->Refuse(kube::ConfigMaps(), std::nullopt);
+  EXPECT_TRUE(Until([&] { return Created().status && !cluster.Members().empty(); }));
+  controller_->Stop();  // before who it talks to
+}
+
+TEST_P(JobControllerFaultsTest, ARecordThatIsNoneIsSaid) {
+  ASSERT_TRUE(api_->Create(kube::ConfigMaps(), ns_,
+                           {{"metadata", {{"name", "digits-record"}}}, {"data", {{"a", "b"}}}}));
+  ASSERT_NO_FATAL_FAILURE(StartController());
+  Apply(2);
+  ASSERT_TRUE(Until([&] { return Created().reason == "RecordUnusable"; }));
+  EXPECT_THAT(Created().message, HasSubstr("configmap " + ns_ + "/digits-record"));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, "digits-record", {}));
+  EXPECT_TRUE(Until([&] { return Created().status && door_->pod_creates() == 2; }));
 }
 
 TEST_P(JobControllerFaultsTest, AJobThatGoesWithItsNamespaceLeavesNoCallsBehind) {

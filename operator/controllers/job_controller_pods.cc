@@ -18,23 +18,29 @@ using runtime::MetaField;
 bool JobController::CreatePods(const api::HorovodJob& job,
                                const std::vector<planner::PodCreate>& creates) {
   if (creates.empty()) {
-    problems_.Forget(job.uid);  // of pods that nobody wants any more
+    problems_.Worked(job, Needed::kPods);  // nobody wants any
     return true;
   }
-  const auto pause = problems_.Pause(job, CreationProblems::Clock::now());
-  if (pause.count() > 0) {
-    queue_.AddAfter(job.Key(), pause);
-    return true;
-  }
+  if (Pauses(job, Needed::kPods)) return true;
   for (const auto& create : creates) {
     // What the first is refused for, the others would be too.
-    if (CreatePod(job, create)) continue;
-    const auto wait = problems_.Pause(job, CreationProblems::Clock::now());
-    if (wait.count() > 0) queue_.AddAfter(job.Key(), wait);
-    return wait.count() > 0;
+    if (!CreatePod(job, create)) return Pauses(job, Needed::kPods);
   }
-  problems_.Worked(job);
+  problems_.Worked(job, Needed::kPods);
   return true;
+}
+
+bool JobController::Pauses(const api::HorovodJob& job, Needed what) {
+  const auto pause = problems_.Pause(job, what, CreationProblems::Clock::now());
+  if (pause.count() > 0) queue_.AddAfter(job.Key(), pause);
+  return pause.count() > 0;
+}
+
+void JobController::Missed(const api::HorovodJob& job, Needed what, const kube::Error& error,
+                           const planner::Event& event) {
+  problems_.Failed(job, what, error, CreationProblems::Clock::now());
+  // No event can be written there any more either.
+  if (!NamespaceGoes(error)) Say(job, event);
 }
 
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {
@@ -58,12 +64,17 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
       queue_.Add(job.Key());
       return true;
     }
+    // It goes by itself: nothing that people have to hear of, unless they ask.
+    if (other && !MetaField(*other, "deletionTimestamp").empty()) {
+      problems_.NameIsTaken(job, name, CreationProblems::Clock::now());
+      return false;
+    }
   }
-  problems_.Failed(job, created.error(), CreationProblems::Clock::now());
   spdlog::warn("pod not created job={} pod={} error={}", job.Key(), name,
                logging::Value(created.error().message));
-  Say(job, {true, "FailedCreate",
-            fmt::format("pod {} could not be created: {}", name, created.error().message), ""});
+  Missed(job, Needed::kPods, created.error(),
+         {true, "FailedCreate",
+          fmt::format("pod {} could not be created: {}", name, created.error().message), ""});
   return false;
 }
 

@@ -30,11 +30,12 @@ runtime::Informer::Handler Report(const std::function<void(const std::string&)>&
 }
 
 // A former job of this name may still own it: its objects go soon. Anybody else's stays.
-std::string NotOurs(const kube::Resource& resource, const std::string& name) {
-  return fmt::format(
-      "{} {} is not this job's: it is left as it is; rename or delete it, and the job makes its "
-      "own",
-      resource.kind, name);
+tl::unexpected<kube::Error> NotOurs(const kube::Resource& resource, const std::string& name) {
+  return tl::unexpected(kube::Error{
+      .code = ErrorCode::kAlreadyExists,
+      .message = fmt::format("{} {} is not this job's: it is left as it is; rename or delete it, "
+                             "and the job makes its own",
+                             resource.kind, name)});
 }
 
 }  // namespace
@@ -63,8 +64,8 @@ void JobObjectKeeper::Stop() {
 
 JobObjectKeeper::Outcome JobObjectKeeper::Keep(const api::HorovodJob& job) {
   Outcome outcome;
-  const auto note = [&](std::string problem) {
-    if (!problem.empty()) outcome.problems.push_back(std::move(problem));
+  const auto note = [&](const kube::Result<void>& kept) {
+    if (!kept) outcome.problems.push_back(kept.error());
   };
   if (options_.authority) {
     note(KeepSecret(job));
@@ -84,12 +85,13 @@ void JobObjectKeeper::Forget(const std::string& job_uid) {
   secret_seen_.erase(job_uid);
 }
 
-std::string JobObjectKeeper::KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
-                                        runtime::Informer* cache, const Json& wanted) {
+kube::Result<void> JobObjectKeeper::KeepObject(const api::HorovodJob& job,
+                                               const kube::Resource& resource,
+                                               runtime::Informer* cache, const Json& wanted) {
   const std::string name = MetaField(wanted, "name");
   const auto live = cache->Get(job.ns, name);
   if (live != nullptr && !IsOwnedBy(*live, job.uid)) return NotOurs(resource, name);
-  if (live != nullptr && Covers(*live, wanted)) return "";
+  if (live != nullptr && Covers(*live, wanted)) return {};
   // POST first: it can't take over what somebody else made.
   auto written = live == nullptr ? api_->Create(resource, job.ns, wanted) : kube::Result<Json>();
   bool apply = live != nullptr;
@@ -103,49 +105,48 @@ std::string JobObjectKeeper::KeepObject(const api::HorovodJob& job, const kube::
         api_->Patch(resource, job.ns, name, wanted,
                     {.type = kube::PatchType::kApply, .field_manager = kManager, .force = true});
   }
-  if (!written) return written.error().message;
+  if (!written) return tl::unexpected(written.error());
   spdlog::info("object of the job written job={} kind={} name={} was={}", job.Key(), resource.kind,
                name, apply ? "wrong" : "missing");
   cache->Observe(*written);
-  return "";
+  return {};
 }
 
-std::string JobObjectKeeper::KeepSecret(const api::HorovodJob& job) {
+kube::Result<void> JobObjectKeeper::KeepSecret(const api::HorovodJob& job) {
   const auto now = steady_clock::now();
   {
     const std::lock_guard lock(mu_);
     const auto seen = secret_seen_.find(job.uid);
-    if (seen != secret_seen_.end() && now - seen->second < options_.secret_check) return "";
+    if (seen != secret_seen_.end() && now - seen->second < options_.secret_check) return {};
   }
   const std::string name = TlsSecretName(job.name);
   const auto secret = api_->Get(kube::Secrets(), job.ns, name);
-  if (!secret && secret.error().code != ErrorCode::kNotFound) return secret.error().message;
+  if (!secret && secret.error().code != ErrorCode::kNotFound) return tl::unexpected(secret.error());
   if (secret && !IsOwnedBy(*secret, job.uid)) return NotOurs(kube::Secrets(), name);
   const std::string why = secret ? WhyRenew(*secret, job, options_.authority->certificate_pem,
                                             std::chrono::system_clock::now())
                                  : "there is none";
   if (!why.empty()) {
     spdlog::info("job {}: new certificate in secret {}: {}", job.Key(), name, why);
-    if (std::string problem = WriteSecret(job, secret.has_value()); !problem.empty()) {
-      return problem;
-    }
+    if (auto written = WriteSecret(job, secret.has_value()); !written) return written;
   }
   const std::lock_guard lock(mu_);
   secret_seen_[job.uid] = now;
-  return "";
+  return {};
 }
 
-std::string JobObjectKeeper::WriteSecret(const api::HorovodJob& job, bool exists) {
+kube::Result<void> JobObjectKeeper::WriteSecret(const api::HorovodJob& job, bool exists) {
   const auto pair = tls::Issue(*options_.authority, {tls::JobName(job.uid)},
                                std::chrono::system_clock::now(), kJobCertificateLifetime);
-  if (!pair) return pair.error();
+  if (!pair) return tl::unexpected(kube::Error{.message = pair.error()});
   const Json wanted = BuildTlsSecret(job, options_.authority->certificate_pem, *pair);
   const auto written =
       exists
           ? api_->Patch(kube::Secrets(), job.ns, TlsSecretName(job.name), wanted,
                         {.type = kube::PatchType::kApply, .field_manager = kManager, .force = true})
           : api_->Create(kube::Secrets(), job.ns, wanted);
-  return written ? "" : written.error().message;
+  if (!written) return tl::unexpected(written.error());
+  return {};
 }
 
 }  // namespace ringmaster::controllers

@@ -43,18 +43,17 @@ class JobObjectKeeper {
   std::vector<runtime::Informer*> informers();
 
   struct Outcome {
-    std::vector<std::string> problems;  // for people; empty: all is as it should be
+    std::vector<kube::Error> problems;  // empty: all is as it should be
     std::optional<std::chrono::milliseconds> look_again;
   };
   Outcome Keep(const api::HorovodJob& job);
   void Forget(const std::string& job_uid);
 
  private:
-  // Empty, or what is in the way.
-  std::string KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
-                         runtime::Informer* cache, const kube::Json& wanted);
-  std::string KeepSecret(const api::HorovodJob& job);
-  std::string WriteSecret(const api::HorovodJob& job, bool exists);
+  kube::Result<void> KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
+                                runtime::Informer* cache, const kube::Json& wanted);
+  kube::Result<void> KeepSecret(const api::HorovodJob& job);
+  kube::Result<void> WriteSecret(const api::HorovodJob& job, bool exists);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const JobObjectOptions options_;

@@ -55,7 +55,13 @@ class JobObjectKeeperTest : public local::testing::OnEveryServer {
     if (keeper_ != nullptr) keeper_->Stop();
   }
 
-  std::vector<std::string> Keep() { return keeper_->Keep(job_).problems; }
+  std::vector<std::string> Keep() {
+    std::vector<std::string> messages;
+    for (const kube::Error& problem : keeper_->Keep(job_).problems) {
+      messages.push_back(problem.message);
+    }
+    return messages;
+  }
   // The next word that something of the job has changed.
   bool Changed() {
     std::unique_lock lock(mu_);

@@ -130,6 +130,52 @@ TEST(ReadPodTest, ReadsHowAPodEnded) {
   EXPECT_FALSE(facts.ended());
 }
 
+planner::Unstartable Waiting(const std::string& list, const std::string& name, const Json& state) {
+  return ReadPod({{"status",
+                   {{list, Json::array({{{"name", name},
+                                         {"image", "r/i:7"},
+                                         {"state", {{"waiting", state}}}}})}}}})
+      .unstartable;
+}
+
+TEST(ReadPodTest, AnyContainerThatCantStartIsNamedWithItsImage) {
+  const planner::Unstartable pulled =
+      Waiting("containerStatuses", "worker",
+              {{"reason", "ErrImagePull"}, {"message", "failed to resolve r/i:7"}});
+  EXPECT_EQ(pulled.reason, "ImagePullFailed");
+  EXPECT_EQ(pulled.what, "image r/i:7 of container worker can't be had");
+  EXPECT_EQ(pulled.words, "failed to resolve r/i:7");
+  const planner::Unstartable waits = Waiting(
+      "containerStatuses", "worker",
+      {{"reason", "ImagePullBackOff"},
+       {"message", "Back-off pulling image \"r/i:7\": ErrImagePull: failed to resolve r/i:7"}});
+  EXPECT_EQ(waits.words, pulled.words) << "the condition doesn't go to and fro with the kubelet";
+  EXPECT_EQ(waits.what, pulled.what);
+  EXPECT_EQ(
+      Waiting("initContainerStatuses", "ringmaster-sidecar", {{"reason", "ErrImagePull"}}).what,
+      "image r/i:7 of container ringmaster-sidecar can't be had");
+  EXPECT_EQ(Waiting("containerStatuses", "worker",
+                    {{"reason", "CreateContainerConfigError"}, {"message", "no secret"}})
+                .what,
+            "container worker can't be started: CreateContainerConfigError");
+  EXPECT_EQ(Waiting("initContainerStatuses", "proxy", {{"reason", "CrashLoopBackOff"}}).reason,
+            "ContainerCrashes");
+  for (const char* usual : {"ContainerCreating", "PodInitializing"}) {
+    EXPECT_FALSE(Waiting("containerStatuses", "worker", {{"reason", usual}})) << usual;
+  }
+}
+
+TEST(ReadPodTest, GatesAreLookedForInTheSpecAlone) {
+  Json pod = Json::parse(R"({"spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}]},
+    "status": {"conditions": [{"type": "PodScheduled", "status": "False",
+      "reason": "SchedulingGated", "message": "Scheduling is blocked"}]}})");
+  EXPECT_EQ(ReadPod(pod).waiting, "") << "ours is told of for the whole job";
+  pod["spec"]["schedulingGates"].push_back({{"name", "team.example/quota"}});
+  EXPECT_EQ(ReadPod(pod).waiting, "not ours to lift: scheduling gate team.example/quota");
+  pod["spec"].erase("schedulingGates");
+  EXPECT_EQ(ReadPod(pod).waiting, "") << "lifted, and the scheduler hasn't seen it yet";
+}
+
 TEST(ReadPodTest, ADisruptionTargetIsADrain) {
   const Json pod = Json::parse(R"({"metadata": {"name": "p"}, "spec": {}, "status": {"conditions":
     [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]}})");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "operator/controllers/job_objects.h"
 #include "operator/controllers/pod_builder.h"
 
@@ -81,8 +83,23 @@ void AddTls(const api::HorovodJob& job, Json* spec, Json* sidecar) {
 
 }  // namespace
 
+// About twice what is measured (docs/operations.md). No limit of CPU: a recovery needs it at once.
 Json DefaultSidecarResources() {
-  return {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "512Mi"}}}};
+  return {{"requests", {{"cpu", "30m"}, {"memory", "48Mi"}}}, {"limits", {{"memory", "512Mi"}}}};
+}
+
+void AnnotateForScraping(const Json& spec, Json* metadata) {
+  if (OnHostNetwork(spec)) return;
+  Json& annotations = (*metadata)["annotations"];
+  if (!annotations.is_object()) annotations = Json::object();
+  const auto names_prometheus = [](const auto& item) {
+    return item.key().rfind("prometheus.io/", 0) == 0;
+  };
+  const auto items = annotations.items();
+  if (std::any_of(items.begin(), items.end(), names_prometheus)) return;
+  annotations["prometheus.io/scrape"] = "true";
+  annotations["prometheus.io/port"] = std::to_string(kHttpPort);
+  annotations["prometheus.io/path"] = "/metrics";
 }
 
 void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,

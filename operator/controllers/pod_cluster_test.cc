@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/api/pod_template.h"
 #include "operator/controllers/pod_builder.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using Json = nlohmann::json;
+using testing::HasSubstr;
 
 api::HorovodJob Job(const Json& pod_spec = Json::object()) {
   api::HorovodJob job;
@@ -150,6 +152,71 @@ TEST(PodClusterTest, WhatTheUserWroteStaysAsItIs) {
   const Json mounts = spec["containers"][0]["volumeMounts"];
   EXPECT_EQ(mounts[0]["mountPath"], "/data");
   EXPECT_EQ(mounts[3], Json({{"name", "ringmaster-shm"}, {"mountPath", "/dev/shm"}}));
+}
+
+Json Annotations(const Json& written, const Json& pod_spec = Json::object(), bool cluster = true) {
+  api::HorovodJob job = Job(pod_spec);
+  if (!written.is_null()) job.spec.worker.pod_template["metadata"]["annotations"] = written;
+  PodOptions options;
+  options.cluster = cluster;
+  return BuildPod(job, 0, options)["metadata"].value("annotations", Json());
+}
+
+TEST(PodClusterTest, PrometheusIsToldWhereTheSidecarsMetricsAre) {
+  const Json ours = {{"prometheus.io/scrape", "true"},
+                     {"prometheus.io/port", "9403"},
+                     {"prometheus.io/path", "/metrics"}};
+  EXPECT_EQ(Annotations(nullptr), ours);
+  Json beside = ours;
+  beside["team"] = "a";
+  EXPECT_EQ(Annotations({{"team", "a"}}), beside);
+}
+
+TEST(PodClusterTest, WhatTheTemplateSaysToPrometheusIsNotMixedWithOurs) {
+  for (const Json& theirs :
+       {Json{{"prometheus.io/scrape", "false"}}, Json{{"prometheus.io/port", "8000"}}}) {
+    EXPECT_EQ(Annotations(theirs), theirs);
+  }
+}
+
+TEST(PodClusterTest, NobodyIsToldOfAPortThatIsNotKnownBeforeThePodRuns) {
+  EXPECT_FALSE(Annotations(nullptr, {{"hostNetwork", true}}).contains("prometheus.io/scrape"));
+  EXPECT_TRUE(Annotations(nullptr, Json::object(), false).is_null()) << "a local pod";
+}
+
+// What a template that has `part` in its worker (or, by `where`, elsewhere) is told.
+std::string Refusal(const std::string& where, const Json& part) {
+  Json pod_template = Job().spec.worker.pod_template;
+  pod_template[Json::json_pointer(where)] = part;
+  api::FieldErrors errors;
+  api::CheckPodTemplate(pod_template, &errors);
+  return errors.empty() ? "" : errors[0].path;
+}
+
+TEST(PodClusterTest, ATemplateCannotHaveWhatWeAdd) {
+  PodOptions options;
+  options.cluster = options.gang_gate = true;
+  const Json pod = BuildPod(Job(), 2, options);
+  const Json& spec = pod["spec"];
+  const std::string worker = "/spec/containers/0";
+  for (const Json& port : Sidecar(spec)["ports"]) {
+    EXPECT_THAT(Refusal(worker + "/ports", Json::array({port})), HasSubstr("containerPort"))
+        << port;
+  }
+  for (const Json& mount : spec["containers"][0]["volumeMounts"]) {
+    if (mount["mountPath"] == "/dev/shm") continue;  // may be the user's own
+    EXPECT_THAT(Refusal(worker + "/volumeMounts", Json::array({mount})), HasSubstr("mountPath"))
+        << mount;
+  }
+  for (const auto& [label, value] : pod["metadata"]["labels"].items()) {
+    EXPECT_THAT(Refusal("/metadata/labels", {{label, value}}), HasSubstr("labels")) << label;
+  }
+  for (const char* list : {"volumes", "initContainers", "schedulingGates"}) {
+    for (const Json& item : spec[list]) {
+      EXPECT_THAT(Refusal(std::string("/spec/") + list, Json::array({item})), HasSubstr("name"))
+          << item;
+    }
+  }
 }
 
 TEST(PodClusterTest, OnTheLocalClusterNothingOfThisIsThere) {

@@ -1,6 +1,11 @@
 // Reads a pod as the API server gives it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "operator/controllers/lenient_json.h"
 #include "operator/controllers/pod_builder.h"
@@ -51,7 +56,9 @@ void ReadConditions(const Json& status, PodFacts* facts) {
   for (const Json& condition : At(status, "conditions")) {
     const std::string type = Text(condition, "type");
     const bool on = Text(condition, "status") == "True";
-    if (type == "PodScheduled" && !on && !Text(condition, "reason").empty()) {
+    // A gate is looked for in the spec: the scheduler may not have seen yet that it is gone.
+    const bool gate = Text(condition, "reason") == "SchedulingGated";
+    if (type == "PodScheduled" && !on && !gate && !Text(condition, "reason").empty()) {
       facts->waiting = Text(condition, "reason") + ": " + Text(condition, "message");
     }
     // The pod is about to be evicted or preempted: it leaves by plan as long as it lives.
@@ -67,17 +74,73 @@ void ReadWorkerState(const Json& container, PodFacts* facts) {
   const Json& terminated = At(state, "terminated");
   if (terminated.is_object()) {
     const Json& code = At(terminated, "exitCode");
-    if (code.is_number_integer()) facts->exit_code = code.get<int>();
+    const std::string reason = Text(terminated, "reason");
+    // Nobody saw how it ended: its node lost power, or the kubelet has lost it. The code is made
+    // up.
+    const bool unseen = reason == "Unknown" || reason == "ContainerStatusUnknown";
+    if (code.is_number_integer() && !unseen) facts->exit_code = code.get<int>();
     facts->ended_at = api::ParseTime(Text(terminated, "finishedAt"));
-    if (Text(terminated, "reason") == "OOMKilled") facts->reason = "OOMKilled";
+    if (reason == "OOMKilled") facts->reason = reason;
+    if (unseen) facts->reason = "NodeLost";
   }
   const Json& running = At(state, "running");
   if (running.is_object()) facts->running_since = api::ParseTime(Text(running, "startedAt"));
-  const std::string waiting = Text(At(state, "waiting"), "reason");
-  // The two that every pod passes through say nothing.
-  if (!waiting.empty() && waiting != "ContainerCreating" && waiting != "PodInitializing") {
-    facts->waiting = waiting + ": " + Text(At(state, "waiting"), "message");
+}
+
+template <std::size_t n>
+bool IsOneOf(std::string_view word, const std::array<std::string_view, n>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Between two tries the kubelet shows how it waits, and quotes the try behind that.
+std::string WithoutBackOff(const std::string& words) {
+  for (const char* tried : {": ErrImagePull: ", ": RegistryUnavailable: "}) {
+    const std::size_t at = words.find(tried);
+    if (words.rfind("Back-off", 0) == 0 && at != std::string::npos) {
+      return words.substr(at + std::string_view(tried).size());
+    }
   }
+  return words;
+}
+
+void ReadWaiting(const Json& container, PodFacts* facts) {
+  // Every pod passes through the first two.
+  constexpr std::array<std::string_view, 3> kUsual = {"", "ContainerCreating", "PodInitializing"};
+  constexpr std::array<std::string_view, 7> kImage = {
+      "ErrImagePull",      "ImagePullBackOff",    "InvalidImageName",         "ErrImageNeverPull",
+      "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"};
+  const Json& waiting = At(At(container, "state"), "waiting");
+  const std::string reason = Text(waiting, "reason");
+  if (facts->unstartable || IsOneOf(reason, kUsual)) return;
+  const std::string name = Text(container, "name");
+  std::string words = WithoutBackOff(Text(waiting, "message"));
+  if (IsOneOf(reason, kImage)) {
+    facts->unstartable = {
+        "ImagePullFailed",
+        fmt::format("image {} of container {} can't be had", Text(container, "image"), name),
+        std::move(words)};
+  } else if (reason == "CrashLoopBackOff") {
+    facts->unstartable = {"ContainerCrashes",
+                          fmt::format("container {} ends again and again", name), std::move(words)};
+  } else {
+    facts->unstartable = {"ContainerNotStarted",
+                          fmt::format("container {} can't be started: {}", name, reason),
+                          std::move(words)};
+  }
+}
+
+// Gates of others than us keep the pod from every node.
+void ReadGates(const Json& spec, PodFacts* facts) {
+  std::string others;
+  for (const Json& gate : At(spec, "schedulingGates")) {
+    const std::string name = Text(gate, "name");
+    if (name == planner::kGangGate) {
+      facts->gated = true;
+    } else {
+      others += (others.empty() ? "" : ", ") + name;
+    }
+  }
+  if (!others.empty()) facts->waiting = "not ours to lift: scheduling gate " + others;
 }
 
 // Every container that the pod has is terminated, as the kubelet wrote it.
@@ -99,9 +162,7 @@ PodFacts ReadPod(const Json& pod) {
   ReadMetadata(At(pod, "metadata"), &facts);
   const Json& spec = At(pod, "spec");
   const Json& status = At(pod, "status");
-  for (const Json& gate : At(spec, "schedulingGates")) {
-    facts.gated = facts.gated || Text(gate, "name") == planner::kGangGate;
-  }
+  ReadGates(spec, &facts);
   facts.node = Text(spec, "nodeName");
   facts.scheduled = !facts.node.empty();
   facts.accepted = !Text(status, "startTime").empty();
@@ -110,6 +171,9 @@ PodFacts ReadPod(const Json& pod) {
   if (grace.is_number_integer()) facts.grace_seconds = grace.get<int>();
   facts.phase = Phase(Text(status, "phase"));
   ReadConditions(status, &facts);
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Json& container : At(status, list)) ReadWaiting(container, &facts);
+  }
   for (const Json& container : At(status, "containerStatuses")) {
     if (Text(container, "name") == api::kWorkerContainer) ReadWorkerState(container, &facts);
   }

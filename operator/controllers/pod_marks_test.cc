@@ -85,5 +85,15 @@ TEST(ReadPodTest, ReadsWhatSpeaksOfLifeAndDeath) {
   EXPECT_EQ(facts.reason, "NodeLost") << "nothing in it has failed";
 }
 
+TEST(ReadPodTest, AnExitThatNobodySawIsTheNodesAndNotTheScripts) {
+  planner::PodFacts facts = ReadPod(Json::parse(R"({"metadata": {"name": "p", "uid": "u"},
+    "spec": {"nodeName": "gpu-a", "containers": [{"name": "worker"}]},
+    "status": {"phase": "Failed", "containerStatuses": [{"name": "worker", "state":
+      {"terminated": {"exitCode": 255, "reason": "Unknown"}}}]}})"));
+  EXPECT_FALSE(facts.exit_code.has_value());
+  EXPECT_EQ(facts.reason, "NodeLost");
+  EXPECT_TRUE(facts.ended());
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers

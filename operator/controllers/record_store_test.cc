@@ -1,140 +1,164 @@
-// The record of a job on each of the API servers: two operators that both believe to be the one.
+// The record of a job on an API server: made once, changed by compare-and-swap, never guessed.
 #include "operator/controllers/record_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <atomic>
 
-#include "operator/api/testing/job_object.h"
-#include "operator/local/testing/conformance.h"
+#include "operator/local/in_memory_api.h"
+#include "operator/local/store.h"
 #include "sidecar/membership/message_json.h"
-#include "tests/support/until.h"
+#include "sidecar/membership/state_json.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using kube::ErrorCode;
-using membership::MessageKind;
-using ::testing::HasSubstr;
+using kube::Json;
+using membership::MakeEpoch;
+using testing::HasSubstr;
 
-class RecordStoreTest : public local::testing::OnEveryServer {
- protected:
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(OnEveryServer::SetUp());
-    ASSERT_NO_FATAL_FAILURE(ApplyJob());
-    a_ = std::make_unique<RecordStore>(api_);
-    b_ = std::make_unique<RecordStore>(api_);
+// The store; it counts reads, and may be away.
+class CountingApi : public local::InMemoryApi {
+ public:
+  using InMemoryApi::InMemoryApi;
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    ++gets;
+    if (away)
+      return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = "away"});
+    return InMemoryApi::Get(resource, ns, name);
   }
-  // Everything belongs to its job: without one it would be collected at once.
-  void ApplyJob() {
-    const auto made = api_->Create(kube::HorovodJobs(), ns_, api::testing::JobObject("digits", 2));
-    ASSERT_TRUE(made) << made.error().message;
-    const auto job = api::ParseHorovodJob(*made);
-    ASSERT_TRUE(job) << api::ToString(job.error());
-    job_ = *job;
-    id_ = {job_.ns, job_.name, job_.uid};
-  }
-  static membership::ViewPtr First(const std::vector<std::string>& pods) {
-    std::vector<membership::Candidate> candidates;
-    for (const std::string& pod : pods) {
-      membership::Candidate candidate;
-      candidate.pod = {.uid = pod, .name = pod, .incarnation = 1};
-      candidate.workers = {{.slot = 0, .incarnation = 1, .ready = true}};
-      candidates.push_back(candidate);
-    }
-    return std::make_shared<const membership::View>(membership::FoundingView(candidates, 1));
-  }
-  // What the record answers to somebody who wants to decide the view after `first`.
-  static MessageKind Prepare(RecordStore& store, const JobIdentity& id,
-                             const membership::ViewPtr& first, std::int64_t round,
-                             const std::string& pod) {
-    membership::Message prepare;
-    prepare.kind = MessageKind::kPrepare;
-    prepare.from = pod;
-    prepare.incarnation = 1;
-    prepare.view = first->epoch;
-    prepare.base = first;
-    prepare.ballot = {round, pod};
-    const auto text = store.Answer(id, membership::EncodeMessage(prepare));
-    EXPECT_TRUE(text) << text.error().message;
-    const auto answer = text ? membership::DecodeMessage(*text) : membership::DecodeMessage("");
-    EXPECT_TRUE(answer);
-    return answer ? answer->kind : MessageKind::kDecided;
-  }
-
-  api::HorovodJob job_;
-  JobIdentity id_;
-  std::unique_ptr<RecordStore> a_, b_;
+  std::atomic<int> gets = 0;
+  std::atomic<bool> away = false;
 };
 
-TEST_P(RecordStoreTest, TheFirstViewIsMadeOnceAndEverybodyReadsTheSame) {
-  EXPECT_FALSE(a_->Newest(id_).value());
-  EXPECT_FALSE(b_->Newest(id_).value());
-  ASSERT_TRUE(a_->Found(job_, First({"p", "q"})));
-  // It has seen that there is none, and writes on that.
-  const auto late = b_->Found(job_, First({"p"}));
-  ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, ErrorCode::kAlreadyExists);
-  const auto read = b_->Newest(id_);
-  ASSERT_TRUE(read && *read);
-  EXPECT_EQ((**read).view->pods.size(), 2u);
-}
-
-TEST_P(RecordStoreTest, OfTwoWhoFoundAtTheSameTimeOneSucceeds) {
-  for (int round = 0; round < 5; ++round) {
-    RecordStore stores[] = {RecordStore(api_), RecordStore(api_)};
-    std::atomic<int> founded = 0;
-    {
-      std::jthread other([&] { founded += stores[1].Found(job_, First({"p"})) ? 1 : 0; });
-      founded += stores[0].Found(job_, First({"p", "q"})) ? 1 : 0;
-    }
-    EXPECT_EQ(founded, 1);
-    ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
+class RecordStoreTest : public testing::Test {
+ protected:
+  RecordStoreTest() {
+    const auto owner = api_->Create(kube::HorovodJobs(), "default",
+                                    {{"apiVersion", api::kApiVersion},
+                                     {"kind", api::kKind},
+                                     {"metadata", {{"name", "digits"}}}});
+    EXPECT_TRUE(owner) << owner.error().message;
+    job_.ns = "default";
+    job_.name = "digits";
+    job_.uid = (*owner)["metadata"]["uid"].get<std::string>();
+    id_ = {job_.ns, job_.name, job_.uid};
   }
+  static membership::ViewPtr View(std::uint64_t lineage, std::uint64_t number) {
+    membership::View view;
+    view.epoch = MakeEpoch(lineage, number);
+    view.coordinator = "a";
+    view.pods = {{"a", "a", 1, "", "", "a:1", "", ""}, {"b", "b", 1, "", "", "b:1", "", ""}};
+    view.ranks = {{0, 0, 1, "t", "s", false}, {1, 0, 1, "t", "s", false}};
+    return std::make_shared<const membership::View>(view);
+  }
+  std::string Propose(membership::Ballot ballot) {
+    membership::Message message;
+    message.kind = membership::MessageKind::kPropose;
+    message.from = ballot.pod;
+    message.view = MakeEpoch(1, 1);
+    message.ballot = ballot;
+    message.base = View(1, 1);
+    message.value = View(1, 2);
+    return membership::EncodeMessage(message);
+  }
+  std::string Version() {
+    const auto object = api_->Get(kube::ConfigMaps(), "default", "digits-record");
+    return object ? (*object)["metadata"]["resourceVersion"].get<std::string>() : "none";
+  }
+
+  const std::shared_ptr<CountingApi> api_ =
+      std::make_shared<CountingApi>(std::make_shared<local::Store>(local::StoreOptions{}));
+  api::HorovodJob job_;
+  JobIdentity id_;
+  RecordStore records_{api_};
+};
+
+TEST_F(RecordStoreTest, IsMadeOnceAndKnownFromItsOwnWrite) {
+  EXPECT_EQ(*records_.Newest(id_), std::nullopt);
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  const int gets = api_->gets;
+  EXPECT_EQ((*records_.Newest(id_))->view->epoch, MakeEpoch(1, 1));
+  EXPECT_EQ(api_->gets, gets) << "nobody else has written it as far as we know";
+  EXPECT_EQ(records_.Found(job_, View(1, 1)).error().code, ErrorCode::kAlreadyExists);
+  RecordStore another(api_);
+  EXPECT_EQ((*another.Newest(id_))->view->epoch, MakeEpoch(1, 1));
 }
 
-TEST_P(RecordStoreTest, APromiseBindsTheOtherOperatorToo) {
-  const auto first = First({"p", "q"});
-  ASSERT_TRUE(a_->Found(job_, first));
-  EXPECT_EQ(Prepare(*b_, id_, first, 1, "p"), MessageKind::kPromise);
-  EXPECT_EQ(Prepare(*a_, id_, first, 3, "q"), MessageKind::kPromise) << "a knew nothing of 1";
-  EXPECT_EQ(Prepare(*b_, id_, first, 2, "p"), MessageKind::kRefused) << "b knew nothing of 3";
-  EXPECT_EQ(Prepare(*a_, id_, first, 2, "p"), MessageKind::kRefused);
+TEST_F(RecordStoreTest, AnApiServerThatIsAwayIsNoReasonToBeginAnew) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  api_->away = true;
+  RecordStore another(api_);
+  EXPECT_EQ(another.Newest(id_).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(another.Found(job_, View(1, 1)).error().code, ErrorCode::kUnavailable);
 }
 
-TEST_P(RecordStoreTest, ALineageBeginsOnceAndEndsWithOneView) {
-  ASSERT_TRUE(a_->Found(job_, First({"p", "q"})));
-  EXPECT_TRUE(b_->Newest(id_).value());
-  ASSERT_TRUE(a_->Arbitrate(id_, 2));
-  EXPECT_EQ(b_->Arbitrate(id_, 2).error().code, ErrorCode::kConflict) << "it knew lineage 1";
-  EXPECT_EQ(b_->Arbitrate(id_, 2).error().code, ErrorCode::kAlreadyExists);
-  auto view = *First({"p"});
-  view.epoch = (std::uint64_t{2} << 40) | 1;
-  const auto arbitrated = std::make_shared<const membership::View>(view);
-  ASSERT_TRUE(b_->Found(job_, arbitrated));
-  EXPECT_FALSE(a_->Found(job_, arbitrated));
-  EXPECT_EQ((*a_->Newest(id_))->view->epoch, view.epoch);
+TEST_F(RecordStoreTest, WhatIsAnotherJobsOrNonsenseIsNamedAndLeft) {
+  const Json foreign = {{"metadata", {{"name", "digits-record"}}}, {"data", {{"record", "{}"}}}};
+  ASSERT_TRUE(api_->Create(kube::ConfigMaps(), "default", foreign));
+  EXPECT_THAT(records_.Newest(id_).error().message, HasSubstr("another job owns it"));
+  EXPECT_FALSE(records_.Found(job_, View(1, 1)));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  ASSERT_TRUE(api_->Patch(kube::ConfigMaps(), "default", "digits-record",
+                          {{"data", {{"record", "nonsense"}}}}, {}));
+  RecordStore another(api_);
+  EXPECT_THAT(another.Newest(id_).error().message, HasSubstr("default/digits-record"));
 }
 
-TEST_P(RecordStoreTest, TheRecordGoesWithItsJobAndIsNoneOfItsSuccessors) {
-  ASSERT_TRUE(a_->Found(job_, First({"p"})));
-  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {.propagation = "Orphan"}));
-  ASSERT_TRUE(support::Until([&] { return !api_->Get(kube::HorovodJobs(), ns_, "digits"); }));
-  const JobIdentity former = id_;
-  ASSERT_NO_FATAL_FAILURE(ApplyJob());
-  ASSERT_NE(former.uid, id_.uid);
-  const auto foreign = a_->Newest(id_);
-  ASSERT_FALSE(foreign);
-  EXPECT_THAT(foreign.error().message, HasSubstr("another job owns it"));
-  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
-  ASSERT_TRUE(a_->Found(job_, First({"p"})));
-  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));
-  EXPECT_TRUE(
-      support::Until([&] { return !api_->Get(kube::ConfigMaps(), ns_, RecordName("digits")); }));
+TEST_F(RecordStoreTest, AnArbitrationMovesItUpAndItsOwnViewAloneEndsIt) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  ASSERT_TRUE(records_.Arbitrate(id_, 3));
+  EXPECT_EQ((*records_.Newest(id_))->lineage, 3u);
+  for (const std::uint64_t lower : {2, 3}) {
+    EXPECT_EQ(records_.Arbitrate(id_, lower).error().code, ErrorCode::kAlreadyExists);
+  }
+  for (const std::uint64_t other : {2, 4}) {
+    EXPECT_EQ(records_.Found(job_, View(other, 1)).error().code, ErrorCode::kAlreadyExists);
+  }
+  ASSERT_TRUE(records_.Found(job_, View(3, 1)));
+  EXPECT_EQ((*records_.Newest(id_))->view->epoch, MakeEpoch(3, 1));
+  EXPECT_EQ(records_.Found(job_, View(3, 1)).error().code, ErrorCode::kAlreadyExists);
 }
 
-RM_ON_EVERY_SERVER(RecordStoreTest);
+TEST_F(RecordStoreTest, AFirstViewOfALaterLineageMakesARecordOfThatLineage) {
+  ASSERT_TRUE(records_.Found(job_, View(2, 1)));
+  EXPECT_EQ((*records_.Newest(id_))->lineage, 2u);
+}
+
+TEST_F(RecordStoreTest, WhoWasOvertakenLearnsOfItAndWritesOverNothing) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  RecordStore another(api_);
+  ASSERT_TRUE(another.Newest(id_));
+  ASSERT_TRUE(records_.Arbitrate(id_, 2));
+  EXPECT_EQ(another.Arbitrate(id_, 3).error().code, ErrorCode::kConflict);
+  EXPECT_EQ((*another.Newest(id_))->lineage, 2u) << "read again";
+  EXPECT_EQ(another.Arbitrate(id_, 2).error().code, ErrorCode::kAlreadyExists);
+}
+
+TEST_F(RecordStoreTest, AVoteIsWrittenAndAnsweredAgainWithoutAWrite) {
+  EXPECT_EQ(records_.Answer(id_, Propose({0, "a"})).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  RecordStore another(api_);
+  ASSERT_TRUE(another.Newest(id_));  // it will be overtaken
+  const std::string before = Version();
+  const auto answer = records_.Answer(id_, Propose({0, "a"}));
+  ASSERT_TRUE(answer) << answer.error().message;
+  const std::string voted = Version();
+  EXPECT_NE(voted, before);
+  EXPECT_EQ(*records_.Answer(id_, Propose({0, "a"})), *answer);
+  EXPECT_EQ(*another.Answer(id_, Propose({0, "a"})), *answer) << "after a lost race";
+  EXPECT_EQ(Version(), voted);
+  EXPECT_EQ((*another.Newest(id_))->accepted, (membership::Ballot{0, "a"}));
+}
+
+TEST_F(RecordStoreTest, WhatIsNoMessageIsRefused) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  EXPECT_EQ(records_.Answer(id_, "nonsense").error().code, ErrorCode::kInvalid);
+}
 
 }  // namespace
 }  // namespace ringmaster::controllers

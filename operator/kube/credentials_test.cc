@@ -1,6 +1,8 @@
 // Who the client says it is: tokens that rotate, plugins, certificates from files.
 #include <stdlib.h>
 
+#include <thread>
+
 #include "operator/kube/exec_plugin.h"
 #include "operator/kube/testing/client_fixture.h"
 
@@ -86,6 +88,18 @@ TEST_F(CredentialsTest, AWatchReadsTheTokenAgainToo) {
   EXPECT_TRUE(ended.has_value()) << ended.error().message;
 }
 
+TEST_F(CredentialsTest, AWatchThatIsForbiddenIsNotBegunAgainWithTheSameToken) {
+  Serve([](const ServerRequest&, Exchange& exchange) {
+    exchange.Answer(403, StatusBody(403, "Forbidden", "not for you").dump());
+  });
+  ClientConfig config = Config();
+  config.token_file = Write("token", "one");
+  auto ended =
+      Client(config).Watch(ConfigMaps(), "ns", {}, [](const WatchEvent&) { return true; }, {});
+  EXPECT_EQ(ended.error().http_status, 403);
+  EXPECT_EQ(server_->requests(), 1);
+}
+
 TEST_F(CredentialsTest, AnExpiredTokenIsForbiddenAfterOneRepeatAndNotALoop) {
   ServeTokens();
   ClientConfig config = Config();
@@ -166,8 +180,12 @@ TEST_F(CredentialsTest, APluginGetsArgumentsEnvironmentAndTheClusterAndNoInput) 
              (dir_ / "info").string() + "\n" + Print(R"({"token": "one"})"));
   config.exec.args = {"--a b"};
   config.exec.env = {{"NAME", "value"}};
+  setenv("NAME", "of the operator", 1);
+  setenv("KUBERNETES_EXEC_INFO", "of the operator", 1);
   config.exec.cluster = {{"server", "https://x"}};
   auto got = Get(Client(config));
+  unsetenv("NAME");
+  unsetenv("KUBERNETES_EXEC_INFO");
   ASSERT_TRUE(got.has_value()) << got.error().message;
   auto text = [&](const char* name) {
     std::ifstream in(dir_ / name);
@@ -217,6 +235,9 @@ TEST_F(CredentialsTest, WhatIsWrongWithAPluginIsSaid) {
        {Case{"echo please log in >&2; exit 3", "failed with status 3: please log in"},
         Case{"echo nothing useful", "printed no ExecCredential"},
         Case{"kill -9 $$", "failed with status 137"},
+        Case{"echo '{\"kind\": \"Token\", \"status\": {\"token\": \"one\"}}'",
+             "printed no ExecCredential"},
+        Case{"head -c 2000000 /dev/zero | tr '\\0' x", "printed more than 1 MiB"},
         Case{Print("{}"), "neither a token nor a client certificate"},
         Case{Print(R"({"clientKeyData": "x"})"), "only one of"},
         Case{Print(R"({"token": "one", "expirationTimestamp": "soon"})"), "is no time: \"soon\""},
@@ -248,12 +269,24 @@ TEST_F(CredentialsTest, APluginThatHangsIsEndedWithAllItsChildrenAtTheDeadline) 
   ServeTokens();
   ClientConfig config = Config();
   config.deadline = 500ms;
-  config.exec = Plugin("sleep 100 &\nsleep 100\n");
+  config.exec = Plugin("sleep 100 &\necho $! > " + (dir_ / "child").string() + "\nsleep 100\n");
   auto began = std::chrono::steady_clock::now();
   auto got = Get(Client(config));
   ASSERT_FALSE(got.has_value());
   EXPECT_THAT(got.error().message, HasSubstr("gave no answer within"));
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  pid_t child = 0;
+  std::ifstream(dir_ / "child") >> child;
+  ASSERT_GT(child, 0);
+  // A child that has ended and that nobody waits for is a zombie still, so its state is looked at.
+  const auto ended = [child] {
+    std::ifstream in("/proc/" + std::to_string(child) + "/stat");
+    std::string pid, name, state = "gone";
+    in >> pid >> name >> state;
+    return state == "gone" || state == "Z" || state == "X";
+  };
+  while (!ended() && std::chrono::steady_clock::now() - began < 20s) std::this_thread::yield();
+  EXPECT_TRUE(ended());
 }
 
 TEST_F(CredentialsTest, AnOldAnswerServesWhileThePluginFailsUntilItExpires) {
@@ -272,6 +305,37 @@ TEST_F(CredentialsTest, AnOldAnswerServesWhileThePluginFailsUntilItExpires) {
     ASSERT_TRUE(got.has_value()) << got.error().message;
   }
   EXPECT_EQ(Runs(), 2);  // and not at every call
+}
+
+TEST_F(CredentialsTest, AnAnswerThatHasExpiredServesNoMore) {
+  ServeTokens();
+  std::time_t soon = std::time(nullptr) + 2;
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&soon));
+  ClientConfig config = Config();
+  config.exec =
+      Plugin(Count() + "if [ $(wc -l < " + (dir_ / "runs").string() + ") = 1 ]; then " +
+             Print("{\"token\": \"one\", \"expirationTimestamp\": \"" + std::string(text) + "\"}") +
+             "else echo log in again >&2; exit 1; fi\n");
+  KubeApi& api = Client(config);
+  ASSERT_TRUE(Get(api).has_value());
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  Result<Json> got = Get(api);
+  while (got.has_value() && std::chrono::steady_clock::now() < end) got = Get(api);
+  ASSERT_FALSE(got.has_value());
+  EXPECT_GE(std::time(nullptr), soon - 1);
+}
+
+TEST_F(CredentialsTest, AKeyThatIsAnothersIsNamedBeforeAnyCall) {
+  testing::Authority clients("clients");
+  testing::CertificateSpec spec;
+  spec.client = true;
+  Serve([](const ServerRequest&, Exchange& exchange) { exchange.Answer(200, Object("a")); });
+  ClientConfig config = Config();
+  config.client_cert_file = Write("c.crt", clients.Issue(spec).cert_pem);
+  config.client_key_file = Write("c.key", clients.Issue(spec).key_pem);
+  EXPECT_THAT(Get(Client(config)).error().message, HasSubstr("don't belong together"));
+  EXPECT_EQ(server_->requests(), 0);
 }
 
 TEST_F(CredentialsTest, ClientCertificatesInFilesAreReadAgain) {

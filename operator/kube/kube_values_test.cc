@@ -74,5 +74,11 @@ TEST(RateLimiter, LetsABurstThroughAndSpacesTheRest) {
   EXPECT_EQ(limiter.Reserve(now + std::chrono::seconds(1)).count(), 0);
 }
 
+TEST(RateLimiter, ZeroIsNoLimit) {
+  RateLimiter limiter(0, 1);
+  const auto now = RateLimiter::Clock::now();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(limiter.Reserve(now).count(), 0);
+}
+
 }  // namespace
 }  // namespace ringmaster::kube

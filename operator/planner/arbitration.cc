@@ -22,9 +22,8 @@ bool Attends(const Snapshot& in, const std::string& uid) {
 }
 
 // A worker pod's object stays until its death is proven (the finalizer) or it has left by plan.
-bool ProvenDead(const Snapshot& in, const std::string& uid) {
-  const PodFacts* pod = FindPod(in, uid);
-  return pod != nullptr ? pod->proven_dead : !Attends(in, uid);
+bool CountsAsDead(const Snapshot& in, const std::string& uid) {
+  return IsProvenDead(in, uid) || (FindPod(in, uid) == nullptr && !Attends(in, uid));
 }
 
 // Whoever may be in a view. A sidecar hears of a view only after its address stands on its pod.
@@ -33,13 +32,15 @@ std::vector<Voter> MustReport(const Snapshot& in) {
   for (const PodFacts& pod : in.pods) {
     const bool registered =
         !pod.http.empty() || FindSidecar(in, pod.uid) != nullptr || InView(in, pod.uid);
-    if (pod.proven_dead || !registered) continue;
+    if (IsProvenDead(in, pod.uid) || !registered) continue;
     voters.push_back({pod.uid,
                       fmt::format("{} on node {}", pod.name, pod.node.empty() ? "?" : pod.node),
                       Attends(in, pod.uid)});
   }
   for (const SidecarFacts& sidecar : in.sidecars) {
     if (!sidecar.attending || FindPod(in, sidecar.pod_uid) != nullptr) continue;
+    if (IsProvenDead(in, sidecar.pod_uid))
+      continue;  // its stream outlives it: a machine that is off
     voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
   }
   return voters;
@@ -52,12 +53,13 @@ bool MayFork(const Snapshot& in) {
 // Since when no view can train; nullopt where one can or nothing says that none does.
 std::optional<Time> StalledSince(const Snapshot& in) {
   for (const SidecarFacts& sidecar : in.sidecars) {
-    if (sidecar.attending && sidecar.able) return std::nullopt;
+    const bool dead = IsProvenDead(in, sidecar.pod_uid);
+    if (sidecar.attending && sidecar.able && !dead) return std::nullopt;
   }
   bool known = false, all_dead = true;
   Time since = in.view_since;
   for (const membership::Pod& pod : in.view->pods) {
-    const bool dead = ProvenDead(in, pod.uid);
+    const bool dead = CountsAsDead(in, pod.uid);
     all_dead = all_dead && dead;
     known = known || dead || IsGone(in, pod.uid);
     if (dead || !Attends(in, pod.uid)) continue;
@@ -88,7 +90,7 @@ void Begin(Work& work) {
   }
   // Only where it can come to an end: till then the view may still go on by itself.
   if (!waits.empty() && !MayFork(in)) return WaitFor(work, waits);
-  work.out.arbitrate = std::max(in.lineage, membership::EpochLineage(in.view->epoch)) + 1;
+  work.out.arbitrate = membership::EpochLineage(in.view->epoch) + 1;
   work.Say(true, "Arbitrating",
            fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
                        "those who are left",
@@ -114,17 +116,35 @@ void SayIgnored(Work& work, const std::vector<std::string>& ignored) {
                        fmt::join(ignored, ", ")));
 }
 
+// A step needs every member of its view, so who holds the newest view holds its steps, and the
+// rebuild counts what is left. Of a newer view nobody has reported; its steps went unheard.
+std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
+  std::string text =
+      fmt::format("goes on with {} as epoch {}, from epoch {}", Plural(view.pods.size(), "pod"),
+                  membership::EpochText(view.epoch), membership::EpochText(view.parent));
+  if (view.parent >= in.view->epoch) {
+    return text +
+           ", the newest that is known; status.lastRebuild.stepsLost says how many steps "
+           "are lost with the others";
+  }
+  std::vector<std::string> lost;
+  for (const membership::Pod& pod : in.view->pods) {
+    if (view.FindPod(pod.uid) < 0) lost.push_back(pod.name);
+  }
+  return text + fmt::format(
+                    "; the steps of epoch {} are lost with {}. status.stepsLost is without "
+                    "them, as nobody who lives has counted them: "
+                    "ringmaster_sidecar_step of these pods may still be in Prometheus",
+                    membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
+}
+
 void Finish(Work& work) {
   const Arbitration end = JudgeArbitration(work.in);
   Ask(work, end.nobody_holds);
   if (!end.waits.empty()) return WaitFor(work, end.waits);
   if (end.view != nullptr) {
     work.out.found = end.view;
-    work.Say(
-        true, "Arbitrated",
-        fmt::format("goes on with {} as epoch {}. Steps that only the lost pods had completed "
-                    "are lost with them; how many is not known",
-                    Plural(end.view->pods.size(), "pod"), membership::EpochText(end.view->epoch)));
+    work.Say(true, "Arbitrated", GoesOnWith(work.in, *end.view));
     return SayIgnored(work, end.ignored);
   }
   work.stall_reason = "StartingAgain";

@@ -231,10 +231,66 @@ TEST(ArbitrationPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   EXPECT_THAT(Reasons(out), testing::Contains("Arbitrated"));
 }
 
+std::string Message(const Decision& out, const std::string& reason) {
+  for (const Event& event : out.events) {
+    if (event.reason == reason) return event.message;
+  }
+  return "";
+}
+
+TEST(ArbitrationPlanTest, WhereTheStepsThatAreLostAreCountedIsSaid) {
+  Stalled job(3);
+  job.Arbitrating({0, 1}).ProvenDead(2);
+  const std::string said = Message(Plan(job.in), "Arbitrated");
+  EXPECT_THAT(said, HasSubstr("2 pods as epoch 2.1, from epoch 1.5, the newest that is known"));
+  EXPECT_THAT(said, HasSubstr("status.lastRebuild.stepsLost says how many"));
+}
+
+TEST(ArbitrationPlanTest, StepsThatNobodyWhoLivesHasCountedAreSaidToBeSo) {
+  Stalled job(3);
+  job.Arbitrating({0}).ProvenDead(1).ProvenDead(2);
+  // Pod 0 was cut off when the two others went on.
+  membership::View newer =
+      membership::FoundingView({job.Sidecar(1).candidate, job.Sidecar(2).candidate}, 1);
+  newer.parent = job.in.view->epoch;
+  newer.epoch = newer.parent + 1;
+  job.in.view = std::make_shared<const membership::View>(newer);
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_EQ(out.found->parent, membership::MakeEpoch(1, 5));
+  const std::string said = Message(out, "Arbitrated");
+  EXPECT_THAT(said, HasSubstr("the steps of epoch 1.6 are lost with digits-worker-1, "
+                              "digits-worker-2. status.stepsLost is without them"));
+}
+
 TEST(ArbitrationPlanTest, AReportOfAPodThatDiedSinceCountsForNothing) {
   Stalled job(3);
   job.Arbitrating({0, 1}).ProvenDead(1).ProvenDead(2);
   EXPECT_THAT(PodsOf(Plan(job.in).found), ElementsAre("digits-worker-0"));
+}
+
+// A machine that is off closes no connection: for a while its stream stands and says what it last
+// said.
+TEST(ArbitrationPlanTest, AProofInTheStatusCountsWhenTheObjectIsGoneAndTheStreamStillStands) {
+  Stalled job(4);
+  job.ProvenDead(1).ProvenDead(2).Sidecar(3).able = true;
+  std::erase_if(job.in.pods, [](const PodFacts& pod) { return pod.index == 3; });
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u) << "its view trains, for all anybody knows";
+  job.in.job.status.proven_dead = {Uid(3)};
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  const Decision out = Plan(job.Arbitrating({0}).in);
+  ASSERT_NE(out.found, nullptr) << "it is not waited for";
+  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-0"));
+}
+
+// The taint that proved it has been taken off again, or this pod is of an old cache.
+TEST(ArbitrationPlanTest, AProofInTheStatusCountsWhateverThePodsObjectSaysNow) {
+  Stalled job(4);
+  job.ProvenDead(1).ProvenDead(2).Silent(3);
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+  job.in.job.status.proven_dead = {Uid(3)};
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  EXPECT_NE(Plan(job.Arbitrating({0}).in).found, nullptr);
 }
 
 TEST(ArbitrationPlanTest, APodThatAppearedMeanwhileIsAskedToo) {
@@ -301,6 +357,153 @@ TEST(ArbitrationPlanTest, ThoseWhoCanBeHeardAreWaitedForUnderEitherPolicy) {
   Stalled job(3);
   job.ProvenDead(2).Fork().Arbitrating({0});
   EXPECT_EQ(Plan(job.in).found, nullptr);
+}
+
+// Nothing of these pods is known but that they are in the view.
+Stalled& Unheard(Stalled& job, const std::vector<int>& indexes) {
+  for (const int index : indexes) {
+    std::erase_if(job.in.sidecars, [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
+  }
+  return job;
+}
+Stalled& Removed(Stalled& job, const std::vector<int>& indexes) {
+  for (const int index : indexes) {
+    std::erase_if(job.in.pods, [&](const PodFacts& p) { return p.index == index; });
+  }
+  return job;
+}
+
+TEST(ArbitrationPlanTest, PodsThatHaveOnlyFailedLeaveTheViewItsTime) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).Fork().in.view_since = kNow;
+  for (PodFacts& pod : job.in.pods) {
+    pod.phase = PodPhase::kFailed;
+    pod.deleting = true;
+  }
+  const Decision out = Plan(job.in);
+  EXPECT_EQ(out.arbitrate, 0u);
+  EXPECT_TRUE(out.look_again);
+}
+
+TEST(ArbitrationPlanTest, AMemberThatAttendsIsNotDeadThoughTheCacheLacksIt) {
+  Stalled job(2);
+  job.ProvenDead(0).Sidecar(1).unable_since = kNow;
+  Removed(job, {1});
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+TEST(ArbitrationPlanTest, MembersWhoseObjectsAreGoneHaveLeftForGood) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).in.view_since = kNow;
+  Removed(job, {0, 1});
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+}
+
+struct Newcomer {
+  const char* what;
+  void (*make)(Stalled& job);
+};
+
+class SilentNewcomer : public testing::TestWithParam<Newcomer> {};
+
+TEST_P(SilentNewcomer, MayBeInAViewAndBlocks) {
+  Stalled job(2);
+  job.ProvenDead(1).Add(7).Silent(7);
+  GetParam().make(job);
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ArbitrationPlanTest, SilentNewcomer,
+    testing::Values(Newcomer{"NotMarkedYet", [](Stalled& job) { job.Pod(7).http.clear(); }},
+                    Newcomer{"MarkedByAFormerOperator", [](Stalled& job) { Unheard(job, {7}); }}),
+    [](const auto& info) { return std::string(info.param.what); });
+
+TEST(ArbitrationPlanTest, AMemberOfWhichNothingElseIsKnownBlocks) {
+  Stalled job(3);
+  job.ProvenDead(1).Pod(2).http.clear();
+  Unheard(job, {2});
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+TEST(ArbitrationPlanTest, WhatASidecarSaidBeforeItWentCountsNoMore) {
+  Stalled job(2);
+  job.ProvenDead(1).Sidecar(1).able = true;
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+}
+
+TEST(ArbitrationPlanTest, APodThatEndedUnheardIsReasonEnoughToSayWhatIsMissing) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).Pod(1).phase = PodPhase::kFailed;
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.status.Find("Rebuilding"), nullptr);
+  EXPECT_EQ(out.status.Find("Rebuilding")->reason, "WaitingForProof");
+}
+
+TEST(ArbitrationPlanTest, WhenAnotherOneIsWaitedForThatIsSaid) {
+  Stalled job(4);
+  job.ProvenDead(1).Silent(2).Silent(3);
+  job.in.job.status = Plan(job.in).status;
+  job.ProvenDead(3);
+  EXPECT_THAT(Reasons(Plan(job.in)), testing::Contains("WaitingForProof"));
+}
+
+TEST(ArbitrationPlanTest, TheNewLineageIsAboveTheViewsWhateverTheRecordSays) {
+  Stalled job(2);
+  job.ProvenDead(1).in.lineage = 0;
+  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+}
+
+TEST(ArbitrationPlanTest, AJobThatFinishesNeedsNoOtherView) {
+  Stalled job(2);
+  job.ProvenDead(1).Sidecar(0).finished_epoch = job.in.view->epoch;
+  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+}
+
+TEST(ArbitrationPlanTest, OneThatAttendsIsHeardThoughTheCacheLacksItsPod) {
+  Stalled job(2);
+  Removed(job.ProvenDead(1).Arbitrating({0}).Add(5), {5});
+  EXPECT_THAT(JudgeArbitration(job.in).waits, ElementsAre("digits-worker-5"));
+  job.Sidecar(5).attending = false;
+  EXPECT_THAT(JudgeArbitration(job.in).waits, IsEmpty());
+}
+
+TEST(ArbitrationPlanTest, AReportForAnEarlierLineageIsNoReport) {
+  Stalled job(2);
+  job.Silent(1).Fork().Arbitrating({0, 1}).Sidecar(1).report->lineage = 1;
+  const Arbitration end = JudgeArbitration(job.in);
+  EXPECT_THAT(end.waits, IsEmpty());
+  EXPECT_THAT(end.ignored, ElementsAre("digits-worker-1 on node node-1"));
+}
+
+TEST(ArbitrationPlanTest, AForkIsSaidWhereTheJobStartsAgainToo) {
+  Stalled job(2);
+  job.Silent(0).Silent(1).Fork().Add(2).Add(3).Arbitrating({2, 3});
+  for (const int i : {2, 3}) job.Sidecar(i).report->view = nullptr;
+  job.in.job.spec.worker.replicas = 4;
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_THAT(Reasons(out), testing::IsSupersetOf({"StartedAgain", "ForkPossible"}));
+}
+
+TEST(ArbitrationPlanTest, FreshWorkersAreNotStartedAgain) {
+  Stalled job(2);
+  job.ProvenDead(1).Add(2).Arbitrating({0, 2}).Sidecar(0).report->resigned = true;
+  for (const Tell& tell : Plan(job.in).tells) {
+    const auto* notice = std::get_if<ArbitrateNotice>(&tell.notice);
+    if (notice == nullptr) continue;
+    EXPECT_EQ(notice->fresh_workers, tell.pod_uid == "uid-0");
+  }
+}
+
+TEST(ArbitrationPlanTest, NobodyIsSentIntoAViewThatIsGivenUpButItsOwnMembers) {
+  Stalled job(3);
+  job.ProvenDead(2).Add(5).Arbitrating({}).Sidecar(0).epoch = 0;
+  std::vector<std::string> told;
+  for (const Tell& tell : Plan(job.in).tells) {
+    if (std::holds_alternative<FoundNotice>(tell.notice)) told.push_back(tell.pod_uid);
+  }
+  EXPECT_THAT(told, ElementsAre("uid-0"));
 }
 
 }  // namespace

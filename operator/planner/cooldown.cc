@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "operator/api/exit_code.h"
 #include "operator/planner/work.h"
 
 namespace ringmaster::planner {
@@ -63,13 +64,13 @@ void Blame(Work& work, const std::string& name, const std::string& reason, bool 
 
 void BlameForPod(Work& work, const PodFacts& pod) {
   if (IsNodesFault(pod.reason)) return Blame(work, pod.node, pod.reason, true);
-  if (!pod.leaving() && pod.exit_code && *pod.exit_code > 128 && pod.reason.empty()) {
+  if (!pod.leaving() && pod.exit_code && api::SignalOfExit(*pod.exit_code) && pod.reason.empty()) {
     Blame(work, pod.node, "WorkerDied", false);
   }
 }
 
 void BlameForExit(Work& work, const WorkerExitFacts& exit) {
-  if (!exit.restarting || exit.exit_code <= 128) return;
+  if (!exit.restarting || !api::SignalOfExit(exit.exit_code)) return;
   const auto pod = std::find_if(work.in.pods.begin(), work.in.pods.end(),
                                 [&](const PodFacts& p) { return p.name == exit.pod_name; });
   if (pod != work.in.pods.end()) Blame(work, pod->node, "WorkerDied", false);

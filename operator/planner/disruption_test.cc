@@ -353,5 +353,80 @@ TEST(CooldownTest, ZeroSecondsMeanNoCooldown) {
   EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
 }
 
+TEST(CooldownTest, ADeathBySignalProlongsTheMemoryAndNotTheAvoidance) {
+  World world = OnThreeNodes();
+  world.in.job.spec.failure_policy.node_cooldown_seconds = 60;
+  world.End(1, PodPhase::kFailed, 137, "Evicted").Settle();
+  world.in.now += seconds(30);
+  world.in.exits = {{"digits-worker-1", 0, 137, true, false}};
+  world.Settle();
+  world.in.exits.clear();
+  world.in.now += seconds(31);
+  const Decision out = Plan(world.in);
+  ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
+  EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);
+  EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
+}
+
+TEST(CooldownTest, ThatANodeIsAvoidedIsSaidOnce) {
+  World world = OnThreeNodes();
+  world.End(1, PodPhase::kFailed, 137, "Evicted").Settle();
+  world.On(2, "gpu-1").End(2, PodPhase::kFailed, 137, "Evicted");
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);
+  EXPECT_THAT(Reasons(out), testing::Not(Contains("NodeCooldown")));
+}
+
+TEST(CooldownTest, NobodyIsBlamedForAPodThatHadNoNodeOrWasToLeave) {
+  World world = OnThreeNodes();
+  world.End(1, PodPhase::kFailed, 0, "UnexpectedAdmissionError").Pod(1).node.clear();
+  world.End(2, PodPhase::kFailed, 143).Pod(2).deleting = true;
+  EXPECT_THAT(Plan(world.in).status.troubled_nodes, IsEmpty());
+}
+
+TEST(CooldownTest, AWorkerThatEndsWithItsPodIsCountedWithThePod) {
+  World world = OnThreeNodes();
+  world.in.exits = {{"digits-worker-1", 0, 137, false, false}};
+  EXPECT_THAT(Plan(world.in).status.troubled_nodes, IsEmpty());
+}
+
+TEST(SilentNodeTest, EachSilentNodeIsHeldAgainstItself) {
+  World world = WithASilentNode();
+  world.Members(3, {0});
+  world.Settle();
+  world.Node("gpu-1").taints = {{"node.kubernetes.io/unreachable", "NoExecute"}};
+  world.Sidecar(1).attending = false;
+  EXPECT_NE(Troubled(Plan(world.in), "gpu-1"), nullptr);
+}
+
+TEST(SilentNodeTest, APodThatHasNotRegisteredYetIsNotAway) {
+  World world = OnThreeNodes();
+  world.in.job.spec.worker.replicas = 4;
+  world.Running(3).On(3, "gpu-3");
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), IsEmpty());
+  EXPECT_THAT(out.status.troubled_nodes, IsEmpty());
+}
+
+TEST(EarlyWarningTest, WhatIsAnnouncedAnewIsWrittenDownAnew) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Annotate(world, Plan(world.in));
+  Taint(world, 1, "karpenter.sh/disrupted");
+  Annotate(world, Plan(world.in));
+  EXPECT_EQ(world.Pod(1).warned, "NodeTainted:karpenter.sh/disrupted");
+}
+
+TEST(EarlyWarningTest, NobodyWarnsAJobThatHasEndedOrIsSuspended) {
+  World suspended = OnThreeNodes();
+  suspended.in.job.spec.run_policy.suspend = true;
+  World failed = OnThreeNodes();
+  failed.End(2, PodPhase::kFailed, 1).Settle();
+  for (World* world : {&suspended, &failed}) {
+    Cordon(*world, 1);
+    EXPECT_THAT(Plan(world->in).annotations, IsEmpty());
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::planner

@@ -26,6 +26,11 @@ std::vector<const PodFacts*> Gated(const Work& work) {
   return gated;
 }
 
+// Their making is refused or under way: condition Created tells.
+std::string OnlySoMany(std::size_t pods) {
+  return pods == 1 ? "only 1 is there" : fmt::format("only {} are there", pods);
+}
+
 // The end of the time in which a job that trains doesn't grow because room has appeared.
 std::optional<Time> NextGrowth(const Work& work) {
   const auto last = api::ParseTime(work.in.job.status.last_growth_time);
@@ -63,12 +68,18 @@ void Admit(Work& work) {
   const std::size_t left = gated.size() - static_cast<std::size_t>(admitted);
   if (left == 0) return;
   if (held_back) {
-    work.waits_for_room =
+    work.gated_why =
         fmt::format("{} wait until resizeIntervalSeconds ({}) have passed since the job last grew",
                     Plural(left, "pod"), work.in.job.spec.elastic_policy.resize_interval_seconds);
     return work.LookAgainAt(*next_growth);
   }
-  work.waits_for_room =
+  if (static_cast<int>(work.active.size()) < least) {
+    work.gated_why = fmt::format("minReplicas is {}, so that many have to fit together, and {}",
+                                 least, OnlySoMany(work.active.size()));
+    return work.LookAgainAt(work.in.now + kLookForRoom);
+  }
+  work.no_room = true;
+  work.gated_why =
       started + fit >= least
           ? fmt::format("{} wait for room: {}", Plural(left, "pod"), work.in.room->why)
           : fmt::format("minReplicas is {}, so that many have to fit together, and {} do: {}",

@@ -49,7 +49,9 @@ TEST_P(GangTest, AdmitsAllThatAreNeededTogetherOrNone) {
   const bool waits = c.admitted < static_cast<std::size_t>(c.gated);
   EXPECT_EQ(scheduled->message.find("Insufficient gpu") != std::string::npos, waits)
       << scheduled->message;
-  if (waits) EXPECT_LE(*decision.look_again, std::chrono::seconds(3));
+  if (!waits) return;
+  ASSERT_TRUE(decision.look_again);
+  EXPECT_LE(*decision.look_again, std::chrono::seconds(3));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -112,6 +114,12 @@ TEST_F(GrowthTest, WhatTheUserHasJustAskedForAndReplacementsDontWait) {
   in_.pods[2].created = {};
   in_.pods[1].phase = PodPhase::kFailed;
   EXPECT_EQ(Admitted(), 1u) << "one of the two is lost";
+}
+
+TEST_F(GrowthTest, BeforeTheFirstViewEveryStartIsPartOfTheFirst) {
+  in_.view = nullptr;
+  in_.job.status.last_growth_time = api::FormatTime(in_.now);
+  EXPECT_EQ(Admitted(), 1u);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
@@ -212,7 +214,8 @@ INSTANTIATE_TEST_SUITE_P(PlannerTest, PodEnd,
                                          EndCase{"Evicted", 137, "Evicted", false, 0},
                                          EndCase{"OutOfMemory", 137, "OOMKilled", false, 1},
                                          EndCase{"SegmentationFault", 139, "", false, 1},
-                                         EndCase{"ExitsWithOne", 1, "", true, 1}),
+                                         EndCase{"ExitsWithOne", 1, "", true, 1},
+                                         EndCase{"ExitsWithMinusOne", 255, "", true, 1}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(PlannerTest, PodsThatFailBeforeTheirWorkerRunsAreNotReplacedForEver) {
@@ -222,6 +225,17 @@ TEST(PlannerTest, PodsThatFailBeforeTheirWorkerRunsAreNotReplacedForEver) {
   const Decision out = Plan(world.in);
   EXPECT_EQ(out.status.faults, 1);
   EXPECT_EQ(out.status.pods_replaced, 1);
+}
+
+TEST(PlannerTest, APodThatEndedFromOutsideIsToldAsThat) {
+  World world = World::Training(3);
+  world.End(1, PodPhase::kFailed, 0, "NodeLost");
+  world.in.pods[1].exit_code.reset();  // no kubelet said how its containers ended
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.faults, 0);
+  EXPECT_THAT(
+      out.events,
+      Contains(Field(&Event::message, HasSubstr("failed: it was ended from outside (NodeLost)"))));
 }
 
 TEST(PlannerTest, TheFirstRuleThatMatchesDecides) {
@@ -427,8 +441,15 @@ TEST(PlannerTest, ANewViewAndItsFiguresComeIntoTheStatus) {
   EXPECT_EQ(out.status.ring[1].pod, "digits-worker-1");
   EXPECT_EQ(out.status.last_rebuild->reason, "PodLost");
   EXPECT_EQ(out.status.steps_lost, 1);
+  const auto said_lost = [](const Event& event) {
+    return event.reason == "StepsLost" &&
+           event.message.find("epoch 1.2 (PodLost) goes on 1 step before") != std::string::npos;
+  };
+  EXPECT_EQ(std::count_if(out.events.begin(), out.events.end(), said_lost), 1);
   world.in.job.status = out.status;
-  EXPECT_EQ(Plan(world.in).status.steps_lost, 1) << "the same figures count once";
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.steps_lost, 1) << "the same figures count once";
+  EXPECT_EQ(std::count_if(out.events.begin(), out.events.end(), said_lost), 0);
 }
 
 TEST(PlannerTest, TheSidecarsAddressIsWrittenOnItsPodOnce) {

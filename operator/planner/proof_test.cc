@@ -140,6 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                     e.node.boot_id = "boot-2";
                     e.pod.boot = "boot-1";
                   }},
+        ProofCase{"ARecordWithoutABoot", "",
+                  [](Evidence& e) { e.pod.boot = std::string(" ") + kMachine; }},
         ProofCase{"ANodeThatDoesNotSayItsBoot", "", [](Evidence& e) { e.node.boot_id.clear(); }}),
     [](const auto& info) { return info.param.name; });
 
@@ -254,7 +256,8 @@ TEST(ReleaseTest, AMembersProofIsInTheStatusBeforeItsObjectGoes) {
   out = Plan(world.in);
   EXPECT_THAT(out.status.proven_dead, ElementsAre("uid-2")) << "the proof outlives the object";
   for (const Tell& tell : out.tells) {
-    if (const auto* gone = std::get_if<PodGoneNotice>(&tell.notice)) EXPECT_TRUE(gone->proof);
+    const auto* gone = std::get_if<PodGoneNotice>(&tell.notice);
+    EXPECT_TRUE(gone == nullptr || gone->proof);
   }
   world.Members(4, {0, 1});
   EXPECT_THAT(Plan(world.in).status.proven_dead, IsEmpty()) << "nobody will ask for it any more";
@@ -314,6 +317,22 @@ INSTANTIATE_TEST_SUITE_P(
                                     [](const SidecarFacts& s) { return s.pod_uid == "uid-2"; });
                     }},
         ReleaseCase{"RegisteredButNotMarkedYet", false, [](World& w) { w.Pod(2).http.clear(); }},
+        ReleaseCase{"AMemberThatNobodyHasHeardOf", false,
+                    [](World& w) {
+                      w.Members(2, {0, 1, 2}).Pod(2).http.clear();
+                      std::erase_if(w.in.sidecars,
+                                    [](const SidecarFacts& s) { return s.pod_uid == "uid-2"; });
+                    }},
+        ReleaseCase{"NotDeletedThoughItHasNoNode", false,
+                    [](World& w) {
+                      w.Pod(2).deleting = false;
+                      w.Pod(2).scheduled = false;
+                    }},
+        ReleaseCase{"NotDeletedThoughItIsDead", false,
+                    [](World& w) {
+                      ProveDead(w, 2);
+                      w.Pod(2).deleting = false;
+                    }},
         ReleaseCase{"DrainedAndOutOfTheView", false,
                     [](World& w) {
                       w.Pod(2).drain_reason = "Requested";
@@ -339,6 +358,57 @@ TEST(ReleaseTest, WithTheEndOfTheJobAllAreReleasedOnceTheStatusSaysSo) {
   out = Plan(world.in);
   EXPECT_EQ(Released(out).size(), 3u);
   EXPECT_THAT(out.status.proven_dead, IsEmpty());
+}
+
+TEST(ReleaseTest, WithTheFailureOfTheJobAllAreReleasedAndWhatIsKeptIsNotDeleted) {
+  World world = WithALostPod();
+  world.End(1, PodPhase::kFailed, 1).Settle();
+  ASSERT_TRUE(world.in.job.status.Is("Failed"));
+  ProveDead(world, 0);  // with its node: no kubelet has said so
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(Released(out).size(), 3u);
+  for (const PodRelease& release : out.releases) EXPECT_FALSE(release.at_once) << release.name;
+  EXPECT_THAT(out.annotations, IsEmpty()) << "nobody asks for a proof any more";
+}
+
+TEST(ReleaseTest, APodThatNeverHadANodeIsNotForcedAway) {
+  World world = WithALostPod();
+  world.Pod(2).scheduled = false;
+  world.Pod(2).node.clear();
+  EXPECT_FALSE(Plan(world.in).releases.at(0).at_once);
+}
+
+TEST(ReleaseTest, PodsThatNobodyDeletesAreNotWatchedForIt) {
+  World world = World::Training(2);
+  for (PodFacts& pod : world.in.pods) {
+    pod.held = true;
+    pod.http = "10.0.0.1:80";
+  }
+  EXPECT_FALSE(Plan(world.in).look_again);
+}
+
+TEST(ReleaseTest, AMemberWhoseDeathIsProvenIsNotWaitedFor) {
+  World world = WithALostPod();
+  world.Members(3, {0, 1, 2});
+  ProveDead(world, 2);
+  world.in.now += seconds(3600);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Warnings(out, "WaitingForProofOfDeath"), IsEmpty());
+}
+
+TEST(ReleaseTest, ProofsOfMembersAloneAreKeptAndOnce) {
+  World world = WithALostPod();
+  ProveDead(world, 2);
+  EXPECT_THAT(Plan(world.in).status.proven_dead, IsEmpty()) << "it is in no view";
+  world.Members(3, {0, 1, 2}).Settle();
+  EXPECT_THAT(Plan(world.in).status.proven_dead, ElementsAre("uid-2"));
+}
+
+TEST(ReleaseTest, TheKubeletsProofStaysWhereTheKubeletWroteIt) {
+  World world = WithALostPod();
+  ProveDead(world, 2);
+  world.Pod(2).all_terminated = true;
+  EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }
 
 }  // namespace

@@ -19,6 +19,15 @@ using api::Time;
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 
+// A container that the kubelet tries to start in vain.
+struct Unstartable {
+  std::string
+      reason;  // ImagePullFailed, ContainerCrashes or ContainerNotStarted; empty: there is none
+  std::string what;   // for people: which container, which image
+  std::string words;  // the kubelet's
+  explicit operator bool() const { return !reason.empty(); }
+};
+
 struct PodFacts {
   std::string name;
   std::string uid;
@@ -38,7 +47,8 @@ struct PodFacts {
   std::optional<Time> ended_at;       // the worker container's
   std::optional<int> exit_code;       // the worker container's; 128+n for signal n
   std::string reason;                 // Evicted, OOMKilled, DisruptionTarget's, ...; empty: none
-  std::string waiting;                // for people: "ImagePullBackOff: ...", "Unschedulable: ..."
+  std::string waiting;                // for a node, for people: "Unschedulable: ..."
+  Unstartable unstartable;            // which of its containers can't start
   std::string drain_reason;           // annotation ringmaster.dev/drain
   std::optional<Time> drain_since;    // annotation ringmaster.dev/drain-since
   int grace_seconds = 30;

@@ -6,9 +6,6 @@
 #include "operator/planner/work.h"
 
 namespace ringmaster::planner {
-namespace {
-
-using membership::EpochText;
 
 void SetCondition(Work& work, const std::string& type, bool on, std::string reason,
                   std::string message) {
@@ -26,6 +23,10 @@ void SetCondition(Work& work, const std::string& type, bool on, std::string reas
   at->observed_generation = work.in.job.generation;
 }
 
+namespace {
+
+using membership::EpochText;
+
 // Members of the newest view that are gone, or that say they are not in it yet.
 std::vector<std::string> NotInRing(const Work& work) {
   std::vector<std::string> names;
@@ -37,42 +38,6 @@ std::vector<std::string> NotInRing(const Work& work) {
     if (behind || IsGone(work.in, pod.uid)) names.push_back(pod.name);
   }
   return names;
-}
-
-void SetScheduled(Work& work) {
-  std::size_t scheduled = 0;
-  std::string waiting;
-  for (const PodFacts* pod : work.active) {
-    scheduled += pod->scheduled ? 1 : 0;
-    if (!pod->waiting.empty()) {
-      waiting += fmt::format("{}{}: {}", waiting.empty() ? "; " : ", ", pod->name, pod->waiting);
-    }
-  }
-  const bool all = scheduled >= static_cast<std::size_t>(work.wanted);
-  const char* reason = all                           ? "AllPodsScheduled"
-                       : work.waits_for_room.empty() ? "WaitingForPods"
-                                                     : "WaitingForRoom";
-  if (!work.waits_for_room.empty()) waiting += "; " + work.waits_for_room;
-  SetCondition(work, "Scheduled", all, reason,
-               fmt::format("{} of {} have a node{}", scheduled,
-                           Plural(static_cast<std::size_t>(work.wanted), "pod"), waiting));
-}
-
-std::string WaitingForInit(const Work& work) {
-  std::string who;
-  std::size_t ready = 0;
-  for (const PodFacts* pod : work.active) {
-    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
-    if (sidecar != nullptr && sidecar->ready) {
-      ++ready;
-    } else if (pod->running_since) {
-      who += fmt::format("{}{} ({})", who.empty() ? "; waiting for " : ", ", pod->name,
-                         WhatIsMissing(sidecar));
-    }
-  }
-  return fmt::format("{} of {} ready, at least {} needed{}", ready,
-                     Plural(static_cast<std::size_t>(work.wanted), "pod"),
-                     work.in.job.spec.elastic_policy.min_replicas, who);
 }
 
 void SetRunning(Work& work) {
@@ -103,8 +68,7 @@ void SetRunning(Work& work) {
 bool SetStalled(Work& work) {
   if (work.stall_reason.empty()) return false;
   const api::Condition* before = work.in.job.status.Find("Rebuilding");
-  const bool news = before == nullptr || !before->status || before->reason != work.stall_reason ||
-                    before->message != work.stall_message;
+  const bool news = before == nullptr || !before->status || before->message != work.stall_message;
   if (news) work.Say(true, work.stall_reason, work.stall_message);
   SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);
   return true;
@@ -180,8 +144,15 @@ void SetRebuilds(Work& work) {
   for (const RebuildFacts& rebuild : work.in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
-    status.steps_lost +=
-        rebuild.steps_lost - (rebuild.epoch == last ? status.last_rebuild->steps_lost : 0);
+    const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
+    status.steps_lost += rebuild.steps_lost - counted;
+    if (rebuild.steps_lost > counted) {
+      work.Say(true, "StepsLost",
+               fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
+                           "to have completed",
+                           EpochText(rebuild.epoch), rebuild.reason,
+                           Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
+    }
     status.last_rebuild =
         api::LastRebuild{rebuild.epoch, rebuild.reason, rebuild.seconds, rebuild.steps_lost};
   }
@@ -227,7 +198,10 @@ void WriteStatus(Work& work) {
     if (deadline) work.LookAgainAt(work.in.now + std::chrono::seconds(*deadline));
   }
   // How many pods have a node says nothing once they end.
-  if (!work.verdict.ended() && !work.suspended && !work.finishing) SetScheduled(work);
+  if (!work.verdict.ended() && !work.suspended && !work.finishing) SetStarting(work);
+  if (work.suspended) {  // what its pods lacked, they are gone
+    std::erase_if(status.conditions, [](const auto& c) { return c.type == "Started"; });
+  }
   SetRebuilding(work);
   SetRunning(work);
   SetSuspended(work);

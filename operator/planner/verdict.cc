@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "operator/api/exit_code.h"
 #include "operator/planner/work.h"
 
 namespace ringmaster::planner {
@@ -12,7 +13,7 @@ namespace {
 
 using api::FailureAction;
 
-bool IsSignal(int exit_code) { return exit_code > 128; }
+bool IsSignal(int exit_code) { return api::SignalOfExit(exit_code).has_value(); }
 
 // Death by these is the program's own doing; TERM, KILL and the like come from outside.
 bool IsCrash(int exit_code) {
@@ -20,39 +21,51 @@ bool IsCrash(int exit_code) {
   return std::find(kCrashes.begin(), kCrashes.end(), exit_code) != kCrashes.end();
 }
 
-bool IsApplicationFault(int exit_code, const std::string& reason) {
-  return reason == "OOMKilled" || IsCrash(exit_code) || (exit_code != 0 && !IsSignal(exit_code));
-}
+bool IsOwnExit(int exit_code) { return exit_code != 0 && !IsSignal(exit_code); }
+
+bool IsApplicationFault(int exit_code) { return IsCrash(exit_code) || IsOwnExit(exit_code); }
 
 bool IsFromOutside(const std::string& reason) { return !reason.empty() && reason != "OOMKilled"; }
 
 // The first rule that matches counts; by default a pod that a signal or the cluster ended is
-// replaced, any other exit code fails the job.
-FailureAction ActionFor(const api::FailurePolicy& policy, int exit_code,
+// replaced, any other exit code fails the job. Without an exit code the worker never ran.
+FailureAction ActionFor(const api::FailurePolicy& policy, std::optional<int> exit_code,
                         const std::string& reason) {
   for (const api::FailureRule& rule : policy.rules) {
     const auto& codes = rule.on_exit_codes;
     const auto& reasons = rule.on_reasons;
-    if (std::find(codes.begin(), codes.end(), exit_code) != codes.end() ||
-        (!reason.empty() && std::find(reasons.begin(), reasons.end(), reason) != reasons.end())) {
+    if ((exit_code && std::find(codes.begin(), codes.end(), *exit_code) != codes.end()) ||
+        std::find(reasons.begin(), reasons.end(), reason) != reasons.end()) {
       return rule.action;
     }
   }
-  if (IsFromOutside(reason) || IsSignal(exit_code) || exit_code == 0) {
+  if (IsFromOutside(reason) || !exit_code || !IsOwnExit(*exit_code)) {
     return FailureAction::kReplacePod;
   }
   return FailureAction::kFailJob;
 }
 
+// Whether backoffLimit counts it.
+bool IsFault(const PodFacts& pod) {
+  if (!pod.reason.empty()) return pod.reason == "OOMKilled";
+  // Failed in an init container: nothing from outside did that, and its replacement may well do the
+  // same.
+  return !pod.exit_code || IsApplicationFault(*pod.exit_code);
+}
+
+// "exited with 3", "was ended by signal 9"
+std::string HowItEnded(int exit_code) {
+  const auto signal = api::SignalOfExit(exit_code);
+  return signal ? fmt::format("was ended by signal {}", *signal)
+                : fmt::format("exited with {}", exit_code);
+}
+
 std::string ExitText(const PodFacts& pod) {
-  std::string text;
-  if (pod.exit_code) {
-    text = IsSignal(*pod.exit_code)
-               ? fmt::format("its worker was ended by signal {}", *pod.exit_code - 128)
-               : fmt::format("its worker exited with {}", *pod.exit_code);
-  } else {
-    text = "it ended before its worker ran";
+  if (!pod.exit_code && IsFromOutside(pod.reason)) {
+    return fmt::format("it was ended from outside ({})", pod.reason);
   }
+  const std::string text =
+      pod.exit_code ? "its worker " + HowItEnded(*pod.exit_code) : "it ended before its worker ran";
   return pod.reason.empty() ? text : fmt::format("{} ({})", text, pod.reason);
 }
 
@@ -67,18 +80,12 @@ void CountPod(Work& work, const PodFacts& pod) {
   BlameForPod(work, pod);
   if (pod.leaving() || pod.phase == PodPhase::kSucceeded) return;
   ++status.worker.failed;
-  const int exit_code = pod.exit_code.value_or(IsFromOutside(pod.reason) ? 0 : 137);
-  const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit_code, pod.reason);
-  // Failed in an init container: nothing from outside did that, and its replacement may well do the
-  // same.
-  const bool never_ran = !pod.exit_code && pod.reason.empty();
-  if (action != FailureAction::kIgnore && !IsFromOutside(pod.reason) &&
-      (never_ran || IsApplicationFault(exit_code, pod.reason))) {
-    ++status.faults;
-  }
+  const FailureAction action =
+      ActionFor(work.in.job.spec.failure_policy, pod.exit_code, pod.reason);
+  if (action != FailureAction::kIgnore && IsFault(pod)) ++status.faults;
   const std::string what = fmt::format("pod {} failed: {}", pod.name, ExitText(pod));
   if (work.finishing) {
-    if (exit_code != 0 && !IsSignal(exit_code) && !IsFromOutside(pod.reason)) {
+    if (pod.exit_code && IsOwnExit(*pod.exit_code) && !IsFromOutside(pod.reason)) {
       Fail(work, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
     }
     return;
@@ -99,12 +106,10 @@ void CountWorkerExits(Work& work) {
     BlameForExit(work, exit);
     if (!exit.restarting) continue;  // its pod ends with it and is counted then
     const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit.exit_code, "");
-    if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code, "")) ++status.faults;
+    if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code)) ++status.faults;
     work.Say(true, "WorkerRestarted",
-             fmt::format("worker {} of pod {} ended ({}) and was started again in place", exit.slot,
-                         exit.pod_name,
-                         IsSignal(exit.exit_code) ? fmt::format("signal {}", exit.exit_code - 128)
-                                                  : fmt::format("exit code {}", exit.exit_code)),
+             fmt::format("worker {} of pod {} {} and was started again in place", exit.slot,
+                         exit.pod_name, HowItEnded(exit.exit_code)),
              exit.pod_name);
   }
   work.out.exits_counted = work.in.exits.size();
@@ -128,18 +133,18 @@ void JudgeEarlyExits(Work& work) {
 
 // Pods that decide about success: those of the last view, or all where no view is known any more.
 void JudgeSuccess(Work& work) {
-  std::size_t succeeded = 0, running = 0;
+  std::size_t succeeded = 0, others = 0;
   for (const PodFacts& pod : work.in.pods) {
     if (work.in.view != nullptr && !InView(work.in, pod.uid)) continue;
     // A pod that left may end with 0 too: that says nothing about the job unless all had agreed to
-    // end.
+    // end. Where there never was a view, nobody went on in the place of one that failed.
     if (pod.phase == PodPhase::kSucceeded && (work.finishing || !pod.leaving())) {
       ++succeeded;
-    } else if (!pod.ended()) {
-      ++running;
+    } else if (!pod.ended() || (work.in.view == nullptr && !pod.leaving())) {
+      ++others;
     }
   }
-  if (running > 0 || succeeded == 0) return;
+  if (others > 0 || succeeded == 0) return;
   work.verdict = {.succeeded = true,
                   .reason = "AllRanksDone",
                   .message = fmt::format("all ranks of {} ended with 0", Plural(succeeded, "pod"))};
@@ -233,9 +238,11 @@ void Judge(Work& work) {
   }
   if (work.suspended) return;
   if (!work.verdict.ended()) JudgeSuccess(work);
-  if (!work.verdict.ended()) JudgeDeadlines(work);
-  if (!work.verdict.ended() && !work.finishing) JudgeEarlyExits(work);
-  if (!work.verdict.ended()) JudgeInit(work);
+  if (work.verdict.ended()) return;
+  // What is found first counts.
+  JudgeDeadlines(work);
+  if (!work.finishing) JudgeEarlyExits(work);
+  JudgeInit(work);
 }
 
 void CleanUp(Work& work) {

@@ -62,8 +62,8 @@ void TellView(Work& work, Notices& notices) {
     if (!member && given_up) continue;
     // First its address on its pod: an operator that starts anew must see who may be in a view.
     if (pod != nullptr && !member && pod->http != sidecar.http_address) continue;
-    const bool behind = sidecar.epoch == 0 || membership::EpochLineage(sidecar.epoch) <
-                                                  membership::EpochLineage(view->epoch);
+    const bool behind =  // 0, of one that has installed nothing, is of lineage 0
+        membership::EpochLineage(sidecar.epoch) < membership::EpochLineage(view->epoch);
     if (!member || behind) notices.One(sidecar, FoundNotice{view});
   }
 }
@@ -94,7 +94,7 @@ void TellDrains(Work& work, Notices& notices) {
 }
 
 void TellGone(Work& work, Notices& notices) {
-  if (work.in.view == nullptr || work.finishing) return;
+  if (work.in.view == nullptr) return;
   for (const membership::Pod& pod : work.in.view->pods) {
     if (!IsGone(work.in, pod.uid)) continue;
     const PodFacts* facts = FindPod(work.in, pod.uid);

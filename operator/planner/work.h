@@ -36,7 +36,8 @@ struct Work {
   std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
 
-  std::string waits_for_room;  // why gated pods stay so; empty: none does
+  std::string gated_why;  // why gated pods stay so; empty: none does
+  bool no_room = false;   // for want of room, that is
 
   void LookAgainAt(Time time);
   // Of `active`: will be there tomorrow too, for all we know.
@@ -71,6 +72,10 @@ membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage);
 void TellSidecars(Work& work);
 void Release(Work& work);
 void WriteStatus(Work& work);
+void SetStarting(Work& work);
+std::string WaitingForInit(const Work& work);  // before the first view, for people
+void SetCondition(Work& work, const std::string& type, bool on, std::string reason,
+                  std::string message);
 
 // Cooldown of nodes: what is held against one, and which ones new pods avoid.
 void BlameForPod(Work& work, const PodFacts& pod);

@@ -72,5 +72,12 @@ TEST_F(EventRecorderTest, ALongNoteIsCutBetweenCharacters) {
   EXPECT_EQ(note.compare(0, written.size(), written), 0);
 }
 
+TEST_F(EventRecorderTest, ItsMemoryHasAnEnd) {
+  for (int i = 0; i <= 4096; ++i) Say("PodFailed", std::to_string(i));
+  api_->created.clear();
+  Say("PodFailed", "0");
+  EXPECT_EQ(api_->created.size(), 1u) << "forgotten, and so an event of its own again";
+}
+
 }  // namespace
 }  // namespace ringmaster::runtime

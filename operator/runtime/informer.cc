@@ -254,6 +254,8 @@ bool Informer::WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff
       stop);
   if (stop.stop_requested()) return true;
   if (news) backoff = options_.relist_backoff;  // it went well until now
+  const bool gone = !ended && ended.error().code == kube::ErrorCode::kGone;
+  const bool gone_before = std::exchange(expired_, gone && !news);
   if (ended) {
     const bool lasted = std::chrono::steady_clock::now() - began >= options_.short_watch;
     if (lasted) Recovered();
@@ -263,7 +265,10 @@ bool Informer::WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff
   }
   Fail(ended.error());
   // Whatever went wrong, a new list is right; only 410 needs it.
-  if (ended.error().code == kube::ErrorCode::kGone) resource_version_.clear();
+  if (gone) resource_version_.clear();
+  // It is the usual answer of a server that was away. That is over: no reason to wait as long as
+  // for one that is still away, unless the list doesn't help.
+  if (gone && !gone_before) backoff = options_.relist_backoff;
   Wait(std::max(backoff, ended.error().retry_after), stop);
   return news;
 }

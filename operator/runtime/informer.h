@@ -90,6 +90,7 @@ class Informer {
   const InformerOptions options_;
   const Handler handler_;
   std::string resource_version_;  // informer thread only, as these; empty: list first
+  bool expired_ = false;          // the last watch was refused with 410
   std::string logged_error_;
   std::chrono::steady_clock::time_point logged_at_;
 

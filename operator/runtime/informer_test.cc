@@ -154,6 +154,27 @@ TEST(InformerPace, WatchesThatAreClosedAtOnceAreBegunMoreAndMoreSlowly) {
   informer.Stop();
 }
 
+TEST(InformerPace, AServerThatIsBackAndHasForgottenTheVersionIsListedAtOnceButNotForEver) {
+  const auto api = std::make_shared<ScriptedApi>();
+  api->SetList(10, {});
+  Informer informer(api, kube::Pods(), {.relist_backoff = std::chrono::milliseconds(5)},
+                    [](const kube::Json&, bool) {});
+  for (int i = 0; i < 6; ++i) api->BreakWatch(ErrorCode::kUnavailable);  // the next pause is 320 ms
+  informer.Start();
+  ASSERT_EQ(api->AwaitWatch(7), "10");
+  const auto began = std::chrono::steady_clock::now();
+  api->SetList(30, {});
+  api->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api->AwaitWatch(8), "30");
+  const auto listed = std::chrono::steady_clock::now();
+  EXPECT_LT(listed - began, std::chrono::milliseconds(320));
+  api->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api->AwaitWatch(9), "30");
+  EXPECT_GE(std::chrono::steady_clock::now() - listed, std::chrono::milliseconds(600))
+      << "a list that doesn't help is no reason to hurry";
+  informer.Stop();
+}
+
 TEST_F(InformerTest, ItsStateTellsOfFailuresAndThatTheyAreOver) {
   StartWith({Object("a", 5)});
   EXPECT_TRUE(informer_.state().synced);
@@ -166,6 +187,75 @@ TEST_F(InformerTest, ItsStateTellsOfFailuresAndThatTheyAreOver) {
   EXPECT_THAT(Told(2), ElementsAre("a", "b"));
   EXPECT_EQ(informer_.state().error, "");
   EXPECT_EQ(informer_.All().size(), 2u);
+}
+
+// Watches 1, 2, ... and lists at a pace; none of them is hot.
+class InformerPaceTest : public testing::Test {
+ protected:
+  ~InformerPaceTest() override { informer_.Stop(); }
+  std::chrono::milliseconds Since() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                 began_);
+  }
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::shared_ptr<ScriptedApi> api_ = std::make_shared<ScriptedApi>();
+  Informer informer_{api_, kube::Pods(),
+                     InformerOptions{.label_selector = "mine=true",
+                                     .relist_backoff = std::chrono::milliseconds(20),
+                                     .max_relist_backoff = std::chrono::milliseconds(60'000)},
+                     [](const kube::Json&, bool) {}};
+};
+
+TEST_F(InformerPaceTest, WatchesThatBreakAreBegunMoreAndMoreSlowly) {
+  api_->SetList(10, {});
+  for (int i = 0; i < 4; ++i) api_->BreakWatch(ErrorCode::kUnavailable);
+  informer_.Start();
+  ASSERT_EQ(api_->AwaitWatch(5), "10");
+  EXPECT_GE(Since(), std::chrono::milliseconds(20 + 40 + 80 + 160));
+  EXPECT_THAT(api_->selectors(), ElementsAre("mine=true"));
+}
+
+TEST_F(InformerPaceTest, TheServersWaitIsKept) {
+  api_->SetList(10, {});
+  api_->BreakWatch({.code = ErrorCode::kTooManyRequests,
+                    .message = "slow down",
+                    .retry_after = std::chrono::seconds(1)});
+  informer_.Start();
+  ASSERT_EQ(api_->AwaitWatch(2), "10");
+  EXPECT_GE(Since(), std::chrono::seconds(1));
+}
+
+TEST_F(InformerPaceTest, ListsThatFailAreTriedMoreAndMoreSlowly) {
+  api_->FailLists({.code = ErrorCode::kUnavailable, .message = "away"});
+  informer_.Start();
+  ASSERT_TRUE(api_->AwaitLists(5));
+  EXPECT_GE(Since(), std::chrono::milliseconds(20 + 40 + 80 + 160));
+}
+
+TEST_F(InformerPaceTest, WatchesThatWentWellLeaveNoWaitBehind) {
+  api_->SetList(10, {});
+  for (int i = 0; i < 12; ++i) {
+    api_->Push(Type::kBookmark, Object("", 11));
+    api_->EndWatch();
+  }
+  api_->BreakWatch(ErrorCode::kUnavailable);
+  informer_.Start();
+  ASSERT_EQ(api_->AwaitWatch(14), "11");
+  EXPECT_LT(Since(), std::chrono::seconds(10)) << "20 ms doubled twelve times are 82 s";
+}
+
+TEST(InformerPace, HasALimit) {
+  const auto api = std::make_shared<ScriptedApi>();
+  api->FailLists({.code = ErrorCode::kUnavailable, .message = "away"});
+  const auto began = std::chrono::steady_clock::now();
+  Informer informer(api, kube::Pods(),
+                    {.relist_backoff = std::chrono::milliseconds(10),
+                     .max_relist_backoff = std::chrono::milliseconds(20)},
+                    [](const kube::Json&, bool) {});
+  informer.Start();
+  ASSERT_TRUE(api->AwaitLists(12));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(8));
+  informer.Stop();
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ kube::Json WriteLease(const LeaseFacts& facts, const std::string& ns, const std:
 
 void Election::Saw(const std::optional<LeaseFacts>& lease, Clock::time_point now) {
   // Its holder was alive when it wrote that. An annotation, say, is nobody's sign of life.
-  if (!known_once_ || !SameTerm(lease, lease_)) changed_ = now;
-  known_once_ = true;
+  if (!SameTerm(lease, lease_)) changed_ = now;
   lease_ = lease;
   known_ = true;
   if (leading_ && holder() != options_.identity) leading_ = false;

@@ -71,7 +71,6 @@ class Election {
  private:
   const ElectionOptions options_;
   const std::string nobody_;
-  bool known_once_ = false;
   bool known_ = false;               // lease_ is our last read or write
   std::optional<LeaseFacts> lease_;  // nullopt: there is none
   Clock::time_point changed_;        // when we first saw it as it is

@@ -36,6 +36,20 @@ class DoorApi : public kube::testing::WrappedApi {
     return calls_;
   }
 
+  int writes() const {
+    const std::lock_guard lock(mu_);
+    return writes_;
+  }
+  std::chrono::steady_clock::time_point last_write() const {
+    const std::lock_guard lock(mu_);
+    return last_write_;
+  }
+  // Done once, before the next write reaches the store.
+  void BeforeNextWrite(std::function<void()> hook) {
+    const std::lock_guard lock(mu_);
+    hook_ = std::move(hook);
+  }
+
   kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
                                const std::string& name) override {
     if (!Pass()) return tl::unexpected(Away());
@@ -43,12 +57,14 @@ class DoorApi : public kube::testing::WrappedApi {
   }
   kube::Result<kube::Json> Create(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object) override {
+    NoteWrite();
     if (!Pass()) return tl::unexpected(Away());
     return WrappedApi::Create(resource, ns, object);
   }
   kube::Result<kube::Json> Update(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object,
                                   const std::string& subresource) override {
+    NoteWrite();
     if (!Pass()) return tl::unexpected(Away());
     return WrappedApi::Update(resource, ns, object, subresource);
   }
@@ -64,10 +80,24 @@ class DoorApi : public kube::testing::WrappedApi {
     return door_ == Door::kOpen;
   }
 
+  void NoteWrite() {
+    std::function<void()> hook;
+    {
+      const std::lock_guard lock(mu_);
+      ++writes_;
+      last_write_ = std::chrono::steady_clock::now();
+      hook.swap(hook_);
+    }
+    if (hook) hook();
+  }
+
   mutable std::mutex mu_;
   std::condition_variable changed_;
-  Door door_ = Door::kOpen;  // guarded by mu_
-  int calls_ = 0;            // guarded by mu_
+  Door door_ = Door::kOpen;                           // guarded by mu_
+  int calls_ = 0;                                     // guarded by mu_
+  int writes_ = 0;                                    // guarded by mu_
+  std::chrono::steady_clock::time_point last_write_;  // when the last one began; guarded by mu_
+  std::function<void()> hook_;                        // guarded by mu_
 };
 
 // What all replicas of a test have seen, in order: "+a" leads, "-a: why" has lost.
@@ -97,15 +127,17 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
     std::unique_ptr<LeaderElector> elector;
   };
 
-  Replica Join(const std::string& name) {
+  Replica Join(const std::string& name) { return Join(name, std::make_shared<DoorApi>(api_)); }
+  Replica Join(const std::string& name, std::shared_ptr<DoorApi> api,
+               milliseconds retry_period = milliseconds(50)) {
     Replica replica;
-    replica.api = std::make_shared<DoorApi>(api_);
+    replica.api = std::move(api);
     replica.elector = std::make_unique<LeaderElector>(
         replica.api, ns_, kLease,
         ElectionOptions{.identity = name,
                         .lease_duration = milliseconds(3000),
                         .renew_deadline = milliseconds(1500),
-                        .retry_period = milliseconds(50)},
+                        .retry_period = retry_period},
         ElectorCallbacks{
             [this, name] { story_.Add("+" + name); },
             [this, name](const std::string& why) { story_.Add("-" + name + ": " + why); }});
@@ -163,6 +195,7 @@ TEST_P(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
   a.api->Set(DoorApi::Door::kOpen);
   a.elector->Stop();
   EXPECT_EQ(Lease().holder, "b") << "who has lost the lease doesn't give it away";
+  EXPECT_EQ(story_.Await(3).size(), 3u) << "the lease is lost once";
 }
 
 TEST_P(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
@@ -217,6 +250,74 @@ TEST_P(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
     }
   }
   EXPECT_EQ(leaders.size(), 4u) << "each of them once, for who has stopped stays stopped";
+}
+
+TEST_P(LeaderElectorTest, WhoDoesNotLeadGivesNothingBack) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  Replica b = Join("b");
+  ASSERT_TRUE(Until([&] { return b.elector->state().holder == "a"; }));
+  b.elector->Stop();
+  EXPECT_EQ(b.api->writes(), 0);
+  a.api->Set(DoorApi::Door::kRefuses);
+  ASSERT_EQ(story_.Await(2).size(), 2u);
+  a.api->Set(DoorApi::Door::kOpen);
+  const int writes = a.api->writes();
+  a.elector->Stop();
+  EXPECT_EQ(a.api->writes(), writes) << "it has led and lost";
+}
+
+TEST_P(LeaderElectorTest, WhoHasLostTheLeaseAsksForItNoMore) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  a.api->Set(DoorApi::Door::kRefuses);
+  ASSERT_EQ(story_.Await(2).size(), 2u);
+  a.api->Set(DoorApi::Door::kOpen);
+  Replica b = Join("b");
+  ASSERT_EQ(story_.Await(3).back(), "+b") << "not before the lease has run out";
+  b.elector->Stop();
+  Replica c = Join("c");
+  EXPECT_EQ(story_.Await(4).back(), "+c");
+}
+
+TEST_P(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  a.api->Set(DoorApi::Door::kHangs);
+  ASSERT_EQ(story_.Await(2).size(), 2u);
+  const auto before = a.elector->state().last_try;
+  a.api->Set(DoorApi::Door::kOpen);  // the renewal goes through after all
+  ASSERT_TRUE(Until([&] { return a.elector->state().last_try > before; }));
+  EXPECT_FALSE(a.elector->state().leading);
+}
+
+TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheRenewalWasAskedFor) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  a.api->BeforeNextWrite([&] {
+    std::this_thread::sleep_for(milliseconds(1000));  // a slow call, of 1.5 s that it may take
+    a.api->BeforeNextWrite([&] { a.api->Set(DoorApi::Door::kHangs); });
+  });
+  ASSERT_TRUE(Until([&] { return story_.Await(0).size() == 2; }));
+  // The slow call began, went through, and the next one hung from its beginning.
+  const auto hung = std::chrono::steady_clock::now() - a.api->last_write();
+  a.api->Set(DoorApi::Door::kOpen);
+  EXPECT_LT(hung, milliseconds(1200)) << "1.5 s less 1 s are left after the slow call";
+}
+
+TEST_P(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {
+  const auto api = std::make_shared<DoorApi>(api_);
+  api->BeforeNextWrite([&] {
+    LeaseFacts lease;
+    lease.holder = "first";
+    lease.duration_seconds = 3600;
+    lease.acquired = lease.renewed = "2026-01-01T00:00:00.000000Z";
+    ASSERT_TRUE(api_->Create(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)));
+  });
+  Replica a = Join("a", api, std::chrono::hours(1));
+  EXPECT_TRUE(Until([&] { return a.elector->state().holder == "first"; }))
+      << "the next look would be in an hour";
+  EXPECT_EQ(a.elector->state().error, "");
 }
 
 RM_ON_EVERY_SERVER(LeaderElectorTest);

@@ -145,5 +145,18 @@ TEST(WorkQueueTest, NoTwoWorkersEverHaveTheSameKey) {
   EXPECT_EQ(shared, 0);
 }
 
+TEST(WorkQueueTest, EachFailureInARowIsWaitedForLonger) {
+  WorkQueue queue({.first_backoff = milliseconds(20), .max_backoff = hours(1)});
+  const auto began = std::chrono::steady_clock::now();
+  queue.Add("a");
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(Take(queue), "a");
+    queue.AddBackoff("a");
+    queue.Done("a");
+  }
+  ASSERT_EQ(Take(queue), "a");
+  EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(20 + 40 + 80 + 160));
+}
+
 }  // namespace
 }  // namespace ringmaster::runtime

@@ -128,5 +128,139 @@ TEST_F(CapacityTest, ANodeTakesNoMorePodsThanItsLimit) {
   EXPECT_EQ(why_, "0/1 nodes are available: 1 Insufficient pods.");
 }
 
+TEST(RequestsTest, OrdinaryInitContainersRunOneAfterTheOther) {
+  Json pod = Pod("a", {{"cpu", "1"}});
+  pod["spec"]["initContainers"] = {{{"resources", {{"requests", {{"cpu", "2"}}}}}},
+                                   {{"resources", {{"requests", {{"cpu", "3"}}}}}}};
+  EXPECT_DOUBLE_EQ(RequestsOf(pod).at("cpu"), 3);
+}
+
+TEST_F(CapacityTest, AFailedPodTakesNothing) {
+  Json failed = Pod("x", kOneGpu, {{"nodeName", "a"}});
+  failed["status"]["phase"] = "Failed";
+  capacity_.SetPod(failed);
+  EXPECT_EQ(Fit(3), 3);
+}
+
+TEST_F(CapacityTest, WhatANodeHasLostItHasNoMore) {
+  capacity_.SetNode(Node("a", {{"cpu", "8"}}));
+  EXPECT_EQ(Fit(3), 1);
+}
+
+TEST_F(CapacityTest, NothingOfAResourceIsEverywhere) {
+  capacity_.SetPod(Pod("x", {{"nvidia.com/gpu", "3"}}, {{"nodeName", "a"}}));  // more than there is
+  capacity_.RemoveNode("b");
+  EXPECT_EQ(Fit(1, {{"nvidia.com/gpu", "0"}}), 1);
+}
+
+TEST_F(CapacityTest, TheNodeWithTheMostFreeCpuIsTaken) {
+  capacity_.SetNode(Node("c", {{"cpu", "16"}}));
+  EXPECT_EQ(capacity_.Place(Pod("x", {{"cpu", "1"}})), "c");
+}
+
+TEST_F(CapacityTest, ANodeWithoutPodsHasWhatItHas) {
+  EXPECT_EQ(Fit(1, {{"cpu", "8"}}), 1);
+  EXPECT_EQ(Fit(1, {{"cpu", "9"}}), 0);
+}
+
+TEST_F(CapacityTest, TenthsAddUp) {
+  capacity_.RemoveNode("b");
+  capacity_.SetNode(Node("a", {{"cpu", "1"}}));
+  for (const char* name : {"x", "y", "z"}) {
+    capacity_.SetPod(Pod(name, {{"cpu", "100m"}}, {{"nodeName", "a"}}));
+  }
+  EXPECT_EQ(Fit(1, {{"cpu", "700m"}}), 1);
+}
+
+// ---- What a node says, and what a pod puts up with.
+
+struct RuleCase {
+  std::string name;
+  Json taint;       // of both nodes; null: none
+  Json toleration;  // of the pod; null: none
+  bool fits;
+};
+
+class TolerationTable : public CapacityTest, public testing::WithParamInterface<RuleCase> {};
+
+TEST_P(TolerationTable, SaysWhoFits) {
+  for (const char* name : {"a", "b"}) {
+    capacity_.SetNode(
+        Node(name, {{"cpu", "8"}}, {{"spec", {{"taints", Json::array({GetParam().taint})}}}}));
+  }
+  Json spec = Json::object();
+  if (!GetParam().toleration.is_null()) spec["tolerations"] = {GetParam().toleration};
+  EXPECT_EQ(Fit(1, {{"cpu", "1"}}, spec), GetParam().fits ? 1 : 0) << why_;
+}
+
+Json Taint(const char* effect) { return {{"key", "gpu"}, {"value", "big"}, {"effect", effect}}; }
+
+INSTANTIATE_TEST_SUITE_P(
+    NodeRules, TolerationTable,
+    testing::Values(
+        RuleCase{"None", Taint("NoSchedule"), nullptr, false},
+        RuleCase{"APreferenceNeedsNone", Taint("PreferNoSchedule"), nullptr, true},
+        RuleCase{"OfItsValue", Taint("NoSchedule"), {{"key", "gpu"}, {"value", "big"}}, true},
+        RuleCase{"OfAnotherValue", Taint("NoSchedule"), {{"key", "gpu"}, {"value", "x"}}, false},
+        RuleCase{"OfAnyValue", Taint("NoSchedule"), {{"key", "gpu"}, {"operator", "Exists"}}, true},
+        RuleCase{
+            "OfAnotherKey", Taint("NoSchedule"), {{"key", "cpu"}, {"operator", "Exists"}}, false},
+        RuleCase{"OfEverything", Taint("NoSchedule"), {{"operator", "Exists"}}, true},
+        RuleCase{"OfItsEffect",
+                 Taint("NoExecute"),
+                 {{"key", "gpu"}, {"operator", "Exists"}, {"effect", "NoExecute"}},
+                 true},
+        RuleCase{"OfAnotherEffect",
+                 Taint("NoExecute"),
+                 {{"key", "gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}},
+                 false}),
+    [](const auto& info) { return info.param.name; });
+
+struct TermCase {
+  std::string name;
+  Json term;
+  int fits;  // of 3 pods with a GPU each: node "a" has 2 and label size=20, node "b" 1 and size=3
+};
+
+class TermTable : public CapacityTest, public testing::WithParamInterface<TermCase> {};
+
+TEST_P(TermTable, SaysWhichNodesMatch) {
+  capacity_.SetNode(
+      Node("a", {{"nvidia.com/gpu", "2"}}, {{"metadata", {{"labels", {{"size", "20"}}}}}}));
+  capacity_.SetNode(
+      Node("b", {{"nvidia.com/gpu", "1"}}, {{"metadata", {{"labels", {{"size", "3"}}}}}}));
+  const Json affinity = {{"nodeAffinity",
+                          {{"requiredDuringSchedulingIgnoredDuringExecution",
+                            {{"nodeSelectorTerms", Json::array({GetParam().term})}}}}}};
+  EXPECT_EQ(Fit(3, kOneGpu, {{"affinity", affinity}}), GetParam().fits) << why_;
+}
+
+Json On(const char* list, Json requirement) { return {{list, Json::array({requirement})}}; }
+
+INSTANTIATE_TEST_SUITE_P(
+    NodeRules, TermTable,
+    testing::Values(
+        TermCase{"WithoutRequirements", Json::object(), 0},
+        TermCase{"Greater",
+                 On("matchExpressions", {{"key", "size"}, {"operator", "Gt"}, {"values", {"5"}}}),
+                 2},
+        TermCase{"Less",
+                 On("matchExpressions", {{"key", "size"}, {"operator", "Lt"}, {"values", {"5"}}}),
+                 1},
+        TermCase{
+            "NotInWithoutTheLabel",
+            On("matchExpressions", {{"key", "none"}, {"operator", "NotIn"}, {"values", {"x"}}}), 3},
+        TermCase{
+            "ByName",
+            On("matchFields", {{"key", "metadata.name"}, {"operator", "In"}, {"values", {"b"}}}),
+            1},
+        TermCase{
+            "AllOfIt",
+            {{"matchFields",
+              Json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"b"}}}})},
+             {"matchExpressions", Json::array({{{"key", "none"}, {"operator", "Exists"}}})}},
+            0}),
+    [](const auto& info) { return info.param.name; });
+
 }  // namespace
 }  // namespace ringmaster::scheduler

@@ -26,8 +26,12 @@ constexpr char kAllGone[] = "the connections to its sidecar and to a worker of i
 // before it has looked.
 constexpr milliseconds kFoundMayFollow{100};
 constexpr seconds kOperatorLooks{3};
-// Of the time until a pod is killed: for resigning, where the boundary did not come.
+// Of the time until a pod is killed: for resigning, where the boundary did not come. Half of it
+// where there is little.
 constexpr seconds kResignReserve{2};
+// However little is said to be left: the word may come late, is in whole seconds, and kubelets give
+// two seconds to who has none.
+constexpr milliseconds kLeastForBoundary{250};
 // After the last worker is gone others may still ask for the view that was decided. At the end of
 // the job nobody does: it is only the word that all have agreed to end that has to be out, and
 // workers take their time to exit after it.
@@ -37,6 +41,11 @@ constexpr seconds kWithoutLauncher{2};
 constexpr seconds kStateLost{2};
 // Nearly every view is followed by the next in less, and nobody need know.
 constexpr seconds kUnable{1};
+
+// Until when a pod that is killed in `left` may wait for the boundary.
+milliseconds ForBoundary(milliseconds left) {
+  return std::max(left - std::min<milliseconds>(kResignReserve, left / 2), kLeastForBoundary);
+}
 
 membership::Config MemberConfig(const membership::Pod& self) {
   membership::Config config;
@@ -82,8 +91,7 @@ WorkerTableCallbacks Agent::TableCallbacks() {
   callbacks.finished = [this](Epoch epoch) { OnFinished(epoch); };
   callbacks.exited = [this](const ProcessExit& exit) { OnProcessExit(exit); };
   callbacks.terminate = [this] {
-    Drain({self_.uid}, "SIGTERM",
-          outputs_.now() + std::max<seconds>(options_.grace - kResignReserve, seconds(0)));
+    Drain({self_.uid}, "SIGTERM", outputs_.now() + ForBoundary(options_.grace));
   };
   return callbacks;
 }
@@ -346,8 +354,7 @@ void Agent::OnDrain(const std::vector<std::string>& pods, const std::string& rea
                     int64_t deadline_unix_ms) {
   std::optional<SteadyTime> deadline;
   if (deadline_unix_ms > 0)
-    deadline =
-        outputs_.now() + milliseconds(deadline_unix_ms - outputs_.unix_ms()) - kResignReserve;
+    deadline = outputs_.now() + ForBoundary(milliseconds(deadline_unix_ms - outputs_.unix_ms()));
   if (std::find(pods.begin(), pods.end(), self_.uid) != pods.end())
     return Drain(pods, reason, deadline);
   Feed(membership::DrainRequested{pods, deadline});
@@ -384,7 +391,7 @@ void Agent::Terminate() {
   if (terminating_) return;
   terminating_ = true;
   const SteadyTime now = outputs_.now();
-  resign_at_ = now + std::max<seconds>(options_.grace - kResignReserve, seconds(0));
+  resign_at_ = now + ForBoundary(options_.grace);
   give_up_at_ = now + std::max<milliseconds>(options_.grace - milliseconds(500), milliseconds(500));
   spdlog::info("terminating grace_seconds={} epoch={}", options_.grace.count(),
                EpochText(CurrentEpoch()));

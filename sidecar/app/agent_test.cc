@@ -465,6 +465,28 @@ TEST_F(AgentTest, AtTheEndOfTheJobNothingIsWaitedForOnceItsWordIsOut) {
   }
 }
 
+TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
+  struct {
+    int64_t left_ms;
+    milliseconds waits;
+  } cases[] = {{30000, seconds(28)},
+               {2000, seconds(1)},
+               {1000, milliseconds(500)},
+               {-700, milliseconds(250)}};
+  for (const auto& [left_ms, waits] : cases) {
+    StartWorker();
+    agent_->OnFound(FirstView());
+    agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+    agent_->OnDrain({"u0"}, "Deleted", 1000 + left_ms);
+    Advance(waits - milliseconds(50));
+    EXPECT_FALSE(Logged("stop")) << left_ms;
+    Advance(milliseconds(100));
+    EXPECT_TRUE(Logged("stop")) << left_ms << ": it gives the step up, to resign in time";
+    log_.clear();
+    SetUp();
+  }
+}
+
 TEST_F(AgentTest, SigtermEndsWithinTheGraceThoughAWorkerHangs) {
   StartWorker();
   agent_->OnFound(FirstView());

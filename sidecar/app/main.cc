@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "logging/grpc_log.h"
 #include "logging/log.h"
 #include "sidecar/app/install.h"
 #include "sidecar/app/options.h"
@@ -63,6 +64,7 @@ int Run() {
     std::cerr << "ringmaster-sidecar: " << logging.error() << "\n";
     return 2;
   }
+  const ringmaster::logging::GrpcLines grpc_lines;
   signal(SIGPIPE, SIG_IGN);
 
   asio::io_context loop(1);

@@ -456,8 +456,9 @@ TEST_F(SidecarProcessTest, APodWithACertificateOfAnotherJobOrAuthorityNeverComes
                "certificate of the server is refused: it was signed by another "
                "authority") != std::string::npos;
   }));
-  EXPECT_TRUE(Eventually(
-      [&] { return LogOf(pods_[3]).find("operator not reached reason=") != std::string::npos; }));
+  EXPECT_TRUE(Eventually([&] {
+    return LogOf(pods_[3]).find("operator not reached yet reason=") != std::string::npos;
+  }));
   EXPECT_EQ(operator_->HttpOf("uid-2"), "");
   EXPECT_EQ(operator_->HttpOf("uid-3"), "");
 }

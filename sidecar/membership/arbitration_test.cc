@@ -201,5 +201,55 @@ TEST(ArbitrationTest, ABadReportNamesTheField) {
             "report.lineage is missing; it must be an integer of at least 0 that fits");
 }
 
+TEST(ArbitrationTest, WhoHasGoneBeyondAViewIsNoMemberOfIt) {
+  // In view 8 "a" began anew without its state, and nobody who held it has reported 8.
+  const ArbitrationResult result = Hearing()
+                                       .Reports("a", MakeView(8, {"a", "j"}, {"a", "j"}))
+                                       .Reports("c", MakeView(7, {"a", "b", "c"}))
+                                       .Judge();
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("c"));
+}
+
+TEST(ArbitrationTest, ThatAnEarlierViewHasRunGivesJoinersOfTheNextNoState) {
+  Hearing hearing;
+  hearing.Reports("a", MakeView(7, {"a", "b"})).last().ran = true;
+  hearing.Reports("j", MakeView(8, {"a", "j"}, {"j"}));
+  const ArbitrationResult result = hearing.Judge();
+  ASSERT_THAT(PodsOf(result.view), ElementsAre("a", "j"));
+  EXPECT_FALSE(result.view->ranks[0].joined);
+  EXPECT_TRUE(result.view->ranks[1].joined);
+}
+
+TEST(ArbitrationTest, EachWorkerIsKnownByItsSlot) {
+  View two = *MakeView(7, {"a"});
+  two.ranks.push_back({0, 1, 1, "", "", false});
+  Hearing hearing;
+  hearing.Reports("a", std::make_shared<const View>(two)).last().candidate.workers = {
+      {1, 1, "", "", true, true}};
+  const ArbitrationResult result = hearing.Judge();
+  ASSERT_EQ(result.view->ranks.size(), 1u);
+  EXPECT_EQ(result.view->ranks[0].slot, 1u);
+}
+
+TEST(ArbitrationTest, TheRecordsLineageOnlyRises) {
+  RecordState record = NewRecord(MakeView(7, {"a"}));
+  record.lineage = 3;
+  EXPECT_EQ(BeginArbitration(record, 2).lineage, 3u);
+  View first = *MakeView(1, {"a"});
+  first.epoch = MakeEpoch(2, 1);
+  const auto view = std::make_shared<const View>(first);
+  EXPECT_EQ(FinishArbitration(record, view).lineage, 3u);
+  record.lineage = 1;
+  EXPECT_EQ(FinishArbitration(record, view).lineage, 2u);
+}
+
+TEST(ArbitrationTest, AJobThatBeginsAgainNamesTheViewThatWasGivenUp) {
+  const ViewPtr view =
+      RestartView(2, MakeEpoch(1, 7),
+                  {{{"a", "a", 1, "", "", "a:1", "", ""}, {{0, 1, "", "", true, false}}}}, 1);
+  EXPECT_EQ(view->parent, MakeEpoch(1, 7));
+  EXPECT_EQ(view->epoch, MakeEpoch(2, 1));
+}
+
 }  // namespace
 }  // namespace ringmaster::membership

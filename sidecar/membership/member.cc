@@ -102,8 +102,10 @@ void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* ou
     void operator()(const PodHeard&) {}
     void operator()(const DrainRequested& e) {
       m->draining_.insert(e.uids.begin(), e.uids.end());
-      if (m->Draining() && e.deadline) m->drain_deadline_ = e.deadline;
       m->report_repeat_.Stop();
+      if (!m->Draining() || !e.deadline) return;
+      // Operator and TERM each know one; what ends the pod is the earlier.
+      m->drain_deadline_ = std::min(m->drain_deadline_.value_or(*e.deadline), *e.deadline);
     }
     void operator()(const RecordAnswered& e) { m->HandleRecord(e.message); }
     void operator()(const TargetChanged& e) {

@@ -309,6 +309,27 @@ TEST(MemberTest, ADrainThatReachesNoBoundaryResignsAtItsDeadline) {
   job.Pass(milliseconds(200));
   EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"}));
   EXPECT_EQ(job["p2"].role(), Role::kLeft);
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kPodDrained) << "nothing was lost that was to stay";
+  EXPECT_FALSE(job.ViewOf("p0").planned);
+}
+
+TEST(MemberTest, OfTwoDeadlinesOfADrainTheEarlierCounts) {
+  for (const int first : {500, 20000}) {
+    Job job(3);
+    job.boundary_ = false;
+    job.Give("p2", DrainRequested{{"p2"}, job.now_ + milliseconds(first)});
+    job.Give("p2", DrainRequested{{"p2"}, job.now_ + milliseconds(20500 - first)});
+    job.Pass(milliseconds(600));
+    EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"})) << first;
+  }
+}
+
+TEST(MemberTest, AWorkerLostBesideADrainIsALostWorker) {
+  Job job(3);
+  job.boundary_ = false;
+  job.Give("p0", DrainRequested{{"p2"}, std::nullopt});
+  job.KillWorker("p1", 0);
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kWorkerLost);
 }
 
 TEST(MemberTest, JoinsThatComeTogetherMakeOneView) {
@@ -514,8 +535,64 @@ TEST(MemberTest, WhoIsInNoViewMakesWayToo) {
   job.Give("p5", ArbitrationAsked{2});
   ASSERT_TRUE(job.reports_.contains("p5"));
   EXPECT_EQ(job.reports_["p5"].view, nullptr);
+  EXPECT_FALSE(job.reports_["p5"].ran);
   job.Give("p5", Found{job.first_});
   EXPECT_EQ(job["p5"].role(), Role::kWaiting);
+}
+
+TEST(MemberTest, AskedAgainItReportsAgainAndStoresNothingNew) {
+  Job job(3);
+  job.Give("p0", ArbitrationAsked{2});
+  job.log_.clear();
+  job.Give("p0", ArbitrationAsked{2});
+  EXPECT_EQ(job.log_["p0"], (Uids{"report"}));
+}
+
+TEST(MemberTest, ItMakesWayForTheHighestLineageThatItWasAskedFor) {
+  Job job(3);
+  job.stops_ = false;
+  job.Give("p0", ArbitrationAsked{3});
+  job.Give("p0", ArbitrationAsked{2});
+  job.Give("p0", WorkersStopped{MakeEpoch(3, 0)});
+  EXPECT_EQ(job.reports_["p0"].lineage, 3u);
+  job.Give("p0", ArbitrationAsked{2});
+  EXPECT_EQ(job.reports_["p0"].lineage, 3u) << "to a lower one it has nothing to say any more";
+}
+
+TEST(MemberTest, AResignationIsInTheReport) {
+  Job job(3);
+  job.silent_ = {"p1", "p2"};  // or they would decide without it
+  job.KillWorker("p0", 0);
+  job.Give("p0", ArbitrationAsked{2});
+  EXPECT_TRUE(job.reports_["p0"].resigned);
+}
+
+TEST(MemberTest, AViewOfTheLineageThatComesFirstNeedsNoReport) {
+  Job job(2);
+  job.stops_ = false;
+  job.Give("p0", ArbitrationAsked{2});
+  View first = *job.first_;
+  first.epoch = MakeEpoch(2, 1);
+  job.Give("p0", Found{std::make_shared<const View>(first)});
+  job.Give("p0", WorkersStopped{MakeEpoch(2, 0)});
+  EXPECT_FALSE(job.reports_.contains("p0"));
+  EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(2, 1));
+}
+
+TEST(MemberTest, ItReportsNothingBeforeItKnowsItsWorkers) {
+  Config config;
+  config.self = {"p0", "p0", 1, "n", "z", "p0:1", "", ""};
+  Member member(config, {1});
+  const TimePoint now(milliseconds(1000));
+  const auto reports = [&](const Event& event) {
+    const std::vector<Action> actions = member.Step(event, now);
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return std::holds_alternative<ReportToArbiter>(action);
+    });
+  };
+  EXPECT_FALSE(reports(Started{}));
+  EXPECT_FALSE(reports(ArbitrationAsked{2}));
+  EXPECT_FALSE(reports(WorkersStopped{MakeEpoch(2, 0)})) << "it would report them as dead";
 }
 
 }  // namespace

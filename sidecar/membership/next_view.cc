@@ -56,8 +56,24 @@ void AddJoiners(const Change& change, View* next) {
   }
 }
 
+// Whoever has gone was to leave, and has said itself that it goes: its time was over before the
+// boundary came.
+bool OnlyDrained(const View& view, const Change& change) {
+  if (change.pod_lost) return false;
+  for (std::size_t p = 0; p < view.pods.size(); ++p) {
+    if (change.gone[p] && !change.draining[p]) return false;
+  }
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    if (change.lost_worker[r] && !change.draining[view.ranks[r].pod]) return false;
+  }
+  return true;
+}
+
 Reason ReasonOf(const View& view, const Change& change) {
-  if (!change.planned) return change.pod_lost ? Reason::kPodLost : Reason::kWorkerLost;
+  if (!change.planned) {
+    if (OnlyDrained(view, change)) return Reason::kPodDrained;
+    return change.pod_lost ? Reason::kPodLost : Reason::kWorkerLost;
+  }
   if (change.drained) return Reason::kPodDrained;
   for (Reason reason : {Reason::kPodJoined, Reason::kRejoin, Reason::kWorkerJoined}) {
     for (const Joiner& joiner : change.joiners) {

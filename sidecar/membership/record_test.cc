@@ -87,5 +87,47 @@ TEST(RecordTest, AQuestionWithoutItsViewIsAnsweredWithTheRecordsOwn) {
   EXPECT_EQ(AnswerAsRecord(state, message).answer.kind, MessageKind::kDecided);
 }
 
+TEST(RecordTest, APromiseIsAChangeAndTheSameOnceMoreIsNone) {
+  const RecordState state = NewRecord(MakeView(1));
+  const Message prepare = Ask(MessageKind::kPrepare, {1, "b"}, MakeView(1));
+  const RecordResult first = AnswerAsRecord(state, prepare);
+  EXPECT_TRUE(first.changed) << "it would be forgotten";
+  EXPECT_EQ(first.state.promised, (Ballot{1, "b"}));
+  EXPECT_FALSE(AnswerAsRecord(first.state, prepare).changed);
+}
+
+TEST(RecordTest, WhatItHasAcceptedInAnEarlierViewIsOver) {
+  RecordState state = NewRecord(MakeView(1));
+  state =
+      AnswerAsRecord(state, Ask(MessageKind::kPropose, {0, "a"}, MakeView(1), MakeView(2))).state;
+  const RecordResult promise =
+      AnswerAsRecord(state, Ask(MessageKind::kPrepare, {1, "b"}, MakeView(5)));
+  EXPECT_EQ(promise.answer.kind, MessageKind::kPromise);
+  EXPECT_TRUE(promise.answer.accepted.none());
+  EXPECT_EQ(promise.answer.value, nullptr);
+}
+
+TEST(RecordTest, ADecidedViewIsCopiedAndThatIsAChange) {
+  Message decided;
+  decided.kind = MessageKind::kDecided;
+  decided.value = MakeView(5);
+  const RecordResult result = AnswerAsRecord(NewRecord(MakeView(1)), decided);
+  EXPECT_TRUE(result.changed);
+  EXPECT_EQ(result.state.view->epoch, MakeEpoch(1, 5));
+}
+
+TEST(RecordTest, QuestionsThatMakeNoSenseGetItsViewAndNoVote) {
+  Message other_base = Ask(MessageKind::kPrepare, {1, "b"}, MakeView(2));
+  other_base.view = MakeEpoch(1, 3);
+  const RecordState state = NewRecord(MakeView(1));
+  for (const Message& message : {other_base, Ask(MessageKind::kPropose, {0, "a"}, MakeView(1)),
+                                 Ask(MessageKind::kPrepare, Ballot{}, MakeView(1)),
+                                 Ask(MessageKind::kPropose, Ballot{}, MakeView(1), MakeView(2))}) {
+    const RecordResult result = AnswerAsRecord(state, message);
+    EXPECT_EQ(result.answer.kind, MessageKind::kDecided);
+    EXPECT_FALSE(result.changed);
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::membership

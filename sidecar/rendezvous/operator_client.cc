@@ -14,6 +14,7 @@
 
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/rendezvous/outage.h"
 #include "sidecar/tls/certificate.h"
 #include "sidecar/tls/credentials.h"
 
@@ -23,6 +24,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstBackoff{50}, kLastBackoff{2000};
+// How long one attempt may take, the TLS handshake in it (gRPC calls this the least time between
+// two). All pods of a job dial at the same moment, and the machine may be busy.
+constexpr milliseconds kConnect{2000};
 constexpr milliseconds kFarewell{500};  // for the last reports to reach the operator
 constexpr size_t kMaxCarried = 1000;
 
@@ -174,6 +178,7 @@ class Client final : public OperatorClient {
   Client(asio::io_context* loop, const std::string& target, const std::string& tls_dir,
          RegistrationInfo registration, OperatorCallbacks callbacks)
       : loop_(loop),
+        target_(target),
         registration_(std::move(registration)),
         callbacks_(std::move(callbacks)),
         retry_(*loop),
@@ -181,7 +186,7 @@ class Client final : public OperatorClient {
         alive_(std::make_shared<bool>(true)) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnect.count()));
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(kLastBackoff.count()));
     const auto credentials =
         tls_dir.empty()
@@ -303,9 +308,7 @@ class Client final : public OperatorClient {
 
   void OnDone(std::vector<Queued> unsent, const std::string& why) {
     stream_.reset();
-    // It is tried again and again: each reason once.
-    if (!why.empty() && why != said_) spdlog::warn("operator not reached reason=\"{}\"", why);
-    said_ = why;
+    if (!why.empty()) SayFailed(why);
     carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
                     std::make_move_iterator(unsent.end()));
     if (std::exchange(connected_, false)) callbacks_.on_connection(false);
@@ -316,9 +319,28 @@ class Client final : public OperatorClient {
     });
   }
 
+  void SayFailed(const std::string& why) {
+    const auto now = Outage::Clock::now();
+    switch (outage_.Failed(now)) {
+      case Outage::Word::kNothing:
+        return spdlog::debug("operator not reached yet reason=\"{}\"", why);
+      case Outage::Word::kMention:
+        return spdlog::info("operator not reached yet reason=\"{}\"", why);
+      case Outage::Word::kWarn:
+        spdlog::warn(
+            "operator not reached: training goes on, scaling, replacement and status wait. Does it "
+            "run, and may this pod reach it (Service, NetworkPolicy)? seconds={} target={} "
+            "reason=\"{}\"",
+            outage_.Lasted(now).count(), target_, why);
+    }
+  }
+
   void OnNotice(const v1::OperatorNotice& notice) {
     backoff_ = kFirstBackoff;
     if (!std::exchange(connected_, true)) callbacks_.on_connection(true);
+    if (const auto lasted = outage_.Ended(Outage::Clock::now())) {
+      spdlog::info("operator reached again seconds={}", lasted->count());
+    }
     switch (notice.kind_case()) {
       case v1::OperatorNotice::kFound:
         return callbacks_.on_found(notice.found().view());
@@ -349,6 +371,7 @@ class Client final : public OperatorClient {
   }
 
   asio::io_context* const loop_;
+  const std::string target_;
   RegistrationInfo registration_;
   const OperatorCallbacks callbacks_;
   asio::steady_timer retry_;
@@ -358,7 +381,7 @@ class Client final : public OperatorClient {
   std::shared_ptr<Stream> stream_;
   std::optional<v1::SidecarReport> readiness_, view_, finished_;
   std::deque<Queued> carried_;
-  std::string said_;  // why the last stream ended
+  Outage outage_;
   milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
   bool stopped_ = false;

@@ -19,6 +19,10 @@ namespace {
 // A channel for a pod that nobody writes to any more is closed after this many newer ones.
 constexpr size_t kMaxChannels = 4096;
 constexpr std::chrono::seconds kStopDeadline{1};
+// gRPC gives one attempt to connect, the TLS handshake in it, the time that it calls the least
+// between two attempts. A busy machine needs a while for a handshake; who isn't there refuses at
+// once.
+constexpr int kConnectMs = 1000;
 
 class Server final : public RendezvousServer, private v1::Rendezvous::CallbackService {
  public:
@@ -135,7 +139,7 @@ class Client final : public RendezvousClient {
     grpc::ChannelArguments arguments;
     // A pod that was not there a moment ago may be there now: the default waits a second and more.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
     if (!server_name_.empty()) arguments.SetSslTargetNameOverride(server_name_);
     auto channel = grpc::CreateCustomChannel(address, credentials_, arguments);

@@ -179,10 +179,15 @@ TEST_F(CredentialsTest, AServerThatLetsInManyNamesSeesWhichOneCalls) {
   EXPECT_TRUE(Call(Good("client")).ok());
   const Files other = Write("other", Make(JobName("uid-2")), ca_.certificate_pem);
   EXPECT_EQ(Call(other).error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  const Files nobody = Write("nobody", Make("job.ringmaster.dev"), ca_.certificate_pem);
-  EXPECT_FALSE(Call(nobody).ok());
+  for (const char* name : {"job.ringmaster.dev", ".job.ringmaster.dev", kOperatorName,
+                           "a.name.of.some.length.example.com"}) {
+    const Files nobody = Write("nobody", Make(name), ca_.certificate_pem);
+    EXPECT_EQ(Call(nobody).error_code(), grpc::StatusCode::UNAVAILABLE) << name;
+  }
   EXPECT_THAT(Log(), HasSubstr("wanted: a name that ends with .job.ringmaster.dev"));
 }
+
+TEST(HasNameTest, NobodyHasOneWithoutTls) { EXPECT_FALSE(HasName(nullptr, kOurs)); }
 
 TEST_F(CredentialsTest, NewFilesAreTakenUpWithoutARestart) {
   const auto past = std::chrono::system_clock::now() - hours(25);

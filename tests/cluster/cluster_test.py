@@ -5,8 +5,11 @@ The tests stand in the order in which they run: each leaves a cluster with both 
 import os
 import pathlib
 import signal
+import ssl
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -178,6 +181,28 @@ def test_a_crashed_node_loses_its_containers_and_boots_again(up):
         "get", "pod", "steady", "-o", "jsonpath={.status.containerStatuses[0].restartCount}") == "1")
     CLUSTER.wait_pods_ready("steady")
     assert cluster("boot", "n2", check=False).returncode == 1
+    assert cluster("status").returncode == 0
+
+
+def status_for(token):
+    """HTTP status of a request by the holder of this token."""
+    server = kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+    ask = urllib.request.Request(server + "/api", headers={"Authorization": "Bearer " + token})
+    try:
+        with urllib.request.urlopen(ask, timeout=10, context=ssl.create_default_context(cafile=DIRECTORY / "pki/ca.crt")) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_api_server_can_be_restarted_and_refuse_the_tokens_of_before(up):
+    token = kubectl("create", "token", "default").strip()
+    cluster("restart-apiserver", "--away", "1")
+    assert status_for(token) == 200, "etcd and the key are the same"
+    cluster("replace-token-key")
+    assert status_for(token) == 401
+    assert status_for(kubectl("create", "token", "default").strip()) == 200
+    CLUSTER.wait("both nodes to be Ready", lambda: CLUSTER.nodes_ready() == ["n1", "n2"])
     assert cluster("status").returncode == 0
 
 

@@ -82,6 +82,13 @@ def test_rule_refuses_in_the_same_words_everywhere(fields, path, words, judges):
         assert words in said, "%s: %s" % (judge.name, refusal)
 
 
+@pytest.mark.parametrize("fields", rule_cases.NEAR, ids=lambda fields: str(fields)[:60])
+def test_names_beside_those_that_are_taken_are_free(fields, judges):
+    for judge in judges:
+        _, refusal = judge.create(changed(fields))
+        assert refusal is None, "%s: %s" % (judge.name, refusal)
+
+
 @pytest.fixture
 def running(servers):
     """A job on each server that is not suspended."""

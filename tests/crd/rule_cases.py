@@ -9,6 +9,23 @@ def containers(*changes):
     return {TEMPLATE + ".containers": [dict(WORKER, **change) for change in changes]}
 
 
+def init_container(change):
+    return {TEMPLATE + ".initContainers": [dict({"name": "x", "image": "x"}, **change)]}
+
+
+def of_ports(at, holding):
+    return [(holding({"ports": [{"containerPort": 80}, dict({"containerPort": port}, **more)]}), at + ".ports[1].containerPort",
+             "%d: Ringmaster's sidecar listens on 9401 to 9403: choose another port" % port)
+            for port, more in ((9401, {}), (9402, {"protocol": "TCP", "hostPort": 9402}), (9403, {"hostPort": 80, "name": "http"}))]
+
+
+def of_mounts(at, holding):
+    return [(holding({"volumeMounts": [{"name": "v", "mountPath": path}]}), at + ".volumeMounts[0].mountPath",
+             '"%s": /opt/ringmaster and /run/ringmaster are taken: choose another path' % path)
+            for path in ("/opt/ringmaster", "/run/ringmaster", "/opt/ringmaster/", "/run/ringmaster/link", "//opt//ringmaster/lib",
+                         "/var/run/ringmaster")]
+
+
 # (path of the schema node, the beginning of its rule) -> [(fields to set, path that the error names, words)]
 CREATE = {
     ("spec", "!has(self.elasticPolicy.maxReplicas) || self.elasticPolicy.minReplicas"): [
@@ -30,7 +47,14 @@ CREATE = {
          "2 is less than every size in elasticPolicy.allowedSizes")],
     ("spec.worker.template.metadata", "!has(self.labels)"): [
         ({"spec.worker.template.metadata": {"labels": {"ringmaster.dev/job-uid": "1"}}}, "spec.worker.template.metadata.labels",
-         "labels that begin with ringmaster.dev/ are taken")],
+         '"ringmaster.dev/job-uid": labels that begin with ringmaster.dev/ are taken')],
+    ("spec.worker.template.metadata", "!has(self.labels) || self.labels.all(k, !(k in"): [
+        ({"spec.worker.template.metadata": {"labels": {"training.kubeflow.org/" + label: "1"}}}, "spec.worker.template.metadata.labels",
+         "training.kubeflow.org/job-name, job-role and replica-index are set by Ringmaster itself")
+        for label in ("job-name", "job-role", "replica-index")],
+    ("spec.worker.template.metadata", "!has(self.annotations)"): [
+        ({"spec.worker.template.metadata": {"annotations": {"a": "b", "ringmaster.dev/drain": "1"}}},
+         "spec.worker.template.metadata.annotations", '"ringmaster.dev/drain": annotations that begin with ringmaster.dev/ are taken')],
     (TEMPLATE, "self.containers.filter(c, c.name == 'worker')"): [
         (containers({"name": "main"}, {"name": "other"}), TEMPLATE + ".containers",
          'must hold exactly one container named "worker"; found 0 (containers: ["main", "other"])')],
@@ -56,10 +80,30 @@ CREATE = {
     (TEMPLATE + ".volumes[0]", "!self.name.startsWith"): [
         ({TEMPLATE + ".volumes": [{"name": "ringmaster-bin", "emptyDir": {}}]}, TEMPLATE + ".volumes[0].name",
          '"ringmaster-bin": names that begin with ringmaster- are taken')],
+    (CONTAINER + ".ports[0]", "self.protocol != 'TCP'"): of_ports(CONTAINER, containers),
+    (TEMPLATE + ".initContainers[0].ports[0]", "self.protocol != 'TCP'"): of_ports(TEMPLATE + ".initContainers[0]", init_container),
+    (CONTAINER + ".volumeMounts[0]", "!self.mountPath.matches"): of_mounts(CONTAINER, containers),
+    (TEMPLATE + ".initContainers[0].volumeMounts[0]", "!self.mountPath.matches"): of_mounts(
+        TEMPLATE + ".initContainers[0]", init_container),
+    (TEMPLATE + ".schedulingGates[0]", "!self.name.startsWith"): [
+        ({TEMPLATE + ".schedulingGates": [{"name": "ringmaster.dev/gang"}]}, TEMPLATE + ".schedulingGates[0].name",
+         '"ringmaster.dev/gang": gates that begin with ringmaster.dev/ are taken')],
     ("spec.failurePolicy.rules[0]", "has(self.onExitCodes)"): [
         ({"spec.failurePolicy": {"rules": [{"action": "Ignore"}]}}, "spec.failurePolicy.rules[0]",
          "matches nothing: give onExitCodes or onReasons")],
 }
+
+# What is close to a name that is taken, and isn't.
+NEAR = [
+    containers({"ports": [{"containerPort": 9400}, {"containerPort": 9404}, {"containerPort": 9402, "protocol": "UDP"},
+                          {"containerPort": 80, "hostPort": 9403}]}),
+    containers({"volumeMounts": [{"name": "v", "mountPath": path} for path in
+                                 ("/opt", "/run", "/var/run", "/opt/ringmaster-data", "/data/opt/ringmaster", "/dev/shm")]}),
+    init_container({"volumeMounts": [{"name": "v", "mountPath": "/run/ringmasters"}], "ports": [{"containerPort": 9400}]}),
+    {"spec.worker.template.metadata": {"labels": {"training.kubeflow.org/team": "a", "ringmaster": "b"},
+                                       "annotations": {"prometheus.io/port": "80", "x.ringmaster.dev/y": ""}}},
+    {TEMPLATE + ".schedulingGates": [{"name": "example.com/gang"}]},
+]
 
 SUSPEND = "can't be changed while the job is not suspended: its pods have to be alike"
 NEW_JOB = "can't be changed: make a new job"

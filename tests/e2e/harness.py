@@ -39,6 +39,12 @@ class Cluster(Handle):
     def uninstall_operator(self):
         self.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait")
 
+    def scale_operator(self, replicas):
+        """And waits until so many are there, and ready."""
+        self.kubectl("scale", "-n", SYSTEM, "deployment/ringmaster-operator", "--replicas=%d" % replicas)
+        self.wait("%d replicas of the operator" % replicas,
+                  lambda: [condition(pod, "Ready") for pod in self.operator_pods()] == ["True"] * replicas)
+
     def operator_pods(self):
         return self.list("pods", "app.kubernetes.io/name=ringmaster,app.kubernetes.io/component=operator", namespace=SYSTEM)
 

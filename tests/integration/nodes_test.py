@@ -94,5 +94,20 @@ def test_a_pod_that_is_deleted_by_force_is_replaced_and_goes_when_it_is_proven_d
         job.finish()
 
 
+@pytest.mark.parametrize("grace", [None, 2, 1])
+def test_a_pod_that_is_deleted_with_grace_leaves_by_plan(write, tmp_path, grace):
+    with Job(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        api = Api(job.run)
+        for victim in (job.run.coordinator("job")["name"], "job-worker-2"):
+            uid = api.pods()[victim]["metadata"]["uid"]
+            api.delete_pod(victim, grace)
+            wait_for("the pod to go", lambda: api.pods().get(victim, {}).get("metadata", {}).get("uid") != uid,
+                     alive=job.run.alive)
+            epoch = job.world(3, epoch + 1)
+        reasons = job.reasons(job.finish())
+        assert set(reasons) <= {"Founding", "PodJoined", "PodDrained"} and reasons.count("PodDrained") == 2, reasons
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, *sys.argv[1:]]))

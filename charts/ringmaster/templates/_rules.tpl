@@ -49,7 +49,7 @@
 {{- define "ringmaster.nodeRules" -}}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, list, watch]
+  verbs: [{{ if .Values.nodes.trustNodeDeletion }}get, {{ end }}list, watch]
 {{- if and .Values.watchNamespace .Values.jobs.gangAdmission }}
 - apiGroups: [""]
   resources: [pods]

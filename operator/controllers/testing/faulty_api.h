@@ -18,10 +18,11 @@ class FaultyApi : public kube::testing::WrappedApi {
   using Json = kube::Json;
   using WrappedApi::WrappedApi;
 
-  // Of pods; nullopt: they are taken again.
-  void RefusePods(std::optional<kube::Error> error) {
+  // Of this resource only; nullopt: it is taken again.
+  void Refuse(const kube::Resource& resource, std::optional<kube::Error> error) {
     const std::lock_guard lock(mu_);
-    pods_refusal_ = std::move(error);
+    refused_ = resource;
+    one_refusal_ = std::move(error);
   }
   // Of all that a controller makes.
   void RefuseCreates(std::optional<kube::Error> error) {
@@ -36,6 +37,7 @@ class FaultyApi : public kube::testing::WrappedApi {
     spoiled_ = std::move(patch);
   }
   int pod_creates() const { return pod_creates_; }
+  int record_creates() const { return record_creates_; }
   int writes() const { return writes_; }
 
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
@@ -69,9 +71,10 @@ class FaultyApi : public kube::testing::WrappedApi {
                                 const Json& object, const kube::CreateOptions& options) override {
     ++writes_;
     if (resource == kube::Pods()) ++pod_creates_;
+    if (resource == kube::ConfigMaps()) ++record_creates_;
     {
       const std::lock_guard lock(mu_);
-      const auto& refusal = resource == kube::Pods() && pods_refusal_ ? pods_refusal_ : refusal_;
+      const auto& refusal = resource == refused_ && one_refusal_ ? one_refusal_ : refusal_;
       if (refusal) return tl::unexpected(*refusal);
     }
     return WrappedApi::CreateWith(resource, ns, object, options);
@@ -99,10 +102,11 @@ class FaultyApi : public kube::testing::WrappedApi {
   }
 
   std::mutex mu_;
-  std::optional<kube::Error> refusal_, pods_refusal_;  // guarded by mu_
-  Json spoiled_;                                       // guarded by mu_
+  std::optional<kube::Error> refusal_, one_refusal_;  // guarded by mu_
+  kube::Resource refused_;                            // guarded by mu_
+  Json spoiled_;                                      // guarded by mu_
   std::atomic<bool> nodes_forbidden_ = false;
-  std::atomic<int> pod_creates_ = 0, writes_ = 0;
+  std::atomic<int> pod_creates_ = 0, record_creates_ = 0, writes_ = 0;
 };
 
 }  // namespace ringmaster::controllers::testing

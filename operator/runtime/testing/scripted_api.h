@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -46,8 +47,9 @@ class ScriptedApi : public kube::KubeApi {
     PushStep(kube::WatchEvent{type, object});
   }
   void EndWatch() { PushStep(kube::Result<void>{}); }
-  void BreakWatch(kube::ErrorCode code) {
-    PushStep(kube::Result<void>(tl::unexpected(kube::Error{.code = code, .message = "broken"})));
+  void BreakWatch(kube::ErrorCode code) { BreakWatch({.code = code, .message = "broken"}); }
+  void BreakWatch(kube::Error error) {
+    PushStep(kube::Result<void>(tl::unexpected(std::move(error))));
   }
 
   bool AwaitLists(int n) {
@@ -60,16 +62,22 @@ class ScriptedApi : public kube::KubeApi {
     if (!changed_.wait_for(lock, kPatience, [&] { return watches_.size() >= n; })) return "";
     return watches_[n - 1];
   }
+  // Label selectors of all lists and watches so far.
+  std::set<std::string> selectors() const {
+    const std::lock_guard lock(mu_);
+    return selectors_;
+  }
   int lists() const {
     const std::lock_guard lock(mu_);
     return lists_;
   }
 
   kube::Result<kube::List> ListAll(const kube::Resource&, const std::string&,
-                                   const kube::ListOptions&) override {
+                                   const kube::ListOptions& options) override {
     kube::Result<kube::List> list;
     {
       const std::lock_guard lock(mu_);
+      selectors_.insert(options.label_selector);
       list = list_;
     }
     if (during_list_) during_list_();
@@ -85,6 +93,7 @@ class ScriptedApi : public kube::KubeApi {
                            std::stop_token stop) override {
     std::unique_lock lock(mu_);
     watches_.push_back(options.resource_version);
+    selectors_.insert(options.label_selector);
     changed_.notify_all();
     while (changed_.wait(lock, stop, [&] { return !steps_.empty(); })) {
       const Step step = std::move(steps_.front());
@@ -155,6 +164,7 @@ class ScriptedApi : public kube::KubeApi {
   std::function<void()> during_list_;  // constant once an informer runs
   std::deque<Step> steps_;             // guarded by mu_
   std::vector<std::string> watches_;   // resource versions; guarded by mu_
+  std::set<std::string> selectors_;    // guarded by mu_
   int lists_ = 0;                      // guarded by mu_
 };
 

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import time
 
 from . import control_plane, fake_nodes, images, layout, machine, network, node, programs
 from .api import Api, heard_since, is_ready
@@ -88,6 +89,7 @@ class Cluster:
         if os.environ.get("SUDO_UID"):  # who typed sudo wants to use it
             os.chown(self.layout.kubeconfig, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
         say("control plane")
+        control_plane.start_etcd(self.control)
         control_plane.start_api_server(self.control, pki, self.facts["eviction_delay"])
         for each in self.nodes():
             self._start_machine(each, pki)
@@ -97,6 +99,7 @@ class Cluster:
         api = self.api()
         control_plane.wait_for_api(self.control, api)
         control_plane.start_controllers(self.control, pki, self.facts["grace"])
+        control_plane.start_scheduler(self.control, pki)
         control_plane.start_dns(self.control, pki, api)
         for each in self.nodes():
             self._start_kubelet(each, pki)
@@ -118,7 +121,8 @@ class Cluster:
         node.start_containers(each)
 
     def _start_kubelet(self, each, pki):
-        node.start_kubelet(each, pki, self._index(each), self.facts["gpus"])
+        node.start_kubelet(each, pki, self._index(each))
+        node.start_proxy_and_devices(each, self.facts["gpus"])
 
     def _forward(self, port):
         """Makes the API reachable at the system's loopback."""
@@ -184,12 +188,14 @@ class Cluster:
 
     # What happens to nodes.
 
-    def crash(self, name):
+    def crash(self, *names):
         self._change()
-        each = self.node(name)
-        each.need_pid()
-        each.power_off()
-        wait_until("the cable of %s to go" % name, lambda: network.unplugged(self.control, each), 20)
+        nodes = [self.node(name) for name in names]
+        for each in nodes:
+            each.need_pid()
+        machine.power_off(nodes)
+        for each in nodes:
+            wait_until("the cable of %s to go" % each.name, lambda: network.unplugged(self.control, each), 20)
 
     def boot(self, name):
         self._change()
@@ -210,6 +216,35 @@ class Cluster:
         self._change()
         self.node(name).need_pid()
         network.set_link(self.control, self.node(name), up=True)
+
+    # What happens to the API server.
+
+    def restart_api_server(self, away):
+        self._change()
+        self.control.stop("kube-apiserver")
+        time.sleep(away)
+        self._start_api_server(Pki(self.layout))
+
+    def _start_api_server(self, pki):
+        control_plane.start_api_server(self.control, pki, self.facts["eviction_delay"])
+        control_plane.wait_for_api(self.control, self.api())
+        # They would come back by themselves, after pauses that grow to a minute. Elsewhere they lose their leases and start again.
+        for program in ("kube-controller-manager", "kube-scheduler"):
+            self.control.stop(program)
+        control_plane.start_controllers(self.control, pki, self.facts["grace"])
+        control_plane.start_scheduler(self.control, pki)
+
+    def replace_token_key(self):
+        """Kubelets keep the tokens that they were given for their pods: they have to start again, to ask for others."""
+        self._change()
+        pki = Pki(self.layout)
+        self.control.stop("kube-apiserver")
+        pki.token_key()
+        self._start_api_server(pki)
+        for each in self.nodes():
+            if each.pid is not None:
+                each.stop("kubelet")
+                node.start_kubelet(each, pki, self._index(each))
 
     def set_gpus(self, name, devices, healthy):
         self._change()

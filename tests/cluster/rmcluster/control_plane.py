@@ -11,14 +11,17 @@ def _bin(name):
     return os.path.join(layout.programs(), name)
 
 
-def start_api_server(control, pki, eviction_delay):
-    """etcd keeps its data in memory: a test cluster is never started from an old state."""
+def start_etcd(control):
+    """It keeps its data in memory: a test cluster is never started from an old state."""
     control.run("mkdir", "-p", "/var/lib/etcd")
     control.run("mount", "-t", "tmpfs", "tmpfs", "/var/lib/etcd")
     control.start("etcd", "etcd", "--data-dir=/var/lib/etcd", "--quota-backend-bytes=2000000000",
                   "--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
                   "--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
                   "--initial-cluster=default=http://127.0.0.1:2380")
+
+
+def start_api_server(control, pki, eviction_delay):
     control.start(
         "kube-apiserver", _bin("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
         "--advertise-address=" + layout.CONTROL_ADDRESS, "--secure-port=%d" % layout.API_PORT,
@@ -52,19 +55,22 @@ def wait_for_api(control, api):
     wait_until("kube-apiserver (see %s)" % control.log("kube-apiserver"), ready, 90)
 
 
+def _client(pki, name):
+    path = pki.file(name + ".kubeconfig")
+    return ["--leader-elect=false", "--bind-address=127.0.0.1", "--kube-api-qps=300", "--kube-api-burst=600",
+            "--kubeconfig=" + path, "--authentication-kubeconfig=" + path, "--authorization-kubeconfig=" + path]
+
+
 def start_controllers(control, pki, grace):
-    client = ["--leader-elect=false", "--bind-address=127.0.0.1", "--kube-api-qps=300", "--kube-api-burst=600"]
-
-    def identity(name):
-        path = pki.file(name + ".kubeconfig")
-        return ["--kubeconfig=" + path, "--authentication-kubeconfig=" + path, "--authorization-kubeconfig=" + path]
-
     control.start(
-        "kube-controller-manager", _bin("kube-controller-manager"), *client, *identity("controller-manager"),
+        "kube-controller-manager", _bin("kube-controller-manager"), *_client(pki, "controller-manager"),
         "--node-monitor-period=1s", "--node-monitor-grace-period=%ds" % grace, "--use-service-account-credentials=true",
         "--root-ca-file=" + pki.file("ca.crt"), "--service-account-private-key-file=" + pki.file("sa.key"),
         "--cluster-signing-cert-file=" + pki.file("ca.crt"), "--cluster-signing-key-file=" + pki.file("ca.key"))
-    control.start("kube-scheduler", _bin("kube-scheduler"), *client, *identity("scheduler"))
+
+
+def start_scheduler(control, pki):
+    control.start("kube-scheduler", _bin("kube-scheduler"), *_client(pki, "scheduler"))
 
 
 def start_dns(control, pki, api):

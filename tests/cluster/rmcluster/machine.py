@@ -63,6 +63,20 @@ def kill_marked(directory):
     wait_until("the cluster's processes to end", none_left, 30)
 
 
+def power_off(machines):
+    """A power cut of all of them at the same moment, and until nothing is left of what ran."""
+    pids = {each.name: each.pid for each in machines}
+    for pid in filter(None, pids.values()):
+        os.kill(pid, signal.SIGKILL)
+    for each in machines:
+        pid = pids[each.name]
+        if pid is not None:
+            wait_until("the processes of %s to end" % each.name, lambda: not _running(pid), 20)
+        if os.path.exists(each.path("init.pid")):
+            os.unlink(each.path("init.pid"))
+        remove_cgroups(each.cgroup)
+
+
 class Machine:
     def __init__(self, where, name):
         self.layout = where
@@ -123,13 +137,7 @@ class Machine:
 
     def power_off(self):
         """A power cut: nothing gets a chance to say goodbye."""
-        pid = self.pid
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
-            wait_until("the processes of %s to end" % self.name, lambda: not _running(pid), 20)
-        if os.path.exists(self.path("init.pid")):
-            os.unlink(self.path("init.pid"))
-        remove_cgroups(self.cgroup)
+        power_off([self])
 
     def enter(self, *argv, namespaces=None):
         """The command line that runs argv inside the machine."""
@@ -152,6 +160,16 @@ class Machine:
                 env=dict(os.environ, **{MARK: self.layout.dir}))
         if done.returncode != 0:
             raise Trouble("%s did not start on %s: %s" % (program, self.name, tail(self.log(program))))
+
+    def stop(self, program):
+        """Kills a program: it gets no chance to say goodbye."""
+        if not os.path.exists(self.path("programs", program)):
+            return
+        if self._alive(program):
+            with open(self.path("programs", program)) as file:
+                self.run("kill", "-KILL", file.read().strip(), check=False)
+        wait_until("%s on %s to end" % (program, self.name), lambda: not self._alive(program), 20, period=0.05)
+        os.unlink(self.path("programs", program))  # whoever starts it again must not find the dead one's id
 
     def programs(self):
         """{name: alive} of the programs that were started on the machine."""

@@ -93,11 +93,14 @@ def import_image(node, archive):
     node.run("ctr", "--address", SOCKET, "--namespace", IMAGE_NAMESPACE, "images", "import", archive, timeout=300)
 
 
-def start_kubelet(node, pki, index, gpus):
+def start_kubelet(node, pki, index):
     node.start("kubelet", _bin("kubelet"), "--config=" + node.path("kubelet.json"), "--v=2",
                "--kubeconfig=" + pki.file("node-%s.kubeconfig" % node.name), "--hostname-override=" + node.name,
                "--boot-id-file=%s,%s" % (node.path("boot-id"), KERNEL_BOOT_ID),  # the first that exists
                "--node-ip=" + layout.node_address(index))
+
+
+def start_proxy_and_devices(node, gpus):
     node.start("kube-proxy", _bin("kube-proxy"), "--config=" + node.path("kube-proxy.json"), "--v=1")
     if gpus:
         # A fixed folder, made by whoever comes first.

@@ -38,6 +38,11 @@ class Pki:
             stdin=request)
         os.unlink(self.file(name + ".ext"))
 
+    def token_key(self):
+        """The key that signs the tokens of service accounts, a new one each time."""
+        run("openssl", "genrsa", "-out", self.file("sa.key"), "2048")
+        run("openssl", "rsa", "-in", self.file("sa.key"), "-pubout", "-out", self.file("sa.pub"))
+
     def kubeconfig(self, name, server, path=None):
         """A kubeconfig for the holder of certificate `name`, with everything inside the file."""
 
@@ -61,8 +66,7 @@ class Pki:
         inside = "https://%s:%d" % (layout.CONTROL_ADDRESS, layout.API_PORT)
         self.authority("ca")
         self.authority("front-proxy-ca")
-        run("openssl", "genrsa", "-out", self.file("sa.key"), "2048")
-        run("openssl", "rsa", "-in", self.file("sa.key"), "-pubout", "-out", self.file("sa.pub"))
+        self.token_key()
         service = "kubernetes.default.svc." + layout.DOMAIN
         labels = service.split(".")
         self.certificate("apiserver", "/CN=kube-apiserver", names=(

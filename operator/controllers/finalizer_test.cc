@@ -1,0 +1,96 @@
+// Taking the finalizer off while others write the pod, or take it away.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "operator/controllers/pod_marks.h"
+#include "operator/local/in_memory_api.h"
+#include "operator/local/store.h"
+#include "operator/planner/proof.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+
+class PatchedApi : public local::InMemoryApi {
+ public:
+  using InMemoryApi::InMemoryApi;
+  kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
+                           const std::string& name, const Json& patch,
+                           const kube::PatchOptions& options) override {
+    ++patches;
+    if (refusal) return tl::unexpected(*refusal);
+    return InMemoryApi::Patch(resource, ns, name, patch, options);
+  }
+  int patches = 0;
+  std::optional<kube::Error> refusal;
+};
+
+class FinalizerTest : public testing::Test {
+ protected:
+  Json Make() {
+    const Json pod = {{"metadata", {{"name", "p"}, {"finalizers", {planner::kProofFinalizer}}}},
+                      {"spec", {{"containers", {{{"name", "worker"}, {"image", "i"}}}}}}};
+    const auto made = api_.Create(kube::Pods(), "default", pod);
+    EXPECT_TRUE(made) << made.error().message;
+    return *made;
+  }
+  Json Get() {
+    const auto pod = api_.Get(kube::Pods(), "default", "p");
+    return pod ? *pod : Json();
+  }
+  void Clear() {
+    ASSERT_TRUE(api_.Patch(kube::Pods(), "default", "p",
+                           {{"metadata", {{"finalizers", Json::array()}}}}, {}));
+    ASSERT_TRUE(api_.Delete(kube::Pods(), "default", "p", {.grace_period_seconds = 0}));
+    api_.patches = 0;
+  }
+  PatchedApi api_{std::make_shared<local::Store>(local::StoreOptions{})};
+};
+
+TEST_F(FinalizerTest, WhatAnotherHasAddedMeanwhileStays) {
+  const Json stale = Make();
+  ASSERT_TRUE(api_.Patch(
+      kube::Pods(), "default", "p",
+      {{"metadata", {{"finalizers", {planner::kProofFinalizer, "example.com/mine"}}}}}, {}));
+  ASSERT_TRUE(RemoveFinalizer(api_, stale));
+  EXPECT_EQ(Get()["metadata"]["finalizers"], Json::array({"example.com/mine"}));
+}
+
+TEST_F(FinalizerTest, ASuccessorOfTheSameNameKeepsItsOwn) {
+  const Json stale = Make();
+  Clear();
+  Make();
+  const auto removed = RemoveFinalizer(api_, stale);
+  EXPECT_TRUE(removed) << removed.error().message;
+  EXPECT_TRUE(HasFinalizer(Get()));
+}
+
+TEST_F(FinalizerTest, APodThatIsGoneNeedsNothing) {
+  const Json stale = Make();
+  Clear();
+  EXPECT_TRUE(RemoveFinalizer(api_, stale));
+  api_.refusal = kube::Error{.code = ErrorCode::kConflict, .message = "another was quicker"};
+  EXPECT_TRUE(RemoveFinalizer(api_, stale)) << "gone between the conflict and the look";
+}
+
+TEST_F(FinalizerTest, WhereTheRaceIsAlwaysLostItIsGivenUp) {
+  const Json pod = Make();
+  api_.refusal = kube::Error{.code = ErrorCode::kConflict, .message = "another was quicker"};
+  const auto removed = RemoveFinalizer(api_, pod);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(api_.patches, 5);
+}
+
+TEST_F(FinalizerTest, WhatIsForbiddenIsNotTriedAgain) {
+  const Json pod = Make();
+  api_.refusal = kube::Error{.code = ErrorCode::kForbidden, .message = "not for you"};
+  EXPECT_EQ(RemoveFinalizer(api_, pod).error().code, ErrorCode::kForbidden);
+  EXPECT_EQ(api_.patches, 1);
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

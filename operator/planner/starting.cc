@@ -1,0 +1,141 @@
+// Of phase 9: what pods wait for before they run, a node first and then their containers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+// A thousand pods wait for the same thing as one.
+constexpr std::size_t kNames = 4;
+constexpr std::size_t kTexts = 3;
+
+std::string Names(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), kNames);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// Who waits for what, in the order of the pods.
+class Waiting {
+ public:
+  // Pods with the same `what` stand together; `words` are the first one's.
+  void Add(const std::string& pod, const std::string& what, const std::string& words = "") {
+    auto at = std::find_if(groups_.begin(), groups_.end(),
+                           [&](const Group& group) { return group.what == what; });
+    if (at == groups_.end()) at = groups_.insert(at, {what, words, {}});
+    at->pods.push_back(pod);
+  }
+  bool empty() const { return groups_.empty(); }
+  // "a, b: what: words; c: ..."
+  std::string Text() const {
+    return Joined("; ", [](const Group& group) {
+      return fmt::format("{}: {}{}{}", Names(group.pods), group.what,
+                         group.words.empty() ? "" : ": ", group.words);
+    });
+  }
+  // "a, b (what), c (...)"
+  std::string InBrackets() const {
+    return Joined(", ", [](const Group& group) {
+      return fmt::format("{} ({})", Names(group.pods), group.what);
+    });
+  }
+
+ private:
+  struct Group {
+    std::string what;
+    std::string words;
+    std::vector<std::string> pods;
+  };
+  template <class F>
+  std::string Joined(const char* separator, F one) const {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(groups_.size(), kTexts); ++i) {
+      text += (i == 0 ? "" : separator) + one(groups_[i]);
+    }
+    if (groups_.size() > kTexts) {
+      text += fmt::format("{}and {} more reasons", separator, groups_.size() - kTexts);
+    }
+    return text;
+  }
+  std::vector<Group> groups_;
+};
+
+// An event tells of the beginning of a trouble; how it goes on stands in the condition.
+bool IsNews(const Work& work, const std::string& type, const std::string& reason) {
+  const api::Condition* before = work.in.job.status.Find(type);
+  return before == nullptr || before->status || before->reason != reason;
+}
+
+void SetScheduled(Work& work) {
+  std::size_t scheduled = 0;
+  Waiting waiting;
+  for (const PodFacts* pod : work.active) {
+    scheduled += pod->scheduled ? 1 : 0;
+    if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
+  }
+  const bool all = scheduled >= static_cast<std::size_t>(work.wanted);
+  const std::string reason = all               ? "AllPodsScheduled"
+                             : work.no_room    ? "WaitingForRoom"
+                             : waiting.empty() ? "WaitingForPods"
+                                               : "Unschedulable";
+  std::string message = fmt::format("{} of {} have a node", scheduled,
+                                    Plural(static_cast<std::size_t>(work.wanted), "pod"));
+  if (!waiting.empty()) message += "; " + waiting.Text();
+  if (!work.gated_why.empty()) message += "; " + work.gated_why;
+  const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";
+  if (trouble && IsNews(work, "Scheduled", reason)) work.Say(true, reason, message);
+  SetCondition(work, "Scheduled", all, reason, std::move(message));
+}
+
+// Only a job that had such a trouble has this condition.
+void SetStarted(Work& work) {
+  Waiting waiting;
+  std::string reason;
+  for (const PodFacts* pod : work.active) {
+    if (!pod->unstartable) continue;
+    if (reason.empty()) reason = pod->unstartable.reason;
+    waiting.Add(pod->name, pod->unstartable.what, pod->unstartable.words);
+  }
+  if (!waiting.empty()) {
+    if (IsNews(work, "Started", reason)) work.Say(true, reason, waiting.Text());
+    return SetCondition(work, "Started", false, reason, waiting.Text());
+  }
+  const api::Condition* before = work.in.job.status.Find("Started");
+  if (before == nullptr || before->status) return;
+  SetCondition(work, "Started", true, "AllStarted", "no container is kept from starting any more");
+}
+
+std::string WhatKeeps(const PodFacts& pod, const SidecarFacts* sidecar) {
+  if (pod.running_since) return WhatIsMissing(sidecar);
+  return pod.unstartable ? pod.unstartable.what : "its containers are being made";
+}
+
+}  // namespace
+
+std::string WaitingForInit(const Work& work) {
+  Waiting waiting;
+  std::size_t ready = 0;
+  for (const PodFacts* pod : work.active) {
+    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
+    if (sidecar != nullptr && sidecar->ready) {
+      ++ready;
+    } else if (pod->scheduled) {
+      waiting.Add(pod->name, WhatKeeps(*pod, sidecar));
+    }
+  }
+  return fmt::format("{} of {} ready, at least {} needed{}{}", ready,
+                     Plural(static_cast<std::size_t>(work.wanted), "pod"),
+                     work.in.job.spec.elastic_policy.min_replicas,
+                     waiting.empty() ? "" : "; waiting for ", waiting.InBrackets());
+}
+
+void SetStarting(Work& work) {
+  SetScheduled(work);
+  SetStarted(work);
+}
+
+}  // namespace ringmaster::planner

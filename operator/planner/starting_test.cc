@@ -1,0 +1,129 @@
+// What a job says of pods that don't come to run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::vector<std::string> Warnings(const Decision& decision) {
+  std::vector<std::string> reasons;
+  for (const Event& event : decision.events) {
+    if (event.warning) reasons.push_back(event.reason);
+  }
+  return reasons;
+}
+
+World OfBadImage(int replicas) {
+  World world(replicas);
+  for (int i = 0; i < replicas; ++i) {
+    world.Running(i);
+    world.Pod(i).phase = PodPhase::kPending;
+    world.Pod(i).running_since.reset();
+    world.Pod(i).unstartable = {"ImagePullFailed", "image r/i:7 of container worker can't be had",
+                                "no such host, port " + std::to_string(i)};
+  }
+  return world;
+}
+
+TEST(StartingTest, AnImageThatCantBePulledIsAConditionAndOneEvent) {
+  World world = OfBadImage(2);
+  const Decision first = Plan(world.in);
+  const api::Condition* started = first.status.Find("Started");
+  ASSERT_NE(started, nullptr);
+  EXPECT_FALSE(started->status);
+  EXPECT_EQ(started->reason, "ImagePullFailed");
+  EXPECT_EQ(started->message,
+            "digits-worker-0, digits-worker-1: image r/i:7 of container worker can't be had: "
+            "no such host, port 0");
+  EXPECT_THAT(first.status.Find("Running")->message, HasSubstr("image r/i:7"));
+  EXPECT_THAT(Warnings(first), ElementsAre("ImagePullFailed"));
+  world.in.job.status = first.status;
+  world.Pod(0).unstartable.words = "no such host, another port";
+  const Decision second = Plan(world.in);
+  EXPECT_THAT(second.status.Find("Started")->message, HasSubstr("another port"));
+  EXPECT_THAT(Warnings(second), IsEmpty()) << "the same trouble";
+  world.in.job.status = second.status;
+  for (int i = 0; i < 2; ++i) world.Pod(i).unstartable = {};
+  const Decision mended = Plan(world.in);
+  EXPECT_TRUE(mended.status.Is("Started"));
+  EXPECT_THAT(Warnings(mended), IsEmpty());
+}
+
+TEST(StartingTest, AJobWithoutSuchATroubleHasNoSuchCondition) {
+  World world = World::Training(2);
+  EXPECT_EQ(Plan(world.in).status.Find("Started"), nullptr);
+}
+
+TEST(StartingTest, ASuspendedJobSaysNothingOfContainersThatAreGone) {
+  World world = OfBadImage(2);
+  world.Settle();
+  ASSERT_NE(world.in.job.status.Find("Started"), nullptr);
+  world.in.job.spec.run_policy.suspend = true;
+  EXPECT_EQ(Plan(world.in).status.Find("Started"), nullptr);
+}
+
+TEST(StartingTest, AHundredPodsWithOneTroubleAreOneShortSentence) {
+  World world = OfBadImage(100);
+  const std::string message = Plan(world.in).status.Find("Started")->message;
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("digits-worker-3 and 96 more: image"), Not(HasSubstr("-4"))));
+}
+
+TEST(StartingTest, WhoHasNotComeToInitIsSaidInGroups) {
+  World world(7);
+  for (int i = 0; i < 6; ++i) world.Running(i);
+  world.Pod(5).running_since.reset();
+  world.Ready(0).Attending(1).Pending(6);
+  world.in.job.spec.elastic_policy.min_replicas = 7;
+  EXPECT_EQ(
+      Plan(world.in).status.Find("Running")->message,
+      "1 of 7 pods ready, at least 7 needed; waiting for digits-worker-1 (slot 0 has not "
+      "called init()), digits-worker-2, digits-worker-3, digits-worker-4 (its sidecar has not "
+      "registered), digits-worker-5 (its containers are being made)");
+}
+
+TEST(StartingTest, PodsThatNoNodeTakesAreAnEventOnce) {
+  World world(2);
+  world.Pending(0).Pending(1);
+  for (const int i : {0, 1}) world.Pod(i).waiting = "Unschedulable: 0/2 nodes are available";
+  const Decision first = Plan(world.in);
+  EXPECT_EQ(first.status.Find("Scheduled")->reason, "Unschedulable");
+  EXPECT_EQ(
+      first.status.Find("Scheduled")->message,
+      "0 of 2 pods have a node; digits-worker-0, digits-worker-1: Unschedulable: 0/2 nodes are "
+      "available");
+  EXPECT_THAT(Warnings(first), ElementsAre("Unschedulable"));
+  world.in.job.status = first.status;
+  EXPECT_THAT(Warnings(Plan(world.in)), IsEmpty());
+}
+
+TEST(StartingTest, AGangThatFindsNoRoomIsAnEventOnceAndOneWithoutItsPodsIsNot) {
+  World world(2);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.Pending(0);
+  world.Pod(0).gated = true;
+  world.in.room = RoomFacts{1, ""};
+  const Decision few = Plan(world.in);
+  EXPECT_EQ(few.status.Find("Scheduled")->reason, "WaitingForPods");
+  EXPECT_THAT(few.status.Find("Scheduled")->message, HasSubstr("only 1 is there"));
+  EXPECT_THAT(Warnings(few), IsEmpty());
+  world.Pending(1);
+  world.Pod(1).gated = true;
+  world.in.room = RoomFacts{0, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."};
+  const Decision first = Plan(world.in);
+  EXPECT_EQ(first.status.Find("Scheduled")->reason, "WaitingForRoom");
+  EXPECT_THAT(Warnings(first), ElementsAre("WaitingForRoom"));
+  world.in.job.status = first.status;
+  EXPECT_THAT(Warnings(Plan(world.in)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringmaster::planner

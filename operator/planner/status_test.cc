@@ -1,0 +1,185 @@
+// What the user sees.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using membership::MakeEpoch;
+using membership::Reason;
+using std::chrono::seconds;
+using testing::IsEmpty;
+
+const Event* Find(const Decision& out, const std::string& reason) {
+  const auto at = std::find_if(out.events.begin(), out.events.end(),
+                               [&](const Event& event) { return event.reason == reason; });
+  return at == out.events.end() ? nullptr : &*at;
+}
+
+void NextView(World& world, Reason reason, bool planned) {
+  membership::View view = *world.in.view;
+  view.epoch += 1;
+  view.reason = reason;
+  view.planned = planned;
+  world.in.view = std::make_shared<const membership::View>(view);
+}
+
+TEST(ConditionTest, ItsTimeIsOfTheLastChangeOfItsStatus) {
+  World world = World::Training(1);
+  const std::string before = world.in.job.status.Find("Running")->last_transition_time;
+  EXPECT_FALSE(before.empty());
+  world.in.now += seconds(60);
+  EXPECT_EQ(Plan(world.in).status.Find("Running")->last_transition_time, before);
+  EXPECT_EQ(Plan(world.in).status.start_time, world.in.job.status.start_time);
+}
+
+TEST(ConditionTest, OneThatIsFalseFromTheBeginningHasATimeToo) {
+  EXPECT_FALSE(Plan(World(1).in).status.Find("Running")->last_transition_time.empty());
+}
+
+TEST(ConditionTest, ItAndTheStatusSayWhichGenerationTheyAreOf) {
+  World world = World::Training(1);
+  world.in.job.generation = 2;
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.observed_generation, 2);
+  EXPECT_EQ(out.status.Find("Running")->observed_generation, 2);
+}
+
+TEST(ScheduledTest, HoldsWhenAllHaveANode) {
+  World world(2);
+  world.Running(0).Pending(1);
+  EXPECT_FALSE(Plan(world.in).status.Is("Scheduled"));
+  world.Pod(1).scheduled = true;
+  EXPECT_TRUE(Plan(world.in).status.Is("Scheduled"));
+}
+
+TEST(ScheduledTest, StaysAsItWasWhenPodsEndWithTheirJob) {
+  World failed = World::Training(2);
+  failed.End(1, PodPhase::kFailed, 1).Settle();
+  EXPECT_TRUE(failed.in.job.status.Is("Scheduled"));
+  World finishing = World::Training(2);
+  finishing.in.job.status.finished_epoch = finishing.in.view->epoch;
+  finishing.End(1, PodPhase::kSucceeded, 0).Settle();
+  EXPECT_EQ(finishing.in.job.status.state, "Finishing");
+  EXPECT_TRUE(finishing.in.job.status.Is("Scheduled"));
+}
+
+TEST(RebuildingTest, IsNotThereBeforeTheFirstTime) {
+  EXPECT_EQ(World::Training(2).in.job.status.Find("Rebuilding"), nullptr);
+}
+
+TEST(RebuildingTest, NamesTheMemberThatIsNotInTheNewestView) {
+  World world = World::Training(2);
+  NextView(world, Reason::kPodLost, false);
+  world.Sidecar(0).epoch = world.in.view->epoch;
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.state, "Rebuilding");
+  EXPECT_THAT(out.status.Find("Rebuilding")->message, testing::HasSubstr("digits-worker-1"));
+  world.Sidecar(1).attending = false;
+  EXPECT_FALSE(Plan(world.in).status.Is("Rebuilding")) << "of which view it is nobody knows";
+}
+
+TEST(RebuildingTest, NothingIsRebuiltAtTheEnd) {
+  World world = World::Training(2);
+  world.in.job.status.finished_epoch = world.in.view->epoch;
+  world.End(1, PodPhase::kSucceeded, 0);
+  EXPECT_FALSE(Plan(world.in).status.Is("Rebuilding"));
+}
+
+TEST(SuspendedTest, RunningSaysWhyAndTheClockStartsAnewWithTheResumption) {
+  World world = World::Training(1);
+  world.in.job.spec.run_policy.suspend = true;
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.Find("Running")->reason, "Suspended");
+  EXPECT_EQ(out.status.start_time, "");
+  ASSERT_NE(Find(out, "Suspended"), nullptr);
+  world.in.job.status = out.status;
+  world.in.job.spec.run_policy.suspend = false;
+  world.in.now += seconds(60);
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.start_time, api::FormatTime(world.in.now));
+  EXPECT_NE(Find(out, "Resumed"), nullptr);
+}
+
+TEST(StartTest, TheDeadlineIsLookedAtFromTheStart) {
+  World world(1);
+  world.in.job.spec.run_policy.active_deadline_seconds = 60;
+  const Decision out = Plan(world.in);
+  ASSERT_TRUE(out.look_again);
+  EXPECT_LE(*out.look_again, seconds(61));
+}
+
+struct LossCase {
+  const char* name;
+  Reason reason;
+  bool planned;
+  bool warning;
+};
+
+class LossTable : public testing::TestWithParam<LossCase> {};
+
+TEST_P(LossTable, SaysWhichNewViewIsAWarning) {
+  World world = World::Training(2);
+  NextView(world, GetParam().reason, GetParam().planned);
+  const Decision out = Plan(world.in);
+  const Event* event = Find(out, std::string(ReasonText(GetParam().reason)));
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->warning, GetParam().warning);
+}
+
+INSTANTIATE_TEST_SUITE_P(StatusTest, LossTable,
+                         testing::Values(LossCase{"WorkerLost", Reason::kWorkerLost, false, true},
+                                         LossCase{"PodLost", Reason::kPodLost, false, true},
+                                         LossCase{"Arbitrated", Reason::kArbitrated, false, true},
+                                         LossCase{"ReleasedAfterALoss", Reason::kPodLost, true,
+                                                  false},
+                                         LossCase{"Drained", Reason::kPodDrained, true, false},
+                                         LossCase{"Joined", Reason::kPodJoined, true, false}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(RingTest, ANewViewIsToldOfOnce) {
+  World world = World::Training(2);
+  NextView(world, Reason::kPodLost, false);
+  world.Settle();
+  EXPECT_EQ(Find(Plan(world.in), "PodLost"), nullptr);
+}
+
+TEST(RingTest, StaysAsItWasAtTheEnd) {
+  World world = World::Training(2);
+  world.End(1, PodPhase::kFailed, 1).Settle();
+  NextView(world, Reason::kPodLost, false);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.epoch, world.in.job.status.epoch);
+  EXPECT_THAT(out.events, IsEmpty());
+}
+
+TEST(FiguresTest, OfAnOlderViewThatComeLateDontCountAgain) {
+  World world = World::Training(2);
+  world.in.rebuilds = {{MakeEpoch(1, 2), "PodLost", 0.1, 3}, {MakeEpoch(1, 3), "PodLost", 0.1, 4}};
+  world.Settle();
+  EXPECT_EQ(world.in.job.status.steps_lost, 7);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.steps_lost, 7);
+  EXPECT_EQ(out.status.last_rebuild->epoch, MakeEpoch(1, 3));
+}
+
+TEST(FiguresTest, ADeadPodIsNotActiveWhateverItsPhase) {
+  World world = World::Training(2);
+  world.Pod(1).proven_dead = true;
+  EXPECT_EQ(Plan(world.in).status.worker.active, 1);
+}
+
+TEST(FiguresTest, WhatWasAchievedStaysWhenThePodsAreRemoved) {
+  World world = World::Training(2);
+  world.in.job.status.finished_epoch = world.in.view->epoch;
+  for (const int i : {0, 1}) world.End(i, PodPhase::kSucceeded, 0);
+  world.Settle().Remove(0).Remove(1);
+  EXPECT_EQ(Plan(world.in).status.worker.succeeded, 2);
+}
+
+}  // namespace
+}  // namespace ringmaster::planner

@@ -1,0 +1,131 @@
+// What each sidecar is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+template <class T>
+std::vector<T> Notices(const Decision& decision) {
+  std::vector<T> notices;
+  for (const Tell& tell : decision.tells) {
+    if (const T* notice = std::get_if<T>(&tell.notice)) notices.push_back(*notice);
+  }
+  return notices;
+}
+
+std::int64_t Ms(Time time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+TEST(FoundingTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
+  World world(2);
+  world.Running(0).Ready(0).Running(1).Ready(1);
+  world.Sidecar(1).attending = false;
+  world.in.now += kSettle;
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.found, nullptr);
+  EXPECT_EQ(out.found->pods.size(), 1u);
+}
+
+TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
+  World world = World::Training(2);
+  world.Running(2).Ready(2);
+  world.Pod(2).http = world.Sidecar(2).http_address;
+  world.Pod(2).drain_reason = "Requested";
+  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), IsEmpty());
+}
+
+TEST(TellViewTest, AMemberThatHasInstalledNothingIsToldThoughItIsToLeave) {
+  World world = World::Training(2);
+  world.Sidecar(1).epoch = 0;
+  world.Pod(1).drain_reason = "Requested";
+  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-1"));
+}
+
+TEST(TellViewTest, AMemberOfAnEarlierLineageIsToldOfTheNewOne) {
+  World world = World::Training(2);
+  membership::View view = *world.in.view;
+  view.epoch = membership::MakeEpoch(2, 1);
+  world.in.view = std::make_shared<const membership::View>(view);
+  world.in.lineage = 2;
+  world.Sidecar(0).epoch = view.epoch;
+  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-1"));
+}
+
+TEST(TellViewTest, WhoWasDroppedLearnsWhomToAsk) {
+  World world = World::Training(3);
+  world.Pod(2).http = world.Sidecar(2).http_address;
+  world.Members(2, {0, 1});
+  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-2"));
+}
+
+TEST(TellDrainsTest, AMarkWithoutATimeIsToldOnceItHasOne) {
+  World world = World::Training(2);
+  world.Pod(1).drain_reason = "by hand";
+  EXPECT_THAT(Told<DrainNotice>(Plan(world.in)), IsEmpty());
+  world.Pod(1).drain_since = kNow;
+  EXPECT_THAT(Told<DrainNotice>(Plan(world.in)), Contains("uid-1"));
+}
+
+TEST(TellDrainsTest, TheEarlierOfDrainAndDeletionCounts) {
+  World world = World::Training(2);
+  world.Pod(1).drain_reason = "Requested";
+  world.Pod(1).deleting = true;
+  for (const auto& [since, end, by] : {std::tuple(kNow, kNow + seconds(5), kNow + seconds(5)),
+                                       std::tuple(kNow, kNow + seconds(500), kNow + seconds(30))}) {
+    world.Pod(1).drain_since = since;
+    world.Pod(1).delete_at = end;
+    EXPECT_EQ(Notices<DrainNotice>(Plan(world.in)).at(0).deadline_unix_ms, Ms(by));
+  }
+}
+
+TEST(TellDrainsTest, ADeletionIsItsOwnReason) {
+  World world = World::Training(2);
+  world.Pod(1).deleting = true;
+  world.Pod(1).delete_at = kNow + seconds(30);
+  EXPECT_EQ(Notices<DrainNotice>(Plan(world.in)).at(0).reason, "Deleted");
+}
+
+TEST(TellGoneTest, TheReasonSaysWhatIsKnown) {
+  World world = World::Training(2);
+  world.End(1, PodPhase::kFailed, 137);
+  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "Terminated");
+  world.Pod(1).all_terminated = false;
+  world.Pod(1).proof = "its node has rebooted";
+  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "its node has rebooted");
+  world.Pod(1).proven_dead = false;
+  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "PodGone");
+  world.in.job.status.proven_dead = {"uid-1"};
+  world.Remove(1);
+  const auto gone = Notices<PodGoneNotice>(Plan(world.in)).at(0);
+  EXPECT_EQ(gone.reason, "Terminated");
+  EXPECT_TRUE(gone.proof) << "as the status remembers it";
+}
+
+TEST(TellTargetTest, SaysHowManyThereMayBe) {
+  World world = World::Training(2);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.in.job.spec.elastic_policy.max_replicas = 7;
+  const TargetNotice target = Notices<TargetNotice>(Plan(world.in)).at(0);
+  EXPECT_EQ(target, (TargetNotice{.min_pods = 2, .max_pods = 7, .expected_pods = 2}));
+}
+
+TEST(AddressTest, OnlyASidecarThatIsThereIsWrittenDown) {
+  World world = World::Training(2);
+  world.Sidecar(0).attending = false;
+  world.Sidecar(1).http_address.clear();
+  world.Pod(1).http = "10.0.0.1:80";
+  EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringmaster::planner
