@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "operator/api/horovod_job.h"
+#include "operator/api/testing/job_object.h"
 #include "operator/app/testing/running_operator.h"
 #include "operator/kube/kube_client.h"
 #include "operator/local/local_cluster.h"
@@ -16,6 +16,7 @@ namespace ringmaster::app {
 namespace {
 
 using kube::Json;
+using support::Until;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
@@ -55,21 +56,10 @@ class OperatorClusterE2e : public testing::Test {
                   "--retry-period-seconds=1"}});
   }
   void ApplyJob(int replicas) {
-    const auto created = api_->Create(
-        kube::HorovodJobs(), "default",
-        {{"apiVersion", api::kApiVersion},
-         {"kind", api::kKind},
-         {"metadata", {{"name", "digits"}}},
-         {"spec",
-          {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 8}}},
-           {"worker",
-            {{"replicas", replicas},
-             {"template",
-              {{"spec",
-                {{"containers",
-                  {{{"name", "worker"},
-                    {"image", "any"},
-                    {"command", {WORKER_BINARY, out_.string(), "--sleep-ms", "20"}}}}}}}}}}}}}});
+    const auto created =
+        api_->Create(kube::HorovodJobs(), "default",
+                     api::testing::JobObject("digits", replicas, 1,
+                                             {WORKER_BINARY, out_.string(), "--sleep-ms", "20"}));
     ASSERT_TRUE(created) << created.error().message;
   }
   void Patch(const Json& spec) {

@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "operator/api/horovod_job.h"
+#include "operator/api/testing/job_object.h"
 #include "operator/app/leader_label.h"
 #include "operator/app/testing/running_operator.h"
 #include "operator/kube/base64.h"
@@ -24,6 +24,7 @@ namespace {
 using kube::Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::Until;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -111,19 +112,8 @@ class OperatorProcessE2e : public testing::Test {
   }
 
   void ApplyJob(const std::string& name, int replicas) {
-    const auto created = api_->Create(
-        kube::HorovodJobs(), "default",
-        {{"apiVersion", api::kApiVersion},
-         {"kind", api::kKind},
-         {"metadata", {{"name", name}}},
-         {"spec",
-          {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 8}}},
-           {"worker",
-            {{"replicas", replicas},
-             {"template",
-              {{"spec",
-                {{"containers",
-                  {{{"name", "worker"}, {"image", "x"}, {"command", {"train"}}}}}}}}}}}}}});
+    const auto created =
+        api_->Create(kube::HorovodJobs(), "default", api::testing::JobObject(name, replicas));
     ASSERT_TRUE(created) << created.error().message;
   }
   void Scale(const std::string& name, int replicas) {

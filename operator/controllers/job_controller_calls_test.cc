@@ -145,9 +145,9 @@ class JobControllerCallsTest : public testing::Test {
     const auto started = controller_->Start();
     ASSERT_TRUE(started) << started.error().message;
     if (cluster_ != nullptr) return cluster_->MoveTo(hub_.get());
-    cluster_ = std::make_unique<FakeCluster>(api_, hub_.get(), [this](const std::string& pod) {
-      (void)store_->Bind("default", pod, "n");
-    });
+    cluster_ = std::make_unique<FakeCluster>(
+        api_, "default", hub_.get(),
+        [this](const std::string& pod) { (void)store_->Bind("default", pod, "n"); });
   }
   static Json JobNamed(const std::string& name, const Json& spec) {
     Json job = Json::parse(R"({

@@ -264,12 +264,21 @@ std::vector<Cause> CheckEvent(const Json& event) {
   return causes;
 }
 
+std::vector<Cause> CheckService(const Json& service) {
+  const Json& spec = Field(service, "spec", kEmptyObject);
+  const bool headless = Field(spec, "clusterIP", kEmptyObject) == "None" ||
+                        Field(spec, "type", kEmptyObject) == "ExternalName";
+  if (headless || !Field(spec, "ports", kEmptyList).empty()) return {};
+  return {{"FieldValueRequired", "Required value", "spec.ports"}};
+}
+
 }  // namespace
 
 std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
   if (resource == kube::Pods()) return CheckPod(object);
   if (resource == kube::Leases()) return CheckLease(object);
   if (resource == kube::Events()) return CheckEvent(object);
+  if (resource == kube::Services()) return CheckService(object);
   return {};
 }
 
@@ -303,6 +312,7 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
     return causes;
   }
   if (resource == kube::Leases()) return CheckLease(after);
+  if (resource == kube::Services()) return CheckService(after);
   if (resource == kube::ConfigMaps() || resource == kube::Secrets()) {
     bool immutable = before.value("immutable", false);
     for (const char* key : {"data", "binaryData"}) {

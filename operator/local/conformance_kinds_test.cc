@@ -224,5 +224,18 @@ TEST_P(KubeConformance, NetworkPoliciesAndHeadlessServicesAreKept) {
   EXPECT_EQ(service["spec"]["publishNotReadyAddresses"], true);
 }
 
+TEST_P(KubeConformance, AServiceNeedsPortsUnlessItIsHeadless) {
+  auto service = [](Json spec) {
+    return Json{{"metadata", {{"name", "s"}}}, {"spec", std::move(spec)}};
+  };
+  auto error =
+      Refused(api().Create(kube::Services(), ns_, service({{"selector", {{"app", "x"}}}})));
+  EXPECT_EQ(error.code, ErrorCode::kInvalid);
+  EXPECT_THAT(error.message, HasSubstr("spec.ports: Required value"));
+  Json made = MustCreate(kube::Services(), service({{"ports", {{{"port", 80}}}}}));
+  made["spec"]["ports"] = Json::array();
+  EXPECT_EQ(Refused(api().Update(kube::Services(), ns_, made)).code, ErrorCode::kInvalid);
+}
+
 }  // namespace
 }  // namespace ringmaster::local::testing

@@ -2,8 +2,6 @@
 // REST client with the embedded server, and, where KUBE_CONFORMANCE_KUBECONFIG names one, a real
 // API server. This file: creating, reading and changing objects; the other files of this test have
 // the rest.
-#include <cstdlib>
-
 #include "operator/local/testing/conformance_fixture.h"
 
 namespace ringmaster::local::testing {
@@ -356,24 +354,9 @@ TEST_P(KubeConformance, AStatusWriteLeavesMetadataAloneAndChecksTheVersion) {
   EXPECT_EQ((*patched)["status"]["worldSize"], 2);
 }
 
-// gtest makes its parameters before main() could pass any on.
-std::string Kubeconfig() {
-  const char* file = std::getenv("KUBE_CONFORMANCE_KUBECONFIG");
-  return file ? file : "";
-}
-
-std::vector<Backend> RestBackends() {
-  std::vector<Backend> backends = Backends(Kubeconfig());
-  std::erase_if(backends, [](const Backend& backend) { return backend.name == "InMemory"; });
-  return backends;
-}
-
-INSTANTIATE_TEST_SUITE_P(Api, KubeConformance, ::testing::ValuesIn(Backends(Kubeconfig())),
-                         [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Api, KubeApply, ::testing::ValuesIn(Backends(Kubeconfig())),
-                         [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Api, KubeRest, ::testing::ValuesIn(RestBackends()),
-                         [](const auto& info) { return info.param.name; });
+RM_ON_EVERY_SERVER(KubeConformance);
+RM_ON_EVERY_SERVER(KubeApply);
+INSTANTIATE_TEST_SUITE_P(Api, KubeRest, ::testing::ValuesIn(RestBackends()), NameOf);
 
 }  // namespace
 }  // namespace ringmaster::local::testing

@@ -13,6 +13,7 @@
 
 #include "operator/kube/kube_client.h"
 #include "operator/local/process.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::local {
 namespace {
@@ -20,8 +21,8 @@ namespace {
 using kube::Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::Until;
 using ::testing::HasSubstr;
-using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 class LocalClusterTest : public ::testing::Test {
@@ -48,14 +49,6 @@ class LocalClusterTest : public ::testing::Test {
              {{"restartPolicy", "Never"},
               {"containers",
                {{{"name", "main"}, {"image", "any"}, {"command", {"sh", "-c", script}}}}}}}};
-  }
-  template <class F>
-  static bool Until(F holds) {
-    for (auto end = Clock::now() + seconds(30); Clock::now() < end;) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
   }
   static bool PhaseIs(kube::KubeApi& api, const std::string& pod, const std::string& phase) {
     auto got = api.Get(kube::Pods(), "default", pod);

@@ -56,10 +56,13 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
     series.last_seen_ms = now;
     name = series.name;
   }
-  if (count == 1) {
-    if (Create(regarding, name, warning, reason, action, text)) return;
+  const auto forget = [&] {
     const std::lock_guard lock(mu_);
-    series_.erase(key);  // there is nothing to count on: the next one tries again
+    series_.erase(key);
+  };
+  if (count == 1) {
+    // Else there is nothing to count on: the next one tries again.
+    if (!Create(regarding, name, warning, reason, action, text)) forget();
     return;
   }
   const kube::Json patch = {
@@ -68,6 +71,10 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
         {"lastObservedTime", api::FormatMicroTime(std::chrono::system_clock::now())}}}};
   const auto patched = api_->Patch(kube::Events(), regarding.ns, name, patch, {});
   if (patched) return;
+  if (patched.error().code == kube::ErrorCode::kNotFound) {  // deleted, or it has expired
+    forget();
+    return Record(regarding, warning, reason, action, note);
+  }
   spdlog::warn("event not updated reason={} regarding={}/{} error={}", reason, regarding.ns,
                regarding.name, logging::Value(patched.error().message));
 }

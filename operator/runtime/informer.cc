@@ -50,6 +50,10 @@ std::string MetaField(const kube::Json& object, const char* field) {
   return value != metadata->end() && value->is_string() ? value->get<std::string>() : "";
 }
 
+Informer::Key Informer::KeyOf(const kube::Json& object) {
+  return {MetaField(object, "namespace"), MetaField(object, "name")};
+}
+
 Informer::Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
                    InformerOptions options, Handler handler)
     : api_(std::move(api)),
@@ -96,27 +100,35 @@ std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
   return found;
 }
 
-bool Informer::Observe(const kube::Json& object) { return Put(Kept(object)); }
+bool Informer::Observe(const kube::Json& object) {
+  const kube::Json kept = Kept(object);
+  const std::lock_guard lock(mu_);
+  // Written by us just before somebody deleted it: the answer must not bring it back.
+  if (gone_.count({KeyOf(kept), MetaField(kept, "uid")}) != 0) return false;
+  return PutLocked(kept);
+}
 
 kube::Json Informer::Kept(const kube::Json& object) const {
   return options_.keep ? options_.keep(object) : object;
 }
 
+// What the server tells of is there, also if it had gone: out of the selection and back.
 bool Informer::Put(const kube::Json& object) {
-  const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
-  auto copy = std::make_shared<const kube::Json>(object);
   const std::lock_guard lock(mu_);
-  // Written by us just before somebody deleted it: the answer must not bring it back.
-  if (gone_.count({key, MetaField(object, "uid")}) != 0) return false;
-  ObjectPtr& slot = objects_[key];
+  gone_.erase({KeyOf(object), MetaField(object, "uid")});
+  return PutLocked(object);
+}
+
+bool Informer::PutLocked(const kube::Json& object) {
+  ObjectPtr& slot = objects_[KeyOf(object)];
   // Old news: we have written it since, and put the result here ourselves.
   if (slot != nullptr && IsOlder(object, *slot)) return false;
-  slot = std::move(copy);
+  slot = std::make_shared<const kube::Json>(object);
   return true;
 }
 
 void Informer::Remove(const kube::Json& object) {
-  const Key key{MetaField(object, "namespace"), MetaField(object, "name")};
+  const Key key = KeyOf(object);
   const std::lock_guard lock(mu_);
   if (gone_.size() >= kMaxGone) gone_.clear();  // the races that they are for take moments
   gone_.insert({key, MetaField(object, "uid")});
@@ -182,7 +194,7 @@ bool Informer::Relist() {
   }
   std::set<Key> seen;
   for (const kube::Json& item : list->items) {
-    seen.insert({MetaField(item, "namespace"), MetaField(item, "name")});
+    seen.insert(KeyOf(item));
     const kube::Json kept = Kept(item);
     if (Put(kept)) handler_(kept, false);
   }
@@ -197,7 +209,7 @@ bool Informer::Relist() {
       if (seen.count(key) == 0 && !newer) gone.push_back(object);
     }
     for (const ObjectPtr& object : gone) {
-      objects_.erase({MetaField(*object, "namespace"), MetaField(*object, "name")});
+      objects_.erase(KeyOf(*object));
     }
     synced_ = true;
     last_error_.clear();

@@ -71,12 +71,14 @@ class Informer {
 
  private:
   using Key = std::pair<std::string, std::string>;
+  static Key KeyOf(const kube::Json& object);
 
   void Run(std::stop_token stop);
   bool Relist();
   bool OnWatchEvent(const kube::WatchEvent& event);
   kube::Json Kept(const kube::Json& object) const;
   bool Put(const kube::Json& object);
+  bool PutLocked(const kube::Json& object);
   void Remove(const kube::Json& object);
   void Fail(const kube::Error& error);
   void Recovered();

@@ -1,5 +1,5 @@
-// Electors on an API of their own that can be slow or away: real time, but nothing waits longer
-// than it has to.
+// Electors before each of the API servers, through doors that a test can shut: real time, but
+// nothing waits longer than it has to.
 #include "operator/runtime/leader_elector.h"
 
 #include <gmock/gmock.h>
@@ -9,21 +9,21 @@
 #include <set>
 #include <vector>
 
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/kube/testing/wrapped_api.h"
+#include "operator/local/testing/conformance.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::runtime {
 namespace {
 
 using std::chrono::milliseconds;
+using support::kPatience;
+using support::Until;
 using testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{20};
-
-// The store, behind a door that a test can shut.
-class DoorApi : public local::InMemoryApi {
+class DoorApi : public kube::testing::WrappedApi {
  public:
-  using local::InMemoryApi::InMemoryApi;
+  using WrappedApi::WrappedApi;
 
   enum class Door { kOpen, kRefuses, kHangs };
   void Set(Door door) {
@@ -35,6 +35,7 @@ class DoorApi : public local::InMemoryApi {
     const std::lock_guard lock(mu_);
     return calls_;
   }
+
   int writes() const {
     const std::lock_guard lock(mu_);
     return writes_;
@@ -52,20 +53,20 @@ class DoorApi : public local::InMemoryApi {
   kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
                                const std::string& name) override {
     if (!Pass()) return tl::unexpected(Away());
-    return InMemoryApi::Get(resource, ns, name);
+    return WrappedApi::Get(resource, ns, name);
   }
   kube::Result<kube::Json> Create(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object) override {
     NoteWrite();
     if (!Pass()) return tl::unexpected(Away());
-    return InMemoryApi::Create(resource, ns, object);
+    return WrappedApi::Create(resource, ns, object);
   }
   kube::Result<kube::Json> Update(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object,
                                   const std::string& subresource) override {
     NoteWrite();
     if (!Pass()) return tl::unexpected(Away());
-    return InMemoryApi::Update(resource, ns, object, subresource);
+    return WrappedApi::Update(resource, ns, object, subresource);
   }
 
  private:
@@ -119,20 +120,20 @@ class Story {
   std::vector<std::string> lines_;  // guarded by mu_
 };
 
-class LeaderElectorTest : public testing::Test {
+class LeaderElectorTest : public local::testing::OnEveryServer {
  protected:
   struct Replica {
     std::shared_ptr<DoorApi> api;
     std::unique_ptr<LeaderElector> elector;
   };
 
-  Replica Join(const std::string& name) { return Join(name, std::make_shared<DoorApi>(store_)); }
+  Replica Join(const std::string& name) { return Join(name, std::make_shared<DoorApi>(api_)); }
   Replica Join(const std::string& name, std::shared_ptr<DoorApi> api,
                milliseconds retry_period = milliseconds(50)) {
     Replica replica;
     replica.api = std::move(api);
     replica.elector = std::make_unique<LeaderElector>(
-        replica.api, "default", "ringmaster-operator",
+        replica.api, ns_, kLease,
         ElectionOptions{.identity = name,
                         .lease_duration = milliseconds(3000),
                         .renew_deadline = milliseconds(1500),
@@ -143,32 +144,21 @@ class LeaderElectorTest : public testing::Test {
     replica.elector->Start();
     return replica;
   }
-  // Polls: the elector tells nobody of what the test waits for.
-  static bool Until(const std::function<bool()>& so) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!so()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    return true;
-  }
   LeaseFacts Lease() {
-    const auto lease =
-        local::InMemoryApi(store_).Get(kube::Leases(), "default", "ringmaster-operator");
+    const auto lease = api_->Get(kube::Leases(), ns_, kLease);
     return lease ? ReadLease(*lease) : LeaseFacts{};
   }
 
-  const std::shared_ptr<local::Store> store_ =
-      std::make_shared<local::Store>(local::StoreOptions{});
+  static constexpr char kLease[] = "ringmaster-operator";
   Story story_;
 };
 
-TEST_F(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
+TEST_P(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   Replica b = Join("b");
   const int looks = b.api->calls();
-  while (b.api->calls() < looks + 3) std::this_thread::yield();
+  ASSERT_TRUE(Until([&] { return b.api->calls() >= looks + 3; }));
   EXPECT_FALSE(b.elector->state().leading);
   EXPECT_EQ(b.elector->state().holder, "a");
   const auto before = std::chrono::steady_clock::now();
@@ -180,7 +170,7 @@ TEST_F(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
   EXPECT_EQ(Lease().transitions, 1);
 }
 
-TEST_F(LeaderElectorTest, ALeaderThatDiesIsFollowedWhenItsLeaseHasRunOut) {
+TEST_P(LeaderElectorTest, ALeaderThatDiesIsFollowedWhenItsLeaseHasRunOut) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   Replica b = Join("b");
@@ -193,7 +183,7 @@ TEST_F(LeaderElectorTest, ALeaderThatDiesIsFollowedWhenItsLeaseHasRunOut) {
   EXPECT_FALSE(a.elector->state().leading);
 }
 
-TEST_F(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
+TEST_P(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   Replica b = Join("b");
@@ -208,55 +198,43 @@ TEST_F(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
   EXPECT_EQ(story_.Await(3).size(), 3u) << "the lease is lost once";
 }
 
-TEST_F(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
+TEST_P(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  local::InMemoryApi api(store_);
-  for (bool taken = false; !taken;) {
+  ASSERT_TRUE(Until([&] {
     LeaseFacts lease = Lease();
     lease.holder = "usurper";
-    taken = api.Update(kube::Leases(), "default",
-                       WriteLease(lease, "default", "ringmaster-operator"), "")
-                .has_value();
-  }
+    return api_->Update(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)).has_value();
+  }));
   EXPECT_THAT(story_.Await(2), testing::ElementsAre("+a", "-a: usurper holds the lease now"));
 }
 
-TEST_F(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
+TEST_P(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  ASSERT_TRUE(
-      local::InMemoryApi(store_).Delete(kube::Leases(), "default", "ringmaster-operator", {}));
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Lease().holder != "a" && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(Lease().holder, "a");
+  ASSERT_TRUE(api_->Delete(kube::Leases(), ns_, kLease, {}));
+  EXPECT_TRUE(Until([&] { return Lease().holder == "a"; }));
   // And it still notices when it can't renew.
   a.api->Set(DoorApi::Door::kHangs);
   EXPECT_EQ(story_.Await(2).size(), 2u);
   a.api->Set(DoorApi::Door::kOpen);
 }
 
-TEST_F(LeaderElectorTest, AnApiServerThatIsAwayIsAskedAtAPaceAndReported) {
+TEST_P(LeaderElectorTest, AnApiServerThatIsAwayIsAskedAtAPaceAndReported) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   Replica b = Join("b");
   b.api->Set(DoorApi::Door::kRefuses);
   const int before = b.api->calls();
   const auto begin = std::chrono::steady_clock::now();
-  while (b.api->calls() < before + 5) std::this_thread::yield();
+  ASSERT_TRUE(Until([&] { return b.api->calls() >= before + 5; }));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(4 * 50));
   EXPECT_EQ(b.elector->state().error, "nobody there");
   b.api->Set(DoorApi::Door::kOpen);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!b.elector->state().error.empty() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(b.elector->state().error, "");
+  EXPECT_TRUE(Until([&] { return b.elector->state().error.empty(); }));
 }
 
-TEST_F(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
+TEST_P(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
   std::vector<Replica> replicas;
   for (const char* name : {"a", "b", "c", "d"}) replicas.push_back(Join(name));
   std::set<std::string> leaders;
@@ -274,7 +252,7 @@ TEST_F(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
   EXPECT_EQ(leaders.size(), 4u) << "each of them once, for who has stopped stays stopped";
 }
 
-TEST_F(LeaderElectorTest, WhoDoesNotLeadGivesNothingBack) {
+TEST_P(LeaderElectorTest, WhoDoesNotLeadGivesNothingBack) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   Replica b = Join("b");
@@ -289,7 +267,7 @@ TEST_F(LeaderElectorTest, WhoDoesNotLeadGivesNothingBack) {
   EXPECT_EQ(a.api->writes(), writes) << "it has led and lost";
 }
 
-TEST_F(LeaderElectorTest, WhoHasLostTheLeaseAsksForItNoMore) {
+TEST_P(LeaderElectorTest, WhoHasLostTheLeaseAsksForItNoMore) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   a.api->Set(DoorApi::Door::kRefuses);
@@ -302,7 +280,7 @@ TEST_F(LeaderElectorTest, WhoHasLostTheLeaseAsksForItNoMore) {
   EXPECT_EQ(story_.Await(4).back(), "+c");
 }
 
-TEST_F(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
+TEST_P(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   a.api->Set(DoorApi::Door::kHangs);
@@ -313,7 +291,7 @@ TEST_F(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
   EXPECT_FALSE(a.elector->state().leading);
 }
 
-TEST_F(LeaderElectorTest, TheDeadlineCountsFromWhenTheRenewalWasAskedFor) {
+TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheRenewalWasAskedFor) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   a.api->BeforeNextWrite([&] {
@@ -327,21 +305,22 @@ TEST_F(LeaderElectorTest, TheDeadlineCountsFromWhenTheRenewalWasAskedFor) {
   EXPECT_LT(hung, milliseconds(1200)) << "1.5 s less 1 s are left after the slow call";
 }
 
-TEST_F(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {
-  const auto api = std::make_shared<DoorApi>(store_);
+TEST_P(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {
+  const auto api = std::make_shared<DoorApi>(api_);
   api->BeforeNextWrite([&] {
     LeaseFacts lease;
     lease.holder = "first";
     lease.duration_seconds = 3600;
     lease.acquired = lease.renewed = "2026-01-01T00:00:00.000000Z";
-    ASSERT_TRUE(local::InMemoryApi(store_).Create(
-        kube::Leases(), "default", WriteLease(lease, "default", "ringmaster-operator")));
+    ASSERT_TRUE(api_->Create(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)));
   });
   Replica a = Join("a", api, std::chrono::hours(1));
   EXPECT_TRUE(Until([&] { return a.elector->state().holder == "first"; }))
       << "the next look would be in an hour";
   EXPECT_EQ(a.elector->state().error, "");
 }
+
+RM_ON_EVERY_SERVER(LeaderElectorTest);
 
 }  // namespace
 }  // namespace ringmaster::runtime

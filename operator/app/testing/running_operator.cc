@@ -11,15 +11,14 @@
 #include <fstream>
 #include <iostream>
 #include <sstream>
-#include <thread>
 
 extern char** environ;
 
 namespace ringmaster::app {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using support::Until;
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -40,15 +39,6 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& m
 }
 
 }  // namespace
-
-bool Until(const std::function<bool()>& so, milliseconds patience) {
-  const auto end = Clock::now() + patience;
-  while (!so()) {
-    if (Clock::now() > end) return false;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return true;
-}
 
 RunningOperator::RunningOperator(const Options& options)
     : log_(options.dir / (options.name + ".log")) {

@@ -8,19 +8,14 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/support/until.h"
+
 namespace ringmaster::app {
-
-// A test that waits longer than this has failed.
-inline constexpr std::chrono::seconds kE2ePatience{60};
-
-// Polls: processes are looked at from outside.
-bool Until(const std::function<bool()>& so, std::chrono::milliseconds patience = kE2ePatience);
 
 class RunningOperator {
  public:
@@ -36,7 +31,7 @@ class RunningOperator {
 
   void Signal(int signal);
   // The exit code, 128+n for signal n; nullopt: it runs on.
-  std::optional<int> Exited(std::chrono::milliseconds patience = kE2ePatience);
+  std::optional<int> Exited(std::chrono::milliseconds patience = support::kPatience);
   bool running();
   pid_t pid() const { return pid_; }
 

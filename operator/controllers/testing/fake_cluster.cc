@@ -38,9 +38,10 @@ class FakeCluster::Sink : public NoticeSink {
   const std::string uid_;
 };
 
-FakeCluster::FakeCluster(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub,
+FakeCluster::FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns, SidecarHub* hub,
                          std::function<void(const std::string& pod)> bind)
     : api_(std::move(api)),
+      ns_(std::move(ns)),
       bind_(std::move(bind)),
       hub_(hub),
       thread_([this](std::stop_token stop) { Watch(stop); }) {}
@@ -52,7 +53,7 @@ void FakeCluster::Watch(std::stop_token stop) {
     kube::WatchOptions options;
     options.timeout = std::chrono::seconds(60);
     (void)api_->Watch(
-        kube::Pods(), "default", options,
+        kube::Pods(), ns_, options,
         [&](const kube::WatchEvent& event) {
           if (event.type != kube::WatchEvent::Type::kBookmark) {
             OnPod(event.object, event.type == kube::WatchEvent::Type::kDeleted);
@@ -75,7 +76,7 @@ void FakeCluster::OnPod(const Json& object, bool deleted) {
   status["containerStatuses"] = ContainerStatuses(object, "containers", running);
   status["initContainerStatuses"] = ContainerStatuses(object, "initContainers", running);
   bind_(name);
-  (void)api_->Patch(kube::Pods(), "default", name, {{"status", status}}, {.subresource = "status"});
+  (void)api_->Patch(kube::Pods(), ns_, name, {{"status", status}}, {.subresource = "status"});
   const Json& owner = object["metadata"]["ownerReferences"][0];
   job_name_ = owner["name"].get<std::string>();
   job_uid_ = owner["uid"].get<std::string>();
@@ -106,12 +107,12 @@ void FakeCluster::Terminate(const Json& object) {
   }
   if (pod != pods_.end() && !pod->second.ended) EndPod(name, 143);
   Drop(uid);
-  (void)api_->Delete(kube::Pods(), "default", name, {.grace_period_seconds = 0});
+  (void)api_->Delete(kube::Pods(), ns_, name, {.grace_period_seconds = 0});
 }
 
 void FakeCluster::Attend(Pod& pod) {
   pod.attendance =
-      hub_->Attend({.job_namespace = "default",
+      hub_->Attend({.job_namespace = ns_,
                     .job_name = job_name_,
                     .job_uid = job_uid_,
                     .pod_name = pod.name,
@@ -144,6 +145,7 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
       return !entry.second.ended && view_->FindPod(entry.first) >= 0;
     });
     if (!anybody) return;  // nobody of that view answers the joiner
+    if (never_ready_.count(pod->second.name) != 0) return;
     Decide(membership::Reason::kPodJoined,
            [&](membership::View& view) { view.pods.push_back(pod->second.candidate.pod); });
   } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
@@ -221,7 +223,7 @@ void FakeCluster::SetBootId(const std::string& boot_id) {
 
 void FakeCluster::EndPod(const std::string& name, int exit_code) {
   const std::lock_guard lock(mu_);
-  const auto object = api_->Get(kube::Pods(), "default", name);
+  const auto object = api_->Get(kube::Pods(), ns_, name);
   if (!object) return;
   const Json ended = {{"terminated", {{"exitCode", exit_code}, {"finishedAt", Now()}}}};
   const Json status = {
@@ -229,7 +231,7 @@ void FakeCluster::EndPod(const std::string& name, int exit_code) {
       {"containerStatuses", ContainerStatuses(*object, "containers", ended)},
       {"initContainerStatuses", ContainerStatuses(*object, "initContainers", ended)}};
   Drop(MetaField(*object, "uid"));
-  (void)api_->Patch(kube::Pods(), "default", name, {{"status", status}}, {.subresource = "status"});
+  (void)api_->Patch(kube::Pods(), ns_, name, {{"status", status}}, {.subresource = "status"});
 }
 
 void FakeCluster::FinishJob() {

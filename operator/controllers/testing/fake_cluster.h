@@ -23,7 +23,7 @@ namespace ringmaster::controllers {
 class FakeCluster {
  public:
   // `bind` is the scheduler: gives the pod of that name a node.
-  FakeCluster(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub,
+  FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns, SidecarHub* hub,
               std::function<void(const std::string& pod)> bind);
   ~FakeCluster();
 
@@ -68,6 +68,7 @@ class FakeCluster {
   void Drop(const std::string& uid);
 
   const std::shared_ptr<kube::KubeApi> api_;
+  const std::string ns_;
   const std::function<void(const std::string& pod)> bind_;
   mutable std::recursive_mutex mu_;
   SidecarHub* hub_;                                     // guarded by mu_
@@ -77,7 +78,7 @@ class FakeCluster {
   std::set<std::string> never_ready_;                   // guarded by mu_
   std::set<std::pair<std::string, std::string>> told_;  // guarded by mu_
   membership::ViewPtr view_;                            // guarded by mu_
-  std::string job_name_, job_uid_, ns_;                 // guarded by mu_
+  std::string job_name_, job_uid_;                      // guarded by mu_
   std::jthread thread_;
 };
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
-#include <thread>
+#include <cstdlib>
+#include <utility>
 
 #include "operator/kube/kube_client.h"
 #include "operator/kube/yaml.h"
@@ -12,9 +12,12 @@
 #include "operator/local/in_memory_api.h"
 #include "operator/local/rest_server.h"
 #include "operator/local/store.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::local::testing {
 namespace {
+
+using support::Until;
 
 StoreOptions WithCrd() {
   StoreOptions options;
@@ -24,10 +27,13 @@ StoreOptions WithCrd() {
 
 class InMemoryCluster : public Cluster {
  public:
-  kube::KubeApi& api() override { return api_; }
+  std::shared_ptr<kube::KubeApi> api() override { return std::make_shared<InMemoryApi>(store_); }
+  bool Bind(const std::string& pod, const std::string& node) override {
+    return store_->Bind(ns(), pod, node).has_value();
+  }
 
  private:
-  InMemoryApi api_{std::make_shared<Store>(WithCrd())};
+  const std::shared_ptr<Store> store_ = std::make_shared<Store>(WithCrd());
 };
 
 class EmbeddedCluster : public Cluster {
@@ -37,36 +43,26 @@ class EmbeddedCluster : public Cluster {
     options.tls = *MakeTlsMaterial();
     options.token = RandomHex(16);
     options.crd_yaml = kEmbeddedCrd;
-    kube::ClientConfig config;
-    config.host = "127.0.0.1";
-    config.ca_pem = options.tls.ca_pem;
-    config.token = options.token;
-    server_ = std::move(*RestServer::Start(std::move(options), std::make_shared<Store>(WithCrd())));
-    config.port = server_->port();
-    config.qps = 0;
-    config_ = config;
-    api_ = std::move(*kube::MakeKubeClient(config));
+    config_.host = "127.0.0.1";
+    config_.ca_pem = options.tls.ca_pem;
+    config_.token = options.token;
+    config_.qps = 0;
+    server_ = std::move(*RestServer::Start(std::move(options), store_));
+    config_.port = server_->port();
+    api_ = std::move(*kube::MakeKubeClient(config_));
   }
-  kube::KubeApi& api() override { return *api_; }
+  std::shared_ptr<kube::KubeApi> api() override { return api_; }
   std::optional<kube::ClientConfig> rest() override { return config_; }
+  bool Bind(const std::string& pod, const std::string& node) override {
+    return store_->Bind(ns(), pod, node).has_value();
+  }
 
  private:
+  const std::shared_ptr<Store> store_ = std::make_shared<Store>(WithCrd());
   kube::ClientConfig config_;
   std::unique_ptr<RestServer> server_;
-  std::unique_ptr<kube::KubeApi> api_;
+  std::shared_ptr<kube::KubeApi> api_;
 };
-
-constexpr std::chrono::seconds kPatience{60};
-
-template <class F>
-bool Until(F holds) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return true;
-}
 
 bool Established(const Json& crd) {
   const Json status = crd.value("status", Json::object());
@@ -86,7 +82,14 @@ std::string InstallCrd(kube::KubeApi& api) {
   apply.field_manager = "kube-conformance";
   apply.force = true;
   const std::string name = documents->front()["metadata"]["name"];
-  auto applied = api.Patch(kube::CustomResourceDefinitions(), "", name, documents->front(), apply);
+  kube::Result<Json> applied;
+  // Other programs install the same one, perhaps at this moment.
+  const auto settled = [&] {
+    applied = api.Patch(kube::CustomResourceDefinitions(), "", name, documents->front(), apply);
+    return applied || (applied.error().code != kube::ErrorCode::kConflict &&
+                       applied.error().code != kube::ErrorCode::kAlreadyExists);
+  };
+  (void)Until(settled);
   if (!applied) return applied.error().message;
   bool ready = Until([&] {
     auto crd = api.Get(kube::CustomResourceDefinitions(), "", name);
@@ -98,9 +101,19 @@ std::string InstallCrd(kube::KubeApi& api) {
 // A namespace of its own on a cluster that somebody else runs.
 class RealCluster : public Cluster {
  public:
-  RealCluster(kube::ClientConfig config, std::unique_ptr<kube::KubeApi> api)
+  RealCluster(kube::ClientConfig config, std::shared_ptr<kube::KubeApi> api)
       : config_(std::move(config)), api_(std::move(api)) {}
-  ~RealCluster() override { (void)api_->Delete(kube::Namespaces(), "", ns_, {}); }
+  ~RealCluster() override {
+    if (ns_.empty()) return;
+    RemovePods();
+    (void)api_->Delete(kube::Namespaces(), "", ns_, {});
+    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
+    if (!nodes) return;
+    for (const Json& node : nodes->items) {
+      const std::string name = node["metadata"]["name"];
+      if (name.starts_with(NodeName(""))) (void)api_->Delete(kube::Nodes(), "", name, {});
+    }
+  }
 
   // A sentence when it can't be had.
   std::string Prepare() {
@@ -119,13 +132,35 @@ class RealCluster : public Cluster {
     });
     return ready ? "" : "nobody furnishes namespace " + ns_ + ": is the controller manager up?";
   }
-  kube::KubeApi& api() override { return *api_; }
+  std::shared_ptr<kube::KubeApi> api() override { return api_; }
   std::string ns() override { return ns_; }
   std::optional<kube::ClientConfig> rest() override { return config_; }
+  bool Bind(const std::string& pod, const std::string& node) override {
+    const kube::Resource bindings{"", "v1", "bindings", "Binding", true};
+    return api_
+        ->Create(bindings, ns_,
+                 {{"apiVersion", "v1"},
+                  {"kind", "Binding"},
+                  {"metadata", {{"name", pod}}},
+                  {"target", {{"kind", "Node"}, {"name", node}}}})
+        .has_value();
+  }
 
  private:
+  // Nobody runs them, so nobody would end them; and whoever could take their finalizers off has
+  // gone with the test.
+  void RemovePods() {
+    const auto pods = api_->ListAll(kube::Pods(), ns_, {});
+    if (!pods) return;
+    for (const Json& pod : pods->items) {
+      const std::string name = pod["metadata"]["name"];
+      (void)api_->Patch(kube::Pods(), ns_, name, {{"metadata", {{"finalizers", nullptr}}}}, {});
+      (void)api_->Delete(kube::Pods(), ns_, name, {.grace_period_seconds = 0});
+    }
+  }
+
   const kube::ClientConfig config_;
-  std::unique_ptr<kube::KubeApi> api_;
+  const std::shared_ptr<kube::KubeApi> api_;
   std::string ns_;
 };
 
@@ -150,13 +185,20 @@ std::unique_ptr<Cluster> StartReal(const std::string& kubeconfig) {
 
 }  // namespace
 
-std::vector<Backend> Backends(const std::string& kubeconfig) {
+std::vector<Backend> Backends() {
   signal(SIGPIPE, SIG_IGN);  // the client's word to its users
-  if (!kubeconfig.empty()) {
-    return {{"Real", [kubeconfig] { return StartReal(kubeconfig); }}};
+  // gtest makes its parameters before main() could pass any on.
+  if (const char* kubeconfig = std::getenv("KUBE_CONFORMANCE_KUBECONFIG")) {
+    return {{"Real", [file = std::string(kubeconfig)] { return StartReal(file); }}};
   }
   return {{"InMemory", [] { return std::make_unique<InMemoryCluster>(); }},
           {"Embedded", [] { return std::make_unique<EmbeddedCluster>(); }}};
+}
+
+std::vector<Backend> RestBackends() {
+  std::vector<Backend> backends = Backends();
+  std::erase_if(backends, [](const Backend& backend) { return backend.name == "InMemory"; });
+  return backends;
 }
 
 }  // namespace ringmaster::local::testing

@@ -1,4 +1,4 @@
-// What every conformance test stands on: a cluster of its own, and objects to write.
+// What every test of the API itself stands on: objects to write, and ways to look at them.
 //
 // Thread rule: one test's thread, but for what a test says.
 #pragma once
@@ -6,34 +6,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "operator/api/testing/job_object.h"
 #include "operator/kube/http_connection.h"
 #include "operator/local/testing/conformance.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::local::testing {
 
 using kube::ErrorCode;
 using kube::Json;
 using kube::WatchEvent;
+using support::Until;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-// A real garbage collector looks for new kinds every 30 s.
-constexpr std::chrono::seconds kPatience{75};
-
-class KubeConformance : public ::testing::TestWithParam<Backend> {
+class KubeConformance : public OnEveryServer {
  protected:
-  void SetUp() override {
-    cluster_ = GetParam().start();
-    ASSERT_NE(cluster_, nullptr);
-    ns_ = cluster_->ns();
-  }
-  kube::KubeApi& api() { return cluster_->api(); }
+  kube::KubeApi& api() { return *api_; }
   // The refusal of what must not succeed.
   template <class T>
   static kube::Error Refused(const kube::Result<T>& result) {
@@ -51,15 +44,7 @@ class KubeConformance : public ::testing::TestWithParam<Backend> {
               {"containers", {{{"name", "main"}, {"image", "none"}}}}}}};
   }
   Json Job(const std::string& name, int replicas = 2) {
-    return {{"metadata", {{"name", name}}},
-            {"spec",
-             {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 8}}},
-              {"worker",
-               {{"replicas", replicas},
-                {"template",
-                 {{"spec",
-                   {{"containers",
-                     {{{"name", "worker"}, {"image", "i"}, {"command", {"true"}}}}}}}}}}}}}};
+    return api::testing::JobObject(name, replicas);
   }
   Json MustCreate(const kube::Resource& resource, const Json& object) {
     auto created = api().Create(resource, ns_, object);
@@ -82,20 +67,11 @@ class KubeConformance : public ::testing::TestWithParam<Backend> {
     return ref;
   }
   // Garbage collection is asynchronous on a real server.
-  ::testing::AssertionResult Goes(const kube::Resource& resource, const std::string& name) {
+  bool Goes(const kube::Resource& resource, const std::string& name) {
     return Until([&] {
       auto got = api().Get(resource, ns_, name);
       return !got && got.error().code == ErrorCode::kNotFound;
     });
-  }
-  template <class F>
-  ::testing::AssertionResult Until(F holds) {
-    auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (std::chrono::steady_clock::now() < deadline) {
-      if (holds()) return ::testing::AssertionSuccess();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return ::testing::AssertionFailure() << "not within " << kPatience.count() << " s";
   }
   // Events until `enough`, as "ADDED name".
   std::vector<std::string> Watch(const kube::Resource& resource, kube::WatchOptions options,
@@ -115,9 +91,6 @@ class KubeConformance : public ::testing::TestWithParam<Backend> {
     EXPECT_TRUE(result.has_value()) << result.error().message;
     return seen;
   }
-
-  std::unique_ptr<Cluster> cluster_;
-  std::string ns_;
 };
 
 // The same for server-side apply.
@@ -140,7 +113,7 @@ class KubeApply : public KubeConformance {
 class KubeRest : public KubeConformance {
  protected:
   void SetUp() override {
-    KubeConformance::SetUp();
+    ASSERT_NO_FATAL_FAILURE(KubeConformance::SetUp());
     config_ = *cluster_->rest();
     http_ = std::move(*kube::HttpConnections::Make(config_));
   }

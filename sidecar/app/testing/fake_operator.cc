@@ -31,6 +31,8 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
         "unix:" + path_, tls_dir_.empty() ? grpc::InsecureServerCredentials()
                                           : tls::ServerCredentials(tls::FilesIn(tls_dir_),
                                                                    {.suffix = tls::kJobDomain}));
+    // As of the real one: sidecars ask it often whether it is still there.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }

@@ -1,0 +1,161 @@
+// The controller and nodes: proof of death, early warning, room.
+#include "operator/controllers/pod_marks.h"
+#include "operator/controllers/testing/job_controller_fixture.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+using testing::JobControllerTest;
+
+class JobControllerNodesTest : public JobControllerTest {};
+
+TEST_P(JobControllerNodesTest, ALostPodThatIsForceDeletedStaysUntilItsNodeIsOutOfService) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ForceDelete("digits-worker-2");
+  ASSERT_TRUE(Eventually([&] {
+    return pods_->Members() == Names({0, 1, 3});
+  })) << "it is replaced all the same";
+  ASSERT_TRUE(HasFinalizer(PodObject("digits-worker-2")));
+  // Another look at the job, which changes nothing: there is no proof.
+  Change({{"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(Eventually([&] { return pods_->Members() == Names({0, 1, 3, 4}); }));
+  ASSERT_TRUE(HasFinalizer(PodObject("digits-worker-2")));
+  PatchNode("node-2", {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "Unknown"}}}}}}},
+            "status");
+  PatchNode(
+      "node-2",
+      {{"spec", {{"taints", {{{"key", planner::kOutOfServiceTaint}, {"effect", "NoExecute"}}}}}}});
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1, 3, 4}); }));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ProvenDead"); }));
+}
+
+TEST_P(JobControllerNodesTest, TheRebootOfItsNodeProvesThatAPodIsDead) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  PatchNode("node-2", {{"status", {{"nodeInfo", {{"bootID", "boot-2"}}}}}}, "status");
+  ASSERT_TRUE(TrainsAs({0, 1, 3})) << "nobody had to delete it";
+  EXPECT_EQ(Status().pods_replaced, 1);
+  EXPECT_EQ(Status().faults, 0);
+}
+
+TEST_P(JobControllerNodesTest, OnACordonAnotherPodComesFirstAndThenThePodLeaves) {
+  AddNodes();
+  Apply(2);  // minReplicas: a drain would wait for ever for a third pod
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  node_ = "node-2";
+  Cordon("node-1");
+  ASSERT_TRUE(TrainsAs({2, 3}));
+  EXPECT_TRUE(HasEvent("DisruptionAnnounced"));
+  EXPECT_TRUE(pods_->WasTold("digits-worker-0", "Drain"));
+}
+
+TEST_P(JobControllerNodesTest, ACordonThatIsTakenBackLeavesTheJobAsItWas) {
+  AddNodes();
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  pods_->NeverReady("digits-worker-2");
+  pods_->NeverReady("digits-worker-3");
+  node_ = "node-2";
+  Cordon("node-1");
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1, 2, 3}); }));
+  Cordon("node-1", false);
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1}); }));
+  EXPECT_EQ(pods_->Members(), Names({0, 1}));
+  EXPECT_EQ(Annotation("digits-worker-0", planner::kWarnedAnnotation), "");
+}
+
+TEST_P(JobControllerNodesTest, NobodyHoldsThePodsOfAJobThatIsDeleted) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));
+  ForceDelete("digits-worker-2");
+  ASSERT_TRUE(Eventually([&] { return Pods().empty(); }));
+}
+
+TEST_P(JobControllerNodesTest, NobodyHoldsThePodsOfAJobThatIsDeletedInTheForeground) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {.propagation = "Foreground"}));
+  ForceDelete("digits-worker-2");
+  ASSERT_TRUE(
+      Eventually([&] { return Pods().empty() && !api_->Get(kube::HorovodJobs(), ns_, "digits"); }));
+}
+
+TEST_P(JobControllerNodesTest, PodsThatLostTheirJobWhileNoOperatorRanAreLetGo) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  controller_->Stop();
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));
+  ForceDelete("digits-worker-2");
+  ASSERT_FALSE(PodObject("digits-worker-2").is_null());
+  RestartOperator();
+  ASSERT_TRUE(Eventually([&] { return Pods().empty(); }));
+}
+
+TEST_P(JobControllerNodesTest, UninstallingTakesTheFinalizerOffEveryPodAndNothingElse) {
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  PatchPod("digits-worker-0", {{"finalizers", {"example.com/mine", planner::kProofFinalizer}}});
+  controller_->Stop();
+  const auto cleared = ClearFinalizers(*api_, ns_);
+  ASSERT_TRUE(cleared) << cleared.error().message;
+  EXPECT_EQ(*cleared, 2);
+  EXPECT_EQ(PodObject("digits-worker-0")["metadata"]["finalizers"],
+            Json::array({"example.com/mine"}));
+  EXPECT_FALSE(HasFinalizer(PodObject("digits-worker-1")));
+  EXPECT_EQ(*ClearFinalizers(*api_, ns_), 0);
+}
+
+TEST_P(JobControllerNodesTest, WithoutRightsOnNodesJobsRunWithoutEarlyWarning) {
+  AddNodes();
+  door_->ForbidNodes();
+  RestartOperator();
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  Cordon("node-1");
+  pods_->EndPod("digits-worker-1", 137);
+  ASSERT_TRUE(TrainsAs({0, 2}));
+  EXPECT_FALSE(HasEvent("DisruptionAnnounced"));
+}
+
+class GangAdmissionTest : public JobControllerTest {
+ protected:
+  void SetUp() override {
+    options_.gang_admission = true;
+    options_.pod.gang_gate = true;
+    ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
+  }
+  void AddNodeWithGpu(const std::string& name) {
+    AddNode(name, {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
+                   {"allocatable", {{"example.com/gpu", "1"}, {"pods", "110"}}}});
+  }
+  std::size_t Gated() {
+    std::size_t gated = 0;
+    const auto pods = api_->ListAll(kube::Pods(), ns_, {});
+    for (const Json& pod : pods->items) {
+      gated += pod["spec"].value("schedulingGates", Json::array()).empty() ? 0 : 1;
+    }
+    return gated;
+  }
+  const Json with_gpus_ = Json::parse(R"({"worker": {"template": {"spec": {"containers": [
+      {"name": "worker", "image": "digits", "command": ["train"],
+       "resources": {"limits": {"example.com/gpu": "1"}}}]}}}})");
+};
+
+TEST_P(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollowsTheRoom) {
+  AddNodeWithGpu("node-1");
+  Apply(3, with_gpus_);
+  ASSERT_TRUE(Eventually([&] {
+    const api::Status status = Status();
+    const auto* scheduled = status.Find("Scheduled");
+    return Gated() == 3 && scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+  }));
+  EXPECT_NE(Status().Find("Scheduled")->message.find("minReplicas is 2"), std::string::npos);
+  AddNodeWithGpu("node-2");
+  ASSERT_TRUE(Eventually([&] { return Status().world_size == 2 && Gated() == 1; }));
+  AddNodeWithGpu("node-3");
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+}
+
+RM_ON_EVERY_SERVER(JobControllerNodesTest);
+RM_ON_EVERY_SERVER(GangAdmissionTest);
+
+}  // namespace
+}  // namespace ringmaster::controllers
