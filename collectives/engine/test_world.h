@@ -87,8 +87,6 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   const int id;
   TestWorld* const world;
   StateRegistry state;
-  std::unique_ptr<Endpoint> endpoint;
-  std::unique_ptr<Engine> engine;
 
   // guarded by world->mu
   uint64_t stopped = 0;
@@ -97,6 +95,10 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   int finished = 0;
   int rebuilt = 0;
   bool ready_to_enter = false;
+
+  // Last, so that the engine's thread has ended before the rest goes.
+  std::unique_ptr<Endpoint> endpoint;
+  std::unique_ptr<Engine> engine;
 };
 
 class TestWorld {
