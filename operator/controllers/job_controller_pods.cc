@@ -64,8 +64,9 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
       queue_.Add(job.Key());
       return true;
     }
-    // It goes by itself: nothing that people have to hear of, unless they ask.
-    if (other && !MetaField(*other, "deletionTimestamp").empty()) {
+    // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
+    const bool gone = !other && other.error().code == ErrorCode::kNotFound;
+    if (gone || (other && !MetaField(*other, "deletionTimestamp").empty())) {
       problems_.NameIsTaken(job, name, CreationProblems::Clock::now());
       return false;
     }
