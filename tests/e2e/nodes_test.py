@@ -131,12 +131,12 @@ def test_gpus_that_fail_are_left_alone_until_a_pod_needs_another(digits, operato
     job = digits(replicas=3, pod=APART, passes=80, pace_ms=100, container={"resources": {"limits": {"nvidia.com/gpu": 1}}})
     epoch = job.wait_founded(3)
     victim = max(job.pods())
-    node = node_of(job, victim)
+    node, before = node_of(job, victim), set(job.pods())
     operator.run("gpu-unhealthy", node, *range(4))
     operator.wait("the node offers no GPU", lambda: operator.get("node", node)["status"]["allocatable"].get("nvidia.com/gpu") == "0")
     job.wait_steps(10)
     assert job.status["epoch"] == epoch, "a device that is said to be ill takes nothing from a process that runs"
     operator.kubectl("delete", "pod", victim, "--wait=false")
     job.wait_world(3, after_epoch=epoch + 1)
-    assert node not in {pod["spec"]["nodeName"] for pod in job.pods().values() if "deletionTimestamp" not in pod["metadata"]}
+    assert node not in {pod["spec"]["nodeName"] for name, pod in job.pods().items() if name not in before}
     job.finish()
