@@ -20,14 +20,14 @@ rows = []  # of the table of disruptions
 
 @pytest.fixture(scope="session")
 def cluster():
-    """Three nodes with the product's images. RINGMASTER_E2E_CLUSTER=DIR takes a cluster that is up already, and leaves it up."""
+    """Nodes (RINGMASTER_E2E_NODES, three) with the product's images. RINGMASTER_E2E_CLUSTER=DIR takes a cluster that is up already, and leaves it up."""
     archives = harness.image_archives()
     given = os.environ.get("RINGMASTER_E2E_CLUSTER")
     cluster = harness.Cluster(given or os.environ.get("RINGMASTER_E2E_DIR", "/tmp/ringmaster-e2e"))
     if not given:
         require_programs()
         cluster.down(check=False)
-        cluster.up("--nodes", 3, "--gpus", 4, "--grace", 15)
+        cluster.up("--nodes", os.environ.get("RINGMASTER_E2E_NODES", "3"), "--gpus", 4, "--grace", 15)
     standing.append(cluster)
     try:
         cluster.run("load-image", *archives)
