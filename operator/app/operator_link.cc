@@ -15,6 +15,7 @@
 #include "operator.grpc.pb.h"
 #include "sidecar/membership/message_json.h"
 #include "sidecar/membership/view_json.h"
+#include "sidecar/rendezvous/keep_alive.h"
 #include "sidecar/tls/certificate.h"
 #include "sidecar/tls/credentials.h"
 
@@ -358,18 +359,6 @@ class RecordWorker {
   std::jthread thread_;
 };
 
-// A sidecar that is silent because its node is cut off is no longer attending; and its pings, by
-// which it notices the same of us (operator_client.cc), are welcome.
-void KeepAlive(grpc::ServerBuilder* builder) {
-  constexpr int kPingMs = 5000, kPingAnswerMs = 5000, kOftenestPingsMs = 1000;
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                              kOftenestPingsMs);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-}
-
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
  public:
   Server(SidecarHub* hub, controllers::RecordStore* records, const std::optional<tls::Files>& tls)
@@ -389,7 +378,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
                              &port);
     // Two operators on one port would each see half of the sidecars.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    KeepAlive(&builder);
+    rendezvous::KeepAlive(&builder);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {

@@ -13,6 +13,7 @@
 #include "operator/local/store.h"
 #include "operator/planner/planner.h"
 #include "operator/planner/proof.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 using kube::ErrorCode;
 using kube::Json;
 using std::chrono::milliseconds;
+using support::Until;
 using testing::HasSubstr;
 
 struct Call {
@@ -195,14 +197,6 @@ class JobControllerCallsTest : public testing::Test {
   }
   api::Status Status(const std::string& job = "digits") {
     return api::StatusFromJson(Get(kube::HorovodJobs(), job).value("status", Json::object()));
-  }
-  static bool Until(const std::function<bool()>& so, milliseconds patience = milliseconds(20'000)) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!so()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    return true;
   }
   bool Trains(std::size_t pods) {
     return Until([&] {

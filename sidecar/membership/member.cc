@@ -103,7 +103,9 @@ void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* ou
     void operator()(const DrainRequested& e) {
       m->draining_.insert(e.uids.begin(), e.uids.end());
       m->report_repeat_.Stop();
-      if (!m->Draining() || !e.deadline) return;
+      // Others' deadlines are their own affair.
+      const bool mine = std::find(e.uids.begin(), e.uids.end(), m->uid()) != e.uids.end();
+      if (!mine || !e.deadline) return;
       // Operator and TERM each know one; what ends the pod is the earlier.
       m->drain_deadline_ = std::min(m->drain_deadline_.value_or(*e.deadline), *e.deadline);
     }

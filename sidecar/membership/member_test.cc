@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 
+#include "sidecar/membership/next_view.h"
 #include "sidecar/membership/record.h"
 
 namespace ringmaster::membership {
@@ -322,6 +323,25 @@ TEST(MemberTest, OfTwoDeadlinesOfADrainTheEarlierCounts) {
     job.Pass(milliseconds(600));
     EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"})) << first;
   }
+}
+
+TEST(MemberTest, TheDeadlineOfAnotherPodsDrainIsNotItsOwn) {
+  Job job(3);
+  job.boundary_ = false;
+  job.Give("p2", DrainRequested{{"p2"}, job.now_ + milliseconds(20000)});
+  job.Give("p2", DrainRequested{{"p1"}, job.now_ + milliseconds(500)});
+  job.Pass(milliseconds(1000));
+  EXPECT_NE(job["p2"].role(), Role::kLeft);
+}
+
+TEST(NextViewTest, AViewThatEndedThoughNobodyWentIsNoDrain) {
+  const View view = Job(3).ViewOf("p0");
+  Change change;
+  change.gone = change.draining = std::vector<bool>(view.pods.size(), false);
+  change.lost_worker.assign(view.ranks.size(), false);
+  EXPECT_EQ(NextView(view, change)->reason, Reason::kWorkerLost);
+  change.gone[2] = change.draining[2] = true;
+  EXPECT_EQ(NextView(view, change)->reason, Reason::kPodDrained);
 }
 
 TEST(MemberTest, AWorkerLostBesideADrainIsALostWorker) {

@@ -60,13 +60,17 @@ void AddJoiners(const Change& change, View* next) {
 // boundary came.
 bool OnlyDrained(const View& view, const Change& change) {
   if (change.pod_lost) return false;
+  bool drained = false;  // a view can also end without anybody's going
   for (std::size_t p = 0; p < view.pods.size(); ++p) {
     if (change.gone[p] && !change.draining[p]) return false;
+    drained = drained || change.gone[p];
   }
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
-    if (change.lost_worker[r] && !change.draining[view.ranks[r].pod]) return false;
+    if (!change.lost_worker[r]) continue;
+    if (!change.draining[view.ranks[r].pod]) return false;
+    drained = true;
   }
-  return true;
+  return drained;
 }
 
 Reason ReasonOf(const View& view, const Change& change) {

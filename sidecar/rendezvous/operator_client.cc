@@ -14,6 +14,7 @@
 
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/rendezvous/keep_alive.h"
 #include "sidecar/rendezvous/outage.h"
 #include "sidecar/tls/certificate.h"
 #include "sidecar/tls/credentials.h"
@@ -27,10 +28,6 @@ constexpr milliseconds kFirstBackoff{50}, kLastBackoff{2000};
 // How long one attempt may take, the TLS handshake in it (gRPC calls this the least time between
 // two). All pods of a job dial at the same moment, and the machine may be busy.
 constexpr milliseconds kConnect{2000};
-// An operator whose node is cut off says nothing any more, not even that its connections have
-// ended. Without these pings the sidecar would stay with it for as long as TCP tries, a quarter of
-// an hour.
-constexpr milliseconds kPing{5000}, kPingAnswer{5000};
 constexpr milliseconds kFarewell{500};  // for the last reports to reach the operator
 constexpr size_t kMaxCarried = 1000;
 
@@ -192,9 +189,7 @@ class Client final : public OperatorClient {
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnect.count()));
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(kLastBackoff.count()));
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(kPing.count()));
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(kPingAnswer.count()));
-    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
+    KeepAlive(&arguments);
     const auto credentials =
         tls_dir.empty()
             ? grpc::InsecureChannelCredentials()

@@ -74,6 +74,32 @@ class ClientFixture : public ::testing::Test {
     return file;
   }
 
+  // A watch's end, and the types and names that came, as "ADDED a".
+  Result<void> Watch(KubeApi& api, WatchOptions options, std::vector<std::string>* seen = nullptr) {
+    if (options.resource_version.empty()) options.resource_version = "7";
+    return api.Watch(ConfigMaps(), "ns", options,
+                     [&](const WatchEvent& event) {
+                       const char* kNames[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
+                       if (seen) {
+                         seen->push_back(kNames[static_cast<int>(event.type)] + std::string(" ") +
+                                         event.object["metadata"].value("name", ""));
+                       }
+                       return true;
+                     },
+                     {});
+  }
+  static std::string Event(const std::string& type, const std::string& object) {
+    return "{\"type\":\"" + type + "\",\"object\":" + object + "}\n";
+  }
+  static std::string ListPage(std::vector<std::string> names, const std::string& next) {
+    Json items = Json::array();
+    for (const std::string& name : names) items.push_back({{"metadata", {{"name", name}}}});
+    return Json{{"kind", "ConfigMapList"},
+                {"items", items},
+                {"metadata", {{"resourceVersion", "7"}, {"continue", next}}}}
+        .dump();
+  }
+
   Authority authority_;
   std::filesystem::path dir_;
   std::unique_ptr<ScriptedServer> server_;

@@ -12,6 +12,7 @@
 #include "sidecar/membership/message_json.h"
 #include "sidecar/membership/record.h"
 #include "sidecar/membership/view_json.h"
+#include "sidecar/rendezvous/keep_alive.h"
 #include "sidecar/tls/certificate.h"
 #include "sidecar/tls/credentials.h"
 
@@ -31,8 +32,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
         "unix:" + path_, tls_dir_.empty() ? grpc::InsecureServerCredentials()
                                           : tls::ServerCredentials(tls::FilesIn(tls_dir_),
                                                                    {.suffix = tls::kJobDomain}));
-    // As of the real one: sidecars ask it often whether it is still there.
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+    rendezvous::KeepAlive(&builder);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
