@@ -165,7 +165,8 @@ def test_no_trouble_makes_the_operator_turn_round(troubles):
     cluster = troubles["image"].cluster
 
     def pods():
-        return {pod["metadata"]["uid"] for pod in cluster.list("pods", WORKERS, namespace=None)}
+        # Of these jobs alone: pods of the tests before may still be going.
+        return {pod["metadata"]["uid"] for job in troubles.values() for pod in cluster.list("pods", WORKERS, job.namespace)}
 
     before = pods()
     calls = Calls(cluster)
