@@ -4,6 +4,8 @@ Each story ends as the checker says: no step lost. Its row is printed at the end
 """
 import json
 
+import pytest
+
 from story import Story
 
 
@@ -16,16 +18,32 @@ def a_pod(job, but=()):
     return max((name, pod) for name, pod in living(job).items() if name not in but)
 
 
-def test_a_killed_worker_process(digits, tell):
-    job = digits()
+def kill_training_process(job, pod):
+    """Kill -9 of the one that trains: a standby beside it lives."""
+    pid = next(worker["pid"] for worker in job.sidecar(pod)["workers"] if not worker["standby"])
+    job.exec(pod, "sh", "-c", "kill -9 %d" % pid, container="worker")
+
+
+def standby_waits(job, pod):
+    return any(worker["standby"] and worker["connected"] for worker in job.sidecar(pod)["workers"])
+
+
+@pytest.mark.parametrize("standbys, what", [(0, "`kill -9` of a worker's process"), (1, "the same with `standbyPerPod: 1`")],
+                         ids=["alone", "standby"])
+def test_a_killed_worker_process(digits, tell, standbys, what):
+    job = digits(elastic={"standbyPerPod": standbys})
     epoch = job.wait_founded(4)
-    story = Story(job, job.audit, "`kill -9` of a worker's process")
-    job.kill_worker("digits-worker-2")
+    if standbys:
+        job.cluster.wait("standbys that have done their imports", lambda: all(standby_waits(job, pod) for pod in job.pods()))
+    story = Story(job, job.audit, what)
+    kill_training_process(job, "digits-worker-2")
     job.wait_world(4, after_epoch=epoch + 1)  # one view without it, one with it again
     job.wait_steps(5)
     story.over()
     assert story.pods_after == story.pods_before, "the launcher restarts a worker, no pod is made for it"
-    assert "WorkerLost" in story.events
+    assert "WorkerRestarted" in story.events
+    # With a standby the operator mostly hears of both views at once.
+    assert standbys or "WorkerLost" in story.events
     job.finish()
     tell(story, 4)
 

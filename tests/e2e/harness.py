@@ -115,6 +115,11 @@ class Job:
     def exec(self, pod, *words, container="worker", check=True):
         return self.cluster.kubectl("exec", "-n", self.namespace, pod, "-c", container, "--", *words, check=check)
 
+    def sidecar(self, pod):
+        """What the pod's sidecar says about itself: docs/contracts.md, section 5."""
+        return json.loads(self.cluster.kubectl(
+            "get", "--raw", "/api/v1/namespaces/%s/pods/%s:9403/proxy/status" % (self.namespace, pod)))
+
     def kill_worker(self, pod, pattern="train.py", container="worker"):
         """Kill -9 of the training processes in a pod. The image may be without procps, so it is done with /proc."""
         script = ("for p in /proc/[0-9]*; do case \"$(tr '\\0' ' ' <$p/cmdline 2>/dev/null)\" in *%s*) "

@@ -62,15 +62,29 @@ class Story:
         return [event["reason"] for event in sorted(events, key=lambda event: event["eventTime"])]
 
     def gaps(self):
-        """[(seconds, end, step)] between the completions of successive steps."""
+        """[(seconds, end, kind)] between the completions of successive steps.
+
+        An interrupted step is the last that the workers count to the old epoch: so a kind, "leave" or "join", is that of the
+        gap in which the new epoch began and of the one before it. All others are "other".
+        """
         steps = read_steps(self.audit)
         numbers = sorted(steps)
-        return [(steps[b].first - steps[a].first, steps[b].first, b) for a, b in zip(numbers, numbers[1:])]
+        pairs = [(steps[a], steps[b]) for a, b in zip(numbers, numbers[1:])]
+        kinds = ["other"] * len(pairs)
+        for i, (before, after) in enumerate(pairs):
+            if after.epoch != before.epoch:
+                kinds[max(0, i - 1):i + 1] = ["join" if after.size > before.size else "leave"] * min(2, i + 1)
+        return [(b.first - a.first, b.first, kind) for (a, b), kind in zip(pairs, kinds)]
 
-    def pause(self):
-        """Seconds that the longest step of the story took longer than one before it."""
-        usual = statistics.median(gap for gap, end, _ in self.gaps() if end < self.start)
-        return max(gap for gap, end, _ in self.gaps() if self.start <= end <= self.end) - usual
+    def pauses(self):
+        """How much longer than a usual step before the story the longest of each kind took, in seconds; None if there was none."""
+        gaps = self.gaps()
+        usual = statistics.median(seconds for seconds, end, _ in gaps if end < self.start)
+        longest = {}
+        for seconds, end, kind in gaps:
+            if self.start <= end <= self.end:
+                longest[kind] = max(longest.get(kind, 0), seconds - usual)
+        return [longest.get(kind) for kind in ("leave", "join", "other")]
 
     def whole_again(self, size):
         """Seconds until the first step of `size` workers, of which some were not in the last one before; None if there was none."""
@@ -84,10 +98,17 @@ class Story:
 
     def row(self, size):
         whole = self.whole_again(size)
-        return "| %s | %s | %d | %.0f ms | %s | %d |" % (
+        return "| %s | %s | %d | %s | %s | %d |" % (
             self.what, ", ".join("`%s`" % event for event in self.events) or "none", len(self.pods_after - self.pods_before),
-            max(0, self.pause()) * 1e3, "-" if whole is None else "%.1f s" % whole, self.job.status.get("stepsLost", 0) - self.lost_before)
+            " | ".join(map(told, self.pauses())), "-" if whole is None else "%.1f s" % whole,
+            self.job.status.get("stepsLost", 0) - self.lost_before)
 
 
-HEAD = ("| what was done | events | pods made | pause | whole again | steps lost |\n"
-        "|---|---|---|---|---|---|")
+def told(pause):
+    if pause is None:
+        return "-"
+    return "%.0f ms" % (max(0, pause) * 1e3) if pause < 2 else "%.1f s" % pause
+
+
+HEAD = ("| what was done | events | pods made | pause as they left | as others joined | longest other | whole again | steps lost |\n"
+        "|---|---|---|---|---|---|---|---|")
