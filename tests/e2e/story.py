@@ -100,11 +100,11 @@ class Story:
         whole = self.whole_again(size)
         return "| %s | %s | %d | %s | %s | %d |" % (
             self.what, ", ".join("`%s`" % event for event in self.events) or "none", len(self.pods_after - self.pods_before),
-            " | ".join(map(told, self.pauses())), "-" if whole is None else "%.1f s" % whole,
+            " | ".join(map(duration, self.pauses())), "-" if whole is None else "%.1f s" % whole,
             self.job.status.get("stepsLost", 0) - self.lost_before)
 
 
-def told(pause):
+def duration(pause):
     if pause is None:
         return "-"
     return "%.0f ms" % (max(0, pause) * 1e3) if pause < 2 else "%.1f s" % pause
