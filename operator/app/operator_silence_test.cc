@@ -149,6 +149,19 @@ TEST_F(OperatorSilenceTest, ASidecarThatIsCutOffAttendsNoMore) {
   EXPECT_TRUE(RunUntil([&] { return hub_.attending() == 0; }, kPatience));
 }
 
+TEST_F(OperatorSilenceTest, RebuildsOfWhichNoOperatorHasHeardAreAllToldToTheNext) {
+  ASSERT_TRUE(RunUntil([&] { return told_ == Story{true}; }, kPatience));
+  server_->Stop();
+  ASSERT_TRUE(RunUntil([&] { return told_ == Story({true, false}); }, kPatience));
+  client_->ReportView("", R"({"epoch": 5, "reason": "PodLost", "stepsLost": 2})", 0);
+  client_->ReportView("", R"({"epoch": 6, "reason": "PodJoined", "stepsLost": 0})", 0);
+  auto server = OperatorLinkServer::Start("unix:" + Socket(), &hub_, &records_);
+  ASSERT_TRUE(server) << server.error().message;
+  server_ = std::move(*server);
+  ASSERT_TRUE(RunUntil([&] { return hub_.Facts("job").rebuilds.size() == 2; }, kPatience));
+  EXPECT_EQ(hub_.Facts("job").rebuilds.front().steps_lost, 2);
+}
+
 TEST_F(OperatorSilenceTest, ThoseWhoHaveNothingToSayStayConnected) {
   ASSERT_TRUE(RunUntil([&] { return told_ == Story{true}; }, kPatience));
   // A server that minds being asked so often hangs up at the third time.

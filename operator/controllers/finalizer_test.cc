@@ -59,6 +59,20 @@ TEST_F(FinalizerTest, WhatAnotherHasAddedMeanwhileStays) {
   EXPECT_EQ(Get()["metadata"]["finalizers"], Json::array({"example.com/mine"}));
 }
 
+TEST_F(FinalizerTest, OfAPodAsItWasSeenItComesOffOnlyIfNobodyHasWrittenItSince) {
+  const Json stale = Make();
+  ASSERT_TRUE(api_.Patch(kube::Pods(), "default", "p",
+                         {{"metadata", {{"annotations", {{"a", "b"}}}}}}, {}));
+  api_.patches = 0;
+  const auto removed = RemoveFinalizer(api_, stale, /*as_seen=*/true);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(api_.patches, 1);
+  EXPECT_TRUE(HasFinalizer(Get()));
+  EXPECT_TRUE(RemoveFinalizer(api_, Get(), /*as_seen=*/true));
+  EXPECT_FALSE(HasFinalizer(Get()));
+}
+
 TEST_F(FinalizerTest, ASuccessorOfTheSameNameKeepsItsOwn) {
   const Json stale = Make();
   Clear();

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "logging/log.h"
 #include "operator/controllers/metrics.h"
@@ -26,6 +27,12 @@ std::string KeyOf(const Json& object) {
 bool HasGated(const planner::Snapshot& snapshot) {
   return std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
                      [](const planner::PodFacts& pod) { return pod.gated && !pod.ended(); });
+}
+
+std::string UidOf(const planner::Snapshot& snapshot, const std::string& pod) {
+  const auto at = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
+                               [&](const planner::PodFacts& p) { return p.name == pod; });
+  return at == snapshot.pods.end() ? "" : at->uid;
 }
 
 runtime::ObjectReference ReferenceTo(const api::HorovodJob& job) {
@@ -144,9 +151,25 @@ void JobController::Work(std::stop_token stop) {
   }
 }
 
+// A job that is deleted in the background is just not there any more the next time.
+void JobController::ForgetFormer(const std::string& key, const std::string& uid) {
+  std::string former;
+  {
+    const std::lock_guard lock(uids_mu_);
+    const auto known = uids_.try_emplace(key, uid).first;
+    if (known->second != uid) former = std::exchange(known->second, uid);
+    if (uid.empty()) uids_.erase(known);
+  }
+  if (former.empty()) return;
+  records_->Forget(former);
+  problems_.Forget(former);
+  if (objects_ != nullptr) objects_->Forget(former);
+}
+
 bool JobController::Reconcile(const std::string& key) {
   const std::size_t slash = key.find('/');
   const auto object = jobs_.Get(key.substr(0, slash), key.substr(slash + 1));
+  ForgetFormer(key, object == nullptr ? "" : MetaField(*object, "uid"));
   if (object == nullptr) {
     hub_->Forget(key);
     if (options_.metrics != nullptr) {
@@ -159,15 +182,13 @@ bool JobController::Reconcile(const std::string& key) {
   const bool released = ReleaseOrphans(key);
   const auto job = api::ParseHorovodJob(*object);
   if (!job) {
-    const bool dead_released = ReleaseAll(key, uid, true);
+    const bool deleting = !MetaField(*object, "deletionTimestamp").empty();
+    const bool dead_released = ReleaseAll(key, uid, !deleting);
     return RefuseJob(*object, api::ToString(job.error())) && dead_released && released;
   }
   const std::string& manager = job->spec.run_policy.managed_by;
   if (!manager.empty() && manager != kManager) return true;
   if (job->deleting) {
-    records_->Forget(job->uid);
-    problems_.Forget(job->uid);
-    if (objects_ != nullptr) objects_->Forget(job->uid);
     // Its pods are the garbage collector's, and whether they are dead matters no more.
     const bool collected = CollectLatePods(*object);
     return ReleaseAll(key, uid, false) && collected && released;
@@ -243,6 +264,7 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
     }
   }
   snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
+  snapshot.taken_over = hub_->TakenOver(job.Key(), job.uid, !job.status.start_time.empty());
   return snapshot;
 }
 
@@ -265,14 +287,14 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   // It could be read, and nothing has to be written.
   if (decision.found == nullptr && decision.arbitrate == 0) problems_.Worked(job, Needed::kRecord);
   if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
-  if (decision.arbitrate != 0) ok = ApplyArbitrate(job, decision.arbitrate) && ok;
+  if (decision.arbitrate != 0) ok = ApplyArbitrate(snapshot, decision.arbitrate) && ok;
   ok = CreatePods(job, decision.creates) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("pod drained job={} pod={} reason={}", job.Key(), drain.name,
                  logging::Value(drain.reason));
     Say(job, {false, "Draining", fmt::format("pod {} leaves: {}", drain.name, drain.reason),
               drain.name});
-    ok = Annotate(job, drain.name,
+    ok = Annotate(job, drain.name, drain.uid,
                   {{planner::kDrainAnnotation, drain.reason},
                    {planner::kDrainSinceAnnotation, api::FormatTime(snapshot.now)}}) &&
          ok;
@@ -281,20 +303,14 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   for (const auto& note : decision.annotations) {
     notes[note.name][note.key] = note.value.empty() ? Json() : Json(note.value);
   }
-  std::set<std::string> unmarked;
   for (const auto& [pod, annotations] : notes) {
-    if (Annotate(job, pod, annotations)) continue;
-    unmarked.insert(pod);
-    ok = false;
+    ok = Annotate(job, pod, UidOf(snapshot, pod), annotations) && ok;
   }
   for (const auto& tell : decision.tells) {
     // Who has no mark of having registered counts as never having been in a view, so nobody is told
     // of one before it has the mark.
-    const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
-                                  [&](const auto& p) { return p.uid == tell.pod_uid; });
-    const bool marked =
-        pod != snapshot.pods.end() && (!pod->http.empty() || unmarked.count(pod->name) == 0);
-    if (std::holds_alternative<planner::FoundNotice>(tell.notice) && !marked) continue;
+    const bool found = std::holds_alternative<planner::FoundNotice>(tell.notice);
+    if (found && !IsMarked(snapshot, tell.pod_uid)) continue;
     hub_->Tell(job.uid, tell.pod_uid, tell.notice);
   }
   for (const auto& pod : decision.deletes) ok = DeletePod(job, pod) && ok;
@@ -305,6 +321,15 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
     ok = ok && (deleted || deleted.error().code == ErrorCode::kNotFound);
   }
   return ok;
+}
+
+// Its object is there, and says that its sidecar has registered.
+bool JobController::IsMarked(const planner::Snapshot& snapshot, const std::string& uid) const {
+  const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
+                                [&](const auto& p) { return p.uid == uid; });
+  if (pod == snapshot.pods.end()) return false;
+  const auto object = pods_.Get(snapshot.job.ns, pod->name);
+  return object != nullptr && MetaField(*object, "uid") == uid && !ReadPod(*object).http.empty();
 }
 
 bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
@@ -358,9 +383,10 @@ bool JobController::StillSo(const planner::Snapshot& snapshot, const membership:
                              : now.nobody_holds && view->reason == membership::Reason::kFounding;
 }
 
-bool JobController::ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage) {
+bool JobController::ApplyArbitrate(const planner::Snapshot& snapshot, std::uint64_t lineage) {
+  const api::HorovodJob& job = snapshot.job;
   if (Pauses(job, Needed::kRecord)) return true;
-  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage);
+  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage, snapshot.view);
   if (begun) {
     spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
                  lineage);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -74,6 +75,8 @@ class JobController {
   kube::Result<void> AwaitCaches(std::stop_token stop);
   void StartNodes();
   void Work(std::stop_token stop);
+  // What is kept of jobs that had this name before the one with this uid (empty: none has it).
+  void ForgetFormer(const std::string& key, const std::string& uid);
   // False: look again after a while.
   bool Reconcile(const std::string& key);
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
@@ -81,10 +84,12 @@ class JobController {
   std::vector<planner::PodFacts> ReadPods(
       const api::HorovodJob& job, const std::vector<std::shared_ptr<const kube::Json>>& pods) const;
   bool ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
-  bool ApplyArbitrate(const api::HorovodJob& job, std::uint64_t lineage);
+  bool ApplyArbitrate(const planner::Snapshot& snapshot, std::uint64_t lineage);
+  bool IsMarked(const planner::Snapshot& snapshot, const std::string& uid) const;
   bool RecordWritten(const api::HorovodJob& job, const kube::Result<void>& written);
   bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   void ObserveNodes(planner::Snapshot* snapshot);
+  runtime::ObjectPtr LiveNode(const std::string& name);
   bool InstanceIsGone(const planner::PodFacts& pod);
   void OnNode(const kube::Json& node, bool deleted);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
@@ -100,7 +105,8 @@ class JobController {
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
-  bool Annotate(const api::HorovodJob& job, const std::string& pod, const kube::Json& annotations);
+  bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
+                const kube::Json& annotations);
   bool DeletePod(const api::HorovodJob& job, const planner::PodDelete& pod);
   bool ReleasePod(const api::HorovodJob& job, const planner::PodRelease& pod);
   // Pods that no job (any more) waits for: of `job_uid`, or of none that exists.
@@ -125,6 +131,8 @@ class JobController {
   runtime::Informer nodes_;
   bool nodes_readable_ = false;                     // constant after Start
   std::map<std::string, planner::NodeFacts> seen_;  // by name; thread of nodes_ only
+  std::mutex uids_mu_;
+  std::map<std::string, std::string> uids_;  // of the jobs looked at, by key; guarded by uids_mu_
   std::vector<std::jthread> threads_;
 };
 

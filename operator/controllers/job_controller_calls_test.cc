@@ -234,6 +234,103 @@ TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
   EXPECT_EQ(api_->Calls("delete", "horovodjobs")[0].body, uid);
 }
 
+// A proof of death, say, on a pod that has taken the name of the dead one.
+TEST_F(JobControllerCallsTest, EveryMarkNamesTheUidThatItMeans) {
+  Apply("digits", {{"worker", {{"replicas", 3}}}});
+  ASSERT_TRUE(Trains(3));
+  Change({{"worker", {{"replicas", 2}}}});
+  ASSERT_TRUE(Trains(2));
+  std::size_t marks = 0;
+  for (const Call& call : api_->Calls("patch", "pods")) {
+    if (!call.body.contains("/metadata/annotations"_json_pointer)) continue;
+    ++marks;
+    EXPECT_NE(call.body["metadata"].value("uid", ""), "") << call.body;
+  }
+  EXPECT_GE(marks, 4u) << "three addresses and a drain";
+}
+
+TEST_F(JobControllerCallsTest, APodThatHasTakenTheNameOfAnotherGetsNoneOfItsMarks) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  const Json first = Get(kube::Pods(), "digits-worker-1");
+  std::atomic<bool> swapped = false;
+  // Just before the pod is marked it goes, and somebody else's takes its name.
+  api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
+    const bool marks = call.verb == "patch" && call.name == "digits-worker-1" &&
+                       call.body.contains("/metadata/annotations"_json_pointer);
+    if (!marks || swapped.exchange(true)) return std::nullopt;
+    EXPECT_TRUE(RemoveFinalizer(store_api_, first));
+    EXPECT_TRUE(
+        store_api_.Delete(kube::Pods(), "default", "digits-worker-1", {.grace_period_seconds = 0}));
+    EXPECT_TRUE(
+        store_api_.Create(kube::Pods(), "default", Stranger("digits-worker-1", "other", "")));
+    return std::nullopt;
+  });
+  Change({{"elasticPolicy", {{"minReplicas", 1}}}, {"worker", {{"replicas", 1}}}});
+  ASSERT_TRUE(Until([&] { return swapped && Status().ring.size() == 1; }));
+  EXPECT_FALSE(Get(kube::Pods(), "digits-worker-1").contains("/metadata/annotations"_json_pointer));
+}
+
+TEST_F(JobControllerCallsTest,
+       APodThatAnotherOperatorMarksMeanwhileIsNotReleasedAsOneThatNeverTookPart) {
+  const std::string uid = runtime::MetaField(Apply(), "uid");
+  ASSERT_TRUE(Trains(2));
+  std::atomic<int> tries = 0;
+  api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
+    const bool releases = call.verb == "patch" && call.name == "digits-worker-7" &&
+                          call.body.contains("/metadata/finalizers"_json_pointer);
+    if (releases && ++tries == 1) {
+      EXPECT_TRUE(store_api_.Patch(
+          kube::Pods(), "default", "digits-worker-7",
+          {{"metadata", {{"annotations", {{planner::kHttpAnnotation, "10.0.0.9:1"}}}}}}, {}));
+    }
+    return std::nullopt;
+  });
+  // On a node, and nobody has heard of its sidecar; it is one too many.
+  Json late = Stranger("digits-worker-7", "digits", uid);
+  late["spec"]["nodeName"] = "n";
+  ASSERT_TRUE(api_->Create(kube::Pods(), "default", late));
+  ASSERT_TRUE(Until([&] { return tries > 0; }));
+  const auto marked = [&] {
+    const auto pods = controller_->Pods();
+    return std::any_of(pods.begin(), pods.end(), [](const runtime::ObjectPtr& pod) {
+      return runtime::MetaField(*pod, "name") == "digits-worker-7" &&
+             pod->dump().find("10.0.0.9:1") != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(Until([&] { return marked() && controller_->state().queue.depth == 0; }));
+  EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-7")));
+}
+
+// Its sidecars are on their way; what they have said to the one before it is not in any object.
+TEST_F(JobControllerCallsTest, AnOperatorThatBeginsFailsNoJobForAWordThatItHasNotHeard) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  controller_->Stop();
+  cluster_->EndPod("digits-worker-1", 0);
+  Json status = Get(kube::Pods(), "digits-worker-1")["status"];
+  for (Json& container : status["containerStatuses"]) {
+    container["state"]["terminated"]["finishedAt"] = "2020-01-01T00:00:00Z";
+  }
+  ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-1", {{"status", status}},
+                          {.subresource = "status"}));
+  StartOperator();
+  ASSERT_TRUE(Until([&] { return Status().worker.succeeded == 1; }));
+  EXPECT_FALSE(Status().Is("Failed"));
+}
+
+TEST_F(JobControllerCallsTest, NothingIsKeptOfAJobThatIsNoMore) {
+  const std::string uid = runtime::MetaField(Apply(), "uid");
+  ASSERT_TRUE(Trains(2));
+  ASSERT_TRUE(*records_->Newest({"default", "digits", uid}));
+  ASSERT_TRUE(
+      api_->Delete(kube::HorovodJobs(), "default", "digits", {.propagation = "Background"}));
+  EXPECT_TRUE(Until([&] {
+    const auto record = records_->Newest({"default", "digits", uid});
+    return record && !*record;
+  })) << "what is known of it is asked for again, and there is none";
+}
+
 TEST_F(JobControllerCallsTest, AGateIsLiftedFromTheVersionThatWasReadAndOthersStay) {
   StartOperator(true);
   ASSERT_TRUE(api_->Create(kube::Nodes(), "",
@@ -452,6 +549,25 @@ TEST_F(InvalidJobTest, IsRefusedOnceForEachChange) {
     return queue.adds > adds && queue.depth == 0;
   }));
   EXPECT_EQ(api_->Calls("update", "horovodjobs").size(), 1u);
+}
+
+TEST_F(InvalidJobTest, HoldsNoPodsThatItNeverRanNorAnyOnceItIsDeleted) {
+  const Json invalid = {
+      {"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}};
+  const std::string uid = runtime::MetaField(Apply("digits", invalid), "uid");
+  for (const char* pod : {"digits-worker-7", "digits-worker-8"}) {
+    Json stranger = Stranger(pod, "digits", uid);
+    if (pod == std::string("digits-worker-8")) stranger["spec"]["nodeName"] = "n";
+    ASSERT_TRUE(api_->Create(kube::Pods(), "default", stranger));
+  }
+  for (const char* pod : {"digits-worker-7", "digits-worker-8"}) {
+    ASSERT_TRUE(api_->Delete(kube::Pods(), "default", pod, {.grace_period_seconds = 0}));
+  }
+  ASSERT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-7").is_null(); }));
+  EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-8"))) << "it may run";
+  ASSERT_TRUE(
+      api_->Delete(kube::HorovodJobs(), "default", "digits", {.propagation = "Foreground"}));
+  EXPECT_TRUE(Until([&] { return Get(kube::HorovodJobs(), "digits").is_null(); }));
 }
 
 class CachesTest : public testing::Test {

@@ -7,6 +7,7 @@
 #include "logging/log.h"
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/node_facts.h"
+#include "operator/planner/proof.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -56,15 +57,28 @@ void JobController::OnNode(const Json& node, bool deleted) {
 void JobController::ObserveNodes(planner::Snapshot* snapshot) {
   for (planner::PodFacts& pod : snapshot->pods) {
     if (pod.node.empty()) continue;
-    const auto object = nodes_.Get("", pod.node);
+    auto object = nodes_.Get("", pod.node);
     planner::NodeFacts node;
     if (object != nullptr) node = ReadNode(*object);
+    // The cache may be older than the pod: its node may have come back before the pod was there.
+    if (!pod.proven_dead && planner::ProofOfDeath(pod, {.node = &node})) {
+      object = LiveNode(pod.node);
+      node = object != nullptr ? ReadNode(*object) : planner::NodeFacts();
+    }
     Prove(&pod, {.node = object != nullptr ? &node : nullptr,
                  .instance_gone = object == nullptr && InstanceIsGone(pod)});
     const bool known = std::any_of(snapshot->nodes.begin(), snapshot->nodes.end(),
                                    [&](const auto& other) { return other.name == node.name; });
     if (object != nullptr && !known) snapshot->nodes.push_back(std::move(node));
   }
+}
+
+// As the API server has it now; null: it has none, or can't be asked. By a list, as the right to
+// list nodes is there.
+runtime::ObjectPtr JobController::LiveNode(const std::string& name) {
+  const auto listed = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=" + name});
+  if (!listed || listed->items.size() != 1) return nullptr;
+  return std::make_shared<const Json>(listed->items.front());
 }
 
 bool JobController::InstanceIsGone(const planner::PodFacts& pod) {

@@ -38,6 +38,25 @@ TEST_P(JobControllerNodesTest, TheRebootOfItsNodeProvesThatAPodIsDead) {
   EXPECT_EQ(Status().faults, 0);
 }
 
+TEST_P(JobControllerNodesTest, ANodeThatHasComeBackUnseenProvesNobodyDead) {
+  AddNodes();
+  PatchNode("node-2", {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "Unknown"}}}}}}},
+            "status");
+  PatchNode(
+      "node-2",
+      {{"spec", {{"taints", {{{"key", planner::kOutOfServiceTaint}, {"effect", "NoExecute"}}}}}}});
+  RestartOperator();  // so its cache has that for sure
+  door_->StallWatch(kube::Nodes());
+  PatchNode("node-2", {{"spec", {{"taints", nullptr}}}});
+  PatchNode("node-2", {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}},
+            "status");
+  node_ = "node-2";
+  Apply(2);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  EXPECT_EQ(Annotation("digits-worker-0", planner::kProvenAnnotation), "");
+  EXPECT_FALSE(HasEvent("ProvenDead"));
+}
+
 TEST_P(JobControllerNodesTest, OnACordonAnotherPodComesFirstAndThenThePodLeaves) {
   AddNodes();
   Apply(2);  // minReplicas: a drain would wait for ever for a third pod

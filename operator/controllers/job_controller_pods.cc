@@ -116,15 +116,19 @@ bool JobController::Admit(const api::HorovodJob& job, const planner::PodAdmit& p
 }
 
 bool JobController::Annotate(const api::HorovodJob& job, const std::string& pod,
-                             const Json& annotations) {
-  const auto patched =
-      api_->Patch(kube::Pods(), job.ns, pod, {{"metadata", {{"annotations", annotations}}}}, {});
+                             const std::string& uid, const Json& annotations) {
+  // Another pod may have the name by now, and what is said of this one would be said of that.
+  const Json patch = {{"metadata", {{"uid", uid}, {"annotations", annotations}}}};
+  const auto patched = api_->Patch(kube::Pods(), job.ns, pod, patch, {});
   if (patched) {
     pods_.Observe(*patched);
     queue_.Add(job.Key());
     return true;
   }
-  if (patched.error().code == ErrorCode::kNotFound) return true;
+  const ErrorCode code = patched.error().code;
+  if (code == ErrorCode::kNotFound) return true;
+  // The cache is behind, and comes up.
+  if (code == ErrorCode::kConflict) return false;
   spdlog::warn("pod not marked job={} pod={} error={}", job.Key(), pod,
                logging::Value(patched.error().message));
   return false;
@@ -157,12 +161,14 @@ bool JobController::ReleasePod(const api::HorovodJob& job, const planner::PodRel
       return false;
     }
   }
-  const auto removed = RemoveFinalizer(*api_, *object);
+  const auto removed = RemoveFinalizer(*api_, *object, pod.as_seen);
   if (removed) {
     spdlog::info("pod may go job={} pod={} reason={}", job.Key(), pod.name,
                  logging::Value(pod.reason));
     return true;
   }
+  // What has changed about it is on its way to the cache: decide again from that.
+  if (pod.as_seen && removed.error().code == ErrorCode::kConflict) return false;
   spdlog::warn("pod not released job={} pod={} error={}", job.Key(), pod.name,
                logging::Value(removed.error().message));
   return false;
@@ -216,7 +222,8 @@ bool JobController::ReleaseAll(const std::string& key, const std::string& job_ui
   for (const auto& pod : pods_.InNamespace(key.substr(0, key.find('/')))) {
     if (!HasFinalizer(*pod) || !IsOwnedBy(*pod, job_uid)) continue;
     const planner::PodFacts facts = ReadPod(*pod);
-    if (only_dead && !(facts.deleting && facts.proven_dead)) continue;
+    const bool may_go = facts.deleting && (facts.proven_dead || !facts.scheduled);
+    if (only_dead && !may_go) continue;
     ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
   }
   return ok;

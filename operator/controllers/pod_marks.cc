@@ -69,9 +69,10 @@ void AvoidNodes(Json& pod, const std::vector<std::string>& nodes) {
       .push_back({{"weight", 100}, {"preference", {{"matchFields", std::move(fields)}}}});
 }
 
-kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod) {
+kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod, bool as_seen) {
   const std::string ns = Meta(pod, "namespace"), name = Meta(pod, "name"), uid = Meta(pod, "uid");
   Json live = pod;
+  const int tries = as_seen ? 1 : kTries;
   for (int attempt = 0;; ++attempt) {
     if (Meta(live, "uid") != uid || !HasFinalizer(live)) return {};
     Json rest = Finalizers(live);
@@ -82,7 +83,7 @@ kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod) {
          {{"uid", uid}, {"resourceVersion", Meta(live, "resourceVersion")}, {"finalizers", rest}}}};
     const auto patched = api.Patch(kube::Pods(), ns, name, patch, {});
     if (patched || patched.error().code == ErrorCode::kNotFound) return {};
-    if (patched.error().code != ErrorCode::kConflict || attempt + 1 == kTries) {
+    if (patched.error().code != ErrorCode::kConflict || attempt + 1 == tries) {
       return tl::unexpected(patched.error());
     }
     auto read = api.Get(kube::Pods(), ns, name);

@@ -19,8 +19,10 @@ bool HasFinalizer(const nlohmann::json& pod);
 // The scheduler takes one of these nodes only where no other fits.
 void AvoidNodes(nlohmann::json& pod, const std::vector<std::string>& nodes);
 
-// Ok too if the pod is gone, or a newer one has its name.
-kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod);
+// Ok too if the pod is gone, or a newer one has its name. `as_seen`: kConflict if the pod has been
+// written since, because it may not be true any more that it may go.
+kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod,
+                                   bool as_seen = false);
 
 // Takes the finalizer off every worker pod (ns empty: of all namespaces) and says off how many: for
 // uninstalling, after which nobody would do it.

@@ -128,13 +128,15 @@ kube::Result<void> RecordStore::Found(const api::HorovodJob& job, const membersh
   return Write(identity, *entry, membership::FinishArbitration(state, view));
 }
 
-kube::Result<void> RecordStore::Arbitrate(const JobIdentity& job, std::uint64_t lineage) {
+kube::Result<void> RecordStore::Arbitrate(const JobIdentity& job, std::uint64_t lineage,
+                                          const membership::ViewPtr& newest) {
   const auto entry = EntryOf(job.uid);
   const std::lock_guard lock(entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return loaded;
   if (!entry->state) {
-    return tl::unexpected(
-        kube::Error{.code = kube::ErrorCode::kNotFound, .message = "the job has no record yet"});
+    // Its votes are forgotten. It gives none on the views that it may have voted on.
+    const membership::RecordState anew = membership::NewRecord(newest);
+    return Write(job, *entry, membership::BeginArbitration(anew, lineage));
   }
   const membership::RecordState& state = *entry->state;
   if (state.lineage >= lineage || membership::EpochLineage(state.view->epoch) >= lineage) {
@@ -153,7 +155,10 @@ kube::Result<std::string> RecordStore::Answer(const JobIdentity& job, const std:
   const auto entry = EntryOf(job.uid);
   const std::lock_guard lock(entry->mu);
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    if (const auto loaded = Load(job, *entry); !loaded) return tl::unexpected(loaded.error());
+    const auto loaded = Load(job, *entry);
+    // A sidecar may outlive its job: nothing is kept for that.
+    if (!loaded || !entry->state) Forget(job.uid);
+    if (!loaded) return tl::unexpected(loaded.error());
     if (!entry->state) {
       return tl::unexpected(
           kube::Error{.code = kube::ErrorCode::kNotFound, .message = "the job has no record yet"});

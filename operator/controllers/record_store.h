@@ -37,8 +37,10 @@ class RecordStore {
   // Makes the record with its first view, or ends the arbitration of the view's lineage with it.
   // kAlreadyExists: somebody was quicker, and Newest says what.
   kube::Result<void> Found(const api::HorovodJob& job, const membership::ViewPtr& view);
-  // Moves the record to this lineage: an arbitration begins. kAlreadyExists: as for Found.
-  kube::Result<void> Arbitrate(const JobIdentity& job, std::uint64_t lineage);
+  // Moves the record to this lineage: an arbitration begins. kAlreadyExists: as for Found. If
+  // somebody has deleted it, it is made anew with the newest view that is known.
+  kube::Result<void> Arbitrate(const JobIdentity& job, std::uint64_t lineage,
+                               const membership::ViewPtr& newest);
   // Answers a message for the voter R, both as JSON text. kNotFound: no record yet.
   kube::Result<std::string> Answer(const JobIdentity& job, const std::string& message);
   void Forget(const std::string& job_uid);

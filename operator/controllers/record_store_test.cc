@@ -111,10 +111,10 @@ TEST_F(RecordStoreTest, WhatIsAnotherJobsOrNonsenseIsNamedAndLeft) {
 
 TEST_F(RecordStoreTest, AnArbitrationMovesItUpAndItsOwnViewAloneEndsIt) {
   ASSERT_TRUE(records_.Found(job_, View(1, 1)));
-  ASSERT_TRUE(records_.Arbitrate(id_, 3));
+  ASSERT_TRUE(records_.Arbitrate(id_, 3, View(1, 1)));
   EXPECT_EQ((*records_.Newest(id_))->lineage, 3u);
   for (const std::uint64_t lower : {2, 3}) {
-    EXPECT_EQ(records_.Arbitrate(id_, lower).error().code, ErrorCode::kAlreadyExists);
+    EXPECT_EQ(records_.Arbitrate(id_, lower, View(1, 1)).error().code, ErrorCode::kAlreadyExists);
   }
   for (const std::uint64_t other : {2, 4}) {
     EXPECT_EQ(records_.Found(job_, View(other, 1)).error().code, ErrorCode::kAlreadyExists);
@@ -122,6 +122,27 @@ TEST_F(RecordStoreTest, AnArbitrationMovesItUpAndItsOwnViewAloneEndsIt) {
   ASSERT_TRUE(records_.Found(job_, View(3, 1)));
   EXPECT_EQ((*records_.Newest(id_))->view->epoch, MakeEpoch(3, 1));
   EXPECT_EQ(records_.Found(job_, View(3, 1)).error().code, ErrorCode::kAlreadyExists);
+}
+
+// Somebody has deleted it, and its votes with it.
+TEST_F(RecordStoreTest, AnArbitrationMakesALostRecordAnewAndItVotesOnNothingThatWasBefore) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
+  RecordStore next(api_);
+  ASSERT_TRUE(next.Arbitrate(id_, 2, View(1, 1)));
+  const auto record = *next.Newest(id_);
+  EXPECT_EQ(record->view->epoch, MakeEpoch(1, 1));
+  EXPECT_EQ(record->lineage, 2u);
+  ASSERT_TRUE(next.Answer(id_, Propose({0, "a"})));
+  EXPECT_TRUE((*next.Newest(id_))->accepted.none());
+  EXPECT_TRUE(next.Found(job_, View(2, 1)));
+}
+
+TEST_F(RecordStoreTest, NothingIsKeptForASidecarThatOutlivesItsJob) {
+  EXPECT_EQ(records_.Answer(id_, Propose({0, "a"})).error().code, ErrorCode::kNotFound);
+  const int gets = api_->gets;
+  EXPECT_EQ(*records_.Newest(id_), std::nullopt);
+  EXPECT_EQ(api_->gets, gets + 1);
 }
 
 TEST_F(RecordStoreTest, AFirstViewOfALaterLineageMakesARecordOfThatLineage) {
@@ -133,10 +154,10 @@ TEST_F(RecordStoreTest, WhoWasOvertakenLearnsOfItAndWritesOverNothing) {
   ASSERT_TRUE(records_.Found(job_, View(1, 1)));
   RecordStore another(api_);
   ASSERT_TRUE(another.Newest(id_));
-  ASSERT_TRUE(records_.Arbitrate(id_, 2));
-  EXPECT_EQ(another.Arbitrate(id_, 3).error().code, ErrorCode::kConflict);
+  ASSERT_TRUE(records_.Arbitrate(id_, 2, View(1, 1)));
+  EXPECT_EQ(another.Arbitrate(id_, 3, View(1, 1)).error().code, ErrorCode::kConflict);
   EXPECT_EQ((*another.Newest(id_))->lineage, 2u) << "read again";
-  EXPECT_EQ(another.Arbitrate(id_, 2).error().code, ErrorCode::kAlreadyExists);
+  EXPECT_EQ(another.Arbitrate(id_, 2, View(1, 1)).error().code, ErrorCode::kAlreadyExists);
 }
 
 TEST_F(RecordStoreTest, AVoteIsWrittenAndAnsweredAgainWithoutAWrite) {

@@ -1,7 +1,5 @@
 #include "operator/controllers/sidecar_hub.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "operator/controllers/metrics.h"
@@ -133,9 +131,9 @@ void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
 void SidecarHub::OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
                               planner::WorkerExitFacts exit) {
   Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
-    const std::string name =
-        fmt::format("{}/{}/{}", sidecar.facts.pod_uid, exit.slot, worker_incarnation);
-    if (!job.known_exits.insert(name).second) return;
+    std::uint64_t& newest = job.known_exits[{sidecar.facts.pod_uid, exit.slot}];
+    if (worker_incarnation <= newest) return;
+    newest = worker_incarnation;
     exit.pod_name = sidecar.facts.pod_name;
     job.exits.push_back(std::move(exit));
   });
@@ -166,6 +164,17 @@ planner::Time SidecarHub::FirstSeen(const std::string& job_key, const std::strin
   if (job.seen_epoch != epoch) job.seen_at = std::chrono::system_clock::now();
   job.seen_epoch = epoch;
   return job.seen_at;
+}
+
+planner::Time SidecarHub::TakenOver(const std::string& job_key, const std::string& job_uid,
+                                    bool begun) {
+  const std::lock_guard lock(mu_);
+  Job& job = jobs_[job_uid];
+  job.key = job_key;
+  if (!job.taken_over) {
+    job.taken_over = begun ? std::chrono::system_clock::now() : planner::Time();
+  }
+  return *job.taken_over;
 }
 
 SidecarHub::JobFacts SidecarHub::Facts(const std::string& job_uid) const {
@@ -218,6 +227,9 @@ void SidecarHub::Retain(const std::string& job_uid, const std::set<std::string>&
   if (job == jobs_.end()) return;
   std::erase_if(job->second.sidecars, [&](const auto& entry) {
     return !entry.second.facts.attending && pod_uids.count(entry.first) == 0;
+  });
+  std::erase_if(job->second.known_exits, [&](const auto& entry) {
+    return job->second.sidecars.count(entry.first.first) == 0;
   });
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/planner/decision.h"
@@ -82,6 +83,8 @@ class SidecarHub {
   // When this was first asked for this view.
   planner::Time FirstSeen(const std::string& job_key, const std::string& job_uid,
                           std::uint64_t epoch);
+  // When this was first asked for the job; long ago if it had not begun by then.
+  planner::Time TakenOver(const std::string& job_key, const std::string& job_uid, bool begun);
   // Sent unless this stream was told the same already.
   void Tell(const std::string& job_uid, const std::string& pod_uid, const planner::Notice& notice);
   // The first `count` exits of Facts are in the status now.
@@ -101,11 +104,13 @@ class SidecarHub {
     std::string key;
     std::map<std::string, Sidecar> sidecars;  // by pod uid
     std::vector<planner::WorkerExitFacts> exits;
-    std::set<std::string> known_exits;  // reports may come twice
+    // The newest incarnation that has ended, by pod uid and slot: reports may come twice.
+    std::map<std::pair<std::string, std::uint32_t>, std::uint64_t> known_exits;
     membership::ViewPtr view;
     std::map<std::uint64_t, planner::RebuildFacts> rebuilds;
     std::uint64_t seen_epoch = 0;
     planner::Time seen_at;
+    std::optional<planner::Time> taken_over;
   };
   struct Place {
     std::string job_uid;

@@ -177,6 +177,31 @@ TEST_F(SidecarHubTest, AViewIsFirstSeenOnce) {
   EXPECT_GT(hub_.FirstSeen("ns/digits", "job-uid", 2), first);
 }
 
+TEST_F(SidecarHubTest, AJobThatAnotherHasBegunIsTakenOverOnce) {
+  const planner::Time before = std::chrono::system_clock::now();
+  const planner::Time since = hub_.TakenOver("ns/digits", "job-uid", true);
+  EXPECT_GE(since, before);
+  while (std::chrono::system_clock::now() == since) {
+  }
+  EXPECT_EQ(hub_.TakenOver("ns/digits", "job-uid", true), since);
+  EXPECT_EQ(hub_.TakenOver("ns/own", "own-uid", false), planner::Time());
+  EXPECT_EQ(hub_.TakenOver("ns/own", "own-uid", true), planner::Time()) << "it began here";
+}
+
+TEST_F(SidecarHubTest, WhatAPodThatIsGoneHasReportedIsForgotten) {
+  for (int life = 0; life < 2; ++life) {
+    const auto id = Attend("a");
+    hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
+    hub_.OnWorkerExit(id, 1, {.slot = 1, .exit_code = 137});
+    hub_.Leave(id);
+    hub_.Retain("job-uid", {"a"});
+    hub_.OnWorkerExit(Attend("a"), 1, {.slot = 0, .exit_code = 137});
+    EXPECT_EQ(hub_.Facts("job-uid").exits.size(), 2u * (life + 1)) << "its pod is there";
+    hub_.Leave(Attend("a"));
+    hub_.Retain("job-uid", {});
+  }
+}
+
 TEST_F(SidecarHubTest, ThoseThatAttendOrHaveAPodAreRetained) {
   Attend("attends");
   hub_.Leave(Attend("has-a-pod"));

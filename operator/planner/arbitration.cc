@@ -51,7 +51,8 @@ bool MayFork(const Snapshot& in) {
 }
 
 // Since when no view can train; nullopt where one can or nothing says that none does.
-std::optional<Time> StalledSince(const Snapshot& in) {
+std::optional<Time> StalledSince(const Work& work) {
+  const Snapshot& in = work.in;
   for (const SidecarFacts& sidecar : in.sidecars) {
     const bool dead = IsProvenDead(in, sidecar.pod_uid);
     if (sidecar.attending && sidecar.able && !dead) return std::nullopt;
@@ -62,9 +63,10 @@ std::optional<Time> StalledSince(const Snapshot& in) {
     const bool dead = CountsAsDead(in, pod.uid);
     all_dead = all_dead && dead;
     known = known || dead || IsGone(in, pod.uid);
-    if (dead || !Attends(in, pod.uid)) continue;
-    known = true;
-    since = std::max(since, FindSidecar(in, pod.uid)->unable_since);
+    if (dead) continue;
+    const bool attends = Attends(in, pod.uid);
+    known = known || attends;
+    since = std::max(since, attends ? FindSidecar(in, pod.uid)->unable_since : work.HeardAllBy());
   }
   if (all_dead) return Time();  // there is nothing to wait for
   return known ? std::optional(since) : std::nullopt;
@@ -81,7 +83,7 @@ void WaitFor(Work& work, const std::vector<std::string>& waits) {
 
 void Begin(Work& work) {
   const Snapshot& in = work.in;
-  const std::optional<Time> since = StalledSince(in);
+  const std::optional<Time> since = StalledSince(work);
   if (!since) return;
   if (in.now < *since + kStallPatience) return work.LookAgainAt(*since + kStallPatience);
   std::vector<std::string> waits;

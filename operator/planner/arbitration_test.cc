@@ -208,6 +208,24 @@ TEST(ArbitrationPlanTest, NobodyIsBlamedWhileTheOperatorHasNotHeardAnybody) {
   EXPECT_FALSE(out.status.Is("Rebuilding"));
 }
 
+// It was restarted as a pod was lost. The others train, and are on their way to it.
+TEST(ArbitrationPlanTest, AnOperatorThatHasTakenTheJobOverGivesTheSidecarsTimeToComeBack) {
+  for (const bool fork : {false, true}) {
+    Stalled job(4);
+    job.ProvenDead(3).Silent(0).Silent(1).Silent(2);
+    if (fork) job.Fork();
+    job.in.view_since = job.in.taken_over = kNow - kStallPatience - seconds(1);
+    const Decision out = Plan(job.in);
+    EXPECT_EQ(out.arbitrate, 0u);
+    EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof")));
+    ASSERT_TRUE(out.look_again);
+    job.in.now += *out.look_again;
+    const Decision later = Plan(job.in);
+    EXPECT_EQ(later.arbitrate, fork ? 2u : 0u);
+    EXPECT_THAT(Reasons(later), testing::Contains(fork ? "Arbitrating" : "WaitingForProof"));
+  }
+}
+
 TEST(ArbitrationPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   Stalled job(4);
   job.ProvenDead(2).ProvenDead(3).Arbitrating({0});

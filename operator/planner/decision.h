@@ -52,6 +52,7 @@ struct PodRelease {
   std::string uid;
   std::string reason;
   bool at_once = false;  // no kubelet will say that it has ended
+  bool as_seen = false;  // only if nobody has written the pod since: it may have become a member
 };
 
 // What sidecars are told; proto/operator.proto says what each means.

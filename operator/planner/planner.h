@@ -34,6 +34,10 @@ inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
 
+// So long an operator that has taken a job over waits for sidecars before their silence means
+// anything: they may need 10 s to notice that the former one is gone, and some more to find it.
+inline constexpr std::chrono::seconds kSidecarsReturn{20};
+
 // No view was able to train for so long: then, and only then, there is an arbitration.
 inline constexpr std::chrono::seconds kStallPatience{5};
 

@@ -371,6 +371,17 @@ TEST(ReleaseTest, WithTheFailureOfTheJobAllAreReleasedAndWhatIsKeptIsNotDeleted)
   EXPECT_THAT(out.annotations, IsEmpty()) << "nobody asks for a proof any more";
 }
 
+// Somebody may make it a member just now: then it is not the pod that was looked at.
+TEST(ReleaseTest, WhatMayHaveChangedSinceIsReleasedOnlyAsItWasSeen) {
+  World never = WithALostPod();
+  never.Pod(2).http.clear();
+  std::erase_if(never.in.sidecars, [](const SidecarFacts& s) { return s.pod_uid == "uid-2"; });
+  EXPECT_TRUE(Plan(never.in).releases.at(0).as_seen);
+  World dead = WithALostPod();
+  ProveDead(dead, 2);
+  EXPECT_FALSE(Plan(dead.in).releases.at(0).as_seen) << "it stays dead";
+}
+
 TEST(ReleaseTest, APodThatNeverHadANodeIsNotForcedAway) {
   World world = WithALostPod();
   world.Pod(2).scheduled = false;

@@ -97,7 +97,8 @@ void Release(Work& work) {
     if (!pod.held) continue;
     if (const std::string why = WhyRelease(work, pod); !why.empty()) {
       const bool at_once = pod.deleting && pod.proven_dead && !pod.all_terminated;
-      work.out.releases.push_back({pod.name, pod.uid, why, at_once});
+      const bool as_seen = !JobHasEnded(work) && !pod.proven_dead;
+      work.out.releases.push_back({pod.name, pod.uid, why, at_once, as_seen});
     } else {
       SayHeld(work, pod);
     }

@@ -140,6 +140,9 @@ struct Snapshot {
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
   // When this operator first saw `view`.
   Time view_since;
+  // When it first looked at the job, if another one has begun it; else long ago. Sidecars that it
+  // has not heard by then may be on their way to it.
+  Time taken_over;
   // Of the record: above the lineage of `view` while an arbitration is under way. 0: no record.
   std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch

@@ -48,14 +48,14 @@ void SetRunning(Work& work) {
   if (work.suspended) {
     return SetCondition(work, "Running", false, "Suspended", "runPolicy.suspend is true");
   }
+  if (!work.stall_reason.empty()) {
+    return SetCondition(work, "Running", false, work.stall_reason, work.stall_message);
+  }
   if (view == nullptr) {
     return SetCondition(work, "Running", false, "WaitingForInit", WaitingForInit(work));
   }
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
-  if (!work.stall_reason.empty()) {
-    return SetCondition(work, "Running", false, work.stall_reason, work.stall_message);
-  }
   if (!view->train) {
     return SetCondition(work, "Running", false, "BelowMinReplicas",
                         fmt::format("{} are held at the step boundary: minReplicas is {}", size,

@@ -119,7 +119,8 @@ void CountWorkerExits(Work& work) {
 void JudgeEarlyExits(Work& work) {
   for (const PodFacts& pod : work.in.pods) {
     if (pod.phase != PodPhase::kSucceeded || pod.leaving()) continue;
-    const Time patience = pod.ended_at.value_or(pod.created) + kFinishGrace;
+    const Time patience =
+        std::max(pod.ended_at.value_or(pod.created) + kFinishGrace, work.HeardAllBy());
     if (work.in.now < patience) {
       work.LookAgainAt(patience);
       continue;
@@ -186,14 +187,14 @@ std::string WhatIsMissing(const SidecarFacts* sidecar) {
 namespace {
 
 void JudgeInit(Work& work) {
-  if (work.in.view != nullptr) return;
+  if (work.in.view != nullptr || work.in.job.status.epoch != 0) return;
   const auto timeout = std::chrono::seconds(work.in.job.spec.init_timeout_seconds);
   std::string who;
   for (const PodFacts* pod : work.active) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
     if (work.away.count(pod->uid) != 0) continue;  // another one is on its way
     if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
-    const Time end = *pod->running_since + timeout;
+    const Time end = std::max(*pod->running_since + timeout, work.HeardAllBy());
     if (work.in.now < end) {
       work.LookAgainAt(end);
     } else {
@@ -209,12 +210,30 @@ void JudgeInit(Work& work) {
 
 }  // namespace
 
+namespace {
+
+// Before a suspension ranks may have agreed to end, and their pods may not be gone yet. The job
+// that was resumed begins anew: it is not its end.
+bool EndedAnEarlierRun(const Work& work, const SidecarFacts& sidecar) {
+  if (work.suspended) return true;
+  const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
+  return work.in.job.status.Find("Suspended") != nullptr && (pod == nullptr || pod->deleting);
+}
+
+void CountFinished(Work& work) {
+  std::uint64_t& finished = work.out.status.finished_epoch;
+  if (work.suspended) finished = 0;
+  for (const SidecarFacts& sidecar : work.in.sidecars) {
+    if (!EndedAnEarlierRun(work, sidecar)) finished = std::max(finished, sidecar.finished_epoch);
+  }
+  work.finishing = finished != 0;
+}
+
+}  // namespace
+
 void CountEnds(Work& work) {
   api::Status& status = work.out.status;
-  for (const SidecarFacts& sidecar : work.in.sidecars) {
-    status.finished_epoch = std::max(status.finished_epoch, sidecar.finished_epoch);
-  }
-  work.finishing = status.finished_epoch != 0;
+  CountFinished(work);
   // Only of pods that still exist, so that the list stays short.
   std::erase_if(status.accounted_pods,
                 [&](const std::string& uid) { return FindPod(work.in, uid) == nullptr; });

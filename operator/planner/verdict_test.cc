@@ -164,6 +164,32 @@ TEST(FinishingTest, PodsOutsideOfTheLastViewGo) {
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-2"));
 }
 
+TEST(FinishingTest, AJobThatWasSuspendedAtItsEndBeginsAnewWhenItIsResumed) {
+  World world = Finishing(2);
+  for (const int i : {0, 1}) world.Sidecar(i).finished_epoch = world.in.view->epoch;
+  world.in.job.spec.run_policy.suspend = true;
+  world.Settle();
+  EXPECT_EQ(world.in.job.status.finished_epoch, 0u);
+  // Resumed before the pods, or what their sidecars had said, are gone.
+  world.in.job.spec.run_policy.suspend = false;
+  world.Pod(0).deleting = true;
+  std::erase_if(world.in.pods, [](const PodFacts& pod) { return pod.index == 1; });
+  const Decision out = Plan(world.in);
+  EXPECT_NE(out.status.state, "Finishing");
+  EXPECT_THAT(Created(out), ElementsAre(1, 2));
+  // The end of what runs now is one.
+  world.in.job.status = out.status;
+  world.Running(1).Sidecar(1).finished_epoch = membership::MakeEpoch(2, 1);
+  EXPECT_EQ(Plan(world.in).status.state, "Finishing");
+}
+
+TEST(FinishingTest, APodThatIsDeletedMayBeTheFirstToSayThatAllHaveAgreed) {
+  World world = World::Training(1);
+  world.Pod(0).deleting = true;
+  world.Sidecar(0).finished_epoch = world.in.view->epoch;
+  EXPECT_EQ(Plan(world.in).status.state, "Finishing");
+}
+
 // ---- Success.
 
 TEST(SuccessTest, WithoutAViewAPodThatWasKilledIsMissing) {
@@ -225,6 +251,25 @@ TEST(FailureTest, InitTimeoutLeavesOutWhoIsReadyAndWhoseNodeIsSilent) {
   EXPECT_THAT(who, HasSubstr("digits-worker-1"));
   EXPECT_THAT(who, Not(HasSubstr("digits-worker-0")));
   EXPECT_THAT(who, Not(HasSubstr("digits-worker-2")));
+}
+
+// It has heard nobody yet: what a sidecar said to the one before it comes again.
+TEST(FailureTest, AnOperatorThatHasTakenAJobOverFailsItForNothingThatItHasNotHeard) {
+  World early = World::Training(2);
+  early.End(1, PodPhase::kSucceeded, 0);
+  World init(2);
+  init.Running(0).Running(1);
+  for (World* world : {&early, &init}) {
+    world->in.now += seconds(3600);
+    EXPECT_TRUE(Plan(world->in).status.Is("Failed"));
+    world->in.taken_over = world->in.now - seconds(1);
+    const Decision out = Plan(world->in);
+    EXPECT_FALSE(out.status.Is("Failed"));
+    ASSERT_TRUE(out.look_again);
+    EXPECT_LE(*out.look_again, kSidecarsReturn);
+    world->in.now += kSidecarsReturn;
+    EXPECT_TRUE(Plan(world->in).status.Is("Failed"));
+  }
 }
 
 TEST(FailureTest, AJobThatIsSuspendedMissesNoDeadline) {

@@ -108,6 +108,16 @@ void TellGone(Work& work, Notices& notices) {
   }
 }
 
+// The job has had a view, and nothing says which. A first view beside it would be a second ring.
+void MissRecord(Work& work) {
+  work.stall_reason = "RecordLost";
+  work.stall_message = fmt::format(
+      "the job has been in epoch {}, but its record, ConfigMap {}-record, is gone, and no sidecar "
+      "has told of a view: no other is begun, as pods may train in that one. Goes on when one of "
+      "them is heard; if none lives any more, delete the job and apply it again",
+      membership::EpochText(work.in.job.status.epoch), work.in.job.name);
+}
+
 // Where people and the command line find the sidecar.
 void WriteAddresses(Work& work) {
   for (const SidecarFacts& sidecar : work.in.sidecars) {
@@ -139,6 +149,7 @@ membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage) {
 
 void MakeView(Work& work) {
   if (work.finishing || work.in.view != nullptr) return;
+  if (work.in.job.status.epoch != 0) return MissRecord(work);
   work.out.found = FoundingOf(work, 1);
 }
 

@@ -36,6 +36,28 @@ TEST(FoundingTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
   EXPECT_EQ(out.found->pods.size(), 1u);
 }
 
+// Somebody has deleted it, and the operator has begun anew: those of the view may only be late.
+TEST(FoundingTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) {
+  World world(2);
+  world.Running(0).Ready(0).Running(1).Ready(1);
+  world.in.job.status.epoch = membership::MakeEpoch(1, 5);
+  world.in.now += seconds(3600);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.found, nullptr);
+  ASSERT_NE(out.status.Find("Running"), nullptr);
+  EXPECT_EQ(out.status.Find("Running")->reason, "RecordLost");
+  EXPECT_THAT(out.status.Find("Running")->message, testing::HasSubstr("epoch 1.5"));
+  const auto said = [](const Decision& decision) {
+    return std::any_of(decision.events.begin(), decision.events.end(),
+                       [](const Event& event) { return event.reason == "RecordLost"; });
+  };
+  EXPECT_TRUE(said(out));
+  world.in.job.status = out.status;
+  EXPECT_FALSE(said(Plan(world.in))) << "once";
+  world.Sidecar(1).ready = false;
+  EXPECT_FALSE(Plan(world.in).status.Is("Failed")) << "it has long been through init()";
+}
+
 TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
   World world = World::Training(2);
   world.Running(2).Ready(2);

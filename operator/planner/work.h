@@ -28,7 +28,7 @@ struct Work {
   bool suspended = false;
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   int wanted = 0;
-  // What keeps the job from training that only an arbitration can mend; empty: nothing.
+  // What keeps the job from training that only an arbitration or people can mend; empty: nothing.
   std::string stall_reason;
   std::string stall_message;
   std::vector<const PodFacts*> active;    // run or are coming; not marked to leave
@@ -40,6 +40,8 @@ struct Work {
   bool no_room = false;   // for want of room, that is
 
   void LookAgainAt(Time time);
+  // Not before this does it mean anything that a sidecar has not said something.
+  Time HeardAllBy() const { return in.taken_over + kSidecarsReturn; }
   // Of `active`: will be there tomorrow too, for all we know.
   bool Stays(const PodFacts& pod) const;
   void Say(bool warning, std::string reason, std::string message, std::string pod = "");

@@ -119,6 +119,19 @@ bool Informer::Put(const kube::Json& object) {
   return PutLocked(object);
 }
 
+// What the list is newer than it replaces, also by something older: the server was restored from a
+// backup.
+bool Informer::PutListed(const kube::Json& object, std::optional<std::uint64_t> listed) {
+  const std::lock_guard lock(mu_);
+  const auto at = objects_.find(KeyOf(object));
+  if (at != objects_.end()) {
+    const auto version = Version(MetaField(*at->second, "resourceVersion"));
+    if (version && listed && *version <= *listed) objects_.erase(at);
+  }
+  gone_.erase({KeyOf(object), MetaField(object, "uid")});
+  return PutLocked(object);
+}
+
 bool Informer::PutLocked(const kube::Json& object) {
   ObjectPtr& slot = objects_[KeyOf(object)];
   // Old news: we have written it since, and put the result here ourselves.
@@ -192,13 +205,13 @@ bool Informer::Relist() {
     Fail(list.error());
     return false;
   }
+  const auto listed = Version(list->resource_version);
   std::set<Key> seen;
   for (const kube::Json& item : list->items) {
     seen.insert(KeyOf(item));
     const kube::Json kept = Kept(item);
-    if (Put(kept)) handler_(kept, false);
+    if (PutListed(kept, listed)) handler_(kept, false);
   }
-  const auto listed = Version(list->resource_version);
   std::vector<ObjectPtr> gone;
   {
     const std::lock_guard lock(mu_);

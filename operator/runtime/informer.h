@@ -78,6 +78,7 @@ class Informer {
   bool OnWatchEvent(const kube::WatchEvent& event);
   kube::Json Kept(const kube::Json& object) const;
   bool Put(const kube::Json& object);
+  bool PutListed(const kube::Json& object, std::optional<std::uint64_t> listed);
   bool PutLocked(const kube::Json& object);
   void Remove(const kube::Json& object);
   void Fail(const kube::Error& error);

@@ -137,6 +137,17 @@ TEST_F(InformerTest, AnObjectMadeWhileTheListWasOnItsWayIsNotMissing) {
   EXPECT_TRUE(Told(0).empty());
 }
 
+TEST_F(InformerTest, AServerThatWasRestoredFromABackupIsBelieved) {
+  StartWith({Object("a", 5)});
+  informer_.Observe(Object("a", 20));  // written after the backup, and lost with it
+  api_->DuringLists([this] { informer_.Observe(Object("b", 1001)); });
+  api_->SetList(1000, {Object("a", 7), Object("b", 6)});
+  api_->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api_->AwaitWatch(2), "1000");
+  EXPECT_EQ(VersionOf("a"), "7");
+  EXPECT_EQ(VersionOf("b"), "1001") << "written after the list";
+}
+
 TEST(InformerPace, WatchesThatAreClosedAtOnceAreBegunMoreAndMoreSlowly) {
   const auto api = std::make_shared<ScriptedApi>();
   api->SetList(10, {});

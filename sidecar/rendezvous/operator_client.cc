@@ -30,6 +30,7 @@ constexpr milliseconds kFirstBackoff{50}, kLastBackoff{2000};
 constexpr milliseconds kConnect{2000};
 constexpr milliseconds kFarewell{500};  // for the last reports to reach the operator
 constexpr size_t kMaxCarried = 1000;
+constexpr size_t kMaxMissed = 64;
 
 struct Queued {
   v1::SidecarReport report;
@@ -213,6 +214,10 @@ class Client final : public OperatorClient {
     report.mutable_view()->set_view(view);
     report.mutable_view()->set_rebuild(rebuild);
     report.mutable_view()->set_step(step);
+    // Steps may have been lost in a rebuild that no operator has heard of: it is not forgotten for
+    // the next one.
+    if (!connected_ && view_) missed_.push_back(*view_);
+    if (missed_.size() > kMaxMissed) missed_.pop_front();
     view_ = report;
     Tell(report, false);
   }
@@ -292,6 +297,7 @@ class Client final : public OperatorClient {
           post([this, kept, why = std::move(why)] { OnDone(std::move(*kept), why); });
         });
     stream_->Send({RegistrationReport(registration_), false});
+    for (const v1::SidecarReport& report : missed_) stream_->Send({report, false});
     for (const auto& report : {readiness_, view_, finished_}) {
       if (report) stream_->Send({*report, false});
     }
@@ -339,7 +345,10 @@ class Client final : public OperatorClient {
 
   void OnNotice(const v1::OperatorNotice& notice) {
     backoff_ = kFirstBackoff;
-    if (!std::exchange(connected_, true)) callbacks_.on_connection(true);
+    if (!std::exchange(connected_, true)) {
+      missed_.clear();  // this stream began with them, or was told at once
+      callbacks_.on_connection(true);
+    }
     if (const auto lasted = outage_.Ended(Outage::Clock::now())) {
       spdlog::info("operator reached again seconds={}", lasted->count());
     }
@@ -382,6 +391,7 @@ class Client final : public OperatorClient {
   std::shared_ptr<bool> alive_;  // tasks that gRPC's threads posted may run after Stop
   std::shared_ptr<Stream> stream_;
   std::optional<v1::SidecarReport> readiness_, view_, finished_;
+  std::deque<v1::SidecarReport> missed_;  // about views before `view_`
   std::deque<Queued> carried_;
   Outage outage_;
   milliseconds backoff_ = kFirstBackoff;

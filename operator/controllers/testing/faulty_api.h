@@ -29,6 +29,11 @@ class FaultyApi : public kube::testing::WrappedApi {
     const std::lock_guard lock(mu_);
     refusal_ = std::move(error);
   }
+  // What changes of this resource is not told from now on, as by a watch that has stalled.
+  void StallWatch(const kube::Resource& resource) {
+    const std::lock_guard lock(mu_);
+    stalled_ = resource;
+  }
   // As to a caller whose role says nothing of nodes.
   void ForbidNodes() { nodes_forbidden_ = true; }
   // Every job is read with this in it, as from a server whose definition of jobs is another one.
@@ -62,6 +67,7 @@ class FaultyApi : public kube::testing::WrappedApi {
                            const std::function<bool(const kube::WatchEvent&)>& on_event,
                            std::stop_token stop) override {
     const auto spoiled = [&](kube::WatchEvent event) {
+      if (Stalls(resource)) return true;
       Spoil(resource, event.object);
       return on_event(event);
     };
@@ -92,6 +98,10 @@ class FaultyApi : public kube::testing::WrappedApi {
   }
 
  private:
+  bool Stalls(const kube::Resource& resource) {
+    const std::lock_guard lock(mu_);
+    return stalled_ && *stalled_ == resource;
+  }
   kube::Result<Json> Spoiled(const kube::Resource& resource, kube::Result<Json> answer) {
     if (answer) Spoil(resource, *answer);
     return answer;
@@ -105,6 +115,7 @@ class FaultyApi : public kube::testing::WrappedApi {
   std::optional<kube::Error> refusal_, one_refusal_;  // guarded by mu_
   kube::Resource refused_;                            // guarded by mu_
   Json spoiled_;                                      // guarded by mu_
+  std::optional<kube::Resource> stalled_;             // guarded by mu_
   std::atomic<bool> nodes_forbidden_ = false;
   std::atomic<int> pod_creates_ = 0, record_creates_ = 0, writes_ = 0;
 };
