@@ -74,6 +74,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
     return synced;
   }
   StartNodes();
+  leads_since_ = std::chrono::system_clock::now();
   for (int i = 0; i < options_.workers; ++i) {
     threads_.emplace_back([this](std::stop_token token) { Work(token); });
   }
@@ -242,6 +243,7 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
       snapshot.view = record.view;
     }
   }
+  snapshot.leads_since = leads_since_;
   snapshot.view_since = hub_->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
   return snapshot;
 }

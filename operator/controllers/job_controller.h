@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -87,6 +89,8 @@ class JobController {
   void ObserveNodes(planner::Snapshot* snapshot);
   bool InstanceIsGone(const planner::PodFacts& pod);
   void OnNode(const kube::Json& node, bool deleted);
+  void SetEnding(const std::string& node, bool ends);
+  std::set<std::string> NodesToObserve(const std::vector<planner::PodFacts>& pods);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
   // False: no more of them now.
   bool CreatePods(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
@@ -125,6 +129,9 @@ class JobController {
   runtime::Informer nodes_;
   bool nodes_readable_ = false;                     // constant after Start
   std::map<std::string, planner::NodeFacts> seen_;  // by name; thread of nodes_ only
+  std::mutex ending_mu_;
+  std::set<std::string> ending_;  // nodes of which an end is announced; guarded by ending_mu_
+  planner::Time leads_since_;     // constant after Start
   std::vector<std::jthread> threads_;
 };
 

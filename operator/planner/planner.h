@@ -37,6 +37,9 @@ inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-inde
 // No view was able to train for so long: then, and only then, there is an arbitration.
 inline constexpr std::chrono::seconds kStallPatience{5};
 
+// After an operator has begun to lead: how long its sidecars may take to find it.
+inline constexpr std::chrono::seconds kReachPatience{10};
+
 Decision Plan(const Snapshot& snapshot);
 
 // What the arbitration under way comes to; the first view of the lineage, or null and whom it waits

@@ -59,6 +59,10 @@ std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
 
 void HeedNodes(Work& work);
+// Which announced ends the new pod is made in spite of, and what follows for where it may go.
+void TellOfEnds(const Work& work, PodCreate& create);
+// The node that a pod without one was kept off, and that stays after all; empty: none.
+std::string NodeToReturnTo(const Work& work, const PodFacts& pod);
 void CountEnds(Work& work);
 void Judge(Work& work);
 void CleanUp(Work& work);
