@@ -3,19 +3,13 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
 #include "logging/log.h"
 
 namespace ringmaster::app {
 namespace {
 
 using kube::Json;
-using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstRetry{500};
-constexpr milliseconds kLastRetry{10'000};
-constexpr milliseconds kLookAgain{30'000};
 // Two installations in one namespace must not take each other's marks away.
 constexpr char kInstanceLabel[] = "/metadata/labels/app.kubernetes.io~1instance";
 
@@ -62,7 +56,7 @@ std::string LeaderLabel::error() const {
 }
 
 void LeaderLabel::Run(std::stop_token stop) {
-  milliseconds retry = kFirstRetry;
+  MarkPace pace;
   while (!stop.stop_requested()) {
     const std::string error = Mark();
     std::unique_lock lock(mu_);
@@ -75,8 +69,7 @@ void LeaderLabel::Run(std::stop_token stop) {
       }
     }
     error_ = error;
-    wake_.wait_for(lock, stop, error.empty() ? kLookAgain : retry, [] { return false; });
-    retry = error.empty() ? kFirstRetry : std::min(retry * 2, kLastRetry);
+    wake_.wait_for(lock, stop, pace.After(error.empty()), [] { return false; });
   }
 }
 

@@ -4,6 +4,8 @@
 // Thread rule: Start and Stop from one thread; error() from any.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -15,6 +17,23 @@
 namespace ringmaster::app {
 
 inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
+
+// How long until the mark is looked at again: soon, and then later and later, while it can't be
+// set; from time to time where it is.
+class MarkPace {
+ public:
+  static constexpr std::chrono::milliseconds kFirstRetry{500}, kLastRetry{10'000};
+  static constexpr std::chrono::milliseconds kLookAgain{30'000};
+
+  std::chrono::milliseconds After(bool marked) {
+    const auto wait = marked ? kLookAgain : retry_;
+    retry_ = marked ? kFirstRetry : std::min(retry_ * 2, kLastRetry);
+    return wait;
+  }
+
+ private:
+  std::chrono::milliseconds retry_ = kFirstRetry;
+};
 
 class LeaderLabel {
  public:

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <vector>
+
+#include "operator/kube/testing/wrapped_api.h"
 #include "operator/local/testing/conformance.h"
 #include "tests/support/until.h"
 
@@ -68,6 +72,41 @@ TEST_P(LeaderLabelTest, ItTriesUntilItSucceedsAndSaysWhyNot) {
       << label.error();
   AddPod("late");
   EXPECT_TRUE(Becomes("late", "true"));
+}
+
+// Counts who asks for pods.
+class CountingApi : public kube::testing::WrappedApi {
+ public:
+  using WrappedApi::WrappedApi;
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    ++gets;
+    return WrappedApi::Get(resource, ns, name);
+  }
+  std::atomic<int> gets = 0;
+};
+
+TEST_P(LeaderLabelTest, ItDoesNotTurnRoundHot) {
+  for (const char* pod : {"none", "there"}) {
+    if (pod == std::string("there")) AddPod(pod);
+    const auto api = std::make_shared<CountingApi>(api_);
+    LeaderLabel label(api, ns_, pod);
+    label.Start();
+    ASSERT_TRUE(Until([&] { return api->gets > 0; }));
+    (void)Until([] { return false; }, std::chrono::milliseconds(300));
+    EXPECT_LE(api->gets, 2) << pod;
+    label.Stop();
+  }
+}
+
+TEST(MarkPaceTest, TriesComeMoreAndMoreSlowlyUntilOneSucceeds) {
+  MarkPace pace;
+  std::vector<int> waits;
+  for (int i = 0; i < 7; ++i) waits.push_back(static_cast<int>(pace.After(false).count()));
+  EXPECT_EQ(waits, (std::vector<int>{500, 1000, 2000, 4000, 8000, 10'000, 10'000}));
+  EXPECT_EQ(pace.After(true), MarkPace::kLookAgain);
+  EXPECT_EQ(pace.After(true), MarkPace::kLookAgain);
+  EXPECT_EQ(pace.After(false), MarkPace::kFirstRetry) << "from the beginning";
 }
 
 RM_ON_EVERY_SERVER(LeaderLabelTest);

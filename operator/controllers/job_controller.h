@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -92,6 +93,8 @@ class JobController {
   runtime::ObjectPtr LiveNode(const std::string& name);
   bool InstanceIsGone(const planner::PodFacts& pod);
   void OnNode(const kube::Json& node, bool deleted);
+  void SetEnding(const std::string& node, bool ends);
+  std::set<std::string> NodesToObserve(const std::vector<planner::PodFacts>& pods);
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
   // False: no more of them now.
   bool CreatePods(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
@@ -133,6 +136,8 @@ class JobController {
   std::map<std::string, planner::NodeFacts> seen_;  // by name; thread of nodes_ only
   std::mutex uids_mu_;
   std::map<std::string, std::string> uids_;  // of the jobs looked at, by key; guarded by uids_mu_
+  std::mutex ending_mu_;
+  std::set<std::string> ending_;  // nodes of which an end is announced; guarded by ending_mu_
   std::vector<std::jthread> threads_;
 };
 

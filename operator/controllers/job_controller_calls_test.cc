@@ -1,19 +1,8 @@
 // What the controller asks of the API server, and of whom: preconditions, whose objects it touches,
 // and what it leaves alone while the API server refuses.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
-
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/pod_marks.h"
-#include "operator/controllers/testing/fake_cluster.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
-#include "operator/planner/planner.h"
-#include "operator/planner/proof.h"
-#include "tests/support/until.h"
+#include "operator/controllers/testing/calls_fixture.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -22,199 +11,11 @@ using kube::ErrorCode;
 using kube::Json;
 using std::chrono::milliseconds;
 using support::Until;
-using testing::HasSubstr;
-
-struct Call {
-  std::string verb;
-  std::string resource;
-  std::string name;
-  Json body;  // of a delete: its uid
-};
-
-// The store. A test sees every call and may refuse it, and lists of one job's pods may have more.
-class WatchedApi : public local::InMemoryApi {
- public:
-  using InMemoryApi::InMemoryApi;
-  using Refuse = std::function<std::optional<ErrorCode>(const Call&)>;
-
-  void SetRefuse(Refuse refuse) {
-    const std::lock_guard lock(mu_);
-    refuse_ = std::move(refuse);
-  }
-  void SetExtraPods(std::vector<Json> pods) {
-    const std::lock_guard lock(mu_);
-    extra_ = std::move(pods);
-  }
-  std::vector<Call> Calls(const std::string& verb, const std::string& resource) const {
-    const std::lock_guard lock(mu_);
-    std::vector<Call> calls;
-    for (const Call& call : calls_) {
-      if (call.verb == verb && call.resource == resource) calls.push_back(call);
-    }
-    return calls;
-  }
-
-  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
-                         const std::string& name) override {
-    if (auto error = Note({"get", resource.plural, name, {}})) return tl::unexpected(*error);
-    return InMemoryApi::Get(resource, ns, name);
-  }
-  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
-                                   const kube::ListOptions& options) override {
-    if (auto error = Note({"list", resource.plural, options.label_selector, {}})) {
-      return tl::unexpected(*error);
-    }
-    auto list = InMemoryApi::ListAll(resource, ns, options);
-    const std::lock_guard lock(mu_);
-    if (list && options.label_selector.find(planner::kJobNameLabel) != std::string::npos) {
-      list->items.insert(list->items.end(), extra_.begin(), extra_.end());
-    }
-    return list;
-  }
-  kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
-                                const Json& object, const kube::CreateOptions& options) override {
-    if (auto error =
-            Note({"create", resource.plural, runtime::MetaField(object, "name"), object})) {
-      return tl::unexpected(*error);
-    }
-    return InMemoryApi::CreateWith(resource, ns, object, options);
-  }
-  kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
-                           const std::string& name, const Json& patch,
-                           const kube::PatchOptions& options) override {
-    if (auto error = Note({"patch", resource.plural, name, patch})) return tl::unexpected(*error);
-    return InMemoryApi::Patch(resource, ns, name, patch, options);
-  }
-  kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
-                            const Json& object, const std::string& subresource) override {
-    if (auto error =
-            Note({"update", resource.plural, runtime::MetaField(object, "name"), object})) {
-      return tl::unexpected(*error);
-    }
-    return InMemoryApi::Update(resource, ns, object, subresource);
-  }
-  kube::Result<void> Delete(const kube::Resource& resource, const std::string& ns,
-                            const std::string& name, const kube::DeleteOptions& options) override {
-    if (auto error = Note({"delete", resource.plural, name, options.uid})) {
-      return tl::unexpected(*error);
-    }
-    return InMemoryApi::Delete(resource, ns, name, options);
-  }
-
- private:
-  std::optional<kube::Error> Note(Call call) {
-    const std::lock_guard lock(mu_);
-    const auto code = refuse_ ? refuse_(call) : std::nullopt;
-    calls_.push_back(std::move(call));
-    if (!code) return std::nullopt;
-    return kube::Error{.code = *code, .message = "the test says no"};
-  }
-  mutable std::mutex mu_;
-  Refuse refuse_;            // guarded by mu_
-  std::vector<Json> extra_;  // guarded by mu_
-  std::vector<Call> calls_;  // guarded by mu_
-};
-
-std::string Crd() {
-  std::ifstream file(RM_CRD_FILE);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class JobControllerCallsTest : public testing::Test {
- protected:
-  explicit JobControllerCallsTest(const std::string& crd = Crd())
-      : store_(std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = crd})) {
-    StartOperator();
-  }
-  ~JobControllerCallsTest() override {
-    controller_->Stop();
-    cluster_.reset();
-    store_->Close();
-  }
-  void StartOperator(bool gang = false) {
-    if (controller_ != nullptr) controller_->Stop();
-    if (hub_ != nullptr) old_hubs_.push_back(std::move(hub_));
-    hub_ = std::make_unique<SidecarHub>();
-    records_ = std::make_unique<RecordStore>(api_);
-    JobControllerOptions options;
-    options.pod.sidecar_target = "unix:/tmp/operator.sock";
-    options.queue.first_backoff = milliseconds(5);
-    options.queue.max_backoff = milliseconds(100);
-    options.gang_admission = options.pod.gang_gate = gang;
-    controller_ = std::make_unique<JobController>(api_, hub_.get(), records_.get(), options);
-    const auto started = controller_->Start();
-    ASSERT_TRUE(started) << started.error().message;
-    if (cluster_ != nullptr) return cluster_->MoveTo(hub_.get());
-    cluster_ = std::make_unique<FakeCluster>(
-        api_, "default", hub_.get(),
-        [this](const std::string& pod) { (void)store_->Bind("default", pod, "n"); });
-  }
-  static Json JobNamed(const std::string& name, const Json& spec) {
-    Json job = Json::parse(R"({
-      "apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob", "metadata": {},
-      "spec": {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 8}, "worker": {"replicas": 2,
-        "template": {"spec": {"containers": [
-        {"name": "worker", "image": "digits", "command": ["train"]}]}}}}})");
-    job["metadata"]["name"] = name;
-    job["spec"].merge_patch(spec);
-    return job;
-  }
-  Json Apply(const std::string& name = "digits", const Json& spec = Json::object()) {
-    const auto created = api_->Create(kube::HorovodJobs(), "default", JobNamed(name, spec));
-    EXPECT_TRUE(created) << created.error().message;
-    return created ? *created : Json();
-  }
-  void Change(const Json& spec) {
-    ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), "default", "digits", {{"spec", spec}}, {}));
-  }
-  // Looks like a pod of the job `job`, made by nobody here.
-  Json Stranger(const std::string& name, const std::string& job, const std::string& owner_uid) {
-    Json pod = {{"metadata",
-                 {{"name", name},
-                  {"namespace", "default"},
-                  {"labels",
-                   {{planner::kJobNameLabel, job},
-                    {planner::kJobRoleLabel, "worker"},
-                    {planner::kReplicaIndexLabel, "7"}}},
-                  {"finalizers", {planner::kProofFinalizer}}}},
-                {"spec",
-                 {{"schedulingGates", {{{"name", "example.com/not-yet"}}}},
-                  {"containers", {{{"name", "worker"}, {"image", "i"}}}}}}};
-    if (!owner_uid.empty()) {
-      pod["metadata"]["ownerReferences"] = {{{"apiVersion", api::kApiVersion},
-                                             {"kind", api::kKind},
-                                             {"name", job},
-                                             {"uid", owner_uid},
-                                             {"controller", true}}};
-    }
-    return pod;
-  }
-  Json Get(const kube::Resource& resource, const std::string& name) {
-    const auto object = store_api_.Get(resource, "default", name);
-    return object ? *object : Json();
-  }
-  api::Status Status(const std::string& job = "digits") {
-    return api::StatusFromJson(Get(kube::HorovodJobs(), job).value("status", Json::object()));
-  }
-  bool Trains(std::size_t pods) {
-    return Until([&] {
-      const api::Status status = Status();
-      return status.state == "Running" && status.ring.size() == pods &&
-             cluster_->Members().size() == pods;
-    });
-  }
-
-  const std::shared_ptr<local::Store> store_;
-  local::InMemoryApi store_api_{store_};  // the test's own look
-  const std::shared_ptr<WatchedApi> api_ = std::make_shared<WatchedApi>(store_);
-  std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
-  std::unique_ptr<SidecarHub> hub_;
-  std::unique_ptr<RecordStore> records_;
-  std::unique_ptr<JobController> controller_;
-  std::unique_ptr<FakeCluster> cluster_;
-};
+using testing::Call;
+using testing::Crd;
+using ::testing::HasSubstr;
+using testing::JobControllerCallsTest;
+using testing::WatchedApi;
 
 TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
   Apply("digits", {{"runPolicy", {{"ttlSecondsAfterFinished", 0}}}});
@@ -570,7 +371,7 @@ TEST_F(InvalidJobTest, HoldsNoPodsThatItNeverRanNorAnyOnceItIsDeleted) {
   EXPECT_TRUE(Until([&] { return Get(kube::HorovodJobs(), "digits").is_null(); }));
 }
 
-class CachesTest : public testing::Test {
+class CachesTest : public ::testing::Test {
  protected:
   kube::Result<void> Start(JobControllerOptions options, std::stop_token stop = {}) {
     const auto api = std::make_shared<WatchedApi>(

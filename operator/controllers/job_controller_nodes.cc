@@ -6,6 +6,7 @@
 
 #include "logging/log.h"
 #include "operator/controllers/job_controller.h"
+#include "operator/controllers/lenient_json.h"
 #include "operator/controllers/node_facts.h"
 #include "operator/planner/proof.h"
 
@@ -14,6 +15,14 @@ namespace {
 
 // Nodes are a help, nothing waits for them for long.
 constexpr std::chrono::seconds kNodesSync{10};
+
+// The pod is there, or was told what is announced of the node (or of one that is called much alike:
+// a look too many does no harm).
+bool Concerns(const kube::Json& pod, const std::string& node) {
+  if (Text(At(pod, "spec"), "nodeName") == node) return true;
+  const kube::Json& annotations = At(At(pod, "metadata"), "annotations");
+  return Text(annotations, planner::kAnnouncedAnnotation).find(node) != std::string::npos;
+}
 
 }  // namespace
 
@@ -42,6 +51,7 @@ void JobController::OnNode(const Json& node, bool deleted) {
   const std::string name = MetaField(node, "name");
   const auto [seen, is_new] = seen_.try_emplace(name);
   if (!is_new && seen->second == facts) return;
+  SetEnding(name, planner::WarningOf(facts, options_.disruption_taints).has_value());
   if (deleted) {
     seen_.erase(seen);
   } else {
@@ -49,27 +59,56 @@ void JobController::OnNode(const Json& node, bool deleted) {
   }
   std::set<std::string> keys;
   for (const auto& pod : pods_.All()) {
-    if (pod->value("/spec/nodeName"_json_pointer, "") == name) keys.insert(JobKeyOf(*pod));
+    if (Concerns(*pod, name)) keys.insert(JobKeyOf(*pod));
   }
   for (const std::string& key : keys) queue_.Add(key);
 }
 
+void JobController::SetEnding(const std::string& node, bool ends) {
+  const std::lock_guard lock(ending_mu_);
+  if (ends) {
+    ending_.insert(node);
+  } else {
+    ending_.erase(node);
+  }
+}
+
+// Those whose end is announced, and those that matter to a pod.
+std::set<std::string> JobController::NodesToObserve(const std::vector<planner::PodFacts>& pods) {
+  std::set<std::string> names;
+  {
+    const std::lock_guard lock(ending_mu_);
+    names = ending_;
+  }
+  for (const planner::PodFacts& pod : pods) {
+    if (!pod.node.empty()) names.insert(pod.node);
+    for (const auto& [node, reason] : pod.announced) names.insert(node);
+  }
+  return names;
+}
+
 void JobController::ObserveNodes(planner::Snapshot* snapshot) {
+  snapshot->nodes.clear();
+  for (const std::string& name : NodesToObserve(snapshot->pods)) {
+    if (const auto object = nodes_.Get("", name)) snapshot->nodes.push_back(ReadNode(*object));
+  }
   for (planner::PodFacts& pod : snapshot->pods) {
     if (pod.node.empty()) continue;
-    auto object = nodes_.Get("", pod.node);
-    planner::NodeFacts node;
-    if (object != nullptr) node = ReadNode(*object);
+    auto node = std::find_if(snapshot->nodes.begin(), snapshot->nodes.end(),
+                             [&](const auto& other) { return other.name == pod.node; });
     // The cache may be older than the pod: its node may have come back before the pod was there.
-    if (!pod.proven_dead && planner::ProofOfDeath(pod, {.node = &node})) {
-      object = LiveNode(pod.node);
-      node = object != nullptr ? ReadNode(*object) : planner::NodeFacts();
+    if (node != snapshot->nodes.end() && !pod.proven_dead &&
+        planner::ProofOfDeath(pod, {.node = &*node})) {
+      const auto live = LiveNode(pod.node);
+      if (live != nullptr) {
+        *node = ReadNode(*live);
+      } else {
+        snapshot->nodes.erase(node);
+        node = snapshot->nodes.end();
+      }
     }
-    Prove(&pod, {.node = object != nullptr ? &node : nullptr,
-                 .instance_gone = object == nullptr && InstanceIsGone(pod)});
-    const bool known = std::any_of(snapshot->nodes.begin(), snapshot->nodes.end(),
-                                   [&](const auto& other) { return other.name == node.name; });
-    if (object != nullptr && !known) snapshot->nodes.push_back(std::move(node));
+    const bool known = node != snapshot->nodes.end();
+    Prove(&pod, {.node = known ? &*node : nullptr, .instance_gone = !known && InstanceIsGone(pod)});
   }
 }
 

@@ -83,6 +83,42 @@ TEST_P(JobControllerNodesTest, ACordonThatIsTakenBackLeavesTheJobAsItWas) {
   EXPECT_EQ(Annotation("digits-worker-0", planner::kWarnedAnnotation), "");
 }
 
+const Json kTolerateEverything =
+    Json::parse(R"({"worker": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}})");
+
+TEST_P(JobControllerNodesTest, PodsThatArePutOnTheCordonedNodeAgainStayThere) {
+  AddNodes();
+  Apply(2, kTolerateEverything);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  Cordon("node-1");
+  ASSERT_TRUE(TrainsAs({2, 3})) << "they were there before the cordon";
+  const auto uid = [&](const char* pod) { return runtime::MetaField(PodObject(pod), "uid"); };
+  const std::string two = uid("digits-worker-2"), three = uid("digits-worker-3");
+  Change({{"worker", {{"replicas", 3}}}});
+  ASSERT_TRUE(TrainsAs({0, 2, 3}));
+  EXPECT_EQ(uid("digits-worker-2"), two);
+  EXPECT_EQ(uid("digits-worker-3"), three);
+  EXPECT_EQ(Annotation("digits-worker-0", planner::kWarnedAnnotation), "");
+}
+
+TEST_P(JobControllerNodesTest, APodIsKeptOffANodeThatEndsForAsLongAsThatIsAnnounced) {
+  AddNodes();
+  PatchNode(
+      "node-2",
+      {{"spec", {{"taints", {{{"key", "karpenter.sh/disrupted"}, {"effect", "NoSchedule"}}}}}}});
+  RestartOperator();  // and its cache has that
+  Json spec = kTolerateEverything;
+  spec["worker"]["template"]["spec"]["schedulingGates"] = {{{"name", "example.com/not-yet"}}};
+  Apply(2, spec);
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1}); }));
+  const std::string node = cluster_->NodeName("node-2");
+  EXPECT_THAT(PodObject("digits-worker-1")["spec"]["affinity"].dump(),
+              ::testing::HasSubstr(R"("operator":"NotIn","values":[")" + node + R"("])"));
+  PatchNode("node-2", {{"spec", {{"taints", nullptr}}}});
+  ASSERT_TRUE(Eventually([&] { return Pods() == Names({2, 3}); })) << "they may go there now";
+  EXPECT_EQ(PodObject("digits-worker-3")["spec"].dump().find(node), std::string::npos);
+}
+
 TEST_P(JobControllerNodesTest, NobodyHoldsThePodsOfAJobThatIsDeleted) {
   ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));

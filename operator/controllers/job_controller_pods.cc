@@ -48,6 +48,8 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
   DropOperatorsMarks(pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);
+  KeepOffNodes(pod, create.keep_off);
+  WriteAnnounced(pod, create.announced);
   const std::string name = planner::PodName(job.name, create.index);
   const auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (created) {

@@ -15,7 +15,7 @@ planner::NodeFacts ReadNode(const Json& node) {
   facts.name = Text(At(node, "metadata"), "name");
   facts.unschedulable = At(spec, "unschedulable") == Json(true);
   for (const Json& taint : At(spec, "taints")) {
-    facts.taints.push_back({Text(taint, "key"), Text(taint, "effect")});
+    facts.taints.push_back({Text(taint, "key"), Text(taint, "effect"), Text(taint, "value")});
   }
   for (const Json& condition : At(status, "conditions")) {
     if (Text(condition, "type") == "Ready") facts.ready = Text(condition, "status") == "True";

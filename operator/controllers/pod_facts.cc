@@ -34,6 +34,17 @@ int ReadIndex(const Json& metadata) {
   return index;
 }
 
+// Written by us, and by anybody who may write pods.
+std::map<std::string, std::string> ReadAnnounced(const std::string& text) {
+  std::map<std::string, std::string> announced;
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return announced;
+  for (const auto& [node, reason] : json.items()) {
+    if (reason.is_string()) announced[node] = reason.get<std::string>();
+  }
+  return announced;
+}
+
 void ReadMetadata(const Json& metadata, PodFacts* facts) {
   const Json& annotations = At(metadata, "annotations");
   facts->name = Text(metadata, "name");
@@ -50,6 +61,7 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->held_why = Text(annotations, planner::kHeldAnnotation);
   facts->warned = Text(annotations, planner::kWarnedAnnotation);
   facts->warned_since = api::ParseTime(Text(annotations, planner::kWarnedSinceAnnotation));
+  facts->announced = ReadAnnounced(Text(annotations, planner::kAnnouncedAnnotation));
 }
 
 void ReadConditions(const Json& status, PodFacts* facts) {

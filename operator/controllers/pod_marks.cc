@@ -35,6 +35,19 @@ Json& Child(Json& object, const char* name, Json empty) {
   return child;
 }
 
+Json& NodeAffinity(Json& pod) {
+  return Child(Child(pod["spec"], "affinity", Json::object()), "nodeAffinity", Json::object());
+}
+
+// A field names one node.
+Json NoneOf(const std::vector<std::string>& nodes) {
+  Json fields = Json::array();
+  for (const std::string& node : nodes) {
+    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  }
+  return fields;
+}
+
 }  // namespace
 
 void DropOperatorsMarks(Json& pod) {
@@ -43,7 +56,8 @@ void DropOperatorsMarks(Json& pod) {
   for (const char* mark :
        {planner::kDrainAnnotation, planner::kDrainSinceAnnotation, planner::kHttpAnnotation,
         planner::kBootAnnotation, planner::kProvenAnnotation, planner::kHeldAnnotation,
-        planner::kWarnedAnnotation, planner::kWarnedSinceAnnotation}) {
+        planner::kWarnedAnnotation, planner::kWarnedSinceAnnotation,
+        planner::kAnnouncedAnnotation}) {
     (*metadata)["annotations"].erase(mark);
   }
 }
@@ -59,14 +73,28 @@ bool HasFinalizer(const Json& pod) {
 
 void AvoidNodes(Json& pod, const std::vector<std::string>& nodes) {
   if (nodes.empty()) return;
-  Json fields = Json::array();
-  for (const std::string& node : nodes) {
-    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  Child(NodeAffinity(pod), "preferredDuringSchedulingIgnoredDuringExecution", Json::array())
+      .push_back({{"weight", 100}, {"preference", {{"matchFields", NoneOf(nodes)}}}});
+}
+
+void KeepOffNodes(Json& pod, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return;
+  Json& required =
+      Child(NodeAffinity(pod), "requiredDuringSchedulingIgnoredDuringExecution", Json::object());
+  Json& terms = Child(required, "nodeSelectorTerms", Json::array());
+  if (terms.empty()) terms.push_back({{"matchFields", Json::array()}});
+  // One of the terms is enough for a node, so each of them has to refuse these.
+  for (Json& term : terms) {
+    for (const Json& field : NoneOf(nodes)) {
+      Child(term, "matchFields", Json::array()).push_back(field);
+    }
   }
-  Json& affinity = Child(pod["spec"], "affinity", Json::object());
-  Json& node_affinity = Child(affinity, "nodeAffinity", Json::object());
-  Child(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution", Json::array())
-      .push_back({{"weight", 100}, {"preference", {{"matchFields", std::move(fields)}}}});
+}
+
+void WriteAnnounced(Json& pod, const std::map<std::string, std::string>& announced) {
+  if (announced.empty()) return;
+  Child(pod["metadata"], "annotations", Json::object())[planner::kAnnouncedAnnotation] =
+      Json(announced).dump();
 }
 
 kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod, bool as_seen) {

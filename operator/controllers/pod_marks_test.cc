@@ -37,6 +37,55 @@ TEST(PodMarksTest, NodesToAvoidAreAPreferenceBesideTheUsersOwn) {
   EXPECT_FALSE(plain["spec"].contains("affinity"));
 }
 
+Json NotOn(const std::string& node) {
+  return {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}};
+}
+
+TEST(PodMarksTest, NodesToKeepOffAreRefusedByEachOfTheUsersTerms) {
+  Json pod = Json::parse(R"({"spec": {"affinity": {"nodeAffinity": {
+      "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "pool", "operator": "Exists"}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-c"]}]}]}}}}})");
+  KeepOffNodes(pod, {"gpu-a", "gpu-b"});
+  const Json& terms = pod["spec"]["affinity"]["nodeAffinity"]
+                         ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  ASSERT_EQ(terms.size(), 2u);
+  EXPECT_EQ(terms[0]["matchExpressions"].size(), 1u);
+  EXPECT_EQ(terms[0]["matchFields"], Json::array({NotOn("gpu-a"), NotOn("gpu-b")}));
+  EXPECT_EQ(terms[1]["matchFields"].size(), 3u);
+  EXPECT_EQ(terms[1]["matchFields"][2], NotOn("gpu-b"));
+}
+
+TEST(PodMarksTest, WhoHasNoTermsGetsOne) {
+  Json pod = Json::parse(R"({"spec": {}})");
+  KeepOffNodes(pod, {});
+  EXPECT_FALSE(pod["spec"].contains("affinity"));
+  KeepOffNodes(pod, {"gpu-a"});
+  EXPECT_EQ(pod["spec"]["affinity"],
+            Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+              {"nodeSelectorTerms": [{"matchFields": [
+                {"key": "metadata.name", "operator": "NotIn", "values": ["gpu-a"]}]}]}}})"));
+}
+
+TEST(PodMarksTest, WhatIsWrittenOfAnnouncedEndsIsReadAgain) {
+  Json pod = Json::parse(R"({"metadata": {"annotations": {"team": "a"}}})");
+  WriteAnnounced(pod, {});
+  EXPECT_EQ(pod["metadata"]["annotations"].size(), 1u);
+  const std::map<std::string, std::string> announced = {{"gpu-a", "NodeCordoned"}};
+  WriteAnnounced(pod, announced);
+  EXPECT_EQ(pod["metadata"]["annotations"]["team"], "a");
+  EXPECT_EQ(ReadPod(pod).announced, announced);
+  DropOperatorsMarks(pod);
+  EXPECT_TRUE(ReadPod(pod).announced.empty());
+}
+
+TEST(PodMarksTest, NonsenseAnnouncesNothing) {
+  for (const char* text : {"", "{", "3", "[\"gpu-a\"]", "{\"gpu-a\": 3}"}) {
+    const Json pod = {{"metadata", {{"annotations", {{planner::kAnnouncedAnnotation, text}}}}}};
+    EXPECT_TRUE(ReadPod(pod).announced.empty()) << text;
+  }
+}
+
 TEST(PodMarksTest, ATemplateCannotSpeakForTheOperator) {
   Json pod = Json::parse(R"({"metadata": {"annotations": {"team": "a",
       "ringmaster.dev/local-working-dir": "/here", "ringmaster.dev/proven-dead": "so it says",
@@ -60,7 +109,7 @@ TEST(ReadNodeTest, ReadsWhatConcernsPodsOnIt) {
                                       .unschedulable = true,
                                       .boot_id = "b",
                                       .machine = "m s",
-                                      .taints = {{"k", "NoExecute"}}}));
+                                      .taints = {{"k", "NoExecute", "v"}}}));
   EXPECT_EQ(ReadNode(Json(3)), (planner::NodeFacts{.machine = " "})) << "nonsense";
 }
 

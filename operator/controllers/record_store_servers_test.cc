@@ -103,11 +103,12 @@ TEST_P(RecordStoreServersTest, APromiseBindsTheOtherOperatorToo) {
 }
 
 TEST_P(RecordStoreServersTest, ALineageBeginsOnceAndEndsWithOneView) {
-  ASSERT_TRUE(a_->Found(job_, First({"p", "q"})));
+  const auto first = First({"p", "q"});
+  ASSERT_TRUE(a_->Found(job_, first));
   EXPECT_TRUE(b_->Newest(id_).value());
-  ASSERT_TRUE(a_->Arbitrate(id_, 2));
-  EXPECT_EQ(b_->Arbitrate(id_, 2).error().code, ErrorCode::kConflict) << "it knew lineage 1";
-  EXPECT_EQ(b_->Arbitrate(id_, 2).error().code, ErrorCode::kAlreadyExists);
+  ASSERT_TRUE(a_->Arbitrate(id_, 2, first));
+  EXPECT_EQ(b_->Arbitrate(id_, 2, first).error().code, ErrorCode::kConflict) << "it knew lineage 1";
+  EXPECT_EQ(b_->Arbitrate(id_, 2, first).error().code, ErrorCode::kAlreadyExists);
   auto view = *First({"p"});
   view.epoch = (std::uint64_t{2} << 40) | 1;
   const auto arbitrated = std::make_shared<const membership::View>(view);

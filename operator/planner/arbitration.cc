@@ -8,6 +8,7 @@
 namespace ringmaster::planner {
 namespace {
 
+constexpr char kWaitingForProof[] = "WaitingForProof";
 constexpr char kHelp[] = "docs/membership.md says what to do";
 
 struct Voter {
@@ -50,30 +51,43 @@ bool MayFork(const Snapshot& in) {
   return in.job.spec.elastic_policy.on_quorum_loss == api::OnQuorumLoss::kRestartFromCheckpoint;
 }
 
-// Since when no view can train; nullopt where one can or nothing says that none does.
-std::optional<Time> StalledSince(const Work& work) {
-  const Snapshot& in = work.in;
-  for (const SidecarFacts& sidecar : in.sidecars) {
-    const bool dead = IsProvenDead(in, sidecar.pod_uid);
-    if (sidecar.attending && sidecar.able && !dead) return std::nullopt;
-  }
+// It has never been heard by this operator, which has only just taken the job over: that is no
+// silence.
+bool MayBeOnItsWay(const Snapshot& in, const std::string& uid) {
+  return in.now < HeardAllBy(in) && FindSidecar(in, uid) == nullptr;
+}
+
+bool SomebodyIsOnTheWay(const Snapshot& in) {
+  const std::vector<Voter> voters = MustReport(in);
+  return std::any_of(voters.begin(), voters.end(),
+                     [&](const Voter& voter) { return MayBeOnItsWay(in, voter.uid); });
+}
+
+bool SomebodyTrains(const Snapshot& in) {
+  return std::any_of(in.sidecars.begin(), in.sidecars.end(), [&](const SidecarFacts& sidecar) {
+    return sidecar.attending && sidecar.able && !IsProvenDead(in, sidecar.pod_uid);
+  });
+}
+
+// Where nobody says that its view trains: since when none can; nullopt where nothing says so
+// either.
+std::optional<Time> StalledSince(const Snapshot& in) {
   bool known = false, all_dead = true;
   Time since = in.view_since;
   for (const membership::Pod& pod : in.view->pods) {
     const bool dead = CountsAsDead(in, pod.uid);
     all_dead = all_dead && dead;
     known = known || dead || IsGone(in, pod.uid);
-    if (dead) continue;
-    const bool attends = Attends(in, pod.uid);
-    known = known || attends;
-    since = std::max(since, attends ? FindSidecar(in, pod.uid)->unable_since : work.HeardAllBy());
+    if (dead || !Attends(in, pod.uid)) continue;
+    known = true;
+    since = std::max(since, FindSidecar(in, pod.uid)->unable_since);
   }
   if (all_dead) return Time();  // there is nothing to wait for
   return known ? std::optional(since) : std::nullopt;
 }
 
 void WaitFor(Work& work, const std::vector<std::string>& waits) {
-  work.stall_reason = "WaitingForProof";
+  work.stall_reason = kWaitingForProof;
   work.stall_message = fmt::format(
       "too few of the view live to go on, and {} may still train somewhere: no word "
       "from there and no proof of death. Goes on when it is heard again or proven "
@@ -81,9 +95,20 @@ void WaitFor(Work& work, const std::vector<std::string>& waits) {
       fmt::join(waits, ", "), kHelp);
 }
 
+// What the former leader said may still be so.
+void WaitForTheSidecars(Work& work) {
+  work.LookAgainAt(HeardAllBy(work.in));
+  const api::Condition* before = work.in.job.status.Find("Rebuilding");
+  if (before == nullptr || !before->status || before->reason != kWaitingForProof) return;
+  work.stall_reason = before->reason;
+  work.stall_message = before->message;
+}
+
 void Begin(Work& work) {
   const Snapshot& in = work.in;
-  const std::optional<Time> since = StalledSince(work);
+  if (SomebodyTrains(in)) return;
+  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(work);
+  const std::optional<Time> since = StalledSince(in);
   if (!since) return;
   if (in.now < *since + kStallPatience) return work.LookAgainAt(*since + kStallPatience);
   std::vector<std::string> waits;
@@ -143,6 +168,7 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
 void Finish(Work& work) {
   const Arbitration end = JudgeArbitration(work.in);
   Ask(work, end.nobody_holds);
+  if (SomebodyIsOnTheWay(work.in)) return WaitForTheSidecars(work);
   if (!end.waits.empty()) return WaitFor(work, end.waits);
   if (end.view != nullptr) {
     work.out.found = end.view;
@@ -172,7 +198,7 @@ Arbitration JudgeArbitration(const Snapshot& in) {
     const SidecarFacts* sidecar = FindSidecar(in, voter.uid);
     const bool reported =
         sidecar != nullptr && sidecar->report && sidecar->report->lineage >= in.lineage;
-    if (!reported && !voter.attending && MayFork(in)) {
+    if (!reported && !voter.attending && MayFork(in) && !MayBeOnItsWay(in, voter.uid)) {
       out.ignored.push_back(voter.text);
       continue;
     }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,7 +19,10 @@ namespace ringmaster::planner {
 struct PodCreate {
   int index = 0;
   std::string reason;
-  std::vector<std::string> avoid;  // nodes, if any other will do
+  std::vector<std::string> avoid;     // nodes, if any other will do
+  std::vector<std::string> keep_off;  // nodes, whatever else there is
+  // Ends of nodes that are announced and would not keep the pod off: reasons by node.
+  std::map<std::string, std::string> announced;
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.

@@ -8,6 +8,8 @@ namespace ringmaster::planner {
 namespace {
 
 constexpr char kUnreachableTaint[] = "node.kubernetes.io/unreachable";
+// What a cordon is to the scheduler.
+constexpr char kCordonTaint[] = "node.kubernetes.io/unschedulable";
 
 bool HasTaint(const NodeFacts& node, const std::string& key) {
   return std::any_of(node.taints.begin(), node.taints.end(),
@@ -38,11 +40,14 @@ std::optional<Warning> WarningOf(const NodeFacts& node,
     if (taint.effect == "PreferNoSchedule") continue;
     if (std::find(taint_keys.begin(), taint_keys.end(), taint.key) == taint_keys.end()) continue;
     return Warning{"NodeTainted:" + taint.key,
-                   fmt::format("node {} is tainted {}: it goes soon", node.name, taint.key), true};
+                   fmt::format("node {} is tainted {}: it goes soon", node.name, taint.key), true,
+                   taint};
   }
   if (!node.unschedulable) return std::nullopt;
-  return Warning{"NodeCordoned", fmt::format("node {} is cordoned: a drain is expected", node.name),
-                 false};
+  return Warning{kCordoned,
+                 fmt::format("node {} is cordoned: a drain is expected", node.name),
+                 false,
+                 {kCordonTaint, "NoSchedule", ""}};
 }
 
 bool IsUnreachable(const NodeFacts& node) { return HasTaint(node, kUnreachableTaint); }

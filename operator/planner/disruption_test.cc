@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "operator/planner/testing/world.h"
 
@@ -219,6 +222,201 @@ TEST(EarlyWarningTest, OfNodesThatAreNotKnownNothingIsConcluded) {
   const Decision out = Plan(world.in);
   EXPECT_THAT(out.creates, IsEmpty());
   EXPECT_THAT(out.annotations, IsEmpty()) << "the warning isn't taken back either";
+}
+
+// ---- Pods that can be put on such a node all the same.
+
+using Json = nlohmann::json;
+using Announced = std::map<std::string, std::string>;
+
+constexpr char kSpot[] = "aws-node-termination-handler/spot-itn";
+const std::string kTaintedSpot = std::string("NodeTainted:") + kSpot;
+
+World OfPodsThatTolerateEverything() {
+  World world = OnThreeNodes();
+  world.in.job.spec.worker.pod_template["spec"]["tolerations"] = {{{"operator", "Exists"}}};
+  return world;
+}
+// Pod 3, made by `out`, runs on the node of pod 1.
+void PutBack(World& world, const Decision& out) {
+  world.Running(3).On(3, "gpu-1").Ready(3);
+  world.Pod(3).http = "10.0.0.1:80";
+  world.Pod(3).announced = out.creates.at(0).announced;
+}
+
+TEST(InSpiteOfTest, APodThatIsPutOnTheCordonedNodeAgainStaysThere) {
+  World world = OfPodsThatTolerateEverything();
+  Cordon(world, 1);
+  Decision out = Plan(world.in);
+  ASSERT_THAT(Created(out), ElementsAre(3));
+  EXPECT_EQ(out.creates[0].announced, (Announced{{"gpu-1", "NodeCordoned"}}));
+  EXPECT_THAT(out.creates[0].avoid, ElementsAre("gpu-1"));
+  EXPECT_THAT(out.creates[0].keep_off, IsEmpty());
+  Annotate(world, out);
+  PutBack(world, out);
+  out = Plan(world.Members(2, {0, 1, 2, 3}).in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-1")) << "it was there before the cordon";
+  out = Plan(world.Remove(1).Members(3, {0, 2, 3}).in);
+  EXPECT_THAT(Created(out), IsEmpty());
+  EXPECT_THAT(Drained(out), IsEmpty());
+  EXPECT_THAT(out.annotations, IsEmpty());
+  EXPECT_THAT(Reasons(out), testing::Not(Contains("DisruptionAnnounced")));
+}
+
+TEST(InSpiteOfTest, OrdinaryPodsAreKeptAwayByTheSchedulerAndToldNothing) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Taint(world, 2, kSpot);
+  const Decision out = Plan(world.in);
+  ASSERT_THAT(Created(out), ElementsAre(3, 4));
+  EXPECT_THAT(out.creates[0].announced, IsEmpty());
+  EXPECT_THAT(out.creates[0].avoid, IsEmpty());
+  EXPECT_THAT(out.creates[0].keep_off, IsEmpty());
+}
+
+TEST(InSpiteOfTest, NoPodIsPutOnANodeThatEnds) {
+  World world = OfPodsThatTolerateEverything();
+  Taint(world, 1, kSpot);
+  Decision out = Plan(world.in);
+  ASSERT_THAT(Created(out), ElementsAre(3));
+  EXPECT_THAT(out.creates[0].keep_off, ElementsAre("gpu-1"));
+  EXPECT_THAT(out.creates[0].avoid, IsEmpty());
+  EXPECT_EQ(out.creates[0].announced, (Announced{{"gpu-1", kTaintedSpot}}));
+  Annotate(world, out);
+  world.in.now += kWarnedGrace;
+  world.Pending(3);
+  EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-1")) << "it leaves all the same";
+}
+
+TEST(InSpiteOfTest, OnlyTheTaintThatThePodToleratesLetsItIn) {
+  World world = OnThreeNodes();
+  world.in.job.spec.worker.pod_template["spec"]["tolerations"] = {
+      {{"key", kSpot}, {"value", "yes"}, {"effect", "NoSchedule"}}};
+  Cordon(world, 0);
+  world.Node("gpu-1").taints = {{kSpot, "NoSchedule", "yes"}};
+  world.Node("gpu-2").taints = {{kSpot, "NoSchedule", "no"}};
+  EXPECT_EQ(Plan(world.in).creates.at(0).announced, (Announced{{"gpu-1", kTaintedSpot}}));
+}
+
+TEST(InSpiteOfTest, AnotherCauseIsNews) {
+  World world = OfPodsThatTolerateEverything();
+  Cordon(world, 1);
+  PutBack(world, Plan(world.in));
+  world.Remove(1).Members(3, {0, 2, 3});
+  Taint(world, 1, kSpot);
+  Annotate(world, Plan(world.in));
+  EXPECT_EQ(world.Pod(3).warned, kTaintedSpot);
+  world.Node("gpu-1").taints.clear();
+  Annotate(world, Plan(world.in));
+  EXPECT_EQ(world.Pod(3).warned, "") << "the cordon that it knows is what is left";
+}
+
+TEST(InSpiteOfTest, ACordonOfAnotherNodeIsNews) {
+  World world = OfPodsThatTolerateEverything();
+  Cordon(world, 1);
+  PutBack(world, Plan(world.in));
+  Cordon(world, 2);
+  Annotate(world, Plan(world.in));
+  EXPECT_EQ(world.Pod(2).warned, "NodeCordoned");
+}
+
+TEST(InSpiteOfTest, TheNextCordonIsNews) {
+  World world = OfPodsThatTolerateEverything();
+  Cordon(world, 1);
+  PutBack(world, Plan(world.in));
+  world.Remove(1).Members(3, {0, 2, 3});
+  world.Node("gpu-1").unschedulable = false;
+  const Decision out = Plan(world.in);
+  ASSERT_EQ(out.annotations.size(), 1u);
+  EXPECT_EQ(out.annotations[0].name, "digits-worker-3");
+  EXPECT_EQ(out.annotations[0].key, kAnnouncedAnnotation);
+  EXPECT_EQ(out.annotations[0].value, "");
+  world.Pod(3).announced.clear();
+  EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
+  Cordon(world, 1);
+  Annotate(world, Plan(world.in));
+  EXPECT_EQ(world.Pod(3).warned, "NodeCordoned");
+}
+
+TEST(InSpiteOfTest, APodThatIsKeptOffANodeWhichStaysAfterAllIsMadeAnew) {
+  World world = OfPodsThatTolerateEverything();
+  world.in.job.spec.worker.replicas = 4;
+  world.Pending(3).Pod(3).announced = {{"gpu-1", kTaintedSpot}};
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-3"));
+  EXPECT_EQ(out.drains[0].reason, "NodeStays");
+  ASSERT_THAT(Created(out), ElementsAre(4));
+  EXPECT_THAT(out.creates[0].keep_off, IsEmpty());
+}
+
+TEST(InSpiteOfTest, ACordonThatIsLeftOfATaintIsOnlyAvoided) {
+  World world = OfPodsThatTolerateEverything();
+  world.in.job.spec.worker.replicas = 4;
+  world.Pending(3).Pod(3).announced = {{"gpu-1", kTaintedSpot}};
+  Cordon(world, 1);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-3"));
+  EXPECT_THAT(out.creates.at(0).avoid, ElementsAre("gpu-1"));
+}
+
+TEST(InSpiteOfTest, ACordonIsATaintThatNodesHaveByThatName) {
+  World world = OnThreeNodes();
+  Cordon(world, 1);
+  Json& spec = world.in.job.spec.worker.pod_template["spec"];
+  spec["tolerations"] = {{{"key", "node.kubernetes.io/unschedulable"},
+                          {"operator", "Exists"},
+                          {"effect", "NoSchedule"}}};
+  EXPECT_THAT(Plan(world.in).creates.at(0).announced, testing::SizeIs(1));
+  spec["tolerations"][0]["effect"] = "NoExecute";
+  EXPECT_THAT(Plan(world.in).creates.at(0).announced, IsEmpty());
+}
+
+struct StillKeptOff {
+  const char* name;
+  void (*change)(World& world);
+};
+
+class KeptOffTable : public testing::TestWithParam<StillKeptOff> {};
+
+TEST_P(KeptOffTable, ThePodIsLeftAsItIs) {
+  World world = OfPodsThatTolerateEverything();
+  world.in.job.spec.worker.replicas = 4;
+  world.Pending(3).Pod(3).announced = {{"gpu-1", kTaintedSpot}};
+  GetParam().change(world);
+  EXPECT_THAT(Drained(Plan(world.in)), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    InSpiteOfTest, KeptOffTable,
+    testing::Values(StillKeptOff{"ItStillEnds", [](World& w) { Taint(w, 1, kSpot); }},
+                    StillKeptOff{"ItEndsOtherwise",
+                                 [](World& w) { Taint(w, 1, "karpenter.sh/disrupted"); }},
+                    StillKeptOff{"TheNodeIsGone",
+                                 [](World& w) {
+                                   std::erase_if(w.in.nodes, [](const NodeFacts& node) {
+                                     return node.name == "gpu-1";
+                                   });
+                                 }},
+                    StillKeptOff{"ItWasOnlyAvoided",
+                                 [](World& w) {
+                                   w.Pod(3).announced = {{"gpu-1", kCordoned}};
+                                 }},
+                    StillKeptOff{"ItHasANode", [](World& w) { w.Pod(3).scheduled = true; }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(InSpiteOfTest, WhereTheTemplateNamesTheNodeThePodStaysWhateverIsAnnounced) {
+  World world = OnThreeNodes();
+  world.in.job.spec.worker.pod_template["spec"]["nodeName"] = "gpu-1";
+  Taint(world, 1, kSpot);
+  Cordon(world, 2);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.creates.at(0).announced, (Announced{{"gpu-1", kTaintedSpot}}));
+  EXPECT_THAT(out.creates[0].keep_off, IsEmpty()) << "its kubelet would refuse it";
+  EXPECT_THAT(out.creates[0].avoid, IsEmpty());
+  PutBack(world, out);
+  Annotate(world, Plan(world.in));
+  EXPECT_EQ(world.Pod(1).warned, kTaintedSpot);
+  EXPECT_EQ(world.Pod(3).warned, "");
 }
 
 // ---- Nobody hears from the node.

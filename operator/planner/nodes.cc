@@ -1,7 +1,11 @@
 // Phase 0: what the nodes say about the pods on them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "operator/planner/work.h"
+#include "operator/scheduler/node_rules.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -27,6 +31,26 @@ void Unwarn(Work& work, const PodFacts& pod) {
            fmt::format("node {} stays: pod {} stays too", pod.node, pod.name), pod.name);
 }
 
+// The node's end was announced when the pod was made, and it was put there all the same: it can go
+// nowhere else, or somebody wants it there. Another one in its place would fare the same.
+bool CameInSpiteOf(const PodFacts& pod, const Warning& warning) {
+  const auto known = pod.announced.find(pod.node);
+  return known != pod.announced.end() && known->second == warning.reason;
+}
+
+// What is announced of its node from now on is news to the pod.
+void ForgetAnnounced(Work& work, const PodFacts& pod) {
+  if (pod.announced.count(pod.node) == 0) return;
+  work.out.annotations.push_back({pod.name, kAnnouncedAnnotation, ""});
+}
+
+// Where the template itself puts its pods, past the scheduler; empty: nowhere.
+std::string FixedNode(const nlohmann::json& pod_template) {
+  const auto name = "/spec/nodeName"_json_pointer;
+  if (!pod_template.contains(name) || !pod_template.at(name).is_string()) return "";
+  return pod_template.at(name).get<std::string>();
+}
+
 bool IsAway(const Work& work, const PodFacts& pod, const NodeFacts& node) {
   if (!IsUnreachable(node) || InView(work.in, pod.uid)) return false;
   const SidecarFacts* sidecar = FindSidecar(work.in, pod.uid);
@@ -41,7 +65,9 @@ void HeedNodes(Work& work) {
   for (const PodFacts* pod : work.active) {
     const NodeFacts* node = FindNode(work.in, pod->node);
     if (node == nullptr) continue;
-    if (auto warning = WarningOf(*node, work.in.disruption_taints)) {
+    auto warning = WarningOf(*node, work.in.disruption_taints);
+    if (!warning) ForgetAnnounced(work, *pod);
+    if (warning && !CameInSpiteOf(*pod, *warning)) {
       Warn(work, *pod, std::move(*warning));
     } else {
       Unwarn(work, *pod);
@@ -50,6 +76,34 @@ void HeedNodes(Work& work) {
     work.away.insert(pod->uid);
     BlameForSilence(work, *pod);
   }
+}
+
+void TellOfEnds(const Work& work, PodCreate& create) {
+  const nlohmann::json& pod = work.in.job.spec.worker.pod_template;
+  const std::string fixed = FixedNode(pod);
+  for (const NodeFacts& node : work.in.nodes) {
+    const auto warning = WarningOf(node, work.in.disruption_taints);
+    if (!warning) continue;
+    const TaintFacts& taint = warning->taint;
+    const bool open = fixed.empty()
+                          ? scheduler::Tolerates(pod, {taint.key, taint.value, taint.effect})
+                          : fixed == node.name;
+    if (!open) continue;
+    create.announced[node.name] = warning->reason;
+    // A pod that names a node and is kept off it would be refused by the kubelet.
+    if (fixed.empty()) (warning->ends ? create.keep_off : create.avoid).push_back(node.name);
+  }
+}
+
+std::string NodeToReturnTo(const Work& work, const PodFacts& pod) {
+  if (pod.scheduled) return "";
+  for (const auto& [name, reason] : pod.announced) {
+    const NodeFacts* node = FindNode(work.in, name);
+    if (reason == kCordoned || node == nullptr) continue;  // only avoided; or gone
+    const auto warning = WarningOf(*node, work.in.disruption_taints);
+    if (!warning || !warning->ends) return name;
+  }
+  return "";
 }
 
 }  // namespace ringmaster::planner

@@ -71,6 +71,14 @@ void ScaleDown(Work& work) {
   for (const PodFacts* pod : staying) Drain(work, pod, "ScaledDown");
 }
 
+// A pod that waits for a node is kept off those that end; one of them stays after all. Its like is
+// made without that.
+void FreeKeptOff(Work& work) {
+  for (const PodFacts* pod : std::vector(work.active)) {
+    if (!NodeToReturnTo(work, *pod).empty()) Drain(work, pod, "NodeStays");
+  }
+}
+
 // Pods on nodes that are to go leave when enough others train in their place, so that nobody who
 // waits for the node waits for ever and the job never falls below its size for it. On a node that
 // ends anyway they don't wait longer than kWarnedGrace.
@@ -133,9 +141,10 @@ void Grow(Work& work) {
                          (work.in.view != nullptr || work.in.pods.size() > have);
   for (int index = 0; have < static_cast<std::size_t>(work.wanted); ++index) {
     if (taken.count(index) != 0) continue;
-    work.out.creates.push_back(
-        {index, replacing ? "to bring the job back to its size" : "to start the job",
-         NodesToAvoid(work)});
+    PodCreate create{index, replacing ? "to bring the job back to its size" : "to start the job",
+                     NodesToAvoid(work)};
+    TellOfEnds(work, create);
+    work.out.creates.push_back(std::move(create));
     ++have;
   }
 }
@@ -154,6 +163,7 @@ void Size(Work& work) {
   }
   FinishDrains(work);
   ScaleDown(work);
+  FreeKeptOff(work);
   DrainWarned(work);
   RemoveEnded(work);
   Grow(work);

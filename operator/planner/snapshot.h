@@ -61,6 +61,9 @@ struct PodFacts {
   std::string held_why;              // annotation ringmaster.dev/held
   std::string warned;                // annotation ringmaster.dev/warned
   std::optional<Time> warned_since;  // annotation ringmaster.dev/warned-since
+  // Annotation ringmaster.dev/announced: of which nodes an end was announced when it was made, and
+  // which.
+  std::map<std::string, std::string> announced;
 
   bool ended() const {
     return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed || all_terminated ||
@@ -72,6 +75,7 @@ struct PodFacts {
 struct TaintFacts {
   std::string key;
   std::string effect;
+  std::string value;
   friend bool operator==(const TaintFacts&, const TaintFacts&) = default;
 };
 
@@ -132,8 +136,10 @@ struct RoomFacts {
 
 struct Snapshot {
   api::HorovodJob job;
-  std::vector<PodFacts> pods;                  // by index
-  std::vector<NodeFacts> nodes;                // of these pods, as far as they are known
+  std::vector<PodFacts> pods;  // by index
+  // As far as they are known: of these pods, that these pods were told of, and all of which an end
+  // is announced.
+  std::vector<NodeFacts> nodes;
   std::vector<std::string> disruption_taints;  // keys that announce the end of a node
   std::vector<SidecarFacts> sidecars;
   std::vector<WorkerExitFacts> exits;

@@ -120,7 +120,7 @@ void JudgeEarlyExits(Work& work) {
   for (const PodFacts& pod : work.in.pods) {
     if (pod.phase != PodPhase::kSucceeded || pod.leaving()) continue;
     const Time patience =
-        std::max(pod.ended_at.value_or(pod.created) + kFinishGrace, work.HeardAllBy());
+        std::max(pod.ended_at.value_or(pod.created) + kFinishGrace, HeardAllBy(work.in));
     if (work.in.now < patience) {
       work.LookAgainAt(patience);
       continue;
@@ -194,7 +194,7 @@ void JudgeInit(Work& work) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
     if (work.away.count(pod->uid) != 0) continue;  // another one is on its way
     if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
-    const Time end = std::max(*pod->running_since + timeout, work.HeardAllBy());
+    const Time end = std::max(*pod->running_since + timeout, HeardAllBy(work.in));
     if (work.in.now < end) {
       work.LookAgainAt(end);
     } else {

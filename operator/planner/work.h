@@ -40,13 +40,13 @@ struct Work {
   bool no_room = false;   // for want of room, that is
 
   void LookAgainAt(Time time);
-  // Not before this does it mean anything that a sidecar has not said something.
-  Time HeardAllBy() const { return in.taken_over + kSidecarsReturn; }
   // Of `active`: will be there tomorrow too, for all we know.
   bool Stays(const PodFacts& pod) const;
   void Say(bool warning, std::string reason, std::string message, std::string pod = "");
 };
 
+// Not before this does it mean anything that a sidecar has not said something.
+inline Time HeardAllBy(const Snapshot& in) { return in.taken_over + kSidecarsReturn; }
 const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid);
 const PodFacts* FindPod(const Snapshot& in, const std::string& pod_uid);
 const NodeFacts* FindNode(const Snapshot& in, const std::string& name);  // null: not known
@@ -61,6 +61,10 @@ std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
 
 void HeedNodes(Work& work);
+// Which announced ends the new pod is made in spite of, and what follows for where it may go.
+void TellOfEnds(const Work& work, PodCreate& create);
+// The node that a pod without one was kept off, and that stays after all; empty: none.
+std::string NodeToReturnTo(const Work& work, const PodFacts& pod);
 void CountEnds(Work& work);
 void Judge(Work& work);
 void CleanUp(Work& work);

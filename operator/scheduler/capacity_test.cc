@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/scheduler/node_rules.h"
 #include "operator/scheduler/quantity.h"
 
 namespace ringmaster::scheduler {
@@ -104,6 +105,25 @@ TEST_F(CapacityTest, NodesThatRefuseAreLeftOut) {
   EXPECT_EQ(Fit(3, kOneGpu, {{"tolerations", {{{"key", "gpu"}, {"operator", "Exists"}}}}}), 3);
   capacity_.RemoveNode("a");
   EXPECT_EQ(Fit(3), 1);
+}
+
+TEST_F(CapacityTest, APodThatToleratesACordonFitsOnACordonedNode) {
+  for (const char* name : {"a", "b"}) {
+    capacity_.SetNode(Node(name, {{"nvidia.com/gpu", "1"}}, {{"spec", {{"unschedulable", true}}}}));
+  }
+  EXPECT_EQ(Fit(2), 0);
+  EXPECT_NE(why_.find("2 node(s) were unschedulable"), std::string::npos) << why_;
+  EXPECT_EQ(Fit(2, kOneGpu, {{"tolerations", {{{"operator", "Exists"}}}}}), 2);
+  const Json of_another = {{"key", "gpu"}, {"operator", "Exists"}};
+  EXPECT_EQ(Fit(2, kOneGpu, {{"tolerations", {of_another}}}), 0);
+}
+
+TEST(TolerationTest, NonsenseToleratesNothing) {
+  const Taint taint{"gpu", "", "NoSchedule"};
+  for (const Json& tolerations : {Json(nullptr), Json(3), Json{3}, Json{nullptr, "gpu"}}) {
+    EXPECT_FALSE(Tolerates({{"spec", {{"tolerations", tolerations}}}}, taint)) << tolerations;
+  }
+  EXPECT_FALSE(Tolerates(Json(), taint));
 }
 
 TEST_F(CapacityTest, SelectorsAndRequiredAffinityChooseNodes) {

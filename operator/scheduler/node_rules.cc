@@ -19,17 +19,18 @@ const Json& At(const Json& object, const char* path, const Json& fallback) {
   return found.is_null() ? fallback : found;
 }
 
-bool Tolerates(const Json& pod, const Json& taint) {
-  for (const Json& t : At(pod, "/spec/tolerations", kEmpty)) {
-    const std::string key = t.value("key", ""), effect = t.value("effect", "");
-    if (!key.empty() && key != taint.value("key", "")) continue;
-    if (!effect.empty() && effect != taint.value("effect", "")) continue;
-    if (t.value("operator", "Equal") == "Exists" ||
-        t.value("value", "") == taint.value("value", "")) {
-      return true;
-    }
-  }
-  return false;
+std::string Text(const Json& object, const char* name) {
+  if (!object.is_object()) return "";
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+bool Matches(const Json& toleration, const Taint& taint) {
+  if (!toleration.is_object()) return false;
+  const std::string key = Text(toleration, "key"), effect = Text(toleration, "effect");
+  if (!key.empty() && key != taint.key) return false;
+  if (!effect.empty() && effect != taint.effect) return false;
+  return Text(toleration, "operator") == "Exists" || Text(toleration, "value") == taint.value;
 }
 
 bool IsBetween(const std::string& value, const Json& values, bool greater) {
@@ -91,13 +92,22 @@ bool MatchesSelector(const Json& pod, const Json& node) {
 
 }  // namespace
 
+bool Tolerates(const Json& pod, const Taint& taint) {
+  const Json& tolerations = At(pod, "/spec/tolerations", kEmpty);
+  return std::any_of(tolerations.begin(), tolerations.end(),
+                     [&](const Json& toleration) { return Matches(toleration, taint); });
+}
+
 std::string Refusal(const Json& pod, const Json& node) {
   const Json& spec = At(node, "/spec", kNone);
-  if (spec.value("unschedulable", false)) return "node(s) were unschedulable";
-  for (const Json& taint : At(spec, "/taints", kEmpty)) {
-    if (taint.value("effect", "") != "PreferNoSchedule" && !Tolerates(pod, taint)) {
-      return "node(s) had untolerated taint {" + taint.value("key", "") + ": " +
-             taint.value("value", "") + "}";
+  if (spec.value("unschedulable", false) &&
+      !Tolerates(pod, {"node.kubernetes.io/unschedulable", "", "NoSchedule"})) {
+    return "node(s) were unschedulable";
+  }
+  for (const Json& json : At(spec, "/taints", kEmpty)) {
+    const Taint taint{Text(json, "key"), Text(json, "value"), Text(json, "effect")};
+    if (taint.effect != "PreferNoSchedule" && !Tolerates(pod, taint)) {
+      return "node(s) had untolerated taint {" + taint.key + ": " + taint.value + "}";
     }
   }
   if (!MatchesSelector(pod, node) || !MatchesRequiredAffinity(pod, node)) {

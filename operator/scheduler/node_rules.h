@@ -6,6 +6,15 @@
 
 namespace ringmaster::scheduler {
 
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+};
+
+// `pod` may be a template. What is no toleration tolerates nothing.
+bool Tolerates(const nlohmann::json& pod, const Taint& taint);
+
 // Why not, in the words of the default scheduler; empty: it is.
 std::string Refusal(const nlohmann::json& pod, const nlohmann::json& node);
 

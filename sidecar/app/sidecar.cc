@@ -321,8 +321,7 @@ AgentOutputs SidecarImpl::Outputs() {
     if (operator_ == nullptr) return;
     operator_->AskRecord(membership::EncodeMessage(message), kRecordDeadline,
                          [this](bool ok, const std::string& reply) {
-                           if (!ok) return spdlog::info("record not reached reason=\"{}\"", reply);
-                           Do([&] { agent_->OnRecordAnswer(reply); });
+                           if (ok) Do([&] { agent_->OnRecordAnswer(reply); });
                          });
   };
   outputs.watch = [this](const std::vector<membership::Pod>& pods) {

@@ -14,6 +14,7 @@
 
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/rendezvous/failed_tries.h"
 #include "sidecar/rendezvous/keep_alive.h"
 #include "sidecar/rendezvous/outage.h"
 #include "sidecar/tls/certificate.h"
@@ -256,13 +257,17 @@ class Client final : public OperatorClient {
     call->request.set_from(registration_.pod_uid);
     call->request.set_message(message);
     if (!calls_->Begin(&call->context)) return;
-    stub_->async()->Record(
-        &call->context, &call->request, &call->reply,
-        [loop = loop_, calls = calls_, call, answer = std::move(answer)](grpc::Status status) {
-          std::string text = status.ok() ? call->reply.message() : status.error_message();
-          asio::post(*loop, [answer, ok = status.ok(), text] { answer(ok, text); });
-          calls->End(&call->context);
-        });
+    stub_->async()->Record(&call->context, &call->request, &call->reply,
+                           [this, loop = loop_, alive = alive_, calls = calls_, call,
+                            answer = std::move(answer)](grpc::Status status) {
+                             std::string text =
+                                 status.ok() ? call->reply.message() : status.error_message();
+                             asio::post(*loop, [this, alive, answer, ok = status.ok(), text] {
+                               if (*alive) SayRecord(ok, text);
+                               answer(ok, text);
+                             });
+                             calls->End(&call->context);
+                           });
   }
 
   void Stop() override {
@@ -343,6 +348,18 @@ class Client final : public OperatorClient {
     }
   }
 
+  void SayRecord(bool reached, const std::string& why) {
+    const auto now = FailedTries::Clock::now();
+    const auto word = reached ? record_.Succeeded(now) : record_.Failed(now);
+    if (!word) return;
+    const double seconds = std::chrono::duration<double>(word->lasted).count();
+    if (reached) {
+      return spdlog::info("record reached again seconds={:.1f} tries={}", seconds, word->tries);
+    }
+    spdlog::info("record not reached seconds={:.1f} tries={} reason=\"{}\"", seconds, word->tries,
+                 why);
+  }
+
   void OnNotice(const v1::OperatorNotice& notice) {
     backoff_ = kFirstBackoff;
     if (!std::exchange(connected_, true)) {
@@ -394,6 +411,7 @@ class Client final : public OperatorClient {
   std::deque<v1::SidecarReport> missed_;  // about views before `view_`
   std::deque<Queued> carried_;
   Outage outage_;
+  FailedTries record_;  // asking it
   milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
   bool stopped_ = false;

@@ -80,7 +80,8 @@ class OperatorClient {
   virtual void ReportStanding(bool able, std::chrono::milliseconds unable) = 0;
   virtual void ReportArbitration(const std::string& report_json) = 0;
 
-  // A message for the voter R. `answer` gets R's reply, or nothing with `ok` false.
+  // A message for the voter R. `answer` gets R's reply, or with `ok` false why there
+  // is none; that is logged here.
   virtual void AskRecord(const std::string& message, std::chrono::milliseconds deadline,
                          std::function<void(bool ok, const std::string& reply)> answer) = 0;
 
