@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <set>
+#include <utility>
 
 #include "operator/api/testing/job_object.h"
 #include "operator/controllers/authority.h"
@@ -19,9 +20,11 @@ namespace ringmaster::controllers {
 namespace {
 
 using kube::Json;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class JobObjectKeeperTest : public local::testing::OnEveryServer {
  protected:
@@ -197,6 +200,96 @@ TEST_P(JobObjectKeeperTest, WithoutNetworkPoliciesNoneIsMadeOrWatched) {
   EXPECT_FALSE(Get(kube::Secrets(), "digits-tls").contains("data")) << "nor a Secret without TLS";
 }
 
+// Shows what was asked for ("get services"), and fails where the test says so.
+class AskedApi final : public kube::testing::WrappedApi {
+ public:
+  using WrappedApi::WrappedApi;
+  std::vector<std::string> asked;
+  std::string fails;
+
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    if (Fails("get " + resource.plural)) return Failure();
+    return WrappedApi::Get(resource, ns, name);
+  }
+  kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
+                                const Json& object, const kube::CreateOptions& options) override {
+    if (Fails("create " + resource.plural)) return Failure();
+    return WrappedApi::CreateWith(resource, ns, object, options);
+  }
+  kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
+                           const std::string& name, const Json& patch,
+                           const kube::PatchOptions& options) override {
+    if (Fails("patch " + resource.plural)) return Failure();
+    return WrappedApi::Patch(resource, ns, name, patch, options);
+  }
+
+ private:
+  bool Fails(const std::string& call) {
+    asked.push_back(call);
+    return call == fails;
+  }
+  static tl::unexpected<kube::Error> Failure() {
+    return tl::unexpected(
+        kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "the test says no"});
+  }
+};
+
+// Of a keeper whose caches hold nothing but what it has written itself.
+class JobObjectCallsTest : public JobObjectKeeperTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(JobObjectKeeperTest::SetUp());
+    keeper_->Stop();
+    Begin();
+  }
+  // As an operator that knows nothing.
+  void Begin() {
+    asked_ = std::make_shared<AskedApi>(api_);
+    JobObjectOptions options;
+    options.authority = authority_;
+    keeper_ = std::make_unique<JobObjectKeeper>(asked_, options, [](const std::string&) {});
+  }
+  std::vector<std::string> Asked() { return std::exchange(asked_->asked, {}); }
+
+  std::shared_ptr<AskedApi> asked_;
+};
+
+TEST_P(JobObjectCallsTest, WhatHasJustBeenWrittenIsNotWrittenAgain) {
+  EXPECT_THAT(Keep(), IsEmpty());
+  EXPECT_THAT(Asked(), ElementsAre("get secrets", "create secrets", "create services",
+                                   "create poddisruptionbudgets", "create networkpolicies"));
+  EXPECT_THAT(Keep(), IsEmpty());
+  EXPECT_THAT(Asked(), IsEmpty());
+}
+
+TEST_P(JobObjectCallsTest, TheSecretIsLookedAtNowAndThenAndForAnotherJobAtOnce) {
+  EXPECT_EQ(keeper_->Keep(job_).look_again, std::chrono::minutes(10));
+  Asked();
+  keeper_->Forget(job_.uid);
+  EXPECT_EQ(keeper_->Keep(job_).look_again, std::chrono::minutes(10));
+  EXPECT_THAT(Asked(), ElementsAre("get secrets"));
+}
+
+TEST_P(JobObjectCallsTest, WhatCantBeReadIsNotReplaced) {
+  asked_->fails = "get secrets";
+  EXPECT_THAT(Keep(), ElementsAre("the test says no"));
+  EXPECT_THAT(Asked(), ElementsAre("get secrets", "create services", "create poddisruptionbudgets",
+                                   "create networkpolicies"));
+  ASSERT_TRUE(api_->Patch(kube::Services(), ns_, "digits-workers",
+                          {{"metadata", {{"ownerReferences", nullptr}}}}, {}));
+  Begin();
+  asked_->fails = "get services";
+  EXPECT_THAT(Keep(), ElementsAre(HasSubstr("already exists")));
+  EXPECT_THAT(Asked(), Not(Contains("patch services"))) << "it may be anybody's";
+}
+
+TEST_P(JobObjectCallsTest, NobodyLooksForWhatCouldNotBeMadeForAnotherReason) {
+  asked_->fails = "create services";
+  EXPECT_THAT(Keep(), ElementsAre("the test says no"));
+  EXPECT_THAT(Asked(), Not(Contains("get services")));
+}
+
 TEST_P(JobObjectKeeperTest, TheyGoWithTheJob) {
   Keep();
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));
@@ -274,6 +367,7 @@ TEST_P(AuthorityTest, ASecretThatCanNotBeUsedIsNamedWithTheWayOut) {
 }
 
 RM_ON_EVERY_SERVER(JobObjectKeeperTest);
+RM_ON_EVERY_SERVER(JobObjectCallsTest);
 RM_ON_EVERY_SERVER(AuthorityTest);
 
 }  // namespace
