@@ -25,6 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 class JobObjectKeeperTest : public local::testing::OnEveryServer {
  protected:
@@ -200,17 +201,28 @@ TEST_P(JobObjectKeeperTest, WithoutNetworkPoliciesNoneIsMadeOrWatched) {
   EXPECT_FALSE(Get(kube::Secrets(), "digits-tls").contains("data")) << "nor a Secret without TLS";
 }
 
-// Shows what was asked for ("get services"), and fails where the test says so.
+// Shows what was asked for ("get services"), and fails where the test says so. Any thread.
 class AskedApi final : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
-  std::vector<std::string> asked;
-  std::string fails;
 
+  void Fail(const std::string& call) {
+    const std::lock_guard lock(mu_);
+    fails_ = call;
+  }
+  std::vector<std::string> Asked() {
+    const std::lock_guard lock(mu_);
+    return std::exchange(asked_, {});
+  }
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
                          const std::string& name) override {
     if (Fails("get " + resource.plural)) return Failure();
     return WrappedApi::Get(resource, ns, name);
+  }
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions& options) override {
+    if (Fails("list " + resource.plural + " " + options.label_selector)) return Failure();
+    return WrappedApi::ListAll(resource, ns, options);
   }
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
@@ -226,13 +238,17 @@ class AskedApi final : public kube::testing::WrappedApi {
 
  private:
   bool Fails(const std::string& call) {
-    asked.push_back(call);
-    return call == fails;
+    const std::lock_guard lock(mu_);
+    asked_.push_back(call);
+    return call == fails_;
   }
   static tl::unexpected<kube::Error> Failure() {
     return tl::unexpected(
         kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "the test says no"});
   }
+  std::mutex mu_;
+  std::vector<std::string> asked_;  // guarded by mu_
+  std::string fails_;               // guarded by mu_
 };
 
 // Of a keeper whose caches hold nothing but what it has written itself.
@@ -250,7 +266,7 @@ class JobObjectCallsTest : public JobObjectKeeperTest {
     options.authority = authority_;
     keeper_ = std::make_unique<JobObjectKeeper>(asked_, options, [](const std::string&) {});
   }
-  std::vector<std::string> Asked() { return std::exchange(asked_->asked, {}); }
+  std::vector<std::string> Asked() { return asked_->Asked(); }
 
   std::shared_ptr<AskedApi> asked_;
 };
@@ -272,20 +288,30 @@ TEST_P(JobObjectCallsTest, TheSecretIsLookedAtNowAndThenAndForAnotherJobAtOnce) 
 }
 
 TEST_P(JobObjectCallsTest, WhatCantBeReadIsNotReplaced) {
-  asked_->fails = "get secrets";
+  asked_->Fail("get secrets");
   EXPECT_THAT(Keep(), ElementsAre("the test says no"));
   EXPECT_THAT(Asked(), ElementsAre("get secrets", "create services", "create poddisruptionbudgets",
                                    "create networkpolicies"));
   ASSERT_TRUE(api_->Patch(kube::Services(), ns_, "digits-workers",
                           {{"metadata", {{"ownerReferences", nullptr}}}}, {}));
   Begin();
-  asked_->fails = "get services";
+  asked_->Fail("get services");
   EXPECT_THAT(Keep(), ElementsAre(HasSubstr("already exists")));
   EXPECT_THAT(Asked(), Not(Contains("patch services"))) << "it may be anybody's";
 }
 
+TEST_P(JobObjectCallsTest, OnlyObjectsOfTheOperatorsAreWatched) {
+  keeper_->Start();
+  for (runtime::Informer* informer : keeper_->informers()) {
+    ASSERT_TRUE(informer->WaitForSync(support::kPatience)) << informer->LastError();
+  }
+  const std::string ours = " app.kubernetes.io/managed-by=ringmaster";
+  EXPECT_THAT(Asked(), UnorderedElementsAre("list services" + ours, "list networkpolicies" + ours,
+                                            "list poddisruptionbudgets" + ours));
+}
+
 TEST_P(JobObjectCallsTest, NobodyLooksForWhatCouldNotBeMadeForAnotherReason) {
-  asked_->fails = "create services";
+  asked_->Fail("create services");
   EXPECT_THAT(Keep(), ElementsAre("the test says no"));
   EXPECT_THAT(Asked(), Not(Contains("get services")));
 }

@@ -117,9 +117,12 @@ TEST(JobObjectsTest, WhatTheApiServerAddsIsNoDifference) {
   for (const char* other :
        {R"({"a": 2, "list": [{"x": "y"}], "o": {"p": true}})", R"({"a": 1, "o": {"p": true}})",
         R"({"a": 1, "list": [{"x": "y"}, {}], "o": {"p": true}})", "3",
-        R"({"a": 1, "list": {"x": "y"}, "o": {"p": true}})"}) {
+        R"({"a": 1, "list": {"x": "y"}, "o": {"p": true}})",
+        R"({"a": 1, "list": {"0": {"x": "y"}}, "o": {"p": true}})",
+        R"({"a": 1, "list": [{"x": "z"}], "o": {"p": true}})"}) {
     EXPECT_FALSE(Covers(Json::parse(other), wanted)) << other;
   }
+  EXPECT_FALSE(Covers(Json(3), Json::object()));
 }
 
 }  // namespace

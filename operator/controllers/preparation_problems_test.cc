@@ -143,6 +143,17 @@ TEST_P(PreparationProblemsTest, AThousandPodsThatWaitAreAFewCalls) {
               ElementsAre("regarding.uid=u3", "regarding.uid=u4", "regarding.uid=u5"));
 }
 
+TEST_P(PreparationProblemsTest, TheNextLookIsForWhoHasWaitedLongest) {
+  AddPod("first");
+  After(seconds(0));
+  AddPod("second");
+  After(seconds(15));
+  EXPECT_EQ(again_, seconds(5));
+  After(seconds(20));
+  EXPECT_THAT(asked_->asked, ElementsAre("regarding.uid=first"));
+  EXPECT_EQ(again_, seconds(15));
+}
+
 TEST_P(PreparationProblemsTest, NobodyAsksAboutPodsThatAreNotPrepared) {
   for (const char* uid : {"running", "deleting", "draining", "dead"}) AddPod(uid);
   pods_[0].preparing = false;
@@ -229,7 +240,8 @@ TEST_P(PreparationProblemsTest, ASeriesIsAsNewAsItsLastEvent) {
 // Kubelets write events of the core API: shown by the newer one their time is in another field.
 TEST_P(PreparationProblemsTest, TheTimeOfACoreEventCounts) {
   asked_->answer = kube::List{};
-  for (const auto& [note, second] : {std::pair("newer", "09"), std::pair("older", "08")}) {
+  for (const auto& [note, second] :
+       {std::pair("older", "08"), std::pair("newer", "09"), std::pair("oldest", "07")}) {
     asked_->answer->items.push_back(
         {{"reason", "FailedMount"},
          {"eventTime", nullptr},

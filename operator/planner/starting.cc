@@ -108,7 +108,7 @@ void SetStarted(Work& work) {
   // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
   const bool waits = std::any_of(work.active.begin(), work.active.end(),
                                  [](const PodFacts* pod) { return pod->preparing; });
-  if (before == nullptr || before->status || waits) return;
+  if (before == nullptr || waits) return;
   SetCondition(work, "Started", true, "AllStarted", "no container is kept from starting any more");
 }
 
