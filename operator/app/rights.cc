@@ -22,7 +22,7 @@ const std::vector<Rule>& JobRules() {
       {"ringmaster.dev", "horovodjobs", "status", {"update"}},
       {"", "pods", "", {"get", "list", "watch", "create", "patch", "delete"}},
       {"", "configmaps", "", {"get", "create", "update"}},
-      {"events.k8s.io", "events", "", {"create", "patch"}},
+      {"events.k8s.io", "events", "", {"list", "create", "patch"}},
       {"", "secrets", "", {"get", "create", "patch"}},
       {"", "services", "", {"get", "list", "watch", "create", "patch"}},
       {"policy", "poddisruptionbudgets", "", {"get", "list", "watch", "create", "patch"}},

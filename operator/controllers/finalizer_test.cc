@@ -6,6 +6,7 @@
 #include "operator/controllers/pod_marks.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
+#include "operator/planner/planner.h"
 #include "operator/planner/proof.h"
 
 namespace ringmaster::controllers {
@@ -30,15 +31,19 @@ class PatchedApi : public local::InMemoryApi {
 
 class FinalizerTest : public testing::Test {
  protected:
-  Json Make() {
-    const Json pod = {{"metadata", {{"name", "p"}, {"finalizers", {planner::kProofFinalizer}}}},
+  Json Make(const std::string& name = "p", const std::string& role = "worker",
+            const std::string& finalizer = planner::kProofFinalizer) {
+    const Json pod = {{"metadata",
+                       {{"name", name},
+                        {"labels", {{planner::kJobRoleLabel, role}}},
+                        {"finalizers", {finalizer}}}},
                       {"spec", {{"containers", {{{"name", "worker"}, {"image", "i"}}}}}}};
     const auto made = api_.Create(kube::Pods(), "default", pod);
     EXPECT_TRUE(made) << made.error().message;
     return *made;
   }
-  Json Get() {
-    const auto pod = api_.Get(kube::Pods(), "default", "p");
+  Json Get(const std::string& name = "p") {
+    const auto pod = api_.Get(kube::Pods(), "default", name);
     return pod ? *pod : Json();
   }
   void Clear() {
@@ -88,6 +93,24 @@ TEST_F(FinalizerTest, APodThatIsGoneNeedsNothing) {
   EXPECT_TRUE(RemoveFinalizer(api_, stale));
   api_.refusal = kube::Error{.code = ErrorCode::kConflict, .message = "another was quicker"};
   EXPECT_TRUE(RemoveFinalizer(api_, stale)) << "gone between the conflict and the look";
+}
+
+TEST_F(FinalizerTest, WhoDoesNotHaveItIsNotWritten) {
+  EXPECT_TRUE(RemoveFinalizer(api_, Make("p", "worker", "example.com/mine")));
+  EXPECT_EQ(api_.patches, 0);
+}
+
+TEST_F(FinalizerTest, AllWorkersAreClearedAndCountedAndNobodyElse) {
+  Make("a");
+  Make("b");
+  Make("theirs", "worker", "example.com/mine");
+  Make("no-worker", "launcher");
+  const auto cleared = ClearFinalizers(api_, "default");
+  ASSERT_TRUE(cleared) << cleared.error().message;
+  EXPECT_EQ(*cleared, 2);
+  EXPECT_FALSE(HasFinalizer(Get("a")) || HasFinalizer(Get("b")));
+  EXPECT_EQ(Get("theirs")["metadata"]["finalizers"], Json::array({"example.com/mine"}));
+  EXPECT_TRUE(HasFinalizer(Get("no-worker")));
 }
 
 TEST_F(FinalizerTest, WhereTheRaceIsAlwaysLostItIsGivenUp) {

@@ -48,6 +48,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub
       options_(std::move(options)),
       records_(records),
       problems_(options_.queue),
+      preparation_(api_, options_.preparation_patience),
       events_(api_, options_.instance),
       queue_(options_.queue),
       jobs_(api_, kube::HorovodJobs(), {.ns = options_.watch_namespace},
@@ -172,6 +173,7 @@ bool JobController::Reconcile(const std::string& key) {
   ForgetFormer(key, object == nullptr ? "" : MetaField(*object, "uid"));
   if (object == nullptr) {
     hub_->Forget(key);
+    preparation_.Forget(key);
     if (options_.metrics != nullptr) {
       options_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
     }
@@ -253,6 +255,9 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   snapshot.pods = ReadPods(job, pods_.InNamespace(job.ns));
   snapshot.disruption_taints = options_.disruption_taints;
   ObserveNodes(&snapshot);
+  const auto look_again =
+      preparation_.Explain(job.Key(), job.ns, &snapshot.pods, PreparationProblems::Clock::now());
+  if (look_again) queue_.AddAfter(job.Key(), *look_again);
   const auto recorded = records_->Newest({job.ns, job.name, job.uid});
   if (!recorded) return tl::unexpected(recorded.error());
   if (*recorded) {

@@ -15,6 +15,7 @@
 #include "operator/controllers/creation_problems.h"
 #include "operator/controllers/job_object_keeper.h"
 #include "operator/controllers/pod_builder.h"
+#include "operator/controllers/preparation_problems.h"
 #include "operator/controllers/record_store.h"
 #include "operator/controllers/room.h"
 #include "operator/controllers/sidecar_hub.h"
@@ -44,6 +45,8 @@ struct JobControllerOptions {
   // proof then.
   bool trust_node_deletion = false;
   std::vector<std::string> disruption_taints = planner::DefaultDisruptionTaints();
+  // A pod whose containers haven't begun for so long after it came to a node: why is looked for.
+  std::chrono::milliseconds preparation_patience{20'000};
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
   runtime::WorkQueueOptions queue;
@@ -125,6 +128,7 @@ class JobController {
   const JobControllerOptions options_;
   RecordStore* const records_;
   CreationProblems problems_;
+  PreparationProblems preparation_;
   runtime::EventRecorder events_;
   runtime::WorkQueue queue_;
   runtime::Informer jobs_;

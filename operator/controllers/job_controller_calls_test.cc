@@ -150,6 +150,31 @@ TEST_F(JobControllerCallsTest, AGateIsLiftedFromTheVersionThatWasReadAndOthersSt
   }
 }
 
+TEST_F(JobControllerCallsTest, RoomThatAPodTakesBesideItsContainersIsTaken) {
+  ASSERT_TRUE(api_->Create(kube::Nodes(), "",
+                           {{"metadata", {{"name", "n"}}},
+                            {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}}));
+  const Json spec = {{"nodeName", "n"},
+                     {"resources", {{"requests", {{"cpu", "4"}}}}},
+                     {"overhead", {{"cpu", "3"}}},
+                     {"containers", {{{"name", "main"}, {"image", "i"}}}}};
+  ASSERT_TRUE(api_->Create(kube::Pods(), "kube-system",
+                           {{"metadata", {{"name", "large"}}}, {"spec", spec}}));
+  StartOperator(true);
+  const Json worker = {{"name", "worker"},
+                       {"image", "digits"},
+                       {"command", {"train"}},
+                       {"resources", {{"requests", {{"cpu", "1"}}}}}};
+  Apply("digits", {{"worker", {{"template", {{"spec", {{"containers", {worker}}}}}}}}});
+  ASSERT_TRUE(Until([&] {
+    const api::Status status = Status();
+    return status.Find("Scheduled") != nullptr &&
+           status.Find("Scheduled")->reason == "WaitingForRoom";
+  }));
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "kube-system", "large", {.grace_period_seconds = 0}));
+  EXPECT_TRUE(Trains(2));
+}
+
 TEST_F(JobControllerCallsTest, AJobThatAnotherManagesIsLeftAlone) {
   Apply("digits", {{"runPolicy", {{"managedBy", "kueue.x-k8s.io/multikueue"}}}});
   Apply("ours");

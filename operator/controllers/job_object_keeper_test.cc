@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <set>
+#include <utility>
 
 #include "operator/api/testing/job_object.h"
 #include "operator/controllers/authority.h"
@@ -19,9 +20,12 @@ namespace ringmaster::controllers {
 namespace {
 
 using kube::Json;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 class JobObjectKeeperTest : public local::testing::OnEveryServer {
  protected:
@@ -197,6 +201,121 @@ TEST_P(JobObjectKeeperTest, WithoutNetworkPoliciesNoneIsMadeOrWatched) {
   EXPECT_FALSE(Get(kube::Secrets(), "digits-tls").contains("data")) << "nor a Secret without TLS";
 }
 
+// Shows what was asked for ("get services"), and fails where the test says so. Any thread.
+class AskedApi final : public kube::testing::WrappedApi {
+ public:
+  using WrappedApi::WrappedApi;
+
+  void Fail(const std::string& call) {
+    const std::lock_guard lock(mu_);
+    fails_ = call;
+  }
+  std::vector<std::string> Asked() {
+    const std::lock_guard lock(mu_);
+    return std::exchange(asked_, {});
+  }
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    if (Fails("get " + resource.plural)) return Failure();
+    return WrappedApi::Get(resource, ns, name);
+  }
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions& options) override {
+    if (Fails("list " + resource.plural + " " + options.label_selector)) return Failure();
+    return WrappedApi::ListAll(resource, ns, options);
+  }
+  kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
+                                const Json& object, const kube::CreateOptions& options) override {
+    if (Fails("create " + resource.plural)) return Failure();
+    return WrappedApi::CreateWith(resource, ns, object, options);
+  }
+  kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
+                           const std::string& name, const Json& patch,
+                           const kube::PatchOptions& options) override {
+    if (Fails("patch " + resource.plural)) return Failure();
+    return WrappedApi::Patch(resource, ns, name, patch, options);
+  }
+
+ private:
+  bool Fails(const std::string& call) {
+    const std::lock_guard lock(mu_);
+    asked_.push_back(call);
+    return call == fails_;
+  }
+  static tl::unexpected<kube::Error> Failure() {
+    return tl::unexpected(
+        kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "the test says no"});
+  }
+  std::mutex mu_;
+  std::vector<std::string> asked_;  // guarded by mu_
+  std::string fails_;               // guarded by mu_
+};
+
+// Of a keeper whose caches hold nothing but what it has written itself.
+class JobObjectCallsTest : public JobObjectKeeperTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(JobObjectKeeperTest::SetUp());
+    keeper_->Stop();
+    Begin();
+  }
+  // As an operator that knows nothing.
+  void Begin() {
+    asked_ = std::make_shared<AskedApi>(api_);
+    JobObjectOptions options;
+    options.authority = authority_;
+    keeper_ = std::make_unique<JobObjectKeeper>(asked_, options, [](const std::string&) {});
+  }
+  std::vector<std::string> Asked() { return asked_->Asked(); }
+
+  std::shared_ptr<AskedApi> asked_;
+};
+
+TEST_P(JobObjectCallsTest, WhatHasJustBeenWrittenIsNotWrittenAgain) {
+  EXPECT_THAT(Keep(), IsEmpty());
+  EXPECT_THAT(Asked(), ElementsAre("get secrets", "create secrets", "create services",
+                                   "create poddisruptionbudgets", "create networkpolicies"));
+  EXPECT_THAT(Keep(), IsEmpty());
+  EXPECT_THAT(Asked(), IsEmpty());
+}
+
+TEST_P(JobObjectCallsTest, TheSecretIsLookedAtNowAndThenAndForAnotherJobAtOnce) {
+  EXPECT_EQ(keeper_->Keep(job_).look_again, std::chrono::minutes(10));
+  Asked();
+  keeper_->Forget(job_.uid);
+  EXPECT_EQ(keeper_->Keep(job_).look_again, std::chrono::minutes(10));
+  EXPECT_THAT(Asked(), ElementsAre("get secrets"));
+}
+
+TEST_P(JobObjectCallsTest, WhatCantBeReadIsNotReplaced) {
+  asked_->Fail("get secrets");
+  EXPECT_THAT(Keep(), ElementsAre("the test says no"));
+  EXPECT_THAT(Asked(), ElementsAre("get secrets", "create services", "create poddisruptionbudgets",
+                                   "create networkpolicies"));
+  ASSERT_TRUE(api_->Patch(kube::Services(), ns_, "digits-workers",
+                          {{"metadata", {{"ownerReferences", nullptr}}}}, {}));
+  Begin();
+  asked_->Fail("get services");
+  EXPECT_THAT(Keep(), ElementsAre(HasSubstr("already exists")));
+  EXPECT_THAT(Asked(), Not(Contains("patch services"))) << "it may be anybody's";
+}
+
+TEST_P(JobObjectCallsTest, OnlyObjectsOfTheOperatorsAreWatched) {
+  keeper_->Start();
+  for (runtime::Informer* informer : keeper_->informers()) {
+    ASSERT_TRUE(informer->WaitForSync(support::kPatience)) << informer->LastError();
+  }
+  const std::string ours = " app.kubernetes.io/managed-by=ringmaster";
+  EXPECT_THAT(Asked(), UnorderedElementsAre("list services" + ours, "list networkpolicies" + ours,
+                                            "list poddisruptionbudgets" + ours));
+}
+
+TEST_P(JobObjectCallsTest, NobodyLooksForWhatCouldNotBeMadeForAnotherReason) {
+  asked_->Fail("create services");
+  EXPECT_THAT(Keep(), ElementsAre("the test says no"));
+  EXPECT_THAT(Asked(), Not(Contains("get services")));
+}
+
 TEST_P(JobObjectKeeperTest, TheyGoWithTheJob) {
   Keep();
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));
@@ -274,6 +393,7 @@ TEST_P(AuthorityTest, ASecretThatCanNotBeUsedIsNamedWithTheWayOut) {
 }
 
 RM_ON_EVERY_SERVER(JobObjectKeeperTest);
+RM_ON_EVERY_SERVER(JobObjectCallsTest);
 RM_ON_EVERY_SERVER(AuthorityTest);
 
 }  // namespace

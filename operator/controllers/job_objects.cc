@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "operator/controllers/lenient_json.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_cluster.h"
 #include "operator/kube/base64.h"
@@ -93,11 +94,7 @@ Json BuildTlsSecret(const api::HorovodJob& job, const std::string& ca_pem,
 }
 
 std::string SecretValue(const Json& secret, const std::string& key) {
-  const auto data = secret.find("data");
-  if (data == secret.end() || !data->is_object()) return "";
-  const auto value = data->find(key);
-  if (value == data->end() || !value->is_string()) return "";
-  return kube::DecodeBase64(value->get<std::string>()).value_or("");
+  return kube::DecodeBase64(Text(At(secret, "data"), key.c_str())).value_or("");
 }
 
 std::string WhyRenew(const Json& secret, const api::HorovodJob& job, const std::string& ca_pem,

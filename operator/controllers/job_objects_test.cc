@@ -31,7 +31,13 @@ TEST(JobObjectsTest, EachBelongsToItsJobAndSelectsItsWorkers) {
     EXPECT_TRUE(IsOwnedBy(*object, "job-uid"));
     EXPECT_EQ((*object)["metadata"]["namespace"], "team");
     EXPECT_EQ((*object)["metadata"]["name"], "digits-workers");
+    EXPECT_EQ((*object)["metadata"]["labels"],
+              Json::parse(R"({"training.kubeflow.org/job-name": "digits",
+                              "ringmaster.dev/job-uid": "job-uid",
+                              "app.kubernetes.io/managed-by": "ringmaster"})"));
   }
+  EXPECT_EQ(service["spec"]["selector"], Json::parse(R"({"training.kubeflow.org/job-name": "digits",
+                            "training.kubeflow.org/job-role": "worker"})"));
   EXPECT_TRUE(Covers(labels, service["spec"]["selector"]));
   EXPECT_TRUE(Covers(labels, budget["spec"]["selector"]["matchLabels"]));
   EXPECT_TRUE(Covers(labels, policy["spec"]["podSelector"]["matchLabels"]));
@@ -41,11 +47,15 @@ TEST(JobObjectsTest, TheServiceIsHeadlessAndNamesPodsThatAreNotReady) {
   const Json spec = BuildService(Job())["spec"];
   EXPECT_EQ(spec["clusterIP"], "None");
   EXPECT_EQ(spec["publishNotReadyAddresses"], true);
+  EXPECT_EQ(spec["ports"], Json::parse(R"([{"name": "metrics", "port": 9403, "protocol": "TCP",
+                                            "targetPort": 9403}])"));
 }
 
 TEST(JobObjectsTest, AServiceOfAJobWhoseNameBeginsWithADigitHasALegalName) {
   EXPECT_EQ(ServiceName("digits"), "digits-workers");
-  EXPECT_EQ(ServiceName("3d"), "job-3d-workers");
+  for (const char* name : {"0d", "3d", "9d"}) {
+    EXPECT_EQ(ServiceName(name), "job-" + std::string(name) + "-workers");
+  }
   EXPECT_LE(ServiceName(std::string(api::kMaxNameLength, '1')).size(), 63u);
 }
 
@@ -80,6 +90,7 @@ TEST(JobObjectsTest, ACertificateIsRenewedWhenItIsOldOrWrong) {
     return WhyRenew(object, Job(), ca.certificate_pem, at);
   };
   EXPECT_EQ(secret(good)["metadata"]["name"], "digits-tls");
+  EXPECT_EQ(secret(good)["type"], "kubernetes.io/tls");
   EXPECT_EQ(why(secret(good), now), "");
   EXPECT_EQ(why(secret(good), now + std::chrono::hours(24 * 59)), "");
   EXPECT_EQ(why(secret(good), now + std::chrono::hours(24 * 61)), "tls.crt expires before long");
@@ -106,9 +117,12 @@ TEST(JobObjectsTest, WhatTheApiServerAddsIsNoDifference) {
   for (const char* other :
        {R"({"a": 2, "list": [{"x": "y"}], "o": {"p": true}})", R"({"a": 1, "o": {"p": true}})",
         R"({"a": 1, "list": [{"x": "y"}, {}], "o": {"p": true}})", "3",
-        R"({"a": 1, "list": {"x": "y"}, "o": {"p": true}})"}) {
+        R"({"a": 1, "list": {"x": "y"}, "o": {"p": true}})",
+        R"({"a": 1, "list": {"0": {"x": "y"}}, "o": {"p": true}})",
+        R"({"a": 1, "list": [{"x": "z"}], "o": {"p": true}})"}) {
     EXPECT_FALSE(Covers(Json::parse(other), wanted)) << other;
   }
+  EXPECT_FALSE(Covers(Json(3), Json::object()));
 }
 
 }  // namespace

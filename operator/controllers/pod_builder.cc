@@ -33,23 +33,11 @@ constexpr Volume kShmVolume = {"ringmaster-shm", "RINGMASTER_MOUNT_RINGMASTER_SH
                                true, nullptr};
 constexpr Volume kVolumes[] = {kBinVolume, kRunVolume, kShmVolume};
 
-// An array field that is made if it isn't there.
-Json& List(Json& object, const char* name) {
-  Json& list = object[name];
-  if (!list.is_array()) list = Json::array();
-  return list;
-}
-
-bool HasMountAt(const Json& container, const std::string& path) {
-  const auto mounts = container.find("volumeMounts");
-  if (mounts == container.end() || !mounts->is_array()) return false;
-  return std::any_of(mounts->begin(), mounts->end(),
-                     [&](const Json& m) { return m.value("mountPath", "") == path; });
-}
-
-bool HasNamed(const Json& list, const std::string& name) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](const Json& item) { return item.value("name", "") == name; });
+// Whether a mount of the container has this in `field`.
+bool HasMount(const Json& container, const char* field, const std::string& value) {
+  const Json mounts = container.value("volumeMounts", Json::array());
+  return std::any_of(mounts.begin(), mounts.end(),
+                     [&](const Json& mount) { return mount.value(field, "") == value; });
 }
 
 Json Env(const std::string& name, const std::string& value) {
@@ -63,7 +51,7 @@ Json EnvField(const std::string& name, const std::string& path) {
 Json MountEnv(const Json& container) {
   Json env = Json::array();
   for (const Volume& volume : kVolumes) {
-    if (HasNamed(container.value("volumeMounts", Json::array()), volume.name)) {
+    if (HasMount(container, "name", volume.name)) {
       env.push_back(Env(volume.variable, volume.path));
     }
   }
@@ -72,8 +60,8 @@ Json MountEnv(const Json& container) {
 
 void AddMounts(Json& container, std::initializer_list<Volume> volumes) {
   for (const Volume& volume : volumes) {
-    if (HasMountAt(container, volume.path)) continue;  // a user's own /dev/shm
-    List(container, "volumeMounts").push_back({{"name", volume.name}, {"mountPath", volume.path}});
+    if (HasMount(container, "mountPath", volume.path)) continue;  // a user's own /dev/shm
+    container["volumeMounts"].push_back({{"name", volume.name}, {"mountPath", volume.path}});
   }
 }
 
@@ -149,22 +137,13 @@ void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
   container["env"] = std::move(env);
 }
 
-void AddVolumes(Json& spec) {
-  Json& volumes = List(spec, "volumes");
-  const auto mounted = [&](const char* name) {
-    for (const char* list : {"initContainers", "containers"}) {
-      for (const Json& container : spec.at(list)) {
-        if (HasNamed(container.value("volumeMounts", Json::array()), name)) return true;
-      }
-    }
-    return false;
-  };
+void AddVolumes(Json& spec, const Json& worker) {
   for (const Volume& volume : kVolumes) {
-    if (!mounted(volume.name)) continue;  // the user has a /dev/shm
+    if (!HasMount(worker, "name", volume.name)) continue;  // the user has a /dev/shm
     Json empty_dir = Json::object();
     if (volume.memory) empty_dir["medium"] = "Memory";
     if (volume.size_limit != nullptr) empty_dir["sizeLimit"] = volume.size_limit;
-    volumes.push_back({{"name", volume.name}, {"emptyDir", std::move(empty_dir)}});
+    spec["volumes"].push_back({{"name", volume.name}, {"emptyDir", std::move(empty_dir)}});
   }
 }
 
@@ -181,14 +160,15 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
   if (!job.spec.run_policy.scheduling_policy.priority_class.empty()) {
     SetDefault(spec, "priorityClassName", job.spec.run_policy.scheduling_policy.priority_class);
   }
-  if (options.gang_gate) List(spec, "schedulingGates").push_back({{"name", planner::kGangGate}});
+  if (options.gang_gate) spec["schedulingGates"].push_back({{"name", planner::kGangGate}});
   Json init = {InstallContainer(options), SidecarContainer(job, options)};
   for (const Json& user : spec.value("initContainers", Json::array())) init.push_back(user);
   spec["initContainers"] = std::move(init);
   for (Json& container : spec.at("containers")) {
-    if (container.value("name", "") == api::kWorkerContainer) WrapWorker(container, job, index);
+    if (container.value("name", "") != api::kWorkerContainer) continue;
+    WrapWorker(container, job, index);
+    AddVolumes(spec, container);
   }
-  AddVolumes(spec);
   if (options.cluster) FitForCluster(job, planner::PodName(job.name, index), options, &spec);
   return spec;
 }

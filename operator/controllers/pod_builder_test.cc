@@ -14,6 +14,7 @@ using testing::HasSubstr;
 api::HorovodJob Job() {
   api::HorovodJob job;
   job.name = "digits";
+  job.ns = "team";
   job.uid = "job-uid";
   job.annotations = {{"ringmaster.dev/local-working-dir", "/here"}, {"other", "x"}};
   job.spec.slots_per_worker = 2;
@@ -54,6 +55,100 @@ TEST(PodBuilderTest, TheUsersEnvironmentIsLeftAsItIs) {
   EXPECT_EQ(EnvOf(worker, "LD_LIBRARY_PATH"), "(none)") << "it would hide the image's own";
 }
 
+// "NAME=value", or "NAME <- where it comes from".
+std::vector<std::string> Environment(const Json& container) {
+  std::vector<std::string> lines;
+  for (const Json& env : container["env"]) {
+    const std::string name = env["name"];
+    if (env.contains("value")) {
+      lines.push_back(name + "=" + env["value"].get<std::string>());
+    } else {
+      lines.push_back(name + " <- " +
+                      env["valueFrom"].value("/fieldRef/fieldPath"_json_pointer, "s"));
+    }
+  }
+  return lines;
+}
+
+// docs/contracts.md, section 1.
+TEST(PodBuilderTest, EachContainerIsToldWhatItsProgramReads) {
+  api::HorovodJob job = Job();
+  job.spec.elastic_policy.standby_per_pod = 1;
+  job.spec.init_timeout_seconds = 77;
+  job.spec.failure_policy_json = {{"a", 1}};
+  job.spec.collectives = {{"b", 2}};
+  const Json spec = BuildPod(job, 2, {.sidecar_target = "op:1"})["spec"];
+  const std::vector<std::string> both = {
+      "RINGMASTER_JOB_NAMESPACE=team",
+      "RINGMASTER_JOB_NAME=digits",
+      "RINGMASTER_JOB_UID=job-uid",
+      "RINGMASTER_POD_NAME <- metadata.name",
+      "RINGMASTER_POD_UID <- metadata.uid",
+      "RINGMASTER_POD_IP <- status.podIP",
+      "RINGMASTER_SLOTS=2",
+      "RINGMASTER_STANDBYS=1",
+      "RINGMASTER_GRACE_SECONDS=30",
+      "RINGMASTER_SOCKET=$(RINGMASTER_MOUNT_RINGMASTER_RUN)/link"};
+  std::vector<std::string> worker = {"RINGMASTER_MOUNT_RINGMASTER_BIN=/opt/ringmaster",
+                                     "RINGMASTER_MOUNT_RINGMASTER_RUN=/run/ringmaster",
+                                     "RINGMASTER_MOUNT_RINGMASTER_SHM=/dev/shm"};
+  worker.insert(worker.end(), both.begin(), both.end());
+  for (const char* own :
+       {"RINGMASTER_REPLICA_INDEX=2", "RINGMASTER_REPLICAS=4",
+        "RINGMASTER_BIND_WORKER <- status.podIP", "RINGMASTER_FAILURE_POLICY={\"a\":1}",
+        "RINGMASTER_COLLECTIVES={\"b\":2}", "RATE=0.1", "PYTHONPATH=/mine", "SECRET <- s"}) {
+    worker.push_back(own);
+  }
+  EXPECT_THAT(Environment(spec["containers"][0]), testing::ElementsAreArray(worker));
+  std::vector<std::string> sidecar = {"RINGMASTER_MOUNT_RINGMASTER_RUN=/run/ringmaster"};
+  sidecar.insert(sidecar.end(), both.begin(), both.end());
+  for (const char* own :
+       {"RINGMASTER_NODE_NAME <- spec.nodeName",
+        "RINGMASTER_ZONE <- metadata.labels['topology.kubernetes.io/zone']",
+        "RINGMASTER_OPERATOR=op:1", "RINGMASTER_STATE_DIR=$(RINGMASTER_MOUNT_RINGMASTER_RUN)",
+        "RINGMASTER_INIT_TIMEOUT_SECONDS=77"}) {
+    sidecar.push_back(own);
+  }
+  EXPECT_THAT(Environment(spec["initContainers"][1]), testing::ElementsAreArray(sidecar));
+  EXPECT_THAT(Environment(spec["initContainers"][0]),
+              testing::ElementsAre("RINGMASTER_MOUNT_RINGMASTER_BIN=/opt/ringmaster"));
+}
+
+TEST(PodBuilderTest, WhatThePodSharesIsInMemoryButForPrograms) {
+  EXPECT_EQ(BuildPod(Job(), 0, {})["spec"]["volumes"],
+            Json::parse(R"([{"name": "ringmaster-bin", "emptyDir": {}},
+    {"name": "ringmaster-run", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
+    {"name": "ringmaster-shm", "emptyDir": {"medium": "Memory"}}])"));
+}
+
+TEST(PodBuilderTest, TheFieldsOfThePodAreTheTemplatesWhereItHasThem) {
+  api::HorovodJob job = Job();
+  const auto field = [&](const char* name) {
+    return BuildPod(job, 0, {})["spec"].value(name, Json());
+  };
+  Json& spec = job.spec.worker.pod_template["spec"];
+  EXPECT_EQ(field("priorityClassName"), Json());
+  job.spec.run_policy.scheduling_policy.priority_class = "high";
+  EXPECT_EQ(field("priorityClassName"), "high");
+  spec["priorityClassName"] = "low";
+  EXPECT_EQ(field("priorityClassName"), "low");
+  for (const char* name : {"automountServiceAccountToken", "enableServiceLinks"}) {
+    EXPECT_EQ(field(name), false) << name;
+    spec[name] = nullptr;
+    EXPECT_EQ(field(name), false) << name;
+    spec[name] = true;
+    EXPECT_EQ(field(name), true) << name;
+  }
+}
+
+TEST(PodBuilderTest, APodWaitsForTheGangBesideWhatItWaitsForAnyway) {
+  api::HorovodJob job = Job();
+  EXPECT_FALSE(BuildPod(job, 0, {})["spec"].contains("schedulingGates"));
+  job.spec.worker.pod_template["spec"]["schedulingGates"] = Json::parse(R"([{"name": "mine"}])");
+  EXPECT_EQ(BuildPod(job, 0, {.gang_gate = true})["spec"]["schedulingGates"],
+            Json::parse(R"([{"name": "mine"}, {"name": "ringmaster.dev/gang"}])"));
+}
+
 TEST(PodBuilderTest, SidecarsLogAsTheOperatorDoes) {
   const auto format = [](const PodOptions& options) {
     return EnvOf(BuildPod(Job(), 0, options)["spec"]["initContainers"][1], "RINGMASTER_LOG_FORMAT");
@@ -86,32 +181,57 @@ TEST(PodBuilderTest, InstallerAndSidecarComeBeforeTheUsersInitContainers) {
   const Json& init = pod["spec"]["initContainers"];
   ASSERT_EQ(init.size(), 3u);
   EXPECT_EQ(init[0]["name"], "ringmaster-install");
+  EXPECT_EQ(init[0]["image"], "s:1");
+  EXPECT_EQ(init[0]["command"], Json::parse(R"x(["ringmaster-sidecar", "install", "--to",
+                                                "$(RINGMASTER_MOUNT_RINGMASTER_BIN)"])x"));
+  EXPECT_FALSE(init[0].contains("restartPolicy")) << "it ends before the others begin";
   EXPECT_EQ(init[1]["name"], "ringmaster-sidecar");
   EXPECT_EQ(init[1]["restartPolicy"], "Always");
   EXPECT_EQ(init[1]["image"], "s:1");
+  EXPECT_EQ(init[1]["command"], Json::array({"ringmaster-sidecar"}));
   EXPECT_EQ(EnvOf(init[1], "RINGMASTER_OPERATOR"), "op:1");
   EXPECT_EQ(init[2]["name"], "data");
 }
 
 TEST(PodBuilderTest, BelongsToItsJobAndKeepsWhatTheUserWrote) {
   const Json pod = BuildPod(Job(), 3, {});
+  EXPECT_EQ(pod["apiVersion"], "v1");
+  EXPECT_EQ(pod["kind"], "Pod");
   EXPECT_EQ(pod["metadata"]["name"], "digits-worker-3");
+  EXPECT_EQ(pod["metadata"]["namespace"], "team");
+  EXPECT_EQ(JobKeyOf(pod), "team/digits");
+  EXPECT_EQ(pod["metadata"]["labels"]["training.kubeflow.org/job-role"], "worker");
+  EXPECT_EQ(pod["metadata"]["labels"]["ringmaster.dev/job-uid"], "job-uid");
   EXPECT_EQ(pod["metadata"]["labels"]["training.kubeflow.org/job-name"], "digits");
   EXPECT_EQ(pod["metadata"]["labels"]["training.kubeflow.org/replica-index"], "3");
   EXPECT_EQ(pod["metadata"]["labels"]["team"], "a");
   EXPECT_EQ(pod["metadata"]["annotations"], Json({{"ringmaster.dev/local-working-dir", "/here"}}));
   EXPECT_TRUE(IsOwnedBy(pod, "job-uid"));
   EXPECT_FALSE(IsOwnedBy(pod, "another"));
+  EXPECT_EQ(pod["metadata"]["ownerReferences"],
+            Json::parse(R"([{"apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob",
+    "name": "digits", "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}])"));
   EXPECT_EQ(pod["spec"]["nodeSelector"]["gpu"], "yes");
   EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+}
+
+TEST(PodBuilderTest, AnOwnerThatIsNotTheControllerDoesNotCount) {
+  Json pod = BuildPod(Job(), 3, {});
+  pod["metadata"]["ownerReferences"][0]["controller"] = false;
+  EXPECT_FALSE(IsOwnedBy(pod, "job-uid"));
 }
 
 TEST(PodBuilderTest, AUsersOwnShmIsLeftAlone) {
   api::HorovodJob job = Job();
   job.spec.worker.pod_template["spec"]["containers"][0]["volumeMounts"] =
       Json::parse(R"([{"name": "big", "mountPath": "/dev/shm"}])");
-  const Json worker = BuildPod(job, 0, {})["spec"]["containers"][0];
-  EXPECT_EQ(EnvOf(worker, "RINGMASTER_MOUNT_RINGMASTER_SHM"), "(none)");
+  const Json spec = BuildPod(job, 0, {})["spec"];
+  EXPECT_EQ(EnvOf(spec["containers"][0], "RINGMASTER_MOUNT_RINGMASTER_SHM"), "(none)");
+  EXPECT_EQ(spec["containers"][0]["volumeMounts"],
+            Json::parse(R"([{"name": "big", "mountPath": "/dev/shm"},
+    {"name": "ringmaster-bin", "mountPath": "/opt/ringmaster"},
+    {"name": "ringmaster-run", "mountPath": "/run/ringmaster"}])"));
+  EXPECT_EQ(spec["volumes"].size(), 2u);
 }
 
 TEST(ReadPodTest, ReadsHowAPodEnded) {

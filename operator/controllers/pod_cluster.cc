@@ -91,7 +91,6 @@ Json DefaultSidecarResources() {
 void AnnotateForScraping(const Json& spec, Json* metadata) {
   if (OnHostNetwork(spec)) return;
   Json& annotations = (*metadata)["annotations"];
-  if (!annotations.is_object()) annotations = Json::object();
   const auto names_prometheus = [](const auto& item) {
     return item.key().rfind("prometheus.io/", 0) == 0;
   };

@@ -50,6 +50,7 @@ TEST(PodClusterTest, OurContainersPassTheRestrictedStandardWhateverThePodSays) {
     const Json context = spec["initContainers"][i]["securityContext"];
     EXPECT_EQ(context["runAsNonRoot"], true);
     EXPECT_EQ(context["runAsUser"], kSidecarUser) << "the pod's runAsUser would count otherwise";
+    EXPECT_EQ(context["runAsGroup"], kSidecarUser);
     EXPECT_EQ(context["allowPrivilegeEscalation"], false);
     EXPECT_EQ(context["readOnlyRootFilesystem"], true);
     EXPECT_EQ(context["capabilities"], Json({{"drop", Json::array({"ALL"})}}));
@@ -72,10 +73,15 @@ TEST(PodClusterTest, TheCertificateIsTheSidecarsAlone) {
   EXPECT_THAT(MountsOf(spec["initContainers"][0]), testing::ElementsAre("ringmaster-bin"));
   EXPECT_THAT(MountsOf(spec["containers"][0]),
               testing::ElementsAre("ringmaster-bin", "ringmaster-run", "ringmaster-shm"));
-  EXPECT_EQ(Sidecar(spec)["volumeMounts"][1]["readOnly"], true);
+  EXPECT_EQ(Sidecar(spec)["volumeMounts"][1],
+            Json::parse(R"({"name": "ringmaster-tls", "mountPath": "/etc/ringmaster/tls",
+                            "readOnly": true})"));
   EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "/etc/ringmaster/tls");
   EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_INSECURE"), "(none)");
-  EXPECT_EQ(spec["volumes"].back()["secret"]["secretName"], "digits-tls");
+  EXPECT_EQ(spec["volumes"].back(),
+            Json({{"name", "ringmaster-tls"},
+                  {"secret", {{"secretName", "digits-tls"}, {"defaultMode", 0444}}}}))
+      << "whatever user and group the template gives the pod";
   PodOptions plain;
   plain.tls = false;
   EXPECT_EQ(EnvOf(Sidecar(Spec(Json::object(), plain)), "RINGMASTER_INSECURE"), "1");
@@ -87,16 +93,23 @@ TEST(PodClusterTest, PortsAreFixedAndNamed) {
   EXPECT_EQ(EnvOf(sidecar, "RINGMASTER_RENDEZVOUS_PORT"), "9401");
   EXPECT_EQ(EnvOf(sidecar, "RINGMASTER_HEARTBEAT_PORT"), "9402");
   EXPECT_EQ(EnvOf(sidecar, "RINGMASTER_HTTP_PORT"), "9403");
-  ASSERT_EQ(sidecar["ports"].size(), 3u);
-  EXPECT_EQ(sidecar["ports"][2]["name"], "metrics");
-  EXPECT_EQ(sidecar["ports"][2]["containerPort"], 9403);
+  EXPECT_EQ(sidecar["ports"], Json::parse(R"([
+    {"name": "rendezvous", "containerPort": 9401, "protocol": "TCP"},
+    {"name": "heartbeat", "containerPort": 9402, "protocol": "TCP"},
+    {"name": "metrics", "containerPort": 9403, "protocol": "TCP"}])"));
 }
 
 TEST(PodClusterTest, WorkersWaitForTheSidecarAndReadyIsWhoTrains) {
   const Json sidecar = Sidecar(Spec());
-  EXPECT_EQ(sidecar["startupProbe"]["httpGet"], Json({{"path", "/healthz"}, {"port", "metrics"}}));
-  EXPECT_EQ(sidecar["readinessProbe"]["httpGet"], Json({{"path", "/readyz"}, {"port", "metrics"}}));
-  EXPECT_EQ(sidecar["livenessProbe"]["httpGet"], Json({{"path", "/healthz"}, {"port", "metrics"}}));
+  EXPECT_EQ(sidecar["startupProbe"],
+            Json::parse(R"({"httpGet": {"path": "/healthz", "port": "metrics"},
+    "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120})"));
+  EXPECT_EQ(sidecar["readinessProbe"],
+            Json::parse(R"({"httpGet": {"path": "/readyz", "port": "metrics"},
+    "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 2})"));
+  EXPECT_EQ(sidecar["livenessProbe"],
+            Json::parse(R"({"httpGet": {"path": "/healthz", "port": "metrics"},
+    "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6})"));
 }
 
 TEST(PodClusterTest, APodOfTheHostsNetworkTakesFreePorts) {
@@ -108,6 +121,9 @@ TEST(PodClusterTest, APodOfTheHostsNetworkTakesFreePorts) {
   EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_HTTP_PORT"), "(none)");
   EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "/etc/ringmaster/tls");
   EXPECT_FALSE(spec.contains("hostname"));
+  for (const Json& no : {Json(false), Json(nullptr)}) {
+    EXPECT_TRUE(Sidecar(Spec({{"hostNetwork", no}})).contains("ports")) << no;
+  }
 }
 
 TEST(PodClusterTest, APodHasANameInDnsUnlessTheUserGivesItOne) {
@@ -115,10 +131,13 @@ TEST(PodClusterTest, APodHasANameInDnsUnlessTheUserGivesItOne) {
   EXPECT_EQ(Spec()["subdomain"], "digits-workers");
   EXPECT_EQ(Spec({{"hostname", "mine"}})["hostname"], "mine");
   EXPECT_FALSE(Spec({{"hostname", "mine"}}).contains("subdomain"));
+  EXPECT_FALSE(Spec({{"subdomain", "mine"}}).contains("hostname"));
 }
 
 TEST(PodClusterTest, OurContainersAskForWhatTheOptionsSay) {
-  EXPECT_EQ(Sidecar(Spec())["resources"], DefaultSidecarResources());
+  EXPECT_EQ(Sidecar(Spec())["resources"],  // docs/operations.md, "What a sidecar costs"
+            Json::parse(R"({"requests": {"cpu": "30m", "memory": "48Mi"},
+                            "limits": {"memory": "512Mi"}})"));
   EXPECT_FALSE(Sidecar(Spec()).contains("imagePullPolicy"));
   PodOptions options;
   options.sidecar_resources = {{"requests", {{"cpu", "1"}}}};
@@ -127,6 +146,7 @@ TEST(PodClusterTest, OurContainersAskForWhatTheOptionsSay) {
   for (const int i : {0, 1}) {
     EXPECT_EQ(spec["initContainers"][i]["resources"], options.sidecar_resources);
     EXPECT_EQ(spec["initContainers"][i]["imagePullPolicy"], "Always");
+    EXPECT_EQ(spec["initContainers"][i]["terminationMessagePolicy"], "FallbackToLogsOnError");
   }
 }
 
@@ -177,6 +197,7 @@ TEST(PodClusterTest, WhatTheTemplateSaysToPrometheusIsNotMixedWithOurs) {
        {Json{{"prometheus.io/scrape", "false"}}, Json{{"prometheus.io/port", "8000"}}}) {
     EXPECT_EQ(Annotations(theirs), theirs);
   }
+  EXPECT_TRUE(Annotations({{"my.prometheus.io/", "x"}}).contains("prometheus.io/scrape"));
 }
 
 TEST(PodClusterTest, NobodyIsToldOfAPortThatIsNotKnownBeforeThePodRuns) {

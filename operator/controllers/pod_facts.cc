@@ -141,6 +141,16 @@ void ReadWaiting(const Json& container, PodFacts* facts) {
   }
 }
 
+bool AnyHasBegun(const Json& status) {
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Json& container : At(status, list)) {
+      const Json& state = At(container, "state");
+      if (At(state, "running").is_object() || At(state, "terminated").is_object()) return true;
+    }
+  }
+  return false;
+}
+
 // Gates of others than us keep the pod from every node.
 void ReadGates(const Json& spec, PodFacts* facts) {
   std::string others;
@@ -186,6 +196,7 @@ PodFacts ReadPod(const Json& pod) {
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const Json& container : At(status, list)) ReadWaiting(container, &facts);
   }
+  facts.preparing = facts.accepted && !facts.unstartable && !AnyHasBegun(status);
   for (const Json& container : At(status, "containerStatuses")) {
     if (Text(container, "name") == api::kWorkerContainer) ReadWorkerState(container, &facts);
   }

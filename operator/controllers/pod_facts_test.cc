@@ -111,6 +111,28 @@ TEST(ReadPodTest, AKubeletHasTakenItUpOnceItHasAStartTime) {
   EXPECT_FALSE(ReadPod(pod).accepted);
 }
 
+TEST(ReadPodTest, APodIsPreparedFromItsKubeletsFirstWordToItsFirstContainer) {
+  const Json creating = {{"waiting", {{"reason", "ContainerCreating"}}}};
+  Json pod = Running();
+  Json& status = pod["status"];
+  EXPECT_FALSE(ReadPod(pod).preparing);
+  status["initContainerStatuses"][0]["state"] = creating;
+  EXPECT_FALSE(ReadPod(pod).preparing) << "its worker runs";
+  status["containerStatuses"][0]["state"] = creating;
+  EXPECT_TRUE(ReadPod(pod).preparing);
+  for (const Json& begun : {Json{{"running", Json::object()}}, Terminated(0)}) {
+    status["initContainerStatuses"][0]["state"] = begun;
+    EXPECT_FALSE(ReadPod(pod).preparing) << begun;
+  }
+  status.erase("initContainerStatuses");
+  EXPECT_TRUE(ReadPod(pod).preparing);
+  status.erase("startTime");
+  EXPECT_FALSE(ReadPod(pod).preparing) << "no kubelet has it";
+  status["startTime"] = "2026-01-31T11:00:00Z";
+  status["containerStatuses"][0]["state"]["waiting"]["reason"] = "ErrImagePull";
+  EXPECT_FALSE(ReadPod(pod).preparing) << "its volumes are there";
+}
+
 TEST(ReadPodTest, OurGateIsNotAnybodys) {
   Json pod = Running();
   pod["spec"]["schedulingGates"] = {{{"name", "example.com/mine"}}};

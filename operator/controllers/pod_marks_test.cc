@@ -88,8 +88,11 @@ TEST(PodMarksTest, NonsenseAnnouncesNothing) {
 
 TEST(PodMarksTest, ATemplateCannotSpeakForTheOperator) {
   Json pod = Json::parse(R"({"metadata": {"annotations": {"team": "a",
-      "ringmaster.dev/local-working-dir": "/here", "ringmaster.dev/proven-dead": "so it says",
-      "ringmaster.dev/http": "10.0.0.1:80"}}})");
+      "ringmaster.dev/local-working-dir": "/here"}}})");
+  for (const char* mark :
+       {"drain", "drain-since", "http", "boot", "proven-dead", "held", "warned", "warned-since"}) {
+    pod["metadata"]["annotations"][std::string("ringmaster.dev/") + mark] = "so it says";
+  }
   DropOperatorsMarks(pod);
   EXPECT_EQ(pod["metadata"]["annotations"],
             Json({{"team", "a"}, {"ringmaster.dev/local-working-dir", "/here"}}));

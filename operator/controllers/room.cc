@@ -14,8 +14,8 @@ Json Slim(const Json& object) {
        {"/metadata/name", "/metadata/namespace", "/metadata/uid", "/metadata/resourceVersion",
         "/metadata/deletionTimestamp", "/metadata/labels", "/spec/nodeName",
         "/spec/schedulingGates", "/spec/nodeSelector", "/spec/affinity/nodeAffinity",
-        "/spec/tolerations", "/spec/unschedulable", "/spec/taints", "/status/phase",
-        "/status/allocatable"}) {
+        "/spec/tolerations", "/spec/resources", "/spec/overhead", "/spec/unschedulable",
+        "/spec/taints", "/status/phase", "/status/allocatable"}) {
     const Json::json_pointer pointer(path);
     if (object.contains(pointer)) slim[pointer] = object.at(pointer);
   }

@@ -19,10 +19,10 @@ using api::Time;
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 
-// A container that the kubelet tries to start in vain.
+// What the kubelet tries in vain to start a pod's containers.
 struct Unstartable {
-  std::string
-      reason;  // ImagePullFailed, ContainerCrashes or ContainerNotStarted; empty: there is none
+  // ImagePullFailed, ContainerCrashes, ContainerNotStarted, VolumeNotMounted; empty: nothing.
+  std::string reason;
   std::string what;   // for people: which container, which image
   std::string words;  // the kubelet's
   explicit operator bool() const { return !reason.empty(); }
@@ -48,7 +48,8 @@ struct PodFacts {
   std::optional<int> exit_code;       // the worker container's; 128+n for signal n
   std::string reason;                 // Evicted, OOMKilled, DisruptionTarget's, ...; empty: none
   std::string waiting;                // for a node, for people: "Unschedulable: ..."
-  Unstartable unstartable;            // which of its containers can't start
+  bool preparing = false;             // a kubelet has it, and no container of it has begun
+  Unstartable unstartable;            // why its containers can't start
   std::string drain_reason;           // annotation ringmaster.dev/drain
   std::optional<Time> drain_since;    // annotation ringmaster.dev/drain-since
   int grace_seconds = 30;

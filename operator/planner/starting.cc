@@ -105,7 +105,10 @@ void SetStarted(Work& work) {
     return SetCondition(work, "Started", false, reason, waiting.Text());
   }
   const api::Condition* before = work.in.job.status.Find("Started");
-  if (before == nullptr || before->status) return;
+  // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
+  const bool waits = std::any_of(work.active.begin(), work.active.end(),
+                                 [](const PodFacts* pod) { return pod->preparing; });
+  if (before == nullptr || waits) return;
   SetCondition(work, "Started", true, "AllStarted", "no container is kept from starting any more");
 }
 

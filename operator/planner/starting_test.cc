@@ -57,6 +57,18 @@ TEST(StartingTest, AnImageThatCantBePulledIsAConditionAndOneEvent) {
   EXPECT_THAT(Warnings(mended), IsEmpty());
 }
 
+TEST(StartingTest, ATroubleIsNotOverBeforeThePodsAreNoLongerPrepared) {
+  World world = OfBadImage(2);
+  world.Settle();
+  for (int i = 0; i < 2; ++i) world.Pod(i).unstartable = {};
+  world.Pod(1).preparing = true;  // and this operator, say, leads since a moment ago
+  const Decision unknown = Plan(world.in);
+  EXPECT_EQ(unknown.status.Find("Started")->reason, "ImagePullFailed");
+  EXPECT_FALSE(unknown.status.Is("Started"));
+  world.Pod(1).preparing = false;
+  EXPECT_TRUE(Plan(world.in).status.Is("Started"));
+}
+
 TEST(StartingTest, AJobWithoutSuchATroubleHasNoSuchCondition) {
   World world = World::Training(2);
   EXPECT_EQ(Plan(world.in).status.Find("Started"), nullptr);

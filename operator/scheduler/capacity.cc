@@ -22,8 +22,30 @@ bool HasEnded(const Json& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
-void Add(Amounts& to, const Amounts& amounts, double sign) {
+void Add(Amounts& to, const Amounts& amounts, double sign = 1) {
   for (const auto& [resource, n] : amounts) to[resource] += sign * n;
+}
+
+void Raise(Amounts& to, const Amounts& amounts) {
+  for (const auto& [resource, n] : amounts) to[resource] = std::max(to[resource], n);
+}
+
+Amounts AmountsIn(const Json& quantities) {
+  Amounts amounts;
+  for (const auto& [resource, amount] : quantities.items()) {
+    amounts[resource] = ParseQuantity(amount);
+  }
+  return amounts;
+}
+
+// Of a container, or of a pod's spec.
+Amounts OwnRequests(const Json& object) {
+  return AmountsIn(object.value("resources", kNone).value("requests", kNone));
+}
+
+// What a pod's spec.resources may say: of anything else the containers' requests count.
+bool IsOfPods(const std::string& resource) {
+  return resource == "cpu" || resource == "memory" || resource.rfind("hugepages-", 0) == 0;
 }
 
 double FreeOf(const Amounts& allocatable, const Amounts& used, const std::string& resource) {
@@ -34,24 +56,25 @@ double FreeOf(const Amounts& allocatable, const Amounts& used, const std::string
 }  // namespace
 
 Amounts RequestsOf(const Json& pod) {
-  Amounts total, init;
   const Json spec = pod.value("spec", kNone);
-  for (const char* list : {"containers", "initContainers"}) {
-    for (const Json& container : spec.value(list, kEmpty)) {
-      const bool runs_on = list == std::string_view("containers") ||
-                           container.value("restartPolicy", "") == "Always";
-      const Json requests = container.value("resources", kNone).value("requests", kNone);
-      for (const auto& [resource, amount] : requests.items()) {
-        const double n = ParseQuantity(amount);
-        if (runs_on) {
-          total[resource] += n;
-        } else {
-          init[resource] = std::max(init[resource], n);
-        }
-      }
+  Amounts total, sidecars, init;
+  for (const Json& container : spec.value("containers", kEmpty)) Add(total, OwnRequests(container));
+  for (const Json& container : spec.value("initContainers", kEmpty)) {
+    const Amounts own = OwnRequests(container);
+    if (container.value("restartPolicy", "") == "Always") {
+      Add(sidecars, own);
+      Add(total, own);
+    } else {  // runs beside the sidecars before it, and ends before anything after it begins
+      Amounts then = sidecars;
+      Add(then, own);
+      Raise(init, then);
     }
   }
-  for (const auto& [resource, n] : init) total[resource] = std::max(total[resource], n);
+  Raise(total, init);
+  for (const auto& [resource, n] : OwnRequests(spec)) {
+    if (IsOfPods(resource)) total[resource] = n;
+  }
+  Add(total, AmountsIn(spec.value("overhead", kNone)));
   total["pods"] = 1;
   return total;
 }
@@ -59,11 +82,7 @@ Amounts RequestsOf(const Json& pod) {
 void Capacity::SetNode(const Json& node) {
   Node& known = nodes_[Text(node, "/metadata/name")];
   known.object = node;
-  known.allocatable.clear();
-  const Json allocatable = node.value("/status/allocatable"_json_pointer, kNone);
-  for (const auto& [resource, amount] : allocatable.items()) {
-    known.allocatable[resource] = ParseQuantity(amount);
-  }
+  known.allocatable = AmountsIn(node.value("/status/allocatable"_json_pointer, kNone));
 }
 
 void Capacity::RemoveNode(const std::string& name) { nodes_.erase(name); }
@@ -92,7 +111,7 @@ void Capacity::Take(const Json& pod, const std::string& node) {
   const std::string uid = Text(pod, "/metadata/uid");
   RemovePod(uid);
   Pod& taken = pods_[uid] = {node, RequestsOf(pod)};
-  Add(used_[node], taken.requests, 1);
+  Add(used_[node], taken.requests);
 }
 
 void Capacity::PlaceFloating() {

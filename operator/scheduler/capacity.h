@@ -18,8 +18,11 @@ namespace ringmaster::scheduler {
 using Json = nlohmann::json;
 using Amounts = std::map<std::string, double>;  // by resource, "pods" included
 
-// What a pod asks for: the sum of its containers and native sidecars, or its largest init
-// container.
+// What a pod asks for, as Kubernetes counts it ("Effective Pod requests and limits" in its
+// documentation; KEP-753 and KEP-2837): its containers and native sidecars together, or the init
+// container that with the sidecars before it needs most; what spec.resources says of the whole pod
+// comes before both; the overhead of its runtime is added. Of resources that are claimed (DRA) and
+// of a pod that is being resized nothing is known here.
 Amounts RequestsOf(const Json& pod);
 
 class Capacity {

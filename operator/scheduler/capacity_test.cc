@@ -34,17 +34,87 @@ TEST(QuantityTest, ReadsWhatKubernetesWrites) {
   EXPECT_DOUBLE_EQ(ParseQuantity("many"), 0);
 }
 
-TEST(RequestsTest, NativeSidecarsCountBesideContainersAndInitContainersByTheLargest) {
-  Json pod = Pod("a", {{"cpu", "1"}});
-  pod["spec"]["initContainers"] = {
-      {{"restartPolicy", "Always"}, {"resources", {{"requests", {{"cpu", "250m"}}}}}},
-      {{"resources", {{"requests", {{"cpu", "3"}, {"memory", "1Gi"}}}}}}};
+Json Asking(const Json& requests) { return {{"resources", {{"requests", requests}}}}; }
+Json SidecarAsking(const Json& requests) {
+  Json sidecar = Asking(requests);
+  sidecar["restartPolicy"] = "Always";
+  return sidecar;
+}
+
+struct RequestsCase {
+  std::string name;
+  Json init;       // its init containers
+  Json spec;       // what else it has beside a container that asks for 1 CPU and 1Gi
+  double cpu = 0;  // together
+  double gib = 1;  // of memory
+};
+
+class RequestsTable : public testing::TestWithParam<RequestsCase> {};
+
+TEST_P(RequestsTable, AreWhatKubernetesCounts) {
+  Json pod = Pod("a", {{"cpu", "1"}, {"memory", "1Gi"}}, GetParam().spec);
+  pod["spec"]["initContainers"] = GetParam().init;
   const Amounts requests = RequestsOf(pod);
-  EXPECT_DOUBLE_EQ(requests.at("cpu"), 3);
-  EXPECT_DOUBLE_EQ(requests.at("memory"), 1 << 30);
+  EXPECT_DOUBLE_EQ(requests.at("cpu"), GetParam().cpu);
+  EXPECT_DOUBLE_EQ(requests.at("memory"), GetParam().gib * (1 << 30));
   EXPECT_DOUBLE_EQ(requests.at("pods"), 1);
-  pod["spec"]["initContainers"].erase(1);
-  EXPECT_DOUBLE_EQ(RequestsOf(pod).at("cpu"), 1.25);
+}
+
+// By the formula of KEP-753, "Resources calculation for scheduling and pod admission":
+//   InitContainerUse(i) = sum(sidecars with index < i) + InitContainer(i)
+//   max(max(InitContainerUse(i)), sum(sidecars) + sum(containers)) + overhead
+// and KEP-2837 for what spec.resources says.
+INSTANTIATE_TEST_SUITE_P(
+    Kubernetes, RequestsTable,
+    testing::Values(
+        RequestsCase{"Alone", Json::array(), Json::object(), 1},
+        RequestsCase{
+            "SidecarsRunBeside",
+            Json::array({SidecarAsking({{"cpu", "250m"}}), SidecarAsking({{"cpu", "500m"}})}),
+            Json::object(), 1.75},
+        RequestsCase{
+            "InitContainersRunOneAfterTheOther",
+            Json::array({Asking({{"cpu", "2"}}), Asking({{"cpu", "3"}}), Asking({{"cpu", "2"}})}),
+            Json::object(), 3},
+        RequestsCase{"EachResourceByItself",
+                     Json::array({Asking({{"cpu", "500m"}, {"memory", "3Gi"}})}), Json::object(), 1,
+                     3},
+        RequestsCase{"AnInitContainerRunsBesideTheSidecarsBeforeIt",
+                     Json::array({SidecarAsking({{"cpu", "250m"}}),
+                                  SidecarAsking({{"cpu", "250m"}}), Asking({{"cpu", "2"}})}),
+                     Json::object(), 2.5},
+        RequestsCase{"AndNotBesideThoseAfterIt",
+                     Json::array({Asking({{"cpu", "2"}}), SidecarAsking({{"cpu", "250m"}})}),
+                     Json::object(), 2},
+        RequestsCase{"TheLargestNeedNotBeTheLast",
+                     Json::array({SidecarAsking({{"cpu", "1"}}), Asking({{"cpu", "4"}}),
+                                  SidecarAsking({{"cpu", "1"}}), Asking({{"cpu", "2"}})}),
+                     Json::object(), 5},
+        RequestsCase{"AResourceThatOnlyASidecarHasCountsBesideInit",
+                     Json::array({SidecarAsking({{"memory", "2Gi"}}), Asking({{"cpu", "2"}})}),
+                     Json::object(), 2, 3},
+        RequestsCase{"OverheadIsAdded",
+                     Json::array({Asking({{"cpu", "2"}})}),
+                     {{"overhead", {{"cpu", "100m"}, {"memory", "1Gi"}}}},
+                     2.1,
+                     2},
+        RequestsCase{"ThePodsOwnComeFirst",
+                     Json::array({Asking({{"cpu", "8"}}), SidecarAsking({{"memory", "5Gi"}})}),
+                     Asking({{"cpu", "9"}}), 9, 6},
+        RequestsCase{"OfEachResourceThatThePodNames",
+                     Json::array({SidecarAsking({{"memory", "5Gi"}})}),
+                     Asking({{"cpu", "4"}, {"memory", "7Gi"}}), 4, 7},
+        RequestsCase{"OverheadIsAddedToThePodsOwnToo",
+                     Json::array(),
+                     {{"resources", {{"requests", {{"cpu", "4"}}}}}, {"overhead", {{"cpu", "1"}}}},
+                     5}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(RequestsTest, APodAsAWholeAsksForNothingButCpuMemoryAndHugePages) {
+  const Json whole = {
+      {"nvidia.com/gpu", "7"}, {"ephemeral-storage", "7"}, {"hugepages-2Mi", "4Mi"}};
+  const Amounts requests = RequestsOf(Pod("a", kOneGpu, Asking(whole)));
+  EXPECT_EQ(requests, (Amounts{{"hugepages-2Mi", 4 << 20}, {"nvidia.com/gpu", 1}, {"pods", 1}}));
 }
 
 class CapacityTest : public testing::Test {
@@ -146,13 +216,6 @@ TEST_F(CapacityTest, ANodeTakesNoMorePodsThanItsLimit) {
   capacity_.RemoveNode("b");
   EXPECT_EQ(Fit(2, {{"cpu", "1m"}}), 1);
   EXPECT_EQ(why_, "0/1 nodes are available: 1 Insufficient pods.");
-}
-
-TEST(RequestsTest, OrdinaryInitContainersRunOneAfterTheOther) {
-  Json pod = Pod("a", {{"cpu", "1"}});
-  pod["spec"]["initContainers"] = {{{"resources", {{"requests", {{"cpu", "2"}}}}}},
-                                   {{"resources", {{"requests", {{"cpu", "3"}}}}}}};
-  EXPECT_DOUBLE_EQ(RequestsOf(pod).at("cpu"), 3);
 }
 
 TEST_F(CapacityTest, AFailedPodTakesNothing) {

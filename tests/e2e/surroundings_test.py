@@ -1,7 +1,7 @@
 """What goes wrong around a job on a real cluster: images, room, quota, admission, the API server, the way to it, the namespace.
 
 Each trouble is said by a condition and an event, costs the API server little however long it lasts, and ends when its cause does.
-The tests stand in the order in which they run: first seven jobs that can't start, then one that trains through everything.
+The tests stand in the order in which they run: first eight jobs that can't start, then one that trains through everything.
 """
 import json
 import os
@@ -29,7 +29,7 @@ WORKERS = "training.kubeflow.org/job-name=digits"
 # Jobs that can't start.
 
 
-def tiny(image=None, gpus=0, selector=None, replicas=1, env=(), **pod):
+def tiny(image=None, gpus=0, selector=None, volume=None, replicas=1, env=(), **pod):
     """A job that trains for some seconds, once it can."""
     worker = {"name": "worker", "image": image or trainer_image(), "command": ["python3", "train.py"],
               "env": [{"name": "DIGITS_PASSES", "value": "1"}, {"name": "OMP_NUM_THREADS", "value": "1"}, *env]}
@@ -37,6 +37,9 @@ def tiny(image=None, gpus=0, selector=None, replicas=1, env=(), **pod):
         worker["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
     if selector:
         pod["nodeSelector"] = selector
+    if volume:
+        worker["volumeMounts"] = [{"name": "settings", "mountPath": "/settings"}]
+        pod["volumes"] = [{"name": "settings", **volume}]
     return {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob", "metadata": {"name": "digits"},
             "spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 4}, "worker": {"replicas": replicas, "template": {
                 "spec": {"terminationGracePeriodSeconds": 5, "containers": [worker], **pod}}}}}
@@ -49,6 +52,8 @@ def quota(**hard):
 # name (and namespace, after e2e-): the job, what is in its way there, what its condition says, what its event says
 TROUBLES = {
     "image": (tiny(image=NO_IMAGE), [], ("Started", "ImagePullFailed", [NO_IMAGE, "digits-worker-0"]), "ImagePullFailed"),
+    "volume": (tiny(volume={"configMap": {"name": "not-yet"}}), [],
+               ("Started", "VolumeNotMounted", ["digits-worker-0", 'configmap "not-yet" not found']), "VolumeNotMounted"),
     "gpus": (tiny(gpus=100), [], ("Scheduled", "WaitingForRoom", ["Insufficient nvidia.com/gpu"]), "WaitingForRoom"),
     "selector": (tiny(selector={"e2e-pool": "large"}), [], ("Scheduled", "WaitingForRoom", ["node affinity/selector"]),
                  "WaitingForRoom"),
@@ -161,7 +166,7 @@ def test_the_trouble_is_said_by_a_condition_and_an_event(troubles, name):
 
 
 def test_no_trouble_makes_the_operator_turn_round(troubles):
-    """Seven jobs in trouble: pauses between tries have grown to ten seconds and more, and no pod comes or goes."""
+    """Eight jobs in trouble: pauses between tries have grown to ten seconds and more, and no pod comes or goes."""
     cluster = troubles["image"].cluster
 
     def pods():
@@ -196,6 +201,7 @@ def mended(troubles):
         cluster.kubectl("delete", "quota", "tight", "-n", troubles[name].namespace)
     cluster.kubectl("delete", "validatingadmissionpolicybinding", POLICY)
     cluster.kubectl("delete", "validatingwebhookconfiguration", HOOK)
+    cluster.kubectl("create", "configmap", "not-yet", "-n", troubles["volume"].namespace)
     mend_template(troubles["image"], "/image", trainer_image())
     mend_template(troubles["gpus"], "/resources/limits", {"nvidia.com/gpu": 1})
     return troubles
@@ -203,7 +209,7 @@ def mended(troubles):
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_the_job_goes_on_when_the_cause_is_gone(mended, name):
-    status = mended[name].wait_succeeded(120)
+    status = mended[name].wait_succeeded(240)  # a kubelet tries a volume again every two minutes
     kept = [each for each in status["conditions"] if each["type"] in ("Created", "Scheduled", "Started")]
     assert all(each["status"] == "True" for each in kept), kept
     assert status.get("faults", 0) == 0 and status.get("podsReplaced", 0) == 0, "not the application's fault"

@@ -30,7 +30,7 @@
   verbs: [get, list, watch, create, patch]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [list, create, patch]
 {{- end -}}
 
 {{/* The rights in the operator's own namespace. */}}

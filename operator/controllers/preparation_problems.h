@@ -1,0 +1,57 @@
+// Why pods that have a node get no container: mostly a volume that can't be mounted. Their status
+// doesn't say it, the events about them do. So the events about such a pod are listed once it has
+// waited longer than most, and again ever more rarely; nothing is watched.
+//
+// Thread rule: every method is safe from any thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/kube/kube_api.h"
+#include "operator/planner/snapshot.h"
+
+namespace ringmaster::controllers {
+
+class PreparationProblems {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Most pods are prepared within `patience`.
+  PreparationProblems(std::shared_ptr<kube::KubeApi> api, std::chrono::milliseconds patience)
+      : api_(std::move(api)), patience_(patience) {}
+
+  static constexpr std::chrono::minutes kRarest{5};
+  // So many pods of a job are asked about: a thousand wait for the same thing as these.
+  static constexpr std::size_t kAsked = 3;
+
+  // Sets `unstartable` of the pods of one job as far as it is known. Returns how soon to look
+  // again; nullopt: nothing is to be found out.
+  std::optional<std::chrono::milliseconds> Explain(const std::string& job_key,
+                                                   const std::string& ns,
+                                                   std::vector<planner::PodFacts>* pods,
+                                                   Clock::time_point now);
+  void Forget(const std::string& job_key);
+
+ private:
+  struct Wait {
+    std::chrono::milliseconds pause;  // before the next look
+    Clock::time_point look_at;
+    planner::Unstartable found;  // by the newest
+  };
+  using Waits = std::map<std::string, Wait>;  // by pod uid
+
+  void Look(const std::string& ns, const planner::PodFacts& pod, Wait* wait) const;
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const std::chrono::milliseconds patience_;
+  std::mutex mu_;
+  std::map<std::string, Waits> waits_;  // by job key; guarded by mu_
+};
+
+}  // namespace ringmaster::controllers
