@@ -1,7 +1,6 @@
 // Phase 0: what the nodes say about the pods on them.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/planner/work.h"
