@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "logging/log.h"
 
@@ -11,11 +12,7 @@ namespace ringmaster::app {
 namespace {
 
 using kube::Json;
-using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstRetry{500};
-constexpr milliseconds kLastRetry{10'000};
-constexpr milliseconds kLookAgain{30'000};
 // Two installations in one namespace must not take each other's marks away.
 constexpr char kInstanceLabel[] = "/metadata/labels/app.kubernetes.io~1instance";
 
@@ -26,8 +23,17 @@ std::string Text(const Json& object, const char* pointer) {
 
 }  // namespace
 
-LeaderLabel::LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod)
-    : api_(std::move(api)), ns_(std::move(ns)), pod_(std::move(pod)) {}
+LabelPace::Duration LabelPace::After(bool marked) {
+  if (marked) {
+    retry_ = first_retry_;
+    return look_again_;
+  }
+  return std::exchange(retry_, std::min(retry_ * 2, last_retry_));
+}
+
+LeaderLabel::LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod,
+                         LabelPace pace)
+    : api_(std::move(api)), ns_(std::move(ns)), pod_(std::move(pod)), pace_(pace) {}
 
 LeaderLabel::~LeaderLabel() = default;
 
@@ -62,7 +68,6 @@ std::string LeaderLabel::error() const {
 }
 
 void LeaderLabel::Run(std::stop_token stop) {
-  milliseconds retry = kFirstRetry;
   while (!stop.stop_requested()) {
     const std::string error = Mark();
     std::unique_lock lock(mu_);
@@ -75,8 +80,7 @@ void LeaderLabel::Run(std::stop_token stop) {
       }
     }
     error_ = error;
-    wake_.wait_for(lock, stop, error.empty() ? kLookAgain : retry, [] { return false; });
-    retry = error.empty() ? kFirstRetry : std::min(retry * 2, kLastRetry);
+    wake_.wait_for(lock, stop, pace_.After(error.empty()), [] { return false; });
   }
 }
 

@@ -4,6 +4,7 @@
 // Thread rule: Start and Stop from one thread; error() from any.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -16,10 +17,29 @@ namespace ringmaster::app {
 
 inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
 
+// How long to wait before the next look: twice as long after each failure.
+class LabelPace {
+ public:
+  using Duration = std::chrono::milliseconds;
+  explicit LabelPace(Duration first_retry = Duration(500), Duration last_retry = Duration(10'000),
+                     Duration look_again = Duration(30'000))
+      : first_retry_(first_retry),
+        last_retry_(last_retry),
+        look_again_(look_again),
+        retry_(first_retry) {}
+
+  Duration After(bool marked);
+
+ private:
+  const Duration first_retry_, last_retry_, look_again_;
+  Duration retry_;
+};
+
 class LeaderLabel {
  public:
   // `pod`: our own, in `ns`.
-  LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod);
+  LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod,
+              LabelPace pace = LabelPace());
   ~LeaderLabel();
 
   // Before the election: a mark from a former life of this pod sends sidecars to nobody. One try.
@@ -39,6 +59,7 @@ class LeaderLabel {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::string ns_, pod_;
+  LabelPace pace_;  // of the thread
   mutable std::mutex mu_;
   std::condition_variable_any wake_;
   std::string error_ = "not marked yet";  // guarded by mu_

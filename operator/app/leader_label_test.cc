@@ -10,6 +10,7 @@ namespace {
 
 using kube::Json;
 using support::Until;
+using namespace std::chrono_literals;
 
 class LeaderLabelTest : public local::testing::OnEveryServer {
  protected:
@@ -61,8 +62,28 @@ TEST_P(LeaderLabelTest, AMarkOfAFormerLifeIsCleared) {
   EXPECT_EQ(Mark("a"), "");
 }
 
+TEST_P(LeaderLabelTest, AMarkThatIsTakenAwayComesBack) {
+  AddPod("a");
+  LeaderLabel label(api_, ns_, "a", LabelPace(1h, 1h, 5ms));
+  label.Start();
+  ASSERT_TRUE(Becomes("a", "true"));
+  ASSERT_TRUE(api_->Patch(kube::Pods(), ns_, "a",
+                          {{"metadata", {{"labels", {{kLeaderLabel, nullptr}}}}}}, {}));
+  EXPECT_TRUE(Becomes("a", "true"));
+}
+
+TEST(LabelPace, TriesMoreAndMoreSeldomAndLooksAgainSeldom) {
+  LabelPace pace;
+  EXPECT_EQ(pace.After(true), 30s);
+  for (const auto retry : {500ms, 1000ms, 2000ms, 4000ms, 8000ms, 10'000ms, 10'000ms}) {
+    EXPECT_EQ(pace.After(false), retry);
+  }
+  EXPECT_EQ(pace.After(true), 30s);
+  EXPECT_EQ(pace.After(false), 500ms) << "the next trouble is a new one";
+}
+
 TEST_P(LeaderLabelTest, ItTriesUntilItSucceedsAndSaysWhyNot) {
-  LeaderLabel label(api_, ns_, "late");
+  LeaderLabel label(api_, ns_, "late", LabelPace(5ms, 5ms, 1h));
   label.Start();
   EXPECT_TRUE(Until([&] { return label.error().find("late") != std::string::npos; }))
       << label.error();
