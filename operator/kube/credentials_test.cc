@@ -1,9 +1,10 @@
 // Who the client says it is: tokens that rotate, plugins, certificates from files.
+#include "operator/kube/credentials.h"
+
 #include <stdlib.h>
 
 #include <thread>
 
-#include "operator/kube/credentials.h"
 #include "operator/kube/exec_plugin.h"
 #include "operator/kube/testing/client_fixture.h"
 

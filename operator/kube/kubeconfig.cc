@@ -76,9 +76,7 @@ class Entry {
     return Entry(file_, where_ + "." + key, object_.value(key, Json()));
   }
   // Paths are relative to the file that they stand in.
-  fs::path Path(const std::string& text) const {
-    return fs::absolute(file_).parent_path() / text;
-  }
+  fs::path Path(const std::string& text) const { return file_.parent_path() / text; }
 
   // `key`-data (base64), or what is in the file named by `key`; then `path` says which.
   std::string DataOrFile(const std::string& key, fs::path* path) {
@@ -105,8 +103,8 @@ class Entry {
 std::optional<int> ParsePort(const std::string& text) {
   int port = 0;
   const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, port);
-  if (error != std::errc() || stopped != end || port < 1 || port > 65535) return std::nullopt;
+  const char* stopped = std::from_chars(text.data(), end, port).ptr;
+  if (stopped != end || port < 1 || port > 65535) return std::nullopt;  // no number: 0
   return port;
 }
 
@@ -134,7 +132,7 @@ void ReadServer(Entry& cluster, ClientConfig& config) {
     config.port = port.value_or(0);
     rest = rest.substr(0, colon);
   }
-  if (rest.size() > 2 && rest.front() == '[') rest = rest.substr(1, rest.size() - 2);
+  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
   config.host = rest;
   if (rest.empty()) cluster.Wrong("server", "\"" + url + "\" names no host");
   if (!config.tls && rest != "127.0.0.1" && rest != "localhost" && rest != "::1") {
@@ -163,7 +161,7 @@ Json ClusterInfo(Entry& cluster, const ClientConfig& config) {
   if (!config.tls_server_name.empty()) info["tls-server-name"] = config.tls_server_name;
   if (!config.ca_pem.empty()) info["certificate-authority-data"] = EncodeBase64(config.ca_pem);
   for (const Json& extension : cluster.List("extensions")) {
-    if (extension.is_object() && extension.contains("extension") &&
+    if (extension.contains("extension") &&
         extension.value("name", Json()) == "client.authentication.k8s.io/exec") {
       info["config"] = extension["extension"];
     }
@@ -199,8 +197,8 @@ void ReadExec(Entry& exec, Entry& cluster, ClientConfig& config) {
     plugin.args.push_back(arg.is_string() ? arg.get<std::string>() : "");
   }
   for (const Json& item : exec.List("env")) {
-    bool good = item.is_object() && item.contains("name") && item["name"].is_string() &&
-                item.contains("value") && item["value"].is_string();
+    bool good = item.contains("name") && item["name"].is_string() && item.contains("value") &&
+                item["value"].is_string();
     if (!good) {
       exec.Wrong("env", Shown(item) + " must have a name and a value, both strings");
       continue;
@@ -260,7 +258,7 @@ struct Merged {
     for (auto [list, field] : {std::pair{"clusters", "cluster"}, std::pair{"users", "user"},
                                std::pair{"contexts", "context"}}) {
       for (const Json& item : top.List(list)) {
-        if (!item.is_object() || !item.contains("name") || !item["name"].is_string())
+        if (!item.contains("name") || !item["name"].is_string())
           return Bad(file, std::string(list) + ": an entry has no name");
         lists[list].try_emplace(item["name"], file, item.value(field, Json()));
       }
@@ -315,7 +313,7 @@ Result<ClientConfig> Resolve(const Merged& merged, const std::string& wanted_con
 std::vector<fs::path> SplitPathList(const std::string& list) {
   std::vector<fs::path> paths;
   size_t begin = 0;
-  while (begin <= list.size()) {
+  while (begin < list.size()) {
     size_t end = std::min(list.find(':', begin), list.size());
     if (end > begin) paths.push_back(list.substr(begin, end - begin));
     begin = end + 1;

@@ -64,6 +64,9 @@ TEST_F(KubeconfigTest, WrongEntriesAreNamed) {
         Case{Config("https://h:65536", "", ""), "no valid port"},
         Case{Config("https://h:", "", ""), "no valid port"},
         Case{Config("https://h:+1", "", ""), "no valid port"},
+        Case{Config("https://h:1x", "", ""), "no valid port"},
+        Case{Config("https://h:99999999999", "", ""), "no valid port"},
+        Case{Config("https://[]", "", ""), "names no host"},
         Case{Config("https://:1", "", ""), "names no host"},
         Case{Config("https://h", ", insecure-skip-tls-verify: true", ""),
              "insecure-skip-tls-verify: is not supported: name the authority"},
@@ -152,6 +155,9 @@ TEST_F(KubeconfigTest, FilesThatCantBeReadAreNamedWithTheReason) {
   EXPECT_THAT(LoadKubeconfig(config).error().message,
               HasSubstr("user \"u\".client-certificate: can't read " + dir + "/.: Is a directory"));
   EXPECT_THAT(Load({}).error().message, HasSubstr("no kubeconfig is named"));
+  const auto none = Write("none", "users: []\n");
+  EXPECT_THAT(Load({dir_ / "missing", none, good}, "x").error().message,
+              HasSubstr("kubeconfig " + none.string() + ": has no context \"x\""));
 }
 
 TEST_F(KubeconfigTest, ServersAreReadInAllTheirForms) {
@@ -230,6 +236,11 @@ TEST_F(KubeconfigTest, SeveralFilesAreOneAndTheFirstEntryOfANameWins) {
   EXPECT_THAT(Load({first, second}).error().message, HasSubstr("sub/second"));
 }
 
+TEST(SplitPathList, LeavesOutWhatIsEmpty) {
+  EXPECT_TRUE(SplitPathList("").empty());
+  EXPECT_EQ(SplitPathList(":a::b:"), (std::vector<fs::path>{"a", "b"}));
+}
+
 TEST_F(KubeconfigTest, CertificatesAreReadInlineAndFromFiles) {
   Write("c.crt", "CERT");
   Write("c.key", "KEY");
@@ -238,6 +249,20 @@ TEST_F(KubeconfigTest, CertificatesAreReadInlineAndFromFiles) {
   ASSERT_TRUE(files.has_value()) << files.error().message;
   EXPECT_EQ(files->client_cert_pem, "CERT");
   EXPECT_EQ(files->client_key_file, dir_ / "c.key");
+  // What stands in only one file can't be read again as a pair.
+  for (const char* mixed : {"client-certificate: c.crt, client-key-data: S0VZ",
+                            "client-certificate-data: Q0VSVA==, client-key: c.key"}) {
+    auto config = LoadKubeconfig(Write("config", Config("https://h", "", mixed)));
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->client_cert_pem + config->client_key_pem, "CERTKEY");
+    EXPECT_TRUE(config->client_cert_file.empty()) << mixed;
+    EXPECT_TRUE(config->client_key_file.empty()) << mixed;
+  }
+  auto both = LoadKubeconfig(Write(
+      "config",
+      Config("https://h", ", certificate-authority: gone, certificate-authority-data: Q0E=", "")));
+  ASSERT_TRUE(both.has_value()) << both.error().message;
+  EXPECT_EQ(both->ca_pem, "CA");
   auto inlined = LoadKubeconfig(Write(
       "config", Config("https://h", ", certificate-authority-data: Q0E=, tls-server-name: n",
                        "client-certificate-data: Q0VSVA==, client-key-data: S0VZ, tokenFile: t")));
@@ -305,10 +330,10 @@ TEST_F(KubeconfigTest, AServiceAccountIsReadFromItsDirectory) {
               HasSubstr("automountServiceAccountToken"));
   Write("token", "t");
   Write("namespace", "here\n");
-  auto config = InClusterConfig(dir_, "10.0.0.1", "443");
+  auto config = InClusterConfig(dir_, "10.0.0.1", "6443");
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->host, "10.0.0.1");
-  EXPECT_EQ(config->port, 443);
+  EXPECT_EQ(config->port, 6443);
   EXPECT_EQ(config->ca_pem, "CA");
   EXPECT_EQ(config->token_file, dir_ / "token");
   EXPECT_EQ(config->ca_file, dir_ / "ca.crt");
