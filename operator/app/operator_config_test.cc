@@ -131,6 +131,7 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
     EXPECT_THAT(Refusal({joined.c_str()}),
                 testing::AnyOf(says(c.value), says(nlohmann::json(c.value).dump())));
   }
+  EXPECT_THAT(Refusal({"--namespace=\xff"}), HasSubstr("--namespace: \"")) << "no UTF-8";
   // What --help lists and is not here can't be wrong by itself.
   std::set<std::string> listed;
   std::istringstream help(Parse({"--help"}).error().text);
@@ -151,7 +152,10 @@ TEST_F(OperatorConfigTest, WhatIsJustWithinTheBoundsIsAllowed) {
                            "--kube-qps=1e3",
                            "--kube-burst=10000",
                            "--sidecar-target=op.ops.svc:1",
-                           "--sidecar-target=unix:/s",
+                           "--sidecar-target=unix:s",
+                           "--kubeconfig=k",
+                           "--metrics-listen=h:65535",
+                           R"(--sidecar-resources={"requests": {}})",
                            "--sidecar-target=",
                            "--sidecar-image-pull-policy=",
                            "--sidecar-image-pull-policy=Never",
@@ -186,6 +190,9 @@ TEST_F(OperatorConfigTest, WhatIsNoOptionIsNamedWithTheOneThatWasMeant) {
       {{"--wrokers", "3"}, "--wrokers: unknown option: did you mean --workers?\n"},
       {{"--wrokers=3"}, "--wrokers: unknown option: did you mean --workers?\n"},
       {{"--kubeQps", "3"}, "--kubeQps: unknown option: did you mean --kube-qps?\n"},
+      {{"--WORKERS"}, "--WORKERS: unknown option: did you mean --workers?\n"},
+      {{"--worrkers"}, "did you mean --workers?\n"},
+      {{"--workerz"}, "did you mean --workers?\n"},
       {{"--foo"}, "--foo: unknown option\n"},
       {{"-v"}, "-v: unknown option\n"},
       {{"--leader-elect", "true", "now"}, "now: not expected: options begin with --\n"},
@@ -215,6 +222,9 @@ TEST_F(OperatorConfigTest, WrongFilesAreNamedWithKeyValueAndWhatIsAllowed) {
       {"logLevel: true", "logLevel: true is not allowed: one of"},
       {"kubeconfig: 1", "kubeconfig: 1 is not allowed: a text\n"},
       {"kubeQps: '1'", "kubeQps: \"1\" is not allowed: a number from 0.1 to 10000"},
+      {"kubeQpst: 1", "did you mean \"kubeQps\"?"},
+      {"leaderElectionVerbs: a", "unknown key \"leaderElectionVerbs\": allowed are kubeconfig"},
+      {"sidecar_image_pull_polcy: a", "did you mean \"sidecarImagePullPolicy\"?"},
       {"leader_elect: true", "did you mean \"leaderElect\"?"},
       {"LeaderElect: true", "did you mean \"leaderElect\"?"},
       {"tsl: true", "did you mean \"tls\"?"},
@@ -284,6 +294,7 @@ TEST_F(OperatorConfigTest, HelpAndVersionEndInOrder) {
   ASSERT_FALSE(help);
   EXPECT_EQ(help.error().code, 0);
   EXPECT_THAT(help.error().text, HasSubstr("--leader-election-namespace"));
+  EXPECT_THAT(help.error().text, HasSubstr("--kube-qps NUMBER=50"));
   const auto version = Parse({"--version"});
   ASSERT_FALSE(version);
   EXPECT_THAT(version.error().text, testing::MatchesRegex("ringmaster-operator [0-9]+.*\n"));
@@ -294,7 +305,7 @@ TEST(HostPort, IsReadWithNamesAndAddressesOfBothKinds) {
   EXPECT_EQ(ParseHostPort("[::1]:0")->host, "::1");
   EXPECT_EQ(ParseHostPort("localhost:1")->host, "localhost");
   for (const char* wrong :
-       {"", ":1", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1", "h:-1"}) {
+       {"", ":1", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1", "fd00::1]:80", "h:-1"}) {
     EXPECT_FALSE(ParseHostPort(wrong)) << wrong;
   }
 }

@@ -68,7 +68,12 @@ class OperatorMetricsTest : public testing::Test {
     sample_.pods = {Pod("digits-worker-0", "digits", "Running"),
                     Pod("digits-worker-1", "digits", "Running", true),
                     Pod("digits-worker-2", "digits", "Failed", true),
+                    Pod("digits-worker-3", "digits", "Succeeded", true),
                     Pod("stray", "gone", "Running")};
+    Json young = *Pod("digits-worker-4", "digits", ""), odd = young;
+    young.erase("status");
+    odd["metadata"]["labels"][planner::kJobNameLabel] = 1;
+    for (const Json& pod : {young, odd}) sample_.pods.push_back(std::make_shared<const Json>(pod));
     sample_.controller.caches = {{.resource = "pods", .synced = true, .failures = 2},
                                  {.resource = "nodes", .synced = false}};
     sample_.controller.queue = {
@@ -131,8 +136,12 @@ TEST_F(OperatorMetricsTest, EverySeriesHasItsValue) {
   EXPECT_THAT(text, HasSubstr(pods("Running", 1)));
   EXPECT_THAT(text, HasSubstr(pods("Terminating", 1)));
   EXPECT_THAT(text, HasSubstr(pods("Failed", 1))) << "ended, whether deleted or not";
-  EXPECT_THAT(text, HasSubstr(pods("Pending", 0)));
-  EXPECT_THAT(text, HasSubstr(pods("Succeeded", 0)));
+  EXPECT_THAT(text, HasSubstr(pods("Succeeded", 1))) << "ended, whether deleted or not";
+  EXPECT_THAT(text, HasSubstr(pods("Pending", 1))) << "so young that it has no status";
+  for (const char* phase : {"Pending", "Running", "Succeeded", "Failed", "Terminating"}) {
+    EXPECT_THAT(text, HasSubstr("job_name=\"other\",phase=\"" + std::string(phase) + "\"} 0\n"));
+  }
+  EXPECT_THAT(text, testing::ContainsRegex("ringmaster_operator_start_time_seconds [1-9]"));
   EXPECT_THAT(text, Not(HasSubstr("\"gone\""))) << "a pod of no job that there is";
   for (const char* direction : {"up", "down"}) {
     EXPECT_THAT(text, testing::ContainsRegex("ringmaster_job_resizes_total\\{.*direction=\"" +
@@ -185,8 +194,10 @@ TEST_F(OperatorMetricsTest, SeriesOfADeletedJobDisappear) {
 TEST_F(OperatorMetricsTest, AJobThatMakesNoSenseStillHasItsState) {
   Json broken = *Job("broken", "Invalid");
   broken["spec"] = "nonsense";
-  sample_.jobs = {std::make_shared<const Json>(broken)};
+  sample_.jobs = {std::make_shared<const Json>(broken), Job("good", "Running")};
   EXPECT_THAT(metrics_.Text(sample_), HasSubstr("job_name=\"broken\",state=\"Invalid\"} 1"));
+  EXPECT_THAT(metrics_.Text(sample_),
+              HasSubstr("pods_wanted{namespace=\"default\",job_name=\"good\"} 4"));
 }
 
 // The table of docs/metrics.md and the code must not drift: each name of the one in the other.

@@ -95,10 +95,10 @@ tl::expected<HostPort, std::string> ParseHostPort(const std::string& text) {
     return tl::unexpected(std::string("allowed: ") + kHostPortText.allowed);
   };
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return wrong();
+  if (colon == std::string::npos) return wrong();
   HostPort parsed;
   parsed.host = text.substr(0, colon);
-  const bool bracketed = parsed.host.front() == '[' && parsed.host.back() == ']';
+  const bool bracketed = parsed.host.starts_with('[') && parsed.host.ends_with(']');
   if (bracketed) parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
   if (!bracketed && parsed.host.find(':') != std::string::npos) return wrong();
   if (parsed.host.empty()) return wrong();
