@@ -38,6 +38,8 @@ ApiProblem ExplainApiError(const kube::Error& error, const std::string& ns) {
                     "be another cluster's: " +
                     error.message};
       }
+      // It was never asked.
+      if (error.http_status == 0) return {.what = "no credentials: " + error.message};
       return {.what = fmt::format("a right is missing: list horovodjobs.ringmaster.dev {}, which "
                                   "the chart's {} gives: {}",
                                   where, ns.empty() ? "ClusterRole" : "Role", error.message)};

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "operator/app/operator_config.h"
+#include "operator/app/setting_texts.h"
 
 namespace ringmaster::app {
 namespace {

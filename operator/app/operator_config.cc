@@ -4,17 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 #include <variant>
 
 #include "logging/log.h"
+#include "operator/app/setting_texts.h"
+#include "operator/kube/file.h"
 #include "operator/kube/yaml.h"
 
 namespace ringmaster::app {
@@ -30,43 +27,11 @@ struct Setting {
   const char* flag;  // without the dashes
   std::variant<Field<std::string>, Field<int>, Field<double>, Field<bool>> field;
   const char* help;
-  double low = 0, high = 0;                        // numbers
-  std::vector<std::string> words = {};             // texts: only these
-  Checked (*check)(const std::string&) = nullptr;  // texts: what is wrong with it
+  double low = 0, high = 0;             // numbers
+  std::vector<std::string> words = {};  // texts: only these
+  const TextRule* rule = nullptr;       // texts
+  bool required = false;                // texts: not empty
 };
-
-Checked CheckHostPort(const std::string& text) {
-  if (text.empty()) return {};
-  auto parsed = ParseHostPort(text);
-  if (!parsed) return tl::unexpected(parsed.error());
-  return {};
-}
-
-// gRPC's own word on an address comes when it listens; this catches what is no address at all.
-Checked CheckGrpcListen(const std::string& text) {
-  if (text.rfind("unix:", 0) == 0 && text.size() > 5) return {};
-  auto parsed = ParseHostPort(text);
-  if (!parsed) return tl::unexpected(parsed.error() + " or unix:/path");
-  return {};
-}
-
-// {"requests": {...}, "limits": {...}}; the quantities are the API server's to judge.
-Checked CheckResources(const std::string& text) {
-  if (text.empty()) return {};
-  const Json resources = Json::parse(text, nullptr, false);
-  bool good = resources.is_object();
-  for (const auto& [key, quantities] : resources.items()) {
-    good = good && (key == "requests" || key == "limits") && quantities.is_object();
-  }
-  if (good) return {};
-  return tl::unexpected(
-      std::string(R"(allowed: JSON such as {"requests": {"cpu": "50m"}, "limits": {}})"));
-}
-
-Checked CheckNotEmpty(const std::string& text) {
-  if (!text.empty()) return {};
-  return tl::unexpected(std::string("allowed: a text that is not empty"));
-}
 
 template <std::size_t n>
 std::vector<std::string> WordsOf(const char* const (&words)[n]) {
@@ -81,13 +46,17 @@ const std::vector<Setting>& Settings() {
       {.flag = "listen",
        .field = &C::listen,
        .help = "where sidecars attend: host:port or unix:/path",
-       .check = CheckGrpcListen},
-      {"sidecar-target", &C::sidecar_target,
-       "what sidecars dial, if it is not --listen (a Service's name and port)"},
+       .rule = &kGrpcListenText,
+       .required = true},
+      {.flag = "sidecar-target",
+       .field = &C::sidecar_target,
+       .help = "what sidecars dial, if it is not --listen (a Service's name and port)",
+       .rule = &kGrpcTargetText},
       {.flag = "sidecar-image",
        .field = &C::sidecar_image,
        .help = "image of sidecar and launcher",
-       .check = CheckNotEmpty},
+       .rule = &kImageText,
+       .required = true},
       {.flag = "sidecar-image-pull-policy",
        .field = &C::sidecar_image_pull_policy,
        .help = "imagePullPolicy of sidecar and launcher (default: Kubernetes')",
@@ -95,21 +64,30 @@ const std::vector<Setting>& Settings() {
       {.flag = "sidecar-resources",
        .field = &C::sidecar_resources,
        .help = "requests and limits of the sidecar, as JSON",
-       .check = CheckResources},
+       .rule = &kResourcesText},
       {"tls", &C::tls,
        "mutual TLS with the sidecars; never where what they dial is local to this machine"},
-      {"operator-namespace", &C::operator_namespace,
-       "namespace of the certificate authority (default: $POD_NAMESPACE, else default)"},
+      {.flag = "operator-namespace",
+       .field = &C::operator_namespace,
+       .help = "namespace of the certificate authority (default: $POD_NAMESPACE, else default)",
+       .rule = &kNamespaceText},
       {"network-policy", &C::network_policy, "make a NetworkPolicy for each job"},
-      {"metrics-namespace", &C::metrics_namespace,
-       "only pods of this namespace may read sidecars' metrics (default: everybody)"},
-      {"namespace", &C::watch_namespace, "only jobs of this namespace (default: of all)"},
-      {"disruption-taints", &C::disruption_taints,
-       "keys of taints that announce the end of a node, with commas, instead of the usual ones"},
+      {.flag = "metrics-namespace",
+       .field = &C::metrics_namespace,
+       .help = "only pods of this namespace may read sidecars' metrics (default: everybody)",
+       .rule = &kNamespaceText},
+      {.flag = "namespace",
+       .field = &C::watch_namespace,
+       .help = "only jobs of this namespace (default: of all)",
+       .rule = &kNamespaceText},
+      {.flag = "disruption-taints",
+       .field = &C::disruption_taints,
+       .help = "keys of taints that announce the end of a node, with commas, instead of the usual "
+               "ones",
+       .rule = &kTaintKeysText},
       {"trust-node-deletion", &C::trust_node_deletion,
        "a node's object is only removed after its instance, so its absence proves that its pods "
-       "are "
-       "dead (true where a cloud's node controller removes it)"},
+       "are dead (true where a cloud's node controller removes it)"},
       {"clear-finalizers", &C::clear_finalizers,
        "take our finalizer off all worker pods and exit: for uninstalling"},
       {"workers", &C::workers, "jobs reconciled at a time", 1, 64},
@@ -119,19 +97,23 @@ const std::vector<Setting>& Settings() {
       {.flag = "health-listen",
        .field = &C::health_listen,
        .help = "host:port for /healthz and /readyz (default: not served)",
-       .check = CheckHostPort},
+       .rule = &kHostPortText},
       {.flag = "metrics-listen",
        .field = &C::metrics_listen,
        .help = "host:port for /metrics (default: not served)",
-       .check = CheckHostPort},
+       .rule = &kHostPortText},
       {"leader-elect", &C::leader_elect,
        "run the controllers only while this replica holds a Lease; for two replicas and more"},
-      {"leader-election-namespace", &C::leader_election_namespace,
-       "namespace of the Lease and of the operator's pods (default: $POD_NAMESPACE, else default)"},
+      {.flag = "leader-election-namespace",
+       .field = &C::leader_election_namespace,
+       .help = "namespace of the Lease and of the operator's pods (default: $POD_NAMESPACE, else "
+               "default)",
+       .rule = &kNamespaceText},
       {.flag = "leader-election-name",
        .field = &C::leader_election_name,
        .help = "name of the Lease",
-       .check = CheckNotEmpty},
+       .rule = &kObjectNameText,
+       .required = true},
       {"lease-duration-seconds", &C::lease_duration_seconds,
        "another replica may lead so long after the last renewal", 1, 3600},
       {"renew-deadline-seconds", &C::renew_deadline_seconds,
@@ -166,41 +148,43 @@ std::string KeyOf(const std::string& flag) {
   return key;
 }
 
-std::string NumberText(double value) { return fmt::format("{}", value); }
-
 std::string Allowed(const Setting& setting) {
-  if (!setting.words.empty()) return fmt::format("one of {}", fmt::join(setting.words, ", "));
+  if (setting.rule != nullptr) return setting.rule->allowed;
+  if (!setting.words.empty()) {
+    const bool empty_too = setting.words.front().empty();
+    return fmt::format("one of {}{}",
+                       fmt::join(setting.words.begin() + empty_too, setting.words.end(), ", "),
+                       empty_too ? ", or empty" : "");
+  }
   if (std::holds_alternative<Field<int>>(setting.field)) {
     return fmt::format("an integer from {} to {}", setting.low, setting.high);
   }
   if (std::holds_alternative<Field<double>>(setting.field)) {
-    return fmt::format("a number from {} to {}", NumberText(setting.low), NumberText(setting.high));
+    return fmt::format("a number from {} to {}", setting.low, setting.high);
   }
   if (std::holds_alternative<Field<bool>>(setting.field)) return "true or false";
   return "a text";
 }
 
-std::string Wrong(const std::string& name, const std::string& value, const Setting& setting) {
-  return fmt::format("{}: {} is not allowed: {}", name, value, Allowed(setting));
+std::string Wrong(const std::string& name, const Json& value, const Setting& setting) {
+  return fmt::format("{}: {} is not allowed: {}", name,
+                     value.dump(-1, ' ', false, Json::error_handler_t::replace), Allowed(setting));
+}
+
+bool IsGood(const Setting& setting, const std::string& text) {
+  const auto& words = setting.words;
+  if (!words.empty()) return std::find(words.begin(), words.end(), text) != words.end();
+  if (text.empty()) return !setting.required;
+  return setting.rule == nullptr || setting.rule->good(text);
 }
 
 // `name`: as the user wrote it, for the error.
 Checked Put(const Setting& setting, const std::string& name, const Json& value,
             OperatorConfig* config) {
-  const auto wrong = [&] { return tl::unexpected(Wrong(name, value.dump(), setting)); };
+  const auto wrong = [&] { return tl::unexpected(Wrong(name, value, setting)); };
   if (const auto* field = std::get_if<Field<std::string>>(&setting.field)) {
-    if (!value.is_string()) return wrong();
-    const auto text = value.get<std::string>();
-    const auto& words = setting.words;
-    if (!words.empty() && std::find(words.begin(), words.end(), text) == words.end()) {
-      return wrong();
-    }
-    if (setting.check != nullptr) {
-      const Checked checked = setting.check(text);
-      if (!checked)
-        return tl::unexpected(fmt::format("{}: {}: {}", name, value.dump(), checked.error()));
-    }
-    config->*(*field) = text;
+    if (!value.is_string() || !IsGood(setting, value.get<std::string>())) return wrong();
+    config->*(*field) = value.get<std::string>();
   } else if (const auto* flag = std::get_if<Field<bool>>(&setting.field)) {
     if (!value.is_boolean()) return wrong();
     config->*(*flag) = value.get<bool>();
@@ -223,38 +207,39 @@ Checked Put(const Setting& setting, const std::string& name, const Json& value,
 Json FromText(const Setting& setting, const std::string& text) {
   if (std::holds_alternative<Field<std::string>>(setting.field)) return text;
   if (std::holds_alternative<Field<bool>>(setting.field)) {
-    if (text == "true") return true;
+    if (text.empty() || text == "true") return true;  // --leader-elect
     return text == "false" ? Json(false) : Json(text);
   }
   const Json parsed = Json::parse(text, nullptr, false);
   return parsed.is_number() ? parsed : Json(text);
 }
 
-// Empty, or the key that was probably meant.
-std::string Nearest(const std::string& key) {
-  const auto distance = [](const std::string& a, const std::string& b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      std::size_t before = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        const std::size_t other =
-            std::min({row[j] + 1, row[j - 1] + 1,
-                      before + (std::tolower(a[i - 1]) == std::tolower(b[j - 1]) ? 0U : 1U)});
-        before = std::exchange(row[j], other);
-      }
+// How many letters one has to change, add or leave out to make `b` of `a`.
+std::size_t Distance(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t before = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      const std::size_t other = std::min({row[j] + 1, row[j - 1] + 1, before + (same ? 0U : 1U)});
+      before = std::exchange(row[j], other);
     }
-    return row.back();
-  };
-  std::string plain;  // somebody wrote the flag
-  for (const char c : key) plain += c == '-' || c == '_' ? "" : std::string(1, c);
-  std::string best;
-  std::size_t best_distance = 4;
+  }
+  return row.back();
+}
+
+// The one that was probably meant by a flag or key, with dashes or without; nullptr: none.
+const Setting* Nearest(const std::string& written) {
+  std::string plain;
+  for (const char c : written) plain += c == '-' || c == '_' ? "" : std::string(1, c);
+  const Setting* best = nullptr;
+  std::size_t best_distance = std::min<std::size_t>(4, plain.size() / 2 + 2);
   for (const Setting& setting : Settings()) {
-    const std::string other = KeyOf(setting.flag);
-    if (const std::size_t d = distance(plain, other); d < best_distance) {
-      best = other;
+    if (const std::size_t d = Distance(plain, KeyOf(setting.flag)); d < best_distance) {
+      best = &setting;
       best_distance = d;
     }
   }
@@ -262,41 +247,85 @@ std::string Nearest(const std::string& key) {
 }
 
 std::string UnknownKey(const std::string& key) {
-  if (const std::string meant = Nearest(key); !meant.empty()) {
-    return fmt::format("unknown key \"{}\": did you mean \"{}\"?", key, meant);
+  if (const Setting* meant = Nearest(key); meant != nullptr) {
+    return fmt::format("unknown key \"{}\": did you mean \"{}\"?", key, KeyOf(meant->flag));
   }
   std::vector<std::string> keys;
   for (const Setting& setting : Settings()) keys.push_back(KeyOf(setting.flag));
   return fmt::format("unknown key \"{}\": allowed are {}", key, fmt::join(keys, ", "));
 }
 
+std::string UnknownArgument(const std::string& argument) {
+  if (!argument.starts_with("-")) {
+    return fmt::format("{}: not expected: options begin with --", argument);
+  }
+  const std::string flag = argument.substr(0, argument.find('='));
+  const Setting* meant = Nearest(flag);
+  return fmt::format("{}: unknown option{}", flag,
+                     meant == nullptr ? "" : fmt::format(": did you mean --{}?", meant->flag));
+}
+
+// --kube-qps (kubeQps): whichever of the two was written.
+std::string BothNames(const std::string& flag) {
+  return fmt::format("--{} ({})", flag, KeyOf(flag));
+}
+
 // What no single value shows.
 Checked CheckTogether(const OperatorConfig& config) {
+  const auto wrong = [](const char* flag, const auto& value, const std::string& allowed) {
+    return tl::unexpected(
+        fmt::format("{}: {} is not allowed: {}", BothNames(flag), value, allowed));
+  };
   if (config.renew_deadline_seconds >= config.lease_duration_seconds) {
-    return tl::unexpected(fmt::format(
-        "renewDeadlineSeconds: {} is not allowed: less than leaseDurationSeconds ({}), or two "
-        "replicas could lead at once",
-        config.renew_deadline_seconds, config.lease_duration_seconds));
+    return wrong("renew-deadline-seconds", config.renew_deadline_seconds,
+                 fmt::format("less than {}, which is {}, or two replicas could lead at once",
+                             BothNames("lease-duration-seconds"), config.lease_duration_seconds));
   }
   if (config.retry_period_seconds >= config.renew_deadline_seconds) {
-    return tl::unexpected(
-        fmt::format("retryPeriodSeconds: {} is not allowed: less than renewDeadlineSeconds ({})",
-                    config.retry_period_seconds, config.renew_deadline_seconds));
+    return wrong("retry-period-seconds", config.retry_period_seconds,
+                 fmt::format("less than {}, which is {}", BothNames("renew-deadline-seconds"),
+                             config.renew_deadline_seconds));
+  }
+  const auto grpc = ParseHostPort(config.listen);
+  if (!grpc || grpc->port == 0) return {};
+  for (const auto& [flag, where] : {std::pair{"health-listen", config.health_listen},
+                                    std::pair{"metrics-listen", config.metrics_listen}}) {
+    if (where == config.listen)
+      return wrong(flag, where, fmt::format("another address than {}", BothNames("listen")));
   }
   return {};
 }
 
 Checked ReadConfigFile(const std::string& file, OperatorConfig* config) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) {
+  const auto text = kube::ReadFile(file);
+  if (!text) {
     return tl::unexpected(
-        fmt::format("--config {}: can't be read: {}", file, std::strerror(errno)));
+        fmt::format("--config {}: can't be read: {}", file, text.error().message()));
   }
-  auto applied = ApplyConfigFile(text.str(), config);
+  auto applied = ApplyConfigFile(*text, config);
   if (!applied) return tl::unexpected(fmt::format("--config {}: {}", file, applied.error()));
   return {};
+}
+
+// CLI11 takes "--namespace=" for an option without its value; as two words it is an empty one.
+std::vector<std::string> Words(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 0; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool empty_value = word.starts_with("--") && word.ends_with('=');
+    words.push_back(empty_value ? word.substr(0, word.size() - 1) : word);
+    if (empty_value) words.emplace_back();
+  }
+  return words;
+}
+
+// The word for an option that has no value, or several.
+std::string WrongNumber(const std::string& flag, const std::vector<std::string>& words) {
+  const auto given = std::count_if(words.begin(), words.end(), [&](const std::string& word) {
+    return word == flag || word.starts_with(flag + "=");
+  });
+  if (given > 1) return fmt::format("{}: is given {} times: once is allowed", flag, given);
+  return fmt::format("{}: needs a value", flag);
 }
 
 ConfigExit Refused(const std::string& why) {
@@ -304,26 +333,6 @@ ConfigExit Refused(const std::string& why) {
 }
 
 }  // namespace
-
-tl::expected<HostPort, std::string> ParseHostPort(const std::string& text) {
-  const auto wrong = [] {
-    return tl::unexpected(std::string("allowed: host:port, port 0 to 65535 (0: any free one)"));
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return wrong();
-  HostPort parsed;
-  parsed.host = text.substr(0, colon);
-  const bool bracketed = parsed.host.front() == '[' && parsed.host.back() == ']';
-  if (bracketed) parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-  if (!bracketed && parsed.host.find(':') != std::string::npos) return wrong();
-  if (parsed.host.empty()) return wrong();
-  const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(begin, end, parsed.port);
-  if (error != std::errc() || stopped != end || parsed.port < 0 || parsed.port > 65535) {
-    return wrong();
-  }
-  return parsed;
-}
 
 tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorConfig* config) {
   const auto documents = kube::YamlToJson(yaml);
@@ -359,6 +368,7 @@ tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* 
       "Runs HorovodJobs: watches them and their pods, and is the rendezvous of their sidecars.\n"
       "Every option but the last three may stand in the file of --config, in camelCase: "
       "--kube-qps 50 is kubeQps: 50.\n");
+  cli.allow_extras();  // for a better word on them
   std::map<std::string, std::string> given;
   std::string config_file;
   bool print_config = false, version = false;
@@ -368,7 +378,7 @@ tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* 
     std::string& text = given[setting.flag];
     CLI::Option* option = nullptr;
     if (std::holds_alternative<Field<bool>>(setting.field)) {
-      option = cli.add_flag(flag, text, setting.help);
+      option = cli.add_option(flag, text, setting.help)->expected(0, 1)->type_name("BOOLEAN");
     } else {
       option = cli.add_option(flag, text, setting.help);
       const std::string value =
@@ -382,12 +392,21 @@ tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* 
       ->type_name("FILE");
   cli.add_flag("--print-config", print_config, "print what holds, as such a file, and exit");
   cli.add_flag("--version", version, "print the version and exit");
+  const std::vector<std::string> words = Words(argc, argv);
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
   try {
-    cli.parse(argc, argv);
+    cli.parse(static_cast<int>(pointers.size()), pointers.data());
   } catch (const CLI::CallForHelp&) {
     return tl::unexpected(ConfigExit{0, cli.help()});
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();  // "--workers: 1 required NUMBER missing"
+    return tl::unexpected(Refused(WrongNumber(text.substr(0, text.find(':')), words)));
   } catch (const CLI::ParseError& error) {
     return tl::unexpected(Refused(error.what()));
+  }
+  if (const auto extra = cli.remaining(); !extra.empty()) {
+    return tl::unexpected(Refused(UnknownArgument(extra.front())));
   }
   if (version) {
     return tl::unexpected(ConfigExit{0, "ringmaster-operator " RINGMASTER_VERSION "\n"});

@@ -59,11 +59,4 @@ tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorC
 // A config file that says all of this.
 std::string ToYaml(const OperatorConfig& config);
 
-// "host:port" or "[v6]:port" (port 0: any free one).
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-tl::expected<HostPort, std::string> ParseHostPort(const std::string& text);
-
 }  // namespace ringmaster::app

@@ -6,6 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "operator/app/setting_texts.h"
 
 namespace ringmaster::app {
 namespace {
@@ -57,23 +62,146 @@ TEST_F(OperatorConfigTest, AFlagCanTakeBackWhatTheFileSwitchesOn) {
   ASSERT_TRUE(config) << config.error().text;
   EXPECT_FALSE(config->leader_elect);
   EXPECT_TRUE(Parse({"--leader-elect"})->leader_elect);
+  EXPECT_TRUE(Parse({"--leader-elect", "--workers", "3"})->leader_elect);
+  EXPECT_FALSE(Parse({"--leader-elect", "false"})->leader_elect);
 }
 
-TEST_F(OperatorConfigTest, WrongFlagsAreNamedWithTheirValueAndWhatIsAllowed) {
-  EXPECT_THAT(Refusal({"--workers", "0"}),
-              HasSubstr("--workers: 0 is not allowed: an integer from 1 to 64"));
-  EXPECT_THAT(Refusal({"--workers", "two"}), HasSubstr("--workers: \"two\" is not allowed"));
-  EXPECT_THAT(Refusal({"--workers", "2.5"}), HasSubstr("--workers: 2.5 is not allowed"));
-  EXPECT_THAT(Refusal({"--kube-qps", "-1"}), HasSubstr("a number from 0.1 to 10000"));
-  EXPECT_THAT(Refusal({"--log-format", "xml"}),
-              HasSubstr("--log-format: \"xml\" is not allowed: one of text, json"));
-  EXPECT_THAT(Refusal({"--leader-elect=maybe"}), HasSubstr("true or false"));
-  EXPECT_THAT(Refusal({"--health-listen", "8081"}),
-              HasSubstr("--health-listen: \"8081\": allowed: host:port"));
-  EXPECT_THAT(Refusal({"--metrics-listen", "0.0.0.0:99999"}), HasSubstr("host:port"));
-  EXPECT_THAT(Refusal({"--listen", "somewhere"}), HasSubstr("or unix:/path"));
-  EXPECT_THAT(Refusal({"--wrokers", "3"}), HasSubstr("--wrokers"));
-  EXPECT_THAT(Refusal({"--config", "/nowhere/c.yaml"}), HasSubstr("No such file"));
+TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllowed) {
+  const struct {
+    const char *flag, *value, *allowed;
+  } cases[] = {
+      {"--listen", "", "host:port, port 0 to 65535 (0: any free one), or unix:/path"},
+      {"--listen", "somewhere", "host:port"},
+      {"--listen", "unix:", "host:port"},
+      {"--sidecar-target", "operator.ops.svc", "host:port, port 1 to 65535, or unix:/path"},
+      {"--sidecar-target", "operator.ops.svc:0", "host:port"},
+      {"--sidecar-target", "unix:", "host:port"},
+      {"--sidecar-image", "", "a text that is not empty and has no blanks"},
+      {"--sidecar-image", "a b", "a text"},
+      {"--sidecar-image-pull-policy", "Sometimes", "one of Always, IfNotPresent, Never, or empty"},
+      {"--sidecar-resources", "50m", "a text of JSON, such as '{\"requests\": {\"cpu\": \"50m\"}"},
+      {"--sidecar-resources", "[]", "a text of JSON"},
+      {"--sidecar-resources", R"({"request": {}})", "a text of JSON"},
+      {"--sidecar-resources", R"({"limits": 1})", "a text of JSON"},
+      {"--sidecar-resources", R"({"requests": {"cpu": {}}})", "a text of JSON"},
+      {"--tls", "maybe", "true or false"},
+      {"--operator-namespace", "Ops", "up to 63 lower case letters, digits and '-'"},
+      {"--metrics-namespace", "a.b", "up to 63"},
+      {"--namespace", "a,b", "up to 63"},
+      {"--namespace", "a\nb", "up to 63"},
+      {"--leader-election-namespace", "-a", "up to 63"},
+      {"--leader-election-namespace", "a-", "up to 63"},
+      {"--leader-election-name", "", "up to 253 lower case letters, digits, '-' and '.'"},
+      {"--leader-election-name", "a..b", "up to 253"},
+      {"--network-policy", "1", "true or false"},
+      {"--disruption-taints", "a/b=c:NoSchedule", "keys of taints with commas between them"},
+      {"--disruption-taints", "a,,b", "keys of taints"},
+      {"--trust-node-deletion", "yes", "true or false"},
+      {"--clear-finalizers", "TRUE", "true or false"},
+      {"--workers", "0", "an integer from 1 to 64"},
+      {"--workers", "65", "an integer"},
+      {"--workers", "two", "an integer"},
+      {"--workers", "", "an integer"},
+      {"--workers", "2.5", "an integer"},
+      {"--workers", "4294967297", "an integer"},
+      {"--gang-admission", "off", "true or false"},
+      {"--health-listen", "8081", "host:port, port 0 to 65535 (0: any free one)"},
+      {"--metrics-listen", "0.0.0.0:65536", "host:port"},
+      {"--leader-elect", "maybe", "true or false"},
+      {"--lease-duration-seconds", "3601", "an integer from 1 to 3600"},
+      {"--renew-deadline-seconds", "0", "an integer from 1 to 3600"},
+      {"--retry-period-seconds", "0", "an integer from 1 to 3600"},
+      {"--api-server-timeout-seconds", "86401", "an integer from 1 to 86400"},
+      {"--kube-qps", "0.05", "a number from 0.1 to 10000"},
+      {"--kube-qps", "10001", "a number"},
+      {"--kube-qps", "nan", "a number"},
+      {"--kube-qps", "1e400", "a number"},
+      {"--kube-burst", "0", "an integer from 1 to 10000"},
+      {"--log-format", "xml", "one of text, json"},
+      {"--log-level", "loud", "one of debug, info, warning, error"},
+  };
+  std::set<std::string> tried;
+  for (const auto& c : cases) {
+    tried.insert(c.flag);
+    const std::string flag = c.flag, joined = flag + "=" + c.value;
+    const auto says = [&](const std::string& value) {
+      return HasSubstr("operator: " + flag + ": " + value + " is not allowed: " + c.allowed);
+    };
+    // Texts are quoted.
+    EXPECT_THAT(Refusal({joined.c_str()}),
+                testing::AnyOf(says(c.value), says(nlohmann::json(c.value).dump())));
+  }
+  EXPECT_THAT(Refusal({"--namespace=\xff"}), HasSubstr("--namespace: \"")) << "no UTF-8";
+  // What --help lists and is not here can't be wrong by itself.
+  std::set<std::string> listed;
+  std::istringstream help(Parse({"--help"}).error().text);
+  for (std::string word; help >> word;) {
+    if (word.starts_with("--"))
+      listed.insert(word.substr(0, word.find_first_not_of("-abcdefghijklmnopqrstuvwxyz")));
+  }
+  for (const std::string& flag : tried) EXPECT_EQ(listed.erase(flag), 1u) << flag;
+  EXPECT_THAT(listed, testing::UnorderedElementsAre("--kubeconfig", "--config", "--print-config",
+                                                    "--version"));
+}
+
+TEST_F(OperatorConfigTest, WhatIsJustWithinTheBoundsIsAllowed) {
+  for (const char* good : {"--workers=1",
+                           "--workers=64",
+                           "--kube-qps=0.1",
+                           "--kube-qps=10000",
+                           "--kube-qps=1e3",
+                           "--kube-burst=10000",
+                           "--sidecar-target=op.ops.svc:1",
+                           "--sidecar-target=unix:s",
+                           "--kubeconfig=k",
+                           "--metrics-listen=h:65535",
+                           R"(--sidecar-resources={"requests": {}})",
+                           "--sidecar-target=",
+                           "--sidecar-image-pull-policy=",
+                           "--sidecar-image-pull-policy=Never",
+                           "--sidecar-resources=",
+                           R"(--sidecar-resources={"limits": {"cpu": 1, "memory": "1Gi"}})",
+                           "--namespace=",
+                           "--namespace=0",
+                           "--leader-election-name=a-1.b",
+                           "--disruption-taints=",
+                           "--disruption-taints=example.com/A_b,c",
+                           "--health-listen=",
+                           "--listen=unix:/s",
+                           "--tls=false",
+                           "--lease-duration-seconds=3600",
+                           "--api-server-timeout-seconds=86400"}) {
+    const auto parsed = Parse({good});
+    EXPECT_TRUE(parsed) << good << ": " << parsed.error().text;
+  }
+  const std::string label(63, 'a'),
+      name = label + "." + label + "." + label + "." + label.substr(2);
+  EXPECT_TRUE(Parse({"--namespace", label.c_str()}));
+  EXPECT_THAT(Refusal({"--namespace", (label + "a").c_str()}), HasSubstr("up to 63"));
+  EXPECT_TRUE(Parse({"--leader-election-name", name.c_str()}));
+  EXPECT_THAT(Refusal({"--leader-election-name", (name + "a").c_str()}), HasSubstr("up to 253"));
+}
+
+TEST_F(OperatorConfigTest, WhatIsNoOptionIsNamedWithTheOneThatWasMeant) {
+  const struct {
+    std::vector<const char*> arguments;
+    const char* says;
+  } cases[] = {
+      {{"--wrokers", "3"}, "--wrokers: unknown option: did you mean --workers?\n"},
+      {{"--wrokers=3"}, "--wrokers: unknown option: did you mean --workers?\n"},
+      {{"--kubeQps", "3"}, "--kubeQps: unknown option: did you mean --kube-qps?\n"},
+      {{"--WORKERS"}, "--WORKERS: unknown option: did you mean --workers?\n"},
+      {{"--worrkers"}, "did you mean --workers?\n"},
+      {{"--workerz"}, "did you mean --workers?\n"},
+      {{"--foo"}, "--foo: unknown option\n"},
+      {{"-v"}, "-v: unknown option\n"},
+      {{"--leader-elect", "true", "now"}, "now: not expected: options begin with --\n"},
+      {{"--workers"}, "operator: --workers: needs a value\n"},
+      {{"--config"}, "operator: --config: needs a value\n"},
+      {{"--workers", "3", "--workers=4"}, "--workers: is given 2 times: once is allowed\n"},
+      {{"--leader-elect", "--leader-elect"}, "--leader-elect: is given 2 times"},
+  };
+  for (const auto& c : cases) EXPECT_THAT(Refusal(c.arguments), HasSubstr(c.says));
 }
 
 TEST_F(OperatorConfigTest, WrongFilesAreNamedWithKeyValueAndWhatIsAllowed) {
@@ -89,7 +217,18 @@ TEST_F(OperatorConfigTest, WrongFilesAreNamedWithKeyValueAndWhatIsAllowed) {
       {"workers: [1]", "workers: [1] is not allowed"},
       {"leaderElect: 1", "leaderElect: 1 is not allowed: true or false"},
       {"sidecarImage:", "sidecarImage: null is not allowed: a text"},
-      {"sidecarImage: ''", "sidecarImage: \"\": allowed: a text that is not empty"},
+      {"sidecarImage: ''", "sidecarImage: \"\" is not allowed: a text that is not empty"},
+      {"sidecarResources: {requests: {}}", "is not allowed: a text of JSON"},
+      {"logLevel: true", "logLevel: true is not allowed: one of"},
+      {"kubeconfig: 1", "kubeconfig: 1 is not allowed: a text\n"},
+      {"kubeQps: '1'", "kubeQps: \"1\" is not allowed: a number from 0.1 to 10000"},
+      {"kubeQpst: 1", "did you mean \"kubeQps\"?"},
+      {"leaderElectionVerbs: a", "unknown key \"leaderElectionVerbs\": allowed are kubeconfig"},
+      {"sidecar_image_pull_polcy: a", "did you mean \"sidecarImagePullPolicy\"?"},
+      {"leader_elect: true", "did you mean \"leaderElect\"?"},
+      {"LeaderElect: true", "did you mean \"leaderElect\"?"},
+      {"tsl: true", "did you mean \"tls\"?"},
+      {"workers: 1\nworkers: 2", "already set"},
       {"- workers", "not a mapping"},
       {"workers: 1\n---\nworkers: 2", "more than one"},
       {"workers: [", "line"},
@@ -102,11 +241,38 @@ TEST_F(OperatorConfigTest, WrongFilesAreNamedWithKeyValueAndWhatIsAllowed) {
   }
 }
 
-TEST_F(OperatorConfigTest, TimesOfTheElectionHaveToFitTogether) {
-  EXPECT_THAT(Refusal({"--renew-deadline-seconds", "15"}),
-              HasSubstr("less than leaseDurationSeconds (15)"));
-  EXPECT_THAT(Refusal({"--retry-period-seconds", "10"}),
-              HasSubstr("less than renewDeadlineSeconds (10)"));
+TEST_F(OperatorConfigTest, FilesThatCantBeReadAreNamedWithTheReason) {
+  EXPECT_THAT(Refusal({"--config", "/nowhere/c.yaml"}),
+              HasSubstr("--config /nowhere/c.yaml: can't be read: No such file"));
+  EXPECT_THAT(Refusal({"--config", dir_.c_str()}),
+              HasSubstr("--config " + dir_.string() + ": can't be read: Is a directory"));
+  const std::string empty = File("# all as it is\n");
+  EXPECT_TRUE(Parse({"--config", empty.c_str()})) << "it says nothing, which is not wrong";
+}
+
+TEST_F(OperatorConfigTest, ValuesHaveToFitTogether) {
+  const struct {
+    std::vector<const char*> arguments;
+    const char* says;
+  } cases[] = {
+      {{"--renew-deadline-seconds", "15"},
+       "--renew-deadline-seconds (renewDeadlineSeconds): 15 is not allowed: less than "
+       "--lease-duration-seconds (leaseDurationSeconds), which is 15"},
+      {{"--lease-duration-seconds", "9"}, "10 is not allowed: less than --lease-duration-seconds"},
+      {{"--retry-period-seconds", "10"},
+       "--retry-period-seconds (retryPeriodSeconds): 10 is not allowed: less than "
+       "--renew-deadline-seconds (renewDeadlineSeconds), which is 10"},
+      {{"--health-listen", "0.0.0.0:9443"},
+       "--health-listen (healthListen): 0.0.0.0:9443 is not allowed: another address than "
+       "--listen (listen)"},
+      {{"--metrics-listen", "0.0.0.0:9443"}, "--metrics-listen (metricsListen): 0.0.0.0:9443"},
+  };
+  for (const auto& c : cases) EXPECT_THAT(Refusal(c.arguments), HasSubstr(c.says));
+  const std::string file = File("renewDeadlineSeconds: 14\nretryPeriodSeconds: 13\n");
+  EXPECT_TRUE(Parse({"--config", file.c_str()}));
+  EXPECT_TRUE(Parse(
+      {"--listen=127.0.0.1:0", "--health-listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"}))
+      << "each gets a free port of its own";
 }
 
 TEST_F(OperatorConfigTest, WhatIsPrintedReadsBackTheSame) {
@@ -128,6 +294,7 @@ TEST_F(OperatorConfigTest, HelpAndVersionEndInOrder) {
   ASSERT_FALSE(help);
   EXPECT_EQ(help.error().code, 0);
   EXPECT_THAT(help.error().text, HasSubstr("--leader-election-namespace"));
+  EXPECT_THAT(help.error().text, HasSubstr("--kube-qps NUMBER=50"));
   const auto version = Parse({"--version"});
   ASSERT_FALSE(version);
   EXPECT_THAT(version.error().text, testing::MatchesRegex("ringmaster-operator [0-9]+.*\n"));
@@ -138,7 +305,7 @@ TEST(HostPort, IsReadWithNamesAndAddressesOfBothKinds) {
   EXPECT_EQ(ParseHostPort("[::1]:0")->host, "::1");
   EXPECT_EQ(ParseHostPort("localhost:1")->host, "localhost");
   for (const char* wrong :
-       {"", ":1", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1", "h:-1"}) {
+       {"", ":1", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1", "fd00::1]:80", "h:-1"}) {
     EXPECT_FALSE(ParseHostPort(wrong)) << wrong;
   }
 }

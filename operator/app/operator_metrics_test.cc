@@ -40,6 +40,7 @@ runtime::ObjectPtr Job(const std::string& name, const std::string& state) {
              {"stepsLost", 5},
              {"workerRestarts", 6},
              {"podsReplaced", 7},
+             {"faults", 8},
              {"lastRebuild",
               {{"epoch", 1099511627783},
                {"reason", "PodLost"},
@@ -67,9 +68,16 @@ class OperatorMetricsTest : public testing::Test {
     sample_.pods = {Pod("digits-worker-0", "digits", "Running"),
                     Pod("digits-worker-1", "digits", "Running", true),
                     Pod("digits-worker-2", "digits", "Failed", true),
+                    Pod("digits-worker-3", "digits", "Succeeded", true),
                     Pod("stray", "gone", "Running")};
-    sample_.controller.caches = {{.resource = "pods", .synced = true, .failures = 2}};
-    sample_.controller.queue = {.depth = 2, .adds = 10, .retries = 1};
+    Json young = *Pod("digits-worker-4", "digits", ""), odd = young;
+    young.erase("status");
+    odd["metadata"]["labels"][planner::kJobNameLabel] = 1;
+    for (const Json& pod : {young, odd}) sample_.pods.push_back(std::make_shared<const Json>(pod));
+    sample_.controller.caches = {{.resource = "pods", .synced = true, .failures = 2},
+                                 {.resource = "nodes", .synced = false}};
+    sample_.controller.queue = {
+        .depth = 2, .adds = 10, .retries = 1, .longest_running = std::chrono::milliseconds(1500)};
     auto* counted = metrics_.controllers();
     counted->Reconciled(true, 0.01);
     counted->Reconciled(false, 0.5);
@@ -96,11 +104,15 @@ TEST_F(OperatorMetricsTest, EverySeriesHasItsValue) {
            "ringmaster_operator_leader 1\n",
            "ringmaster_operator_sidecars 3\n",
            "ringmaster_operator_jobs{state=\"Held\"} 1\n",
+           "ringmaster_operator_jobs{state=\"Running\"} 1\n",
            "ringmaster_operator_cache_synced{resource=\"pods\"} 1\n",
+           "ringmaster_operator_cache_synced{resource=\"nodes\"} 0\n",
+           "ringmaster_operator_watch_failures_total{resource=\"nodes\"} 0\n",
            "ringmaster_operator_watch_failures_total{resource=\"pods\"} 2\n",
            "ringmaster_operator_queue_depth 2\n",
            "ringmaster_operator_queue_adds_total 10\n",
            "ringmaster_operator_queue_retries_total 1\n",
+           "ringmaster_operator_queue_longest_running_seconds 1.5\n",
            "ringmaster_operator_record_conflicts_total 1\n",
            "ringmaster_operator_reconcile_seconds_count{result=\"retry\"} 1\n",
            "ringmaster_operator_api_throttled_seconds_total 0.25\n",
@@ -110,6 +122,7 @@ TEST_F(OperatorMetricsTest, EverySeriesHasItsValue) {
            "ringmaster_job_steps_lost_total{namespace=\"default\",job_name=\"digits\"} 5\n",
            "ringmaster_job_worker_restarts_total{namespace=\"default\",job_name=\"digits\"} 6\n",
            "ringmaster_job_pods_replaced_total{namespace=\"default\",job_name=\"digits\"} 7\n",
+           "ringmaster_job_faults_total{namespace=\"default\",job_name=\"digits\"} 8\n",
            "ringmaster_job_last_rebuild_seconds{namespace=\"default\",job_name=\"digits\"} 0.25\n",
            "ringmaster_job_pods_wanted{namespace=\"default\",job_name=\"digits\"} 4\n",
            "ringmaster_job_min_pods{namespace=\"default\",job_name=\"digits\"} 2\n",
@@ -123,13 +136,50 @@ TEST_F(OperatorMetricsTest, EverySeriesHasItsValue) {
   EXPECT_THAT(text, HasSubstr(pods("Running", 1)));
   EXPECT_THAT(text, HasSubstr(pods("Terminating", 1)));
   EXPECT_THAT(text, HasSubstr(pods("Failed", 1))) << "ended, whether deleted or not";
-  EXPECT_THAT(text, HasSubstr(pods("Pending", 0)));
+  EXPECT_THAT(text, HasSubstr(pods("Succeeded", 1))) << "ended, whether deleted or not";
+  EXPECT_THAT(text, HasSubstr(pods("Pending", 1))) << "so young that it has no status";
+  for (const char* phase : {"Pending", "Running", "Succeeded", "Failed", "Terminating"}) {
+    EXPECT_THAT(text, HasSubstr("job_name=\"other\",phase=\"" + std::string(phase) + "\"} 0\n"));
+  }
+  EXPECT_THAT(text, testing::ContainsRegex("ringmaster_operator_start_time_seconds [1-9]"));
+  EXPECT_THAT(text, Not(HasSubstr("\"gone\""))) << "a pod of no job that there is";
   for (const char* direction : {"up", "down"}) {
     EXPECT_THAT(text, testing::ContainsRegex("ringmaster_job_resizes_total\\{.*direction=\"" +
                                              std::string(direction) + "\".*\\} 1"));
   }
-  EXPECT_THAT(text, testing::ContainsRegex("ringmaster_operator_api_request_seconds_count\\{"
-                                           ".*resource=\"horovodjobs/status\".*\\} 1"));
+}
+
+TEST_F(OperatorMetricsTest, CallsAreCountedByVerbResourceAndCodeWithTheirDuration) {
+  const kube::CallReport get{.verb = "get", .resource = kube::Pods(), .code = 200};
+  metrics_.ObserveCall(get);
+  metrics_.ObserveCall(get);
+  const std::string text = metrics_.Text(sample_), name = "ringmaster_operator_api_request_seconds";
+  const std::string update = "{code=\"409\",resource=\"horovodjobs/status\",verb=\"update\"";
+  EXPECT_THAT(text, HasSubstr(name + "_count{code=\"200\",resource=\"pods\",verb=\"get\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_count" + update + "} 1\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_sum" + update + "} 0.003\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket" + update + ",le=\"0.0025\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket" + update + ",le=\"0.005\"} 1\n"));
+}
+
+TEST_F(OperatorMetricsTest, AJobWithoutAStatusIsNewAndHasNoRebuild) {
+  Json job = *Job("digits", "");
+  job.erase("status");
+  sample_.jobs = {std::make_shared<const Json>(job)};
+  const std::string text = metrics_.Text(sample_);
+  EXPECT_THAT(text, HasSubstr("job_name=\"digits\",state=\"New\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("ringmaster_operator_jobs{state=\"New\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("ringmaster_job_last_rebuild_seconds")));
+}
+
+TEST_F(OperatorMetricsTest, AReplicaThatDoesNotLeadHasTheProcessSeriesOnly) {
+  const std::string text = OperatorMetrics("1").Text({});
+  EXPECT_THAT(text, HasSubstr("ringmaster_operator_leader 0\n"));
+  EXPECT_THAT(text, HasSubstr("ringmaster_operator_queue_depth 0\n"));
+  for (const char* absent :
+       {"ringmaster_job_", "ringmaster_operator_jobs", "api_request_seconds"}) {
+    EXPECT_THAT(text, Not(HasSubstr(absent)));
+  }
 }
 
 TEST_F(OperatorMetricsTest, SeriesOfADeletedJobDisappear) {
@@ -144,8 +194,10 @@ TEST_F(OperatorMetricsTest, SeriesOfADeletedJobDisappear) {
 TEST_F(OperatorMetricsTest, AJobThatMakesNoSenseStillHasItsState) {
   Json broken = *Job("broken", "Invalid");
   broken["spec"] = "nonsense";
-  sample_.jobs = {std::make_shared<const Json>(broken)};
+  sample_.jobs = {std::make_shared<const Json>(broken), Job("good", "Running")};
   EXPECT_THAT(metrics_.Text(sample_), HasSubstr("job_name=\"broken\",state=\"Invalid\"} 1"));
+  EXPECT_THAT(metrics_.Text(sample_),
+              HasSubstr("pods_wanted{namespace=\"default\",job_name=\"good\"} 4"));
 }
 
 // The table of docs/metrics.md and the code must not drift: each name of the one in the other.

@@ -47,27 +47,38 @@ HttpAnswer ToAnswer(const std::vector<std::string>& wrong) {
   _exit(static_cast<int>(code));
 }
 
-// Ends the process in time, whatever hangs: nothing that an operator has in hand is lost by it, for
-// the next one reads it all from the API server and hears it from the sidecars again.
+// Ends the process in time after a stop, whatever hangs: nothing that an operator has in hand is
+// lost by it, for the next one reads it all from the API server and hears it from the sidecars
+// again.
 class EndInTime {
  public:
-  explicit EndInTime(std::stop_source abandon)
-      : thread_([abandon = std::move(abandon)](std::stop_token done) mutable {
-          std::mutex mu;
-          std::condition_variable_any wake;
-          std::unique_lock lock(mu);
-          const auto over = [&](milliseconds duration) {
-            return !wake.wait_for(lock, done, duration, [&] { return done.stop_requested(); });
-          };
-          if (!over(kAbandonCalls)) return;
-          spdlog::warn("calls to the API server abandoned");
-          abandon.request_stop();
-          if (!over(kEndAnyway - kAbandonCalls)) return;
-          spdlog::warn("something hangs: ending without it");
-          EndNow(ProcessExit::kStopped);
+  EndInTime(std::stop_token stop, std::stop_source abandon)
+      : thread_([this, stop = std::move(stop), abandon = std::move(abandon)](std::stop_token done) {
+          Run(done, stop, abandon);
         }) {}
 
  private:
+  void Run(std::stop_token done, std::stop_token stop, std::stop_source abandon) {
+    const std::stop_callback wake(stop, [this] {
+      const std::lock_guard lock(mu_);
+      changed_.notify_all();
+    });
+    std::unique_lock lock(mu_);
+    if (!changed_.wait(lock, done, [&] { return stop.stop_requested(); })) return;
+    const auto over = [&](milliseconds duration) {
+      changed_.wait_for(lock, done, duration, [] { return false; });
+      return !done.stop_requested();
+    };
+    if (!over(kAbandonCalls)) return;
+    spdlog::warn("calls to the API server abandoned");
+    abandon.request_stop();
+    if (!over(kEndAnyway - kAbandonCalls)) return;
+    spdlog::warn("something hangs: ending without it");
+    EndNow(ProcessExit::kStopped);
+  }
+
+  std::mutex mu_;
+  std::condition_variable_any changed_;
   std::jthread thread_;
 };
 
@@ -89,6 +100,7 @@ void OperatorProcess::RequestStop() {
 }
 
 ProcessExit OperatorProcess::Run() {
+  const EndInTime in_time(stop_.get_token(), abandon_);
   auto api = Connect(client_.deadline);
   if (api == nullptr) return ProcessExit::kNoApi;
   {
@@ -290,7 +302,6 @@ kube::Result<void> OperatorProcess::RunOperator() {
 
 void OperatorProcess::StopAll() {
   stop_.request_stop();
-  EndInTime in_time(abandon_);
   if (label_ != nullptr) label_->Stop();
   if (app_ != nullptr) app_->Stop();
   if (elector_ != nullptr) elector_->Stop();

@@ -259,6 +259,83 @@ TEST_F(OperatorProcessE2e, AnApiServerThatIsNotThereYetIsWaitedForAndNamed) {
   EXPECT_TRUE(Until([&] { return op->Ready(); }));
 }
 
+TEST_F(OperatorProcessE2e, WhatItCantBeginWithIsSaidAndEndsItWithItsCode) {
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(dir_ / name) << text;
+    return (dir_ / name).string();
+  };
+  const std::string dir = dir_.string(), good = Kubeconfig().string();
+  Json config = Json::parse(ReadFile(good));
+  config["current-context"] = "elsewhere";
+  const std::string no_context = write("no-context", config.dump());
+  config["current-context"] = "x";
+  config["clusters"][0]["cluster"]["certificate-authority-data"] = kube::EncodeBase64("junk");
+  const std::string no_authority = write("no-authority", config.dump());
+  const struct {
+    std::vector<std::string> flags;
+    int code;
+    std::string says;
+  } cases[] = {
+      {{"--workers=0"}, 2, "operator: --workers: 0 is not allowed: an integer from 1 to 64\n"},
+      {{"--config", dir}, 2, "--config " + dir + ": can't be read: Is a directory"},
+      {{"--config", write("c", "wrokers: 3")}, 2, "/c: unknown key \"wrokers\": did you mean"},
+      {{"--kubeconfig", dir + "/gone"}, 3, "kubeconfig " + dir + "/gone: there is no such file"},
+      {{"--kubeconfig", dir}, 3, "kubeconfig " + dir + ": can't be read: Is a directory"},
+      {{"--kubeconfig", write("empty", "")}, 3, "kubeconfig " + dir + "/empty: is empty"},
+      {{"--kubeconfig", write("k", "a: [")}, 3, "kubeconfig " + dir + "/k: line 1"},
+      {{"--kubeconfig", no_context}, 3, "has no context \\\"elsewhere\\\"; it has \\\"x\\\""},
+      {{"--kubeconfig", no_authority}, 3, "is not a PEM certificate"},
+      {{"--kubeconfig", good, "--listen", "192.0.2.1:1"}, 1, "192.0.2.1:1"},
+  };
+  int n = 0;
+  for (const auto& c : cases) {
+    RunningOperator op({.name = "op" + std::to_string(++n), .dir = dir_, .flags = c.flags});
+    EXPECT_EQ(op.Exited(), c.code) << c.says;
+    EXPECT_THAT(op.Log(), HasSubstr(c.says));
+  }
+}
+
+TEST_F(OperatorProcessE2e, ACredentialPluginThatFailsIsSaidAndOneThatHangsKeepsNobody) {
+  Json config = Json::parse(ReadFile(Kubeconfig()));
+  const auto start = [&](const std::string& name, const std::string& script) {
+    std::ofstream(dir_ / (name + ".sh")) << "#!/bin/sh\n" << script;
+    fs::permissions(dir_ / (name + ".sh"), fs::perms::owner_all);
+    config["users"][0]["user"] = {{"exec",
+                                   {{"apiVersion", "client.authentication.k8s.io/v1"},
+                                    {"command", (dir_ / (name + ".sh")).string()}}}};
+    std::ofstream(dir_ / (name + ".config")) << config.dump();
+    return std::make_unique<RunningOperator>(
+        RunningOperator::Options{.name = name,
+                                 .dir = dir_,
+                                 .flags = {"--kubeconfig", (dir_ / (name + ".config")).string(),
+                                           "--listen", "unix:" + (dir_ / "op.sock").string()}});
+  };
+  const struct {
+    std::string name, script, says;
+  } cases[] = {
+      {"fails", "echo please log in >&2; exit 3", "fails.sh failed with status 3: please log in"},
+      {"babbles", "echo hello", "babbles.sh printed no ExecCredential with a status"},
+  };
+  for (const auto& c : cases) {
+    auto op = start(c.name, c.script);
+    EXPECT_TRUE(Until([&] { return op->Get("/readyz").body.find(c.says) != std::string::npos; }))
+        << op->Get("/readyz").body;
+    EXPECT_THAT(op->Get("/readyz").body, HasSubstr("no credentials: "));
+    op->Signal(SIGTERM);
+    EXPECT_EQ(op->Exited(), 0);
+  }
+  auto op = start("hangs", "echo $$ > " + (dir_ / "pid").string() + "\nexec sleep 1000\n");
+  std::string plugin;
+  ASSERT_TRUE(Until([&] { return bool(std::ifstream(dir_ / "pid") >> plugin); }));
+  op->Signal(SIGTERM);
+  EXPECT_EQ(op->Exited(), 0);
+  EXPECT_THAT(op->Log(), HasSubstr("calls to the API server abandoned"));
+  EXPECT_TRUE(Until([&] {
+    std::string pid, name, state;
+    return !(std::ifstream("/proc/" + plugin + "/stat") >> pid >> name >> state) || state == "Z";
+  })) << "it is left behind";
+}
+
 TEST_F(OperatorProcessE2e, AnApiServerThatNeverComesEndsIt) {
   StopApiServer();
   auto op = Start("op", {"--api-server-timeout-seconds=1"});

@@ -1,5 +1,7 @@
 #include "operator/kube/caller.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <mutex>
 
@@ -71,15 +73,16 @@ bool Caller::Sleep(Clock::duration duration, std::stop_token stop) {
 
 Result<Caller::Seconds> Caller::Admit(const Asking& asking, Clock::time_point deadline,
                                       std::stop_token stop) {
-  auto wait = limiter_.Reserve(Clock::now());
-  if (wait.count() == 0) return Seconds(0);
-  if (Clock::now() + wait >= deadline) {
+  const auto wait = limiter_.Reserve(Clock::now(), deadline);
+  if (!wait) {
     return tl::unexpected(Unavailable(
-        asking.text, "the client's own limit of " + std::to_string(static_cast<int>(config_.qps)) +
-                         " calls a second leaves no time before the deadline"));
+        asking.text, fmt::format("the client's own limit of {} calls a second leaves no time "
+                                 "before the deadline",
+                                 config_.qps)));
   }
-  if (!Sleep(wait, stop)) return tl::unexpected(Stopped(asking));
-  return Seconds(wait);
+  if (wait->count() == 0) return Seconds(0);
+  if (!Sleep(*wait, stop)) return tl::unexpected(Stopped(asking));
+  return Seconds(*wait);
 }
 
 void Caller::Tell(const Asking& asking, int code, Clock::time_point began, Clock::time_point ended,

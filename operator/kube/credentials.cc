@@ -1,15 +1,15 @@
 #include "operator/kube/credentials.h"
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 
 #include "operator/kube/exec_plugin.h"
+#include "operator/kube/file.h"
 
 namespace ringmaster::kube {
 namespace {
 
 constexpr std::chrono::seconds kFileAge{60};
-constexpr std::chrono::seconds kPluginDeadline{60};
 constexpr std::chrono::seconds kBeforeExpiry{10};
 constexpr std::chrono::seconds kAfterFailure{5};
 
@@ -17,10 +17,9 @@ tl::unexpected<Error> Bad(const std::string& what) {
   return tl::unexpected(Error{ErrorCode::kForbidden, 0, "", what});
 }
 
-std::optional<std::string> ReadFile(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
+tl::unexpected<Error> CantBeRead(const std::string& what, const std::filesystem::path& file,
+                                 const std::error_code& why) {
+  return Bad("can't read " + what + file.string() + ": " + why.message());
 }
 
 // A header value: whatever could end the header line is no token.
@@ -52,14 +51,14 @@ Result<Credential> Credentials::Get(Clock::time_point deadline) {
   std::unique_lock lock(mu_, std::defer_lock);
   if (!lock.try_lock_until(deadline))
     return Bad("no credential before the deadline: still waiting for " + config_.exec.command);
-  if (cached_ && Clock::now() < fresh_until_) return *cached_;
+  if (cached_ && now_() < fresh_until_) return *cached_;
   auto fresh = Fetch(deadline);
   if (fresh) {
     cached_ = *fresh;
     return fresh;
   }
-  if (!cached_ || Clock::now() >= good_until_) return fresh;
-  fresh_until_ = Clock::now() + kAfterFailure;  // not at every call
+  if (!cached_ || now_() >= good_until_) return fresh;
+  fresh_until_ = std::min(now_() + kAfterFailure, good_until_);  // not at every call
   return *cached_;
 }
 
@@ -78,24 +77,25 @@ Result<Credential> Credentials::Fetch(Clock::time_point deadline) {
 Result<Credential> Credentials::FromFiles() {
   Credential credential{config_.token, config_.client_cert_pem, config_.client_key_pem};
   if (!config_.token_file.empty()) {
-    std::ifstream in(config_.token_file);
-    if (!in || !(in >> credential.token))
-      return Bad("can't read a token from " + config_.token_file.string());
+    const auto text = ReadFile(config_.token_file);
+    if (!text) return CantBeRead("a token from ", config_.token_file, text.error());
+    if (!(std::istringstream(*text) >> credential.token))
+      return Bad("there is no token in " + config_.token_file.string());
   }
   if (!config_.client_cert_file.empty()) {
     auto cert = ReadFile(config_.client_cert_file), key = ReadFile(config_.client_key_file);
-    if (!cert) return Bad("can't read " + config_.client_cert_file.string());
-    if (!key) return Bad("can't read " + config_.client_key_file.string());
+    if (!cert) return CantBeRead("", config_.client_cert_file, cert.error());
+    if (!key) return CantBeRead("", config_.client_key_file, key.error());
     credential.client_cert_pem = *cert;
     credential.client_key_pem = *key;
   }
-  fresh_until_ = Clock::now() + kFileAge;
+  fresh_until_ = now_() + kFileAge;
   good_until_ = Clock::time_point::max();  // only the server knows
   return credential;
 }
 
 Result<Credential> Credentials::FromPlugin(Clock::time_point deadline) {
-  auto answer = RunExecPlugin(config_.exec, std::min(deadline, Clock::now() + kPluginDeadline));
+  auto answer = RunExecPlugin(config_.exec, deadline, config_.stop);
   if (!answer) return tl::unexpected(answer.error());
   Credential credential{answer->token, answer->client_cert_pem, answer->client_key_pem};
   if (credential.client_cert_pem.empty()) {
@@ -104,7 +104,7 @@ Result<Credential> Credentials::FromPlugin(Clock::time_point deadline) {
   }
   fresh_until_ = good_until_ = Clock::time_point::max();
   if (answer->expires) {
-    good_until_ = Clock::now() + (*answer->expires - std::chrono::system_clock::now());
+    good_until_ = now_() + (*answer->expires - std::chrono::system_clock::now());
     fresh_until_ = good_until_ - kBeforeExpiry;
   }
   return credential;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,7 +24,10 @@ struct Credential {
 class Credentials {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit Credentials(const ClientConfig& config) : config_(config) {}
+  // `now`: for tests, what ages is counted by.
+  explicit Credentials(const ClientConfig& config,
+                       std::function<Clock::time_point()> now = &Clock::now)
+      : config_(config), now_(std::move(now)) {}
 
   // The error's message says which file or program failed and how. While a fresh credential can't
   // be had, the old one serves until it has expired.
@@ -38,6 +42,7 @@ class Credentials {
   Result<Credential> FromPlugin(Clock::time_point deadline);
 
   const ClientConfig config_;
+  const std::function<Clock::time_point()> now_;
   std::timed_mutex mu_;
   // Guarded by mu_.
   std::optional<Credential> cached_;

@@ -1,4 +1,6 @@
 // Who the client says it is: tokens that rotate, plugins, certificates from files.
+#include "operator/kube/credentials.h"
+
 #include <stdlib.h>
 
 #include <thread>
@@ -50,7 +52,19 @@ class CredentialsTest : public testing::ClientFixture {
     while (std::getline(in, line)) ++n;
     return n;
   }
-  std::string Count() { return "echo ran >> " + (dir_ / "runs").string() + "\n"; }
+  std::string Count() { return "echo ran >> " + RunsFile() + "\n"; }
+  std::string RunsFile() const { return (dir_ / "runs").string(); }
+  // Does one thing when it runs first, and another one ever after.
+  ExecPlugin FirstAndThen(const std::string& first, const std::string& then) {
+    return Plugin(Count() + "if [ $(wc -l < " + RunsFile() + ") = 1 ]; then " + first + "else " +
+                  then + "\nfi\n");
+  }
+  static std::string PrintUntil(std::chrono::seconds from_now) {
+    const std::time_t end = std::time(nullptr) + from_now.count();
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&end));
+    return Print(R"({"token": "one", "expirationTimestamp": ")" + std::string(text) + "\"}");
+  }
 
   std::string accepted_ = "one";
   std::vector<std::string> seen_;
@@ -119,16 +133,37 @@ TEST_F(CredentialsTest, AFixedTokenThatIsRefusedIsNotSentAgain) {
   EXPECT_EQ(server_->requests(), 1);
 }
 
-TEST_F(CredentialsTest, AMissingTokenFileIsNamed) {
+TEST_F(CredentialsTest, ATokenFileThatIsOfNoUseIsNamedWithTheReason) {
   ServeTokens();
-  ClientConfig config = Config();
-  config.token_file = dir_ / "gone";
-  auto got = Get(Client(config));
-  ASSERT_FALSE(got.has_value());
-  EXPECT_EQ(got.error().code, ErrorCode::kForbidden);
-  EXPECT_THAT(got.error().message,
-              HasSubstr("can't read a token from " + (dir_ / "gone").string()));
+  const std::filesystem::path gone = dir_ / "gone", empty = Write("empty", " \n");
+  struct Case {
+    std::filesystem::path file;
+    std::string message;
+  };
+  for (const Case& c : {Case{gone, "can't read a token from " + gone.string() + ": No such file"},
+                        Case{dir_, "can't read a token from " + dir_.string() + ": Is a directory"},
+                        Case{empty, "there is no token in " + empty.string()}}) {
+    ClientConfig config = Config();
+    config.token_file = c.file;
+    auto got = Get(Client(config));
+    ASSERT_FALSE(got.has_value()) << c.message;
+    EXPECT_EQ(got.error().code, ErrorCode::kForbidden);
+    EXPECT_THAT(got.error().message, HasSubstr(c.message));
+  }
   EXPECT_EQ(server_->requests(), 0);
+}
+
+TEST_F(CredentialsTest, ACertificateFileThatIsOfNoUseIsNamedWithTheReason) {
+  ServeTokens();
+  const auto good = Write("good", "x");
+  for (const bool certificate : {true, false}) {
+    ClientConfig config = Config();
+    config.client_cert_file = certificate ? dir_ : good;
+    config.client_key_file = certificate ? good : dir_;
+    auto got = Get(Client(config));
+    ASSERT_FALSE(got.has_value());
+    EXPECT_THAT(got.error().message, HasSubstr("can't read " + dir_.string() + ": Is a directory"));
+  }
 }
 
 TEST_F(CredentialsTest, ATokenCantEndTheHeaderItStandsIn) {
@@ -163,9 +198,7 @@ TEST_F(CredentialsTest, APluginRunsAgainWhenItsAnswerHasExpired) {
 TEST_F(CredentialsTest, APluginRunsAgainWhenTheServerRefusesItsToken) {
   ServeTokens();
   ClientConfig config = Config();
-  config.exec =
-      Plugin(Count() + "if [ $(wc -l < " + (dir_ / "runs").string() + ") = 1 ]; then " +
-             Print(R"({"token": "stale"})") + "else " + Print(R"({"token": "one"})") + "fi\n");
+  config.exec = FirstAndThen(Print(R"({"token": "stale"})"), Print(R"({"token": "one"})"));
   auto got = Get(Client(config));
   ASSERT_TRUE(got.has_value()) << got.error().message;
   EXPECT_EQ(Runs(), 2);
@@ -265,65 +298,155 @@ TEST_F(CredentialsTest, AMissingPluginIsNamedWithItsHint) {
   EXPECT_THAT(got.error().message, HasSubstr("Install it with magic."));
 }
 
-TEST_F(CredentialsTest, APluginThatHangsIsEndedWithAllItsChildrenAtTheDeadline) {
-  ServeTokens();
-  ClientConfig config = Config();
-  config.deadline = 500ms;
-  config.exec = Plugin("sleep 100 &\necho $! > " + (dir_ / "child").string() + "\nsleep 100\n");
-  auto began = std::chrono::steady_clock::now();
-  auto got = Get(Client(config));
-  ASSERT_FALSE(got.has_value());
-  EXPECT_THAT(got.error().message, HasSubstr("gave no answer within"));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
-  pid_t child = 0;
-  std::ifstream(dir_ / "child") >> child;
-  ASSERT_GT(child, 0);
-  // A child that has ended and that nobody waits for is a zombie still, so its state is looked at.
-  const auto ended = [child] {
+// A plugin that hangs, with a child that does, and what becomes of the child.
+class HangingPluginTest : public CredentialsTest {
+ protected:
+  ExecPlugin Hangs(const std::string& before = "") {
+    return Plugin(before + "sleep 100 &\necho $! > " + ChildFile() + ".new\nmv " + ChildFile() +
+                  ".new " + ChildFile() + "\nsleep 100\n");
+  }
+  std::string ChildFile() const { return (dir_ / "child").string(); }
+  static bool Becomes(const std::function<bool()>& so) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!so() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return so();
+  }
+  bool ChildRuns() const {
+    pid_t child = 0;
+    if (!(std::ifstream(ChildFile()) >> child)) return false;
+    // One that has ended and that nobody waits for is a zombie still, so its state is looked at.
     std::ifstream in("/proc/" + std::to_string(child) + "/stat");
     std::string pid, name, state = "gone";
     in >> pid >> name >> state;
-    return state == "gone" || state == "Z" || state == "X";
-  };
-  while (!ended() && std::chrono::steady_clock::now() - began < 20s) std::this_thread::yield();
-  EXPECT_TRUE(ended());
-}
-
-TEST_F(CredentialsTest, AnOldAnswerServesWhileThePluginFailsUntilItExpires) {
-  ServeTokens();
-  std::time_t soon = std::time(nullptr) + 8;  // asked for again from the start: 10 s before the end
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&soon));
-  ClientConfig config = Config();
-  config.exec =
-      Plugin(Count() + "if [ $(wc -l < " + (dir_ / "runs").string() + ") = 1 ]; then " +
-             Print("{\"token\": \"one\", \"expirationTimestamp\": \"" + std::string(text) + "\"}") +
-             "else exit 1; fi\n");
-  KubeApi& api = Client(config);
-  for (int i = 0; i < 3; ++i) {
-    auto got = Get(api);
-    ASSERT_TRUE(got.has_value()) << got.error().message;
+    return state != "gone" && state != "Z" && state != "X";
   }
-  EXPECT_EQ(Runs(), 2);  // and not at every call
+};
+
+TEST_F(HangingPluginTest, IsEndedWithAllItsChildrenAtTheDeadline) {
+  ServeTokens();
+  ClientConfig config = Config();
+  config.deadline = 500ms;
+  config.exec = Hangs("echo $$ is busy >&2\n");
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_THAT(got.error().message,
+              ::testing::ContainsRegex("gave no answer within .*\\): [0-9]+ is busy"));
+  EXPECT_TRUE(Becomes([&] { return !ChildRuns(); }));
 }
 
-TEST_F(CredentialsTest, AnAnswerThatHasExpiredServesNoMore) {
+TEST_F(HangingPluginTest, IsEndedAtTheDeadlineAlsoWhenItHasSaidAllItHasToSay) {
   ServeTokens();
-  std::time_t soon = std::time(nullptr) + 2;
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&soon));
   ClientConfig config = Config();
-  config.exec =
-      Plugin(Count() + "if [ $(wc -l < " + (dir_ / "runs").string() + ") = 1 ]; then " +
-             Print("{\"token\": \"one\", \"expirationTimestamp\": \"" + std::string(text) + "\"}") +
-             "else echo log in again >&2; exit 1; fi\n");
-  KubeApi& api = Client(config);
-  ASSERT_TRUE(Get(api).has_value());
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  Result<Json> got = Get(api);
-  while (got.has_value() && std::chrono::steady_clock::now() < end) got = Get(api);
+  config.deadline = 500ms;
+  config.exec = Plugin(Print(R"({"token": "one"})") + "exec >&- 2>&-\nsleep 100\n");
+  auto got = Get(Client(config));
   ASSERT_FALSE(got.has_value());
-  EXPECT_GE(std::time(nullptr), soon - 1);
+  EXPECT_THAT(got.error().message, HasSubstr("gave no answer within"));
+}
+
+TEST_F(HangingPluginTest, IsEndedWithAllItsChildrenWhenTheClientStops) {
+  ServeTokens();
+  std::stop_source stop;
+  ClientConfig config = Config();
+  config.stop = stop.get_token();
+  config.exec = Hangs();
+  KubeApi& api = Client(config);
+  std::jthread stopper([&] {
+    EXPECT_TRUE(Becomes([&] { return ChildRuns(); }));
+    stop.request_stop();
+  });
+  EXPECT_THAT(Get(api).error().message, HasSubstr("was ended: this client is stopping"));
+  EXPECT_TRUE(Becomes([&] { return !ChildRuns(); }));
+}
+
+// How credentials age, by a clock of the test's.
+class CredentialsAgeTest : public CredentialsTest {
+ protected:
+  void Use(const ClientConfig& config) {
+    credentials_.emplace(config, [this] { return now_; });
+  }
+  // The token, or what is wrong.
+  std::string Token() {
+    const auto got = credentials_->Get(Credentials::Clock::now() + 20s);
+    return got ? got->token : got.error().message;
+  }
+
+  Credentials::Clock::time_point now_{1000s};
+  std::optional<Credentials> credentials_;
+};
+
+TEST_F(CredentialsAgeTest, ATokenFileIsReadAgainEveryMinute) {
+  ClientConfig config;
+  config.token_file = Write("token", "one");
+  Use(config);
+  EXPECT_EQ(Token(), "one");
+  Write("token", "two");
+  now_ += 59s;
+  EXPECT_EQ(Token(), "one");
+  now_ += 1s;
+  EXPECT_EQ(Token(), "two");
+}
+
+TEST_F(CredentialsAgeTest, ATokenServesWhileItsFileIsAwayAndThatIsLookedAtEveryFiveSeconds) {
+  ClientConfig config;
+  config.token_file = Write("token", "one");
+  Use(config);
+  EXPECT_EQ(Token(), "one");
+  std::filesystem::remove(config.token_file);
+  now_ += 24h;
+  EXPECT_EQ(Token(), "one") << "only the server knows whether it is still good";
+  Write("token", "two");
+  now_ += 4999ms;
+  EXPECT_EQ(Token(), "one");
+  now_ += 1ms;
+  EXPECT_EQ(Token(), "two");
+}
+
+TEST_F(CredentialsAgeTest, ACertificateFileIsReadAgainEveryMinute) {
+  ClientConfig config;
+  config.client_cert_file = Write("c.crt", "one");
+  config.client_key_file = Write("c.key", "key of one");
+  Use(config);
+  const auto certificate = [&] { return credentials_->Get({})->client_cert_pem; };
+  EXPECT_EQ(certificate(), "one");
+  Write("c.crt", "two");
+  Write("c.key", "key of two");
+  EXPECT_EQ(certificate(), "one");
+  now_ += 60s;
+  EXPECT_EQ(certificate(), "two");
+  EXPECT_EQ(credentials_->Get({})->client_key_pem, "key of two");
+}
+
+TEST_F(CredentialsAgeTest, APluginRunsAgainTenSecondsBeforeItsAnswerExpires) {
+  ClientConfig config;
+  config.exec = FirstAndThen(PrintUntil(1h), Print(R"({"token": "two"})"));
+  Use(config);
+  EXPECT_EQ(Token(), "one");
+  now_ += 1h - 15s;
+  EXPECT_EQ(Token(), "one");
+  now_ += 6s;
+  EXPECT_EQ(Token(), "two");
+  now_ += 24h * 365;
+  EXPECT_EQ(Token(), "two") << "an answer without an end is good for ever";
+  EXPECT_EQ(Runs(), 2);
+}
+
+TEST_F(CredentialsAgeTest, AnOldAnswerServesWhileThePluginFailsUntilItExpires) {
+  ClientConfig config;
+  config.exec = FirstAndThen(PrintUntil(1h), "echo log in again >&2; exit 1");
+  Use(config);
+  EXPECT_EQ(Token(), "one");
+  now_ += 1h - 9s;
+  EXPECT_EQ(Token(), "one");
+  EXPECT_EQ(Runs(), 2);
+  now_ += 4s;
+  EXPECT_EQ(Token(), "one");
+  EXPECT_EQ(Runs(), 2) << "not at every call";
+  now_ += 1s;
+  EXPECT_EQ(Token(), "one");
+  EXPECT_EQ(Runs(), 3);
+  now_ += 4s;
+  EXPECT_THAT(Token(), HasSubstr("log in again")) << "expired, however fresh the last failure is";
 }
 
 TEST_F(CredentialsTest, AKeyThatIsAnothersIsNamedBeforeAnyCall) {

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,12 +126,27 @@ Printed ReadAll(const Pipe& out, const Pipe& err, Clock::time_point deadline) {
   return printed;
 }
 
+// A program may close its pipes and stay.
+bool HasEnded(pid_t pid, Clock::time_point deadline) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  pollfd end{fd, POLLIN, 0};
+  bool ended = false;
+  while (fd >= 0 && !ended) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) break;
+    ended = poll(&end, 1, static_cast<int>(left)) > 0;
+  }
+  if (fd >= 0) close(fd);
+  return ended;
+}
+
 std::string Said(std::string err) {
   while (!err.empty() && std::isspace(static_cast<unsigned char>(err.back()))) err.pop_back();
   return err.empty() ? "" : ": " + err;
 }
 
-Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline) {
+Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline,
+                           std::stop_token stop) {
   Pipe out, err;
   if (!out.Open() || !err.Open())
     return Bad(plugin, std::string("can't be run: ") + std::strerror(errno));
@@ -142,11 +158,18 @@ Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline)
   }
   out.Close(&Pipe::write);
   err.Close(&Pipe::write);
-  Printed printed = ReadAll(out, err, deadline);
-  if (!printed.complete) kill(-pid, SIGKILL);
+  Printed printed;
+  {
+    const auto end = [pid] { kill(-pid, SIGKILL); };
+    const std::stop_callback end_early(stop, end);
+    printed = ReadAll(out, err, deadline);
+    printed.complete = printed.complete && HasEnded(pid, deadline);
+    if (!printed.complete) end();
+  }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  if (stop.stop_requested()) return Bad(plugin, "was ended: this client is stopping");
   if (printed.out.size() > kLongestAnswer) return Bad(plugin, "printed more than 1 MiB");
   if (!printed.complete) {
     auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - began).count();
@@ -190,8 +213,9 @@ std::optional<std::chrono::system_clock::time_point> ParseTimestamp(const std::s
   return std::chrono::system_clock::from_time_t(timegm(&utc) - offset);
 }
 
-Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin, Clock::time_point deadline) {
-  auto text = Output(plugin, deadline);
+Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin, Clock::time_point deadline,
+                                 std::stop_token stop) {
+  auto text = Output(plugin, deadline, std::move(stop));
   if (!text) return tl::unexpected(text.error());
   Json answer = Json::parse(*text, nullptr, false);
   if (!answer.is_object() || Text(answer, "kind") != "ExecCredential" ||

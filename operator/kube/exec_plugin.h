@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "operator/kube/kubeconfig.h"
@@ -18,9 +19,11 @@ struct ExecAnswer {
   std::optional<std::chrono::system_clock::time_point> expires;
 };
 
-// The error's message names the program, what was wrong, and the last of what it wrote to stderr.
+// The error's message names the program, what was wrong, and the last of what it wrote to stderr. A
+// program that runs at the deadline, or when `stop` comes, is killed with its children.
 Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin,
-                                 std::chrono::steady_clock::time_point deadline);
+                                 std::chrono::steady_clock::time_point deadline,
+                                 std::stop_token stop = {});
 
 // RFC 3339 with fractions and offsets; nullopt: not one.
 std::optional<std::chrono::system_clock::time_point> ParseTimestamp(const std::string& text);

@@ -4,8 +4,8 @@
 #include <netinet/tcp.h>
 
 #include <ctime>
-#include <fstream>
 
+#include "operator/kube/file.h"
 #include "operator/kube/tls.h"
 
 namespace ringmaster::kube {
@@ -103,7 +103,7 @@ struct HttpConnections::Connection {
         return "can't connect to " + server;
       case httplib::Error::SSLConnection:
         return "the TLS handshake with " + server +
-               " failed: it doesn't speak TLS, or refuses this client's certificate";
+               " failed: it doesn't speak TLS 1.2 or newer, or refuses this client's certificate";
       case httplib::Error::SSLServerVerification:
         return ExplainVerdict(tls ? tls->get_openssl_verify_result() : 0, config, server);
       case httplib::Error::SSLLoadingCerts:
@@ -131,9 +131,8 @@ HttpConnections::~HttpConnections() = default;
 std::string HttpConnections::Authorities() {
   std::lock_guard lock(mu_);
   if (!config_.ca_file.empty()) {
-    std::ifstream in(config_.ca_file, std::ios::binary);
-    std::string text(std::istreambuf_iterator<char>(in), {});
-    if (text != ca_pem_ && HasCertificate(text)) ca_pem_ = std::move(text);
+    auto text = ReadFile(config_.ca_file);
+    if (text && *text != ca_pem_ && HasCertificate(*text)) ca_pem_ = std::move(*text);
   }
   return ca_pem_;
 }

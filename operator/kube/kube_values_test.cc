@@ -10,6 +10,7 @@ namespace ringmaster::kube {
 namespace {
 
 using ::testing::HasSubstr;
+using namespace std::chrono_literals;
 
 TEST(Base64, RoundTripsEveryLength) {
   for (std::string text : {"", "a", "ab", "abc", "abcd"})
@@ -65,19 +66,44 @@ TEST(LabelSelector, MatchesAsTheApiServerDoes) {
     EXPECT_FALSE(LabelSelector::Parse(bad).has_value()) << bad;
 }
 
-TEST(RateLimiter, LetsABurstThroughAndSpacesTheRest) {
-  RateLimiter limiter(10, 2);
-  auto now = RateLimiter::Clock::now();
-  EXPECT_EQ(limiter.Reserve(now).count(), 0);
-  EXPECT_EQ(limiter.Reserve(now).count(), 0);
-  EXPECT_EQ(limiter.Reserve(now), std::chrono::milliseconds(100));
-  EXPECT_EQ(limiter.Reserve(now + std::chrono::seconds(1)).count(), 0);
+class RateLimiterTest : public ::testing::Test {
+ protected:
+  using Clock = RateLimiter::Clock;
+  // How long a call that comes now has to wait; nullopt: it is refused.
+  std::optional<std::chrono::milliseconds> Wait(std::chrono::milliseconds patience = 1h) {
+    const auto wait = limiter_.Reserve(now_, now_ + patience);
+    if (!wait) return std::nullopt;
+    return std::chrono::round<std::chrono::milliseconds>(*wait);
+  }
+
+  Clock::time_point now_{1000s};
+  RateLimiter limiter_{10, 2};
+};
+
+TEST_F(RateLimiterTest, LetsABurstThroughAndSpacesTheRest) {
+  for (const auto wait : {0ms, 0ms, 100ms, 200ms, 300ms}) EXPECT_EQ(Wait(), wait);
+  now_ += 150ms;
+  EXPECT_EQ(Wait(), 250ms) << "the time that has passed counts";
+}
+
+TEST_F(RateLimiterTest, WhatIsNotUsedIsSavedUpToABurst) {
+  for (int i = 0; i < 3; ++i) (void)Wait();
+  now_ += 1h;
+  for (const auto wait : {0ms, 0ms, 100ms}) EXPECT_EQ(Wait(), wait);
+}
+
+TEST_F(RateLimiterTest, ACallThatIsRefusedTakesNothing) {
+  for (const auto wait : {0ms, 0ms, 100ms}) EXPECT_EQ(Wait(), wait);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Wait(200ms), std::nullopt) << "its turn is its deadline";
+  EXPECT_EQ(Wait(201ms), 200ms);
+  now_ += 400ms;
+  EXPECT_EQ(Wait(0ms), 0ms) << "who needs not wait is never refused";
 }
 
 TEST(RateLimiter, ZeroIsNoLimit) {
   RateLimiter limiter(0, 1);
   const auto now = RateLimiter::Clock::now();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(limiter.Reserve(now).count(), 0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(limiter.Reserve(now, now)->count(), 0);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include "operator/kube/kubeconfig.h"
 
-#include <fstream>
+#include <charconv>
 #include <optional>
 
 #include "operator/kube/base64.h"
+#include "operator/kube/file.h"
 #include "operator/kube/yaml.h"
 
 namespace ringmaster::kube {
@@ -21,10 +22,13 @@ tl::unexpected<Error> Bad(const fs::path& file, const std::string& what) {
   return tl::unexpected(Invalid(Named(file, what)));
 }
 
-std::optional<std::string> ReadFile(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
+std::string CantBeRead(const fs::path& file, const std::error_code& why) {
+  return "can't read " + file.string() + ": " + why.message();
+}
+
+// As a message shows it, whatever bytes are in it.
+std::string Shown(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // One entry of a list ("clusters", ...), or a part of it. The first thing that is wrong with it is
@@ -43,7 +47,7 @@ class Entry {
   const std::string& problem() const { return problem_; }
   bool Has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
   void Wrong(const std::string& key, const std::string& what) {
-    std::string field = key.empty() ? where_ : where_ + "." + key;
+    std::string field = where_ + (where_.empty() || key.empty() ? "" : ".") + key;
     if (problem_.empty()) problem_ = Named(file_, field + ": " + what);
   }
   void Adopt(const Entry& part) {
@@ -53,13 +57,13 @@ class Entry {
   std::string Text(const char* key) {
     if (!Has(key)) return "";
     if (object_[key].is_string()) return object_[key];
-    Wrong(key, "must be a string, not " + object_[key].dump());
+    Wrong(key, "must be a string, not " + Shown(object_[key]));
     return "";
   }
   bool Flag(const char* key) {
     if (!Has(key)) return false;
     if (object_[key].is_boolean()) return object_[key];
-    Wrong(key, "must be true or false, not " + object_[key].dump());
+    Wrong(key, "must be true or false, not " + Shown(object_[key]));
     return false;
   }
   Json List(const char* key) {
@@ -72,9 +76,7 @@ class Entry {
     return Entry(file_, where_ + "." + key, object_.value(key, Json()));
   }
   // Paths are relative to the file that they stand in.
-  fs::path Path(const std::string& text) const {
-    return fs::path(text).is_absolute() ? fs::path(text) : fs::absolute(file_).parent_path() / text;
-  }
+  fs::path Path(const std::string& text) const { return file_.parent_path() / text; }
 
   // `key`-data (base64), or what is in the file named by `key`; then `path` says which.
   std::string DataOrFile(const std::string& key, fs::path* path) {
@@ -87,7 +89,7 @@ class Entry {
     if (name.empty()) return "";
     *path = Path(name);
     auto bytes = ReadFile(*path);
-    if (!bytes) Wrong(key, "can't read " + path->string());
+    if (!bytes) Wrong(key, CantBeRead(*path, bytes.error()));
     return bytes.value_or("");
   }
 
@@ -98,17 +100,17 @@ class Entry {
   std::string problem_;
 };
 
-void ReadPort(const std::string& digits, Entry& cluster, const std::string& url,
-              ClientConfig& config) {
-  bool number = !digits.empty() && digits.size() <= 5 &&
-                digits.find_first_not_of("0123456789") == std::string::npos;
-  if (number) config.port = std::stoi(digits);
-  if (!number || config.port < 1 || config.port > 65535)
-    cluster.Wrong("server", "\"" + url + "\" has no valid port");
+std::optional<int> ParsePort(const std::string& text) {
+  int port = 0;
+  const char* end = text.data() + text.size();
+  const char* stopped = std::from_chars(text.data(), end, port).ptr;
+  if (stopped != end || port < 1 || port > 65535) return std::nullopt;  // no number: 0
+  return port;
 }
 
 void ReadServer(Entry& cluster, ClientConfig& config) {
   const std::string url = cluster.Text("server");
+  if (url.empty()) return cluster.Wrong("server", "is missing");
   std::string rest;
   if (url.starts_with("https://")) {
     rest = url.substr(8);
@@ -125,10 +127,12 @@ void ReadServer(Entry& cluster, ClientConfig& config) {
   rest = rest.substr(0, slash);
   size_t colon = rest.rfind(':');
   if (colon != std::string::npos && rest.find(']', colon) == std::string::npos) {
-    ReadPort(rest.substr(colon + 1), cluster, url, config);
+    const auto port = ParsePort(rest.substr(colon + 1));
+    if (!port) cluster.Wrong("server", "\"" + url + "\" has no valid port: allowed are 1 to 65535");
+    config.port = port.value_or(0);
     rest = rest.substr(0, colon);
   }
-  if (rest.size() > 2 && rest.front() == '[') rest = rest.substr(1, rest.size() - 2);
+  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
   config.host = rest;
   if (rest.empty()) cluster.Wrong("server", "\"" + url + "\" names no host");
   if (!config.tls && rest != "127.0.0.1" && rest != "localhost" && rest != "::1") {
@@ -157,7 +161,7 @@ Json ClusterInfo(Entry& cluster, const ClientConfig& config) {
   if (!config.tls_server_name.empty()) info["tls-server-name"] = config.tls_server_name;
   if (!config.ca_pem.empty()) info["certificate-authority-data"] = EncodeBase64(config.ca_pem);
   for (const Json& extension : cluster.List("extensions")) {
-    if (extension.is_object() && extension.contains("extension") &&
+    if (extension.contains("extension") &&
         extension.value("name", Json()) == "client.authentication.k8s.io/exec") {
       info["config"] = extension["extension"];
     }
@@ -189,14 +193,14 @@ void ReadExec(Entry& exec, Entry& cluster, ClientConfig& config) {
   }
   plugin.install_hint = exec.Text("installHint");
   for (const Json& arg : exec.List("args")) {
-    if (!arg.is_string()) exec.Wrong("args", arg.dump() + " must be a string: quote it");
+    if (!arg.is_string()) exec.Wrong("args", Shown(arg) + " must be a string: quote it");
     plugin.args.push_back(arg.is_string() ? arg.get<std::string>() : "");
   }
   for (const Json& item : exec.List("env")) {
-    bool good = item.is_object() && item.contains("name") && item["name"].is_string() &&
-                item.contains("value") && item["value"].is_string();
+    bool good = item.contains("name") && item["name"].is_string() && item.contains("value") &&
+                item["value"].is_string();
     if (!good) {
-      exec.Wrong("env", item.dump() + " must have a name and a value, both strings");
+      exec.Wrong("env", Shown(item) + " must have a name and a value, both strings");
       continue;
     }
     plugin.env[item["name"]] = item["value"];
@@ -254,7 +258,7 @@ struct Merged {
     for (auto [list, field] : {std::pair{"clusters", "cluster"}, std::pair{"users", "user"},
                                std::pair{"contexts", "context"}}) {
       for (const Json& item : top.List(list)) {
-        if (!item.is_object() || !item.contains("name") || !item["name"].is_string())
+        if (!item.contains("name") || !item["name"].is_string())
           return Bad(file, std::string(list) + ": an entry has no name");
         lists[list].try_emplace(item["name"], file, item.value(field, Json()));
       }
@@ -271,7 +275,12 @@ struct Merged {
         return Entry(it->second.first, std::string(word) + " \"" + name + "\"", it->second.second);
       }
     }
-    return Bad(asked_by, std::string("has no ") + word + " \"" + name + "\"");
+    std::string there;
+    if (entries != lists.end()) {
+      for (const auto& [other, entry] : entries->second) there += " \"" + other + "\"";
+    }
+    return Bad(asked_by, std::string("has no ") + word + " \"" + name + "\"; it has" +
+                             (there.empty() ? " none" : there));
   }
 };
 
@@ -280,7 +289,10 @@ Result<ClientConfig> Resolve(const Merged& merged, const std::string& wanted_con
   if (name.empty()) return Bad(merged.first, "has no current-context");
   auto context = merged.Find("contexts", "context", name, merged.first);
   if (!context) return tl::unexpected(context.error());
-  auto cluster = merged.Find("clusters", "cluster", context->Text("cluster"), merged.first);
+  const std::string cluster_name = context->Text("cluster");
+  if (cluster_name.empty()) context->Wrong("cluster", "is missing");
+  if (!context->problem().empty()) return tl::unexpected(Invalid(context->problem()));
+  auto cluster = merged.Find("clusters", "cluster", cluster_name, merged.first);
   if (!cluster) return tl::unexpected(cluster.error());
   ClientConfig config;
   ReadCluster(*cluster, config);
@@ -301,7 +313,7 @@ Result<ClientConfig> Resolve(const Merged& merged, const std::string& wanted_con
 std::vector<fs::path> SplitPathList(const std::string& list) {
   std::vector<fs::path> paths;
   size_t begin = 0;
-  while (begin <= list.size()) {
+  while (begin < list.size()) {
     size_t end = std::min(list.find(':', begin), list.size());
     if (end > begin) paths.push_back(list.substr(begin, end - begin));
     begin = end + 1;
@@ -320,13 +332,14 @@ Result<ClientConfig> LoadKubeconfigs(const std::vector<fs::path>& files,
   for (const fs::path& file : files) {
     auto text = ReadFile(file);
     if (merged.first.empty()) merged.first = file;
-    if (!text) continue;
+    if (!text && text.error() == std::errc::no_such_file_or_directory) continue;
+    if (!text) return Bad(file, "can't be read: " + text.error().message());
     if (!any) merged.first = file;
     any = true;
     if (auto ok = merged.Add(file, *text); !ok) return tl::unexpected(ok.error());
   }
   if (files.empty()) return tl::unexpected(Invalid("no kubeconfig is named"));
-  if (!any) return Bad(merged.first, "can't be read");
+  if (!any) return Bad(merged.first, "there is no such file");
   if (merged.empty) return Bad(merged.first, "is empty");
   return Resolve(merged, wanted_context);
 }
@@ -336,23 +349,21 @@ Result<ClientConfig> InClusterConfig(const fs::path& dir, const std::string& hos
   auto bad = [](const std::string& what) {
     return tl::unexpected(Invalid("in-cluster configuration: " + what));
   };
-  bool number = !port.empty() && port.size() <= 5 &&
-                port.find_first_not_of("0123456789") == std::string::npos;
+  const auto number = ParsePort(port);
   if (host.empty() || !number) {
-    return bad(
-        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be set, as they are in every "
-        "pod");
+    return bad("KUBERNETES_SERVICE_HOST (\"" + host + "\") and KUBERNETES_SERVICE_PORT (\"" + port +
+               "\") must name a host and a port, as they do in every pod");
   }
   ClientConfig config;
   config.host = host;
-  config.port = std::stoi(port);
+  config.port = *number;
   config.ca_file = dir / "ca.crt";
   auto ca = ReadFile(config.ca_file);
-  if (!ca) return bad("can't read " + config.ca_file.string());
+  if (!ca) return bad(CantBeRead(config.ca_file, ca.error()));
   config.ca_pem = *ca;
   config.token_file = dir / "token";
-  if (!ReadFile(config.token_file)) {
-    return bad("can't read " + config.token_file.string() +
+  if (auto token = ReadFile(config.token_file); !token) {
+    return bad(CantBeRead(config.token_file, token.error()) +
                ": does the pod say automountServiceAccountToken: false?");
   }
   if (auto ns = ReadFile(dir / "namespace")) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 
 namespace ringmaster::kube {
 
@@ -15,26 +16,27 @@ class RateLimiter {
   // qps <= 0: no limit.
   RateLimiter(double qps, int burst) : qps_(qps), burst_(burst), tokens_(burst) {}
 
-  // Takes a token; how long the caller has to wait before it may use it.
-  Clock::duration Reserve(Clock::time_point now) {
-    if (qps_ <= 0) return {};
+  // Takes a token; how long the caller has to wait before it may use it. nullopt: not before
+  // `deadline`, and nothing is taken, so that calls that are refused keep no other from its turn.
+  std::optional<Clock::duration> Reserve(Clock::time_point now, Clock::time_point deadline) {
+    if (qps_ <= 0) return Clock::duration{};
     std::lock_guard lock(mu_);
-    std::chrono::duration<double> passed = now - last_;
-    if (last_ != Clock::time_point{})
-      tokens_ = std::min<double>(burst_, tokens_ + passed.count() * qps_);
+    tokens_ = std::min(burst_, tokens_ + Seconds(now - last_).count() * qps_);
     last_ = now;
+    const auto wait =
+        std::chrono::duration_cast<Clock::duration>(Seconds(std::max(0.0, 1 - tokens_) / qps_));
+    if (wait.count() > 0 && now + wait >= deadline) return std::nullopt;
     tokens_ -= 1;
-    if (tokens_ >= 0) return {};
-    return std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(-tokens_ / qps_));
+    return wait;
   }
 
  private:
-  const double qps_;
-  const int burst_;
+  using Seconds = std::chrono::duration<double>;
+
+  const double qps_, burst_;
   std::mutex mu_;
-  double tokens_;  // guarded by mu_
-  Clock::time_point last_{};
+  double tokens_;             // guarded by mu_
+  Clock::time_point last_{};  // guarded by mu_
 };
 
 }  // namespace ringmaster::kube

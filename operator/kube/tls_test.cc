@@ -1,4 +1,7 @@
 // Whom the client trusts, and what it says when it doesn't.
+#include <openssl/conf.h>
+#include <openssl/ssl.h>
+
 #include "operator/kube/testing/client_fixture.h"
 
 namespace ringmaster::kube {
@@ -78,6 +81,41 @@ TEST_F(TlsTest, ACertificateOfTheFutureIsRefused) {
   early.from_seconds = 3600;
   early.to_seconds = 7200;
   EXPECT_THAT(Refusal(early), HasSubstr("is this machine's clock right?"));
+}
+
+// While it lives, OpenSSL speaks what a machine's own configuration may still allow it to.
+class OldProtocols {
+ public:
+  explicit OldProtocols(const std::filesystem::path& file) {
+    std::ofstream(file)
+        << "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = old\n"
+           "[old]\nMinProtocol = TLSv1\nCipherString = DEFAULT:@SECLEVEL=0\n";
+    EXPECT_EQ(CONF_modules_load_file(file.c_str(), nullptr, 0), 1);
+  }
+  ~OldProtocols() { CONF_modules_finish(); }
+};
+
+// What OpenSSL alone, without our rules, speaks with a server.
+std::string SpokenWith(int port) {
+  const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  const std::shared_ptr<BIO> connection(BIO_new_ssl_connect(context.get()), BIO_free_all);
+  BIO_set_conn_hostname(connection.get(), ("127.0.0.1:" + std::to_string(port)).c_str());
+  if (BIO_do_connect(connection.get()) != 1) return "nothing";
+  SSL* ssl = nullptr;
+  BIO_get_ssl(connection.get(), &ssl);
+  return SSL_get_version(ssl);
+}
+
+TEST_F(TlsTest, NothingOlderThanTls12IsSpokenWhateverTheMachineAllows) {
+  const OldProtocols allowed(dir_ / "openssl.cnf");
+  ScriptedServer::Options options;
+  options.highest_tls = TLS1_1_VERSION;
+  Serve(options, AnswerOk);
+  ASSERT_EQ(SpokenWith(server_->port()), "TLSv1.1");
+  EXPECT_THAT(Refusal(Config()), HasSubstr("doesn't speak TLS 1.2 or newer"));
+  options.highest_tls = TLS1_2_VERSION;
+  Serve(options, AnswerOk);
+  EXPECT_EQ(Refusal(Config()), "");
 }
 
 TEST_F(TlsTest, AnotherAuthoritysServerIsRefused) {

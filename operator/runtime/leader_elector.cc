@@ -70,7 +70,9 @@ void LeaderElector::Run(std::stop_token stop) {
       return Lose(fmt::format("{} holds the lease now",
                               election_.holder().empty() ? "nobody" : election_.holder()));
     }
-    if (!led && election_.leading() && !stop.stop_requested()) {
+    // An answer that took longer than the deadline makes no leader: the guard ends it.
+    const bool in_time = Clock::now() < election_.deadline();
+    if (!led && election_.leading() && in_time && !stop.stop_requested()) {
       spdlog::info("leading lease={}/{} identity={}", ns_, name_,
                    logging::Value(options_.identity));
       callbacks_.on_leading();

@@ -136,7 +136,7 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
         replica.api, ns_, kLease,
         ElectionOptions{.identity = name,
                         .lease_duration = milliseconds(3000),
-                        .renew_deadline = milliseconds(1500),
+                        .renew_deadline = kRenewDeadline,
                         .retry_period = retry_period},
         ElectorCallbacks{
             [this, name] { story_.Add("+" + name); },
@@ -150,6 +150,7 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
   }
 
   static constexpr char kLease[] = "ringmaster-operator";
+  static constexpr milliseconds kRenewDeadline{1500};
   Story story_;
 };
 
@@ -161,11 +162,9 @@ TEST_P(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
   ASSERT_TRUE(Until([&] { return b.api->calls() >= looks + 3; }));
   EXPECT_FALSE(b.elector->state().leading);
   EXPECT_EQ(b.elector->state().holder, "a");
-  const auto before = std::chrono::steady_clock::now();
   a.elector->Stop();
+  EXPECT_NE(Lease().holder, "a") << "the lease was not given back, but will run out";
   ASSERT_THAT(story_.Await(2), testing::ElementsAre("+a", "+b"));
-  EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(2500))
-      << "the lease was not given back, but ran out";
   EXPECT_EQ(Lease().holder, "b");
   EXPECT_EQ(Lease().transitions, 1);
 }
@@ -220,18 +219,21 @@ TEST_P(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
   a.api->Set(DoorApi::Door::kOpen);
 }
 
-TEST_P(LeaderElectorTest, AnApiServerThatIsAwayIsAskedAtAPaceAndReported) {
+TEST_P(LeaderElectorTest, AnApiServerThatIsAwayIsReportedUntilItIsBack) {
   Replica a = Join("a");
-  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  Replica b = Join("b");
-  b.api->Set(DoorApi::Door::kRefuses);
-  const int before = b.api->calls();
-  const auto begin = std::chrono::steady_clock::now();
-  ASSERT_TRUE(Until([&] { return b.api->calls() >= before + 5; }));
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(4 * 50));
-  EXPECT_EQ(b.elector->state().error, "nobody there");
-  b.api->Set(DoorApi::Door::kOpen);
-  EXPECT_TRUE(Until([&] { return b.elector->state().error.empty(); }));
+  a.api->Set(DoorApi::Door::kRefuses);
+  ASSERT_TRUE(Until([&] { return a.elector->state().error == "nobody there"; }));
+  a.api->Set(DoorApi::Door::kOpen);
+  EXPECT_TRUE(Until([&] { return a.elector->state().error.empty(); }));
+}
+
+TEST_P(LeaderElectorTest, AnApiServerThatIsAwayIsAskedAgainOnlyAfterAWhile) {
+  const auto away = std::make_shared<DoorApi>(api_);
+  away->Set(DoorApi::Door::kRefuses);
+  Replica a = Join("a", away, std::chrono::hours(1));
+  ASSERT_TRUE(Until([&] { return !a.elector->state().error.empty(); }));
+  a.elector->Stop();
+  EXPECT_EQ(away->calls(), 1) << "the next try would be in an hour";
 }
 
 TEST_P(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
@@ -291,18 +293,13 @@ TEST_P(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
   EXPECT_FALSE(a.elector->state().leading);
 }
 
-TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheRenewalWasAskedFor) {
-  Replica a = Join("a");
-  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  a.api->BeforeNextWrite([&] {
-    std::this_thread::sleep_for(milliseconds(1000));  // a slow call, of 1.5 s that it may take
-    a.api->BeforeNextWrite([&] { a.api->Set(DoorApi::Door::kHangs); });
-  });
-  ASSERT_TRUE(Until([&] { return story_.Await(0).size() == 2; }));
-  // The slow call began, went through, and the next one hung from its beginning.
-  const auto hung = std::chrono::steady_clock::now() - a.api->last_write();
-  a.api->Set(DoorApi::Door::kOpen);
-  EXPECT_LT(hung, milliseconds(1200)) << "1.5 s less 1 s are left after the slow call";
+TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheLeaseWasAskedFor) {
+  const auto api = std::make_shared<DoorApi>(api_);
+  // The lease is granted when its deadline, counted from the asking, is over.
+  api->BeforeNextWrite([&] { std::this_thread::sleep_until(api->last_write() + kRenewDeadline); });
+  Replica a = Join("a", api);
+  EXPECT_THAT(story_.Await(1), testing::ElementsAre(HasSubstr("-a: not renewed for 1.5 s")))
+      << "it would lead without a lease";
 }
 
 TEST_P(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {

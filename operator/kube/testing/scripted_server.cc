@@ -35,6 +35,7 @@ std::shared_ptr<ssl_ctx_st> MakeContext(const ScriptedServer::Options& options) 
       EVP_PKEY_free);
   Must(SSL_CTX_use_certificate(context.get(), cert.get()) == 1, "certificate");
   Must(SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1, "key");
+  Must(SSL_CTX_set_max_proto_version(context.get(), options.highest_tls) == 1, "version of TLS");
   if (!options.chain_pem.empty())
     SSL_CTX_add1_chain_cert(context.get(), ReadCertificate(options.chain_pem).get());
   if (!options.client_ca.empty()) {

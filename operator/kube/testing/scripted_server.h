@@ -60,6 +60,7 @@ class ScriptedServer {
     KeyPair certificate;
     std::string chain_pem;  // sent after the certificate
     std::string client_ca;  // not empty: a client certificate signed by it is required
+    int highest_tls = 0;    // TLS1_1_VERSION, say; 0: the newest
   };
 
   ScriptedServer(const Options& options, Handler handler);
