@@ -192,7 +192,7 @@ TEST_F(OperatorConfigTest, WhatIsNoOptionIsNamedWithTheOneThatWasMeant) {
       {{"--kubeQps", "3"}, "--kubeQps: unknown option: did you mean --kube-qps?\n"},
       {{"--WORKERS"}, "--WORKERS: unknown option: did you mean --workers?\n"},
       {{"--worrkers"}, "did you mean --workers?\n"},
-      {{"--workerz"}, "did you mean --workers?\n"},
+      {{"--wxrkxrx"}, "did you mean --workers?\n"},
       {{"--foo"}, "--foo: unknown option\n"},
       {{"-v"}, "-v: unknown option\n"},
       {{"--leader-elect", "true", "now"}, "now: not expected: options begin with --\n"},
