@@ -128,6 +128,10 @@ TEST(ArbitrationPlanTest, ItBeginsWhenNobodyCanTrainAndAllOthersAreProvenDead) {
   EXPECT_THAT(Reasons(out), testing::Contains("Arbitrating"));
 }
 
+TEST(ArbitrationPlanTest, ItBeginsThoughAllAreHeardWhereNoneOfThemCanTrain) {
+  EXPECT_EQ(Plan(Stalled(2).in).arbitrate, 2u);
+}
+
 TEST(ArbitrationPlanTest, NotWhileOneSaysThatItsViewTrains) {
   Stalled job(4);
   job.ProvenDead(2).ProvenDead(3).Sidecar(0).able = true;
