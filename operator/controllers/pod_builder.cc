@@ -204,7 +204,7 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
     if (key.rfind("ringmaster.dev/local-", 0) == 0) metadata["annotations"][key] = value;
   }
   metadata["ownerReferences"] = Json::array({OwnerReference(job)});
-  if (options.cluster) AnnotateForScraping(pod_template.at("spec"), &metadata);
+  if (options.cluster) AnnotateForCluster(pod_template.at("spec"), &metadata);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},

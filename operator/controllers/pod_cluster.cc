@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kTlsMount[] = "/etc/ringmaster/tls";
+constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 
 // Passes the "restricted" Pod Security Standard. The user is named here and not left to the image,
 // because a runAsUser of the pod would count before the image's.
@@ -81,6 +82,11 @@ void AddTls(const api::HorovodJob& job, Json* spec, Json* sidecar) {
   AddEnv(sidecar, "RINGMASTER_TLS_DIR", kTlsMount);
 }
 
+// The kubelet keeps the end of the log of a container that failed: conditions and events quote it.
+void KeepLastWords(Json* container) {
+  container->emplace("terminationMessagePolicy", "FallbackToLogsOnError");
+}
+
 }  // namespace
 
 // About twice what is measured (docs/operations.md). No limit of CPU: a recovery needs it at once.
@@ -88,9 +94,10 @@ Json DefaultSidecarResources() {
   return {{"requests", {{"cpu", "30m"}, {"memory", "48Mi"}}}, {"limits", {{"memory", "512Mi"}}}};
 }
 
-void AnnotateForScraping(const Json& spec, Json* metadata) {
-  if (OnHostNetwork(spec)) return;
+void AnnotateForCluster(const Json& spec, Json* metadata) {
   Json& annotations = (*metadata)["annotations"];
+  annotations.emplace(kDefaultContainer, api::kWorkerContainer);  // unless the user names another
+  if (OnHostNetwork(spec)) return;
   const auto names_prometheus = [](const auto& item) {
     return item.key().rfind("prometheus.io/", 0) == 0;
   };
@@ -104,12 +111,15 @@ void AnnotateForScraping(const Json& spec, Json* metadata) {
 void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,
                    const PodOptions& options, Json* spec) {
   const bool host_network = OnHostNetwork(*spec);
+  for (Json& container : (*spec)["containers"]) {
+    if (container.value("name", "") == api::kWorkerContainer) KeepLastWords(&container);
+  }
   for (Json& container : (*spec)["initContainers"]) {
+    KeepLastWords(&container);
     const std::string name = container.value("name", "");
     if (name != kSidecarContainer && name != kInstallContainer) continue;
     container["securityContext"] = SecurityContext();
     container["resources"] = options.sidecar_resources;
-    container["terminationMessagePolicy"] = "FallbackToLogsOnError";
     if (!options.image_pull_policy.empty()) {
       container["imagePullPolicy"] = options.image_pull_policy;
     }
@@ -122,7 +132,11 @@ void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,
     AddProbes(&container, host_network);
     if (!host_network) FixPorts(&container);
   }
-  if (host_network) return;
+  if (host_network) {
+    // A node's own resolver doesn't know the operator's Service.
+    if (!spec->contains("dnsPolicy")) (*spec)["dnsPolicy"] = "ClusterFirstWithHostNet";
+    return;
+  }
   // digits-worker-0.digits-workers.NAMESPACE.svc, unless the user has a name of his own.
   if (!spec->contains("hostname") && !spec->contains("subdomain")) {
     (*spec)["hostname"] = pod_name;

@@ -26,9 +26,10 @@ inline constexpr char kTlsVolume[] = "ringmaster-tls";
 // `{"requests": {...}, "limits": {...}}`.
 nlohmann::json DefaultSidecarResources();
 
-// prometheus.io/*, for a Prometheus that finds pods by them. Nothing where the template says
-// something of that prefix itself, nor on the host's network: the port isn't known before it runs.
-void AnnotateForScraping(const nlohmann::json& spec, nlohmann::json* metadata);
+// Whose log `kubectl logs POD` shows; and prometheus.io/*, for a Prometheus that finds pods by
+// them. Nothing of these where the template says something of that prefix itself, nor on the host's
+// network: the port isn't known before it runs.
+void AnnotateForCluster(const nlohmann::json& spec, nlohmann::json* metadata);
 
 // `spec`: of the pod, with our two containers in it.
 void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,

@@ -126,6 +126,37 @@ TEST(PodClusterTest, APodOfTheHostsNetworkTakesFreePorts) {
   }
 }
 
+TEST(PodClusterTest, OnTheHostsNetworkTheOperatorsServiceCanBeResolved) {
+  EXPECT_EQ(Spec({{"hostNetwork", true}})["dnsPolicy"], "ClusterFirstWithHostNet");
+  EXPECT_EQ(Spec({{"hostNetwork", true}, {"dnsPolicy", "Default"}})["dnsPolicy"], "Default");
+  EXPECT_FALSE(Spec().contains("dnsPolicy"));
+}
+
+TEST(PodClusterTest, TheEndOfTheLogIsKeptUnlessTheUserWritesAMessage) {
+  const Json spec = Spec({{"initContainers", {{{"name", "data"}}}}});
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const Json& container : spec[list]) {
+      EXPECT_EQ(container.value("terminationMessagePolicy", ""), "FallbackToLogsOnError")
+          << container["name"];
+    }
+  }
+  const Json own = Spec(
+      {{"containers",
+        {{{"name", "worker"}, {"command", {"train"}}, {"terminationMessagePolicy", "File"}}}}});
+  EXPECT_EQ(own["containers"][0]["terminationMessagePolicy"], "File");
+}
+
+TEST(PodClusterTest, KubectlShowsTheWorkersLogUnlessTheUserNamesAnother) {
+  constexpr char kKey[] = "kubectl.kubernetes.io/default-container";
+  api::HorovodJob job = Job({{"hostNetwork", true}});
+  const auto shown = [&] {
+    return BuildPod(job, 0, {.cluster = true})["metadata"]["annotations"][kKey];
+  };
+  EXPECT_EQ(shown(), "worker");
+  job.spec.worker.pod_template["metadata"]["annotations"][kKey] = "tensorboard";
+  EXPECT_EQ(shown(), "tensorboard");
+}
+
 TEST(PodClusterTest, APodHasANameInDnsUnlessTheUserGivesItOne) {
   EXPECT_EQ(Spec()["hostname"], "digits-worker-2");
   EXPECT_EQ(Spec()["subdomain"], "digits-workers");
@@ -164,7 +195,9 @@ TEST(PodClusterTest, WhatTheUserWroteStaysAsItIs) {
   EXPECT_EQ(spec["affinity"], written["affinity"]);
   EXPECT_EQ(spec["tolerations"], written["tolerations"]);
   EXPECT_EQ(spec["volumes"][0], written["volumes"][0]);
-  EXPECT_EQ(spec["initContainers"][2], written["initContainers"][0]);
+  Json data = spec["initContainers"][2];
+  data.erase("terminationMessagePolicy");  // but for this, as in the worker
+  EXPECT_EQ(data, written["initContainers"][0]);
   EXPECT_EQ(spec["containers"][1], written["containers"][1]);
   EXPECT_EQ(spec["containers"][0]["securityContext"], Json({{"runAsUser", 0}}));
   EXPECT_EQ(spec["containers"][0]["lifecycle"], written["containers"][0]["lifecycle"]);
@@ -179,7 +212,9 @@ Json Annotations(const Json& written, const Json& pod_spec = Json::object(), boo
   if (!written.is_null()) job.spec.worker.pod_template["metadata"]["annotations"] = written;
   PodOptions options;
   options.cluster = cluster;
-  return BuildPod(job, 0, options)["metadata"].value("annotations", Json());
+  Json annotations = BuildPod(job, 0, options)["metadata"].value("annotations", Json());
+  if (annotations.is_object()) annotations.erase("kubectl.kubernetes.io/default-container");
+  return annotations;
 }
 
 TEST(PodClusterTest, PrometheusIsToldWhereTheSidecarsMetricsAre) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "operator/controllers/lenient_json.h"
@@ -81,16 +82,54 @@ void ReadConditions(const Json& status, PodFacts* facts) {
   }
 }
 
+// For a sentence: the status is no place for a log.
+constexpr std::size_t kMaxWords = 200;
+
+// Cut between two characters: half of one can't be sent.
+std::string Cut(std::string text) {
+  if (text.size() <= kMaxWords) return text;
+  std::size_t end = kMaxWords;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+// What the launcher tells of its own doing says nothing of why the script ended.
+bool IsLaunchersAccount(std::string_view line) {
+  constexpr std::string_view kAccount = "ringmaster-launcher: ", kError = "error: ";
+  if (line.rfind(kAccount, 0) != 0) return false;
+  return line.substr(kAccount.size()).rfind(kError, 0) != 0;
+}
+
+// The last line that says something, of the end of the log that the kubelet has kept.
+std::string LastWords(std::string_view log) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  for (;;) {
+    const std::size_t last = log.find_last_not_of(kBlanks);
+    if (last == std::string_view::npos) return "";
+    log = log.substr(0, last + 1);
+    const std::size_t begin = log.find_last_of("\r\n");  // npos + 1 is 0
+    const std::string_view line = log.substr(begin + 1);
+    if (!IsLaunchersAccount(line))
+      return Cut(std::string(line.substr(line.find_first_not_of(kBlanks))));
+    log = log.substr(0, begin + 1);
+  }
+}
+
+// Nobody saw how it ended: its node lost power, or the kubelet has lost it. The code is made up.
+bool IsUnseen(const Json& terminated) {
+  const std::string reason = Text(terminated, "reason");
+  return reason == "Unknown" || reason == "ContainerStatusUnknown";
+}
+
 void ReadWorkerState(const Json& container, PodFacts* facts) {
   const Json& state = At(container, "state");
   const Json& terminated = At(state, "terminated");
   if (terminated.is_object()) {
     const Json& code = At(terminated, "exitCode");
     const std::string reason = Text(terminated, "reason");
-    // Nobody saw how it ended: its node lost power, or the kubelet has lost it. The code is made
-    // up.
-    const bool unseen = reason == "Unknown" || reason == "ContainerStatusUnknown";
+    const bool unseen = IsUnseen(terminated);
     if (code.is_number_integer() && !unseen) facts->exit_code = code.get<int>();
+    facts->last_words = LastWords(Text(terminated, "message"));
     facts->ended_at = api::ParseTime(Text(terminated, "finishedAt"));
     if (reason == "OOMKilled") facts->reason = reason;
     if (unseen) facts->reason = "NodeLost";
@@ -151,6 +190,49 @@ bool AnyHasBegun(const Json& status) {
   return false;
 }
 
+// An init container that failed, for good: those that restart are sidecars, and end with the pod.
+void ReadFailedInit(const Json& spec, const Json& status, PodFacts* facts) {
+  std::set<std::string> sidecars;
+  for (const Json& container : At(spec, "initContainers")) {
+    if (Text(container, "restartPolicy") == "Always") sidecars.insert(Text(container, "name"));
+  }
+  for (const Json& container : At(status, "initContainerStatuses")) {
+    const std::string name = Text(container, "name");
+    const Json& terminated = At(At(container, "state"), "terminated");
+    const Json& code = At(terminated, "exitCode");
+    if (sidecars.count(name) != 0 || !code.is_number_integer() || code == 0) continue;
+    if (IsUnseen(terminated)) continue;
+    facts->failed_init = {name, code.get<int>()};
+    facts->last_words = LastWords(Text(terminated, "message"));
+  }
+}
+
+// Whether one that runs beside the worker, and not as a sidecar, is in a state that `fits`.
+bool AnyBeside(const Json& status, bool (*fits)(const Json& terminated)) {
+  const Json& containers = At(status, "containerStatuses");
+  return std::any_of(containers.begin(), containers.end(), [&](const Json& container) {
+    return Text(container, "name") != api::kWorkerContainer &&
+           fits(At(At(container, "state"), "terminated"));
+  });
+}
+
+// The worker decides: it is never started again in its pod, so whatever runs beside it has had its
+// time, and how that ended is nobody's fault.
+void FollowTheWorker(const Json& status, PodFacts* facts) {
+  facts->lingers = facts->exit_code && AnyBeside(status, [](const Json& terminated) {
+                     return !terminated.is_object();
+                   });
+  const bool fault_beside = AnyBeside(status, [](const Json& terminated) {
+    return terminated.is_object() && At(terminated, "exitCode") != 0;
+  });
+  const PodPhase phase = facts->exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
+  // Where all have ended the kubelet's own phase comes a moment later.
+  const bool behind =
+      facts->phase == PodPhase::kRunning && (facts->lingers || facts->all_terminated);
+  const bool wronged = facts->phase == PodPhase::kFailed && facts->reason.empty() && fault_beside;
+  if (behind || (wronged && facts->exit_code)) facts->phase = phase;
+}
+
 // Gates of others than us keep the pod from every node.
 void ReadGates(const Json& spec, PodFacts* facts) {
   std::string others;
@@ -165,16 +247,24 @@ void ReadGates(const Json& spec, PodFacts* facts) {
   if (!others.empty()) facts->waiting = "not ours to lift: scheduling gate " + others;
 }
 
-// Every container that the pod has is terminated, as the kubelet wrote it.
-bool AllTerminated(const Json& spec, const Json& status) {
-  std::size_t terminated = 0, wanted = 0;
-  for (const char* list : {"containers", "initContainers"}) wanted += At(spec, list).size();
+// Every container that the pod has is terminated, as the kubelet wrote it; those that come after an
+// init container that has failed never start.
+bool AllTerminated(const Json& spec, const Json& status, const PodFacts& facts) {
+  std::set<std::string> terminated;
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     for (const Json& container : At(status, list)) {
-      terminated += At(At(container, "state"), "terminated").is_object() ? 1 : 0;
+      if (!At(At(container, "state"), "terminated").is_object()) continue;
+      terminated.insert(Text(container, "name"));
     }
   }
-  return wanted > 0 && terminated >= wanted;
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const Json& container : At(spec, list)) {
+      const std::string name = Text(container, "name");
+      if (terminated.count(name) == 0) return false;
+      if (facts.failed_init && facts.failed_init->name == name) return true;
+    }
+  }
+  return !terminated.empty();
 }
 
 }  // namespace
@@ -188,6 +278,7 @@ PodFacts ReadPod(const Json& pod) {
   facts.node = Text(spec, "nodeName");
   facts.scheduled = !facts.node.empty();
   facts.accepted = !Text(status, "startTime").empty();
+  facts.accepted_at = api::ParseTime(Text(status, "startTime"));
   facts.held = HasFinalizer(pod);
   const Json& grace = At(spec, "terminationGracePeriodSeconds");
   if (grace.is_number_integer()) facts.grace_seconds = grace.get<int>();
@@ -200,14 +291,13 @@ PodFacts ReadPod(const Json& pod) {
   for (const Json& container : At(status, "containerStatuses")) {
     if (Text(container, "name") == api::kWorkerContainer) ReadWorkerState(container, &facts);
   }
-  if (facts.phase == PodPhase::kFailed && !Text(status, "reason").empty()) {
-    facts.reason = Text(status, "reason");  // Evicted, NodeLost, ...
+  if (facts.phase == PodPhase::kFailed) {
+    const std::string reason = Text(status, "reason");  // Evicted, NodeLost, ...
+    if (!reason.empty()) facts.reason = reason;
+    ReadFailedInit(spec, status, &facts);
   }
-  facts.all_terminated = AllTerminated(spec, status);
-  if (facts.all_terminated && facts.phase == PodPhase::kRunning) {
-    // The phase comes a moment later.
-    facts.phase = facts.exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
-  }
+  facts.all_terminated = AllTerminated(spec, status, facts);
+  FollowTheWorker(status, &facts);
   Prove(&facts, {});
   return facts;
 }

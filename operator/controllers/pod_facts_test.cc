@@ -72,6 +72,119 @@ TEST(ReadPodTest, TheWorkersExitCounts) {
   EXPECT_EQ(ReadPod(pod).exit_code, std::nullopt);
 }
 
+// A pod with a container beside its worker, in these states.
+Json Beside(const Json& worker, const Json& helper, const char* phase) {
+  Json pod = Running();
+  pod["spec"]["containers"].push_back({{"name", "helper"}});
+  pod["status"]["containerStatuses"] = {{{"name", "helper"}, {"state", helper}},
+                                        {{"name", "worker"}, {"state", worker}}};
+  pod["status"]["phase"] = phase;
+  return pod;
+}
+
+TEST(ReadPodTest, WhatRunsBesideTheWorkerKeepsNoPodAlive) {
+  const Json runs = {{"running", Json::object()}};
+  for (const auto& [code, phase] :
+       {std::pair(0, PodPhase::kSucceeded), std::pair(1, PodPhase::kFailed)}) {
+    const PodFacts facts = ReadPod(Beside(Terminated(code), runs, "Running"));
+    EXPECT_EQ(facts.phase, phase);
+    EXPECT_TRUE(facts.lingers);
+    EXPECT_FALSE(facts.proven_dead);
+    EXPECT_FALSE(ReadPod(Beside(Terminated(code), Terminated(0), "Running")).lingers);
+  }
+  EXPECT_EQ(ReadPod(Beside(runs, runs, "Running")).phase, PodPhase::kRunning);
+  EXPECT_FALSE(ReadPod(Beside(runs, runs, "Running")).lingers);
+}
+
+TEST(ReadPodTest, HowTheOthersEndedIsNotTheWorkersFault) {
+  EXPECT_EQ(ReadPod(Beside(Terminated(0), Terminated(4), "Failed")).phase, PodPhase::kSucceeded);
+  EXPECT_EQ(ReadPod(Beside(Terminated(1), Terminated(4), "Failed")).phase, PodPhase::kFailed);
+  EXPECT_EQ(ReadPod(Beside(Terminated(0), Terminated(0), "Failed")).phase, PodPhase::kFailed)
+      << "the API server has its reason";
+  Json evicted = Beside(Terminated(0), Terminated(4), "Failed");
+  evicted["status"]["reason"] = "Evicted";
+  EXPECT_EQ(ReadPod(evicted).phase, PodPhase::kFailed);
+  const Json unseen = {{"terminated", {{"exitCode", 137}, {"reason", "ContainerStatusUnknown"}}}};
+  EXPECT_EQ(ReadPod(Beside(unseen, Terminated(4), "Failed")).phase, PodPhase::kFailed);
+}
+
+std::string LastWords(const std::string& log) {
+  Json pod = Running();
+  pod["status"]["containerStatuses"][0]["state"] = Terminated(1);
+  pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = log;
+  return ReadPod(pod).last_words;
+}
+
+TEST(ReadPodTest, TheLastLineOfTheLogIsQuoted) {
+  EXPECT_EQ(LastWords("Traceback:\n  File\nValueError: no\n\n"), "ValueError: no");
+  EXPECT_EQ(LastWords("  10%\r  20% \r\n"), "20%") << "of a progress bar";
+  EXPECT_EQ(LastWords("one"), "one");
+  EXPECT_EQ(LastWords(""), "");
+  EXPECT_EQ(LastWords(" \n\t\n"), "");
+}
+
+TEST(ReadPodTest, OfTheLauncherOnlyWhatIsWrongIsQuoted) {
+  const std::string account =
+      "ringmaster-launcher: worker exited slot=0\nringmaster-launcher: stopping all workers\n";
+  EXPECT_EQ(LastWords("ValueError: no\n" + account), "ValueError: no");
+  EXPECT_EQ(LastWords("working\nringmaster-launcher: error: cannot start 'x'\n" + account),
+            "ringmaster-launcher: error: cannot start 'x'");
+  EXPECT_EQ(LastWords(account), "");
+}
+
+TEST(ReadPodTest, ALongLineIsCutBetweenCharacters) {
+  const std::string cut = LastWords("x" + [] {
+    std::string text;
+    for (int i = 0; i < 150; ++i) text += "\u00e9";
+    return text;
+  }());
+  EXPECT_EQ(cut.size(), 199u + 3) << "199 bytes of whole characters and the dots";
+  EXPECT_EQ(cut.substr(cut.size() - 5), "\u00e9...");
+}
+
+TEST(ReadPodTest, AnInitContainerThatFailedIsNamed) {
+  Json pod = Running();
+  pod["spec"]["initContainers"] = {{{"name", "ringmaster-sidecar"}, {"restartPolicy", "Always"}},
+                                   {{"name", "fetch"}},
+                                   {{"name", "unpack"}}};
+  Json failed = Terminated(3);
+  failed["terminated"]["message"] = "no route to the store\n";
+  pod["status"]["initContainerStatuses"] = {
+      {{"name", "fetch"}, {"state", failed}},
+      {{"name", "unpack"}, {"state", {{"waiting", {{"reason", "PodInitializing"}}}}}},
+      {{"name", "ringmaster-sidecar"}, {"state", Terminated(143)}}};
+  pod["status"]["containerStatuses"][0]["state"] = {{"waiting", {{"reason", "PodInitializing"}}}};
+  EXPECT_FALSE(ReadPod(pod).failed_init) << "it is tried again as long as the pod has not failed";
+  pod["status"]["phase"] = "Failed";
+  const PodFacts facts = ReadPod(pod);
+  ASSERT_TRUE(facts.failed_init);
+  EXPECT_EQ(facts.failed_init->name, "fetch");
+  EXPECT_EQ(facts.failed_init->exit_code, 3);
+  EXPECT_EQ(facts.last_words, "no route to the store");
+  Json& end = pod["status"]["initContainerStatuses"][0]["state"]["terminated"];
+  end["reason"] = "ContainerStatusUnknown";
+  EXPECT_FALSE(ReadPod(pod).failed_init) << "its node may have lost power";
+  end = {{"exitCode", 0}};
+  EXPECT_FALSE(ReadPod(pod).failed_init);
+}
+
+TEST(ReadPodTest, WhatComesAfterAnInitContainerThatFailedNeverStarts) {
+  const Json waits = {{"waiting", {{"reason", "PodInitializing"}}}};
+  Json pod = Running();
+  pod["spec"]["initContainers"].push_back({{"name", "fetch"}});
+  pod["spec"]["initContainers"].push_back({{"name", "unpack"}});
+  Json& init = pod["status"]["initContainerStatuses"];
+  init.push_back({{"name", "fetch"}, {"state", Terminated(3)}});
+  init.push_back({{"name", "unpack"}, {"state", waits}});
+  pod["status"]["containerStatuses"][0]["state"] = waits;
+  pod["status"]["phase"] = "Failed";
+  EXPECT_FALSE(ReadPod(pod).proven_dead) << "the sidecar still runs";
+  init[0]["state"] = Terminated(0);
+  EXPECT_TRUE(ReadPod(pod).proven_dead);
+  pod["status"]["phase"] = "Pending";
+  EXPECT_FALSE(ReadPod(pod).proven_dead) << "its kubelet has not given it up";
+}
+
 TEST(ReadPodTest, TheReasonOfThePodIsReadWhereItFailed) {
   Json pod = Running();
   pod["status"]["reason"] = "Evicted";
@@ -107,6 +220,7 @@ TEST(ReadPodTest, SaysWhatItWaitsForAndOnlyThat) {
 TEST(ReadPodTest, AKubeletHasTakenItUpOnceItHasAStartTime) {
   Json pod = Running();
   EXPECT_TRUE(ReadPod(pod).accepted);
+  EXPECT_EQ(ReadPod(pod).accepted_at, api::ParseTime("2026-01-31T11:00:00Z"));
   pod["status"].erase("startTime");
   EXPECT_FALSE(ReadPod(pod).accepted);
 }

@@ -104,6 +104,12 @@ void WaitForTheSidecars(Work& work) {
   work.stall_message = before->message;
 }
 
+void AwaitReports(Work& work, const std::vector<std::string>& waits) {
+  work.stall_reason = kArbitrating;
+  work.stall_message = fmt::format("asked to make way for lineage {}, and not heard yet: {}",
+                                   work.in.lineage, fmt::join(waits, ", "));
+}
+
 void Begin(Work& work) {
   const Snapshot& in = work.in;
   if (SomebodyTrains(in)) return;
@@ -118,7 +124,7 @@ void Begin(Work& work) {
   // Only where it can come to an end: till then the view may still go on by itself.
   if (!waits.empty() && !MayFork(in)) return WaitFor(work, waits);
   work.out.arbitrate = membership::EpochLineage(in.view->epoch) + 1;
-  work.Say(true, "Arbitrating",
+  work.Say(true, kArbitrating,
            fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
                        "those who are left",
                        membership::EpochText(in.view->epoch), work.out.arbitrate));
@@ -169,7 +175,8 @@ void Finish(Work& work) {
   const Arbitration end = JudgeArbitration(work.in);
   Ask(work, end.nobody_holds);
   if (SomebodyIsOnTheWay(work.in)) return WaitForTheSidecars(work);
-  if (!end.waits.empty()) return WaitFor(work, end.waits);
+  if (!end.unheard.empty()) return WaitFor(work, end.unheard);
+  if (!end.waits.empty()) return AwaitReports(work, end.waits);
   if (end.view != nullptr) {
     work.out.found = end.view;
     work.Say(true, "Arbitrated", GoesOnWith(work.in, *end.view));
@@ -177,9 +184,9 @@ void Finish(Work& work) {
   }
   work.stall_reason = "StartingAgain";
   work.stall_message = fmt::format(
-      "no living worker holds the job's state: it starts again from its checkpoint when {} are "
-      "ready",
-      Plural(static_cast<std::size_t>(work.in.job.spec.elastic_policy.min_replicas), "pod"));
+      "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
+      "needed for that: {}",
+      work.in.job.spec.elastic_policy.min_replicas);
   work.out.found = FoundingOf(work, work.in.lineage);
   if (work.out.found == nullptr) return;
   work.Say(true, "StartedAgain",
@@ -210,9 +217,9 @@ Arbitration JudgeArbitration(const Snapshot& in) {
       membership::Arbitrate(in.lineage, uids, reports, min);
   for (const Voter& voter : voters) {
     const auto& silent = result.silent;
-    if (std::find(silent.begin(), silent.end(), voter.uid) != silent.end()) {
-      out.waits.push_back(voter.text);
-    }
+    if (std::find(silent.begin(), silent.end(), voter.uid) == silent.end()) continue;
+    out.waits.push_back(voter.text);
+    if (!voter.attending) out.unheard.push_back(voter.text);
   }
   out.view = result.view;
   out.nobody_holds = result.nobody_holds;

@@ -318,7 +318,15 @@ TEST(ArbitrationPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
     asked.push_back(tell.pod_uid);
   }
   EXPECT_THAT(asked, ElementsAre("uid-0", "uid-1"));
+  EXPECT_EQ(out.status.Find("Rebuilding")->reason, "Arbitrating") << "it is heard, and will answer";
+  EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("digits-worker-1"));
+  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("Arbitrating")))
+      << "that it has begun was said when it did";
+  job.Silent(1);
+  out = Plan(job.in);
   EXPECT_EQ(out.status.Find("Rebuilding")->reason, "WaitingForProof");
+  EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("and digits-worker-1 on node"));
+  job.Sidecar(1).attending = true;
   job.Arbitrating({0, 1});
   out = Plan(job.in);
   ASSERT_NE(out.found, nullptr);

@@ -49,6 +49,7 @@ struct Arbitration {
   membership::ViewPtr view;
   bool nobody_holds = false;         // from the checkpoint, as soon as enough are ready
   std::vector<std::string> waits;    // for people: "digits-worker-2 on node-b"
+  std::vector<std::string> unheard;  // of these: nobody hears them; the others will answer
   std::vector<std::string> ignored;  // the same, where onQuorumLoss does not wait for them
 };
 Arbitration JudgeArbitration(const Snapshot& snapshot);

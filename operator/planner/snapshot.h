@@ -28,6 +28,11 @@ struct Unstartable {
   explicit operator bool() const { return !reason.empty(); }
 };
 
+struct ContainerEnd {
+  std::string name;
+  int exit_code = 0;
+};
+
 struct PodFacts {
   std::string name;
   std::string uid;
@@ -43,20 +48,24 @@ struct PodFacts {
   bool proven_dead = false;
   std::string proof;  // which proof, for people; empty: none
   Time created;
-  std::optional<Time> running_since;  // the worker container's
-  std::optional<Time> ended_at;       // the worker container's
-  std::optional<int> exit_code;       // the worker container's; 128+n for signal n
-  std::string reason;                 // Evicted, OOMKilled, DisruptionTarget's, ...; empty: none
-  std::string waiting;                // for a node, for people: "Unschedulable: ..."
-  bool preparing = false;             // a kubelet has it, and no container of it has begun
-  Unstartable unstartable;            // why its containers can't start
-  std::string drain_reason;           // annotation ringmaster.dev/drain
-  std::optional<Time> drain_since;    // annotation ringmaster.dev/drain-since
+  std::optional<Time> running_since;        // the worker container's
+  std::optional<Time> ended_at;             // the worker container's
+  std::optional<int> exit_code;             // the worker container's; 128+n for signal n
+  std::optional<ContainerEnd> failed_init;  // because of which the worker never ran
+  std::string last_words;                   // in the log of the container that failed
+  bool lingers = false;                     // the worker has ended, containers beside it run on
+  std::string reason;               // Evicted, OOMKilled, DisruptionTarget's, ...; empty: none
+  std::string waiting;              // for a node, for people: "Unschedulable: ..."
+  bool preparing = false;           // a kubelet has it, and no container of it has begun
+  Unstartable unstartable;          // why its containers can't start
+  std::string drain_reason;         // annotation ringmaster.dev/drain
+  std::optional<Time> drain_since;  // annotation ringmaster.dev/drain-since
   int grace_seconds = 30;
   std::string http;                  // annotation ringmaster.dev/http
   std::optional<Time> delete_at;     // deletionTimestamp: when its grace period is over
   bool held = false;                 // carries our finalizer
   bool accepted = false;             // a kubelet has taken it up
+  std::optional<Time> accepted_at;   // when
   std::string boot;                  // annotation ringmaster.dev/boot
   std::string vouched;               // annotation ringmaster.dev/proven-dead
   std::string held_why;              // annotation ringmaster.dev/held

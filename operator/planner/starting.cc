@@ -8,6 +8,8 @@
 namespace ringmaster::planner {
 namespace {
 
+// Until then nobody has to ask why a pod's containers are not there yet.
+constexpr std::chrono::seconds kUsualStart{30};
 // A thousand pods wait for the same thing as one.
 constexpr std::size_t kNames = 4;
 constexpr std::size_t kTexts = 3;
@@ -112,14 +114,21 @@ void SetStarted(Work& work) {
   SetCondition(work, "Started", true, "AllStarted", "no container is kept from starting any more");
 }
 
-std::string WhatKeeps(const PodFacts& pod, const SidecarFacts* sidecar) {
+std::string WhatKeeps(Work& work, const PodFacts& pod, const SidecarFacts* sidecar) {
   if (pod.running_since) return WhatIsMissing(sidecar);
-  return pod.unstartable ? pod.unstartable.what : "its containers are being made";
+  if (pod.unstartable) return pod.unstartable.what;
+  const std::optional<Time> since = pod.accepted_at;
+  if (!since || work.in.now < *since + kUsualStart) {
+    if (since) work.LookAgainAt(*since + kUsualStart);
+    return "its containers are being made";
+  }
+  return "its containers don't start: kubectl describe pod says why, mostly the pull of a "
+         "large image";
 }
 
 }  // namespace
 
-std::string WaitingForInit(const Work& work) {
+std::string WaitingForInit(Work& work) {
   Waiting waiting;
   std::size_t ready = 0;
   for (const PodFacts* pod : work.active) {
@@ -127,7 +136,7 @@ std::string WaitingForInit(const Work& work) {
     if (sidecar != nullptr && sidecar->ready) {
       ++ready;
     } else if (pod->scheduled) {
-      waiting.Add(pod->name, WhatKeeps(*pod, sidecar));
+      waiting.Add(pod->name, WhatKeeps(work, *pod, sidecar));
     }
   }
   return fmt::format("{} of {} ready, at least {} needed{}{}", ready,

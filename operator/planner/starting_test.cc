@@ -74,12 +74,28 @@ TEST(StartingTest, AJobWithoutSuchATroubleHasNoSuchCondition) {
   EXPECT_EQ(Plan(world.in).status.Find("Started"), nullptr);
 }
 
-TEST(StartingTest, ASuspendedJobSaysNothingOfContainersThatAreGone) {
+TEST(StartingTest, ASuspendedJobSaysNothingOfPodsThatAreGone) {
   World world = OfBadImage(2);
   world.Settle();
-  ASSERT_NE(world.in.job.status.Find("Started"), nullptr);
   world.in.job.spec.run_policy.suspend = true;
-  EXPECT_EQ(Plan(world.in).status.Find("Started"), nullptr);
+  const Decision out = Plan(world.in);
+  for (const char* type : {"Scheduled", "Started"}) {
+    ASSERT_NE(world.in.job.status.Find(type), nullptr);
+    EXPECT_EQ(out.status.Find(type), nullptr) << type;
+  }
+}
+
+TEST(StartingTest, ContainersThatDontComeForLongAreSaidToBeUnusual) {
+  World world(1);
+  world.Running(0);
+  world.Pod(0).running_since.reset();
+  world.Pod(0).accepted_at = kNow;
+  Decision out = Plan(world.in);
+  EXPECT_THAT(out.status.Find("Running")->message, HasSubstr("its containers are being made"));
+  ASSERT_TRUE(out.look_again) << "nobody wakes the job for a volume that doesn't come";
+  world.in.now += *out.look_again;
+  out = Plan(world.in);
+  EXPECT_THAT(out.status.Find("Running")->message, HasSubstr("kubectl describe pod says why"));
 }
 
 TEST(StartingTest, AHundredPodsWithOneTroubleAreOneShortSentence) {

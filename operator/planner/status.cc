@@ -69,7 +69,9 @@ bool SetStalled(Work& work) {
   if (work.stall_reason.empty()) return false;
   const api::Condition* before = work.in.job.status.Find("Rebuilding");
   const bool news = before == nullptr || !before->status || before->message != work.stall_message;
-  if (news) work.Say(true, work.stall_reason, work.stall_message);
+  if (news && work.stall_reason != kArbitrating) {
+    work.Say(true, work.stall_reason, work.stall_message);
+  }
   SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);
   return true;
 }
@@ -199,8 +201,9 @@ void WriteStatus(Work& work) {
   }
   // How many pods have a node says nothing once they end.
   if (!work.verdict.ended() && !work.suspended && !work.finishing) SetStarting(work);
-  if (work.suspended) {  // what its pods lacked, they are gone
-    std::erase_if(status.conditions, [](const auto& c) { return c.type == "Started"; });
+  if (work.suspended) {  // what its pods have or lack, they go
+    std::erase_if(status.conditions,
+                  [](const auto& c) { return c.type == "Scheduled" || c.type == "Started"; });
   }
   SetRebuilding(work);
   SetRunning(work);

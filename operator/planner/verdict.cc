@@ -27,18 +27,25 @@ bool IsApplicationFault(int exit_code) { return IsCrash(exit_code) || IsOwnExit(
 
 bool IsFromOutside(const std::string& reason) { return !reason.empty() && reason != "OOMKilled"; }
 
-// The first rule that matches counts; by default a pod that a signal or the cluster ended is
-// replaced, any other exit code fails the job. Without an exit code the worker never ran.
-FailureAction ActionFor(const api::FailurePolicy& policy, std::optional<int> exit_code,
-                        const std::string& reason) {
+// The first rule that matches counts. Null: none does.
+const api::FailureRule* RuleFor(const api::FailurePolicy& policy, std::optional<int> exit_code,
+                                const std::string& reason) {
   for (const api::FailureRule& rule : policy.rules) {
     const auto& codes = rule.on_exit_codes;
     const auto& reasons = rule.on_reasons;
     if ((exit_code && std::find(codes.begin(), codes.end(), *exit_code) != codes.end()) ||
         std::find(reasons.begin(), reasons.end(), reason) != reasons.end()) {
-      return rule.action;
+      return &rule;
     }
   }
+  return nullptr;
+}
+
+// Without a rule a pod that a signal or the cluster ended is replaced, any other exit code fails
+// the job. Without an exit code the worker never ran.
+FailureAction ActionFor(const api::FailurePolicy& policy, std::optional<int> exit_code,
+                        const std::string& reason) {
+  if (const api::FailureRule* rule = RuleFor(policy, exit_code, reason)) return rule->action;
   if (IsFromOutside(reason) || !exit_code || !IsOwnExit(*exit_code)) {
     return FailureAction::kReplacePod;
   }
@@ -60,18 +67,31 @@ std::string HowItEnded(int exit_code) {
                 : fmt::format("exited with {}", exit_code);
 }
 
+std::string WhatEnded(const PodFacts& pod) {
+  if (pod.exit_code) return "its worker " + HowItEnded(*pod.exit_code);
+  if (!pod.failed_init) return "it ended before its worker ran";
+  return fmt::format("its container {} {}", pod.failed_init->name,
+                     HowItEnded(pod.failed_init->exit_code));
+}
+
 std::string ExitText(const PodFacts& pod) {
   if (!pod.exit_code && IsFromOutside(pod.reason)) {
     return fmt::format("it was ended from outside ({})", pod.reason);
   }
-  const std::string text =
-      pod.exit_code ? "its worker " + HowItEnded(*pod.exit_code) : "it ended before its worker ran";
-  return pod.reason.empty() ? text : fmt::format("{} ({})", text, pod.reason);
+  std::string text = WhatEnded(pod);
+  if (!pod.reason.empty()) text += fmt::format(" ({})", pod.reason);
+  if (!pod.last_words.empty()) text += ": " + pod.last_words;
+  return text;
 }
 
 void Fail(Work& work, std::string reason, std::string message) {
   if (work.verdict.ended()) return;
   work.verdict = {.failed = true, .reason = std::move(reason), .message = std::move(message)};
+}
+
+void CountFault(Work& work, const std::string& what) {
+  ++work.out.status.faults;
+  work.last_fault = what;
 }
 
 void CountPod(Work& work, const PodFacts& pod) {
@@ -82,8 +102,8 @@ void CountPod(Work& work, const PodFacts& pod) {
   ++status.worker.failed;
   const FailureAction action =
       ActionFor(work.in.job.spec.failure_policy, pod.exit_code, pod.reason);
-  if (action != FailureAction::kIgnore && IsFault(pod)) ++status.faults;
   const std::string what = fmt::format("pod {} failed: {}", pod.name, ExitText(pod));
+  if (action != FailureAction::kIgnore && IsFault(pod)) CountFault(work, what);
   if (work.finishing) {
     if (pod.exit_code && IsOwnExit(*pod.exit_code) && !IsFromOutside(pod.reason)) {
       Fail(work, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
@@ -92,7 +112,10 @@ void CountPod(Work& work, const PodFacts& pod) {
   }
   work.Say(true, "PodFailed", what, pod.name);
   if (action == FailureAction::kFailJob) {
-    Fail(work, "WorkerFailed", what + "; failurePolicy says FailJob");
+    const bool ruled = RuleFor(work.in.job.spec.failure_policy, pod.exit_code, pod.reason);
+    Fail(work, "WorkerFailed",
+         what + (ruled ? "; a rule of failurePolicy says FailJob"
+                       : "; no rule of failurePolicy names that exit code"));
   } else {
     ++status.pods_replaced;
   }
@@ -106,11 +129,12 @@ void CountWorkerExits(Work& work) {
     BlameForExit(work, exit);
     if (!exit.restarting) continue;  // its pod ends with it and is counted then
     const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit.exit_code, "");
-    if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code)) ++status.faults;
-    work.Say(true, "WorkerRestarted",
-             fmt::format("worker {} of pod {} {} and was started again in place", exit.slot,
-                         exit.pod_name, HowItEnded(exit.exit_code)),
-             exit.pod_name);
+    const std::string what =
+        fmt::format("worker {} of pod {} {}", exit.slot, exit.pod_name, HowItEnded(exit.exit_code));
+    if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code)) {
+      CountFault(work, what);
+    }
+    work.Say(true, "WorkerRestarted", what + " and was started again in place", exit.pod_name);
   }
   work.out.exits_counted = work.in.exits.size();
 }
@@ -165,8 +189,10 @@ void JudgeDeadlines(Work& work) {
   }
   if (work.out.status.faults > spec.run_policy.backoff_limit) {
     Fail(work, "BackoffLimitExceeded",
-         fmt::format("the application failed {} times; backoffLimit is {}", work.out.status.faults,
-                     spec.run_policy.backoff_limit));
+         fmt::format("the application failed {}; backoffLimit is {}{}{}",
+                     Plural(static_cast<std::size_t>(work.out.status.faults), "time"),
+                     spec.run_policy.backoff_limit,
+                     work.last_fault.empty() ? "" : "; the last time: ", work.last_fault));
   }
   if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && work.in.view != nullptr &&
       !work.in.view->train && !work.finishing) {
@@ -273,7 +299,8 @@ void CleanUp(Work& work) {
   } else {
     const std::string reason = work.verdict.ended() ? "JobEnded" : "Suspended";
     for (const PodFacts& pod : work.in.pods) {
-      if (!pod.deleting && (!pod.ended() || all || work.suspended)) {
+      const bool runs = !pod.ended() || pod.lingers;
+      if (!pod.deleting && (runs || all || work.suspended)) {
         work.out.deletes.push_back({pod.name, pod.uid, reason});
       }
     }

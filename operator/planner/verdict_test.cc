@@ -123,6 +123,42 @@ TEST(CountPodTest, WhatEndsAfterTheJobOrWithItsSuspensionIsNoFailure) {
   }
 }
 
+std::string FailureOf(World& world) { return Plan(world.in).status.Find("Failed")->message; }
+
+TEST(CountPodTest, TheMessageSaysHowItEndedAndWhyThatEndsTheJob) {
+  World world = World::Training(2);
+  world.End(1, PodPhase::kFailed, 3);
+  world.Pod(1).last_words = "ValueError: no";
+  EXPECT_EQ(FailureOf(world),
+            "pod digits-worker-1 failed: its worker exited with 3: ValueError: no; no rule of "
+            "failurePolicy names that exit code");
+  world.in.job.spec.failure_policy.rules = {{{3}, {}, FailureAction::kFailJob}};
+  world.Pod(1).last_words = "";
+  EXPECT_EQ(FailureOf(world),
+            "pod digits-worker-1 failed: its worker exited with 3; a rule of failurePolicy says "
+            "FailJob");
+}
+
+TEST(CountPodTest, AnInitContainerThatFailedIsNamed) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.backoff_limit = 0;
+  world.End(1, PodPhase::kFailed, 0);
+  world.Pod(1).exit_code.reset();
+  world.Pod(1).failed_init = ContainerEnd{"fetch", 3};
+  world.Pod(1).last_words = "no route";
+  EXPECT_EQ(FailureOf(world),
+            "the application failed 1 time; backoffLimit is 0; the last time: pod digits-worker-1 "
+            "failed: its container fetch exited with 3: no route");
+}
+
+TEST(CountPodTest, TheLastFaultOfAWorkerThatIsRestartedInPlaceIsTold) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.backoff_limit = 0;
+  world.in.exits = {{"digits-worker-0", 0, 139, true, false}};
+  EXPECT_THAT(FailureOf(world),
+              HasSubstr("the last time: worker 0 of pod digits-worker-0 was ended by signal 11"));
+}
+
 // ---- Once all ranks have agreed to end.
 
 TEST(FinishingTest, AKilledPodIsNeitherAFailureNorReplaced) {
@@ -305,6 +341,15 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
   EXPECT_THAT(out.creates, IsEmpty());
   EXPECT_THAT(out.tells, IsEmpty());
+}
+
+TEST(CleanUpTest, WhatRunsOnBesideTheWorkersEndsWithTheJob) {
+  World world = Finishing(2);
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  world.Pod(1).lingers = true;
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-1"));
+  world.in.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
+  EXPECT_THAT(Deleted(Plan(world.in)), IsEmpty());
 }
 
 TEST(CleanUpTest, ItsTimeToLiveIsLookedAtFromTheEnd) {

@@ -27,6 +27,7 @@ struct Work {
   Verdict verdict;
   bool suspended = false;
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
+  std::string last_fault;  // of the application, of those that are counted just now
   int wanted = 0;
   // What keeps the job from training that only an arbitration or people can mend; empty: nothing.
   std::string stall_reason;
@@ -60,6 +61,9 @@ bool IsAccounted(const Snapshot& in, const std::string& pod_uid);
 std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
 
+// Begun, and said so by then: the condition that follows is no news.
+inline constexpr char kArbitrating[] = "Arbitrating";
+
 void HeedNodes(Work& work);
 // Which announced ends the new pod is made in spite of, and what follows for where it may go.
 void TellOfEnds(const Work& work, PodCreate& create);
@@ -79,7 +83,7 @@ void TellSidecars(Work& work);
 void Release(Work& work);
 void WriteStatus(Work& work);
 void SetStarting(Work& work);
-std::string WaitingForInit(const Work& work);  // before the first view, for people
+std::string WaitingForInit(Work& work);  // before the first view, for people
 void SetCondition(Work& work, const std::string& type, bool on, std::string reason,
                   std::string message);
 

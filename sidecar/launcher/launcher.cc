@@ -84,7 +84,7 @@ bool Launcher::OpenSignals() {
   signals_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   if (signals_ < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
       prctl(PR_SET_PDEATHSIG, kParentDied) != 0) {
-    Log("cannot watch processes", {{"error", std::strerror(errno)}});
+    LogError("cannot watch processes", {{"error", std::strerror(errno)}});
     return false;
   }
   return true;
@@ -120,7 +120,8 @@ void Launcher::RunTimers() {
   for (int i = 0; i < options_.slots; ++i) {
     if (due(&slots_[i].restart_at)) StartWorker(i);
     if (due(&slots_[i].finish_by) && !finishing_ && !Stopping()) {
-      Log("worker ended before the job did: exit code 0 without rm_shutdown agreed by all ranks",
+      LogError(
+          "worker ended before the job did: exit code 0 without shutdown() agreed by all ranks",
           {{"slot", std::to_string(i)}});
       StopAll(1, kFailureGrace, "a worker ended before the job did");
     }
@@ -306,7 +307,7 @@ void Launcher::StartWorker(int slot_index) {
   SpawnResult spawned = Spawn(options_.command, options_.environment,
                               WorkerEnvironment(slot_index, slot.incarnation, false), family);
   if (spawned.pid < 0) {
-    Log(spawned.error, {{"slot", std::to_string(slot_index)}});
+    LogError(spawned.error, {{"slot", std::to_string(slot_index)}});
     slot.closed = true;
     StopAll(127, kFailureGrace, spawned.error);
     return;
@@ -387,7 +388,7 @@ void Launcher::OnFrame(const json& frame) {
   } else if (type == "kill") {
     OnKill(frame);
   } else if (type == "error") {
-    Log("the sidecar refused us", {{"message", worker_link::StringField(frame, "message")}});
+    LogError("the sidecar refused us", {{"message", worker_link::StringField(frame, "message")}});
   }
 }
 

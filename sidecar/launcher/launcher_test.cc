@@ -93,6 +93,8 @@ class LauncherTest : public testing::Test {
     envp.push_back(nullptr);
     launcher_ = fork();
     if (launcher_ == 0) {
+      dup2(open(Path("log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600),
+           STDERR_FILENO);
       execve(argv[0], argv.data(), envp.data());
       _exit(126);
     }
@@ -129,6 +131,12 @@ class LauncherTest : public testing::Test {
     std::string bytes = worker_link::EncodeFrame(frame);
     ASSERT_EQ(send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
+  }
+
+  // What launcher and workers have written to standard error.
+  std::string Log() const {
+    std::ifstream file(Path("log"));
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   int ExitCode() {
@@ -272,6 +280,9 @@ TEST_F(LauncherTest, ExitZeroWithoutFinishIsAFault) {
   Accept();
   EXPECT_EQ(Await("exited")["exitCode"], 0);
   EXPECT_EQ(ExitCode(), 1);
+  EXPECT_NE(Log().find("ringmaster-launcher: error: worker ended before the job did"),
+            std::string::npos)
+      << "the operator quotes it: the exit code alone would accuse the script of a 1";
 }
 
 TEST_F(LauncherTest, ExitZeroIsRightWhenFinishComesWithinTheGrace) {
@@ -297,6 +308,7 @@ TEST_F(LauncherTest, ACommandThatDoesNotExistIsSaidOnceWithItsName) {
   Listen();
   StartCommand({"/nonexistent/train"});
   EXPECT_EQ(ExitCode(), 127);
+  EXPECT_NE(Log().find("ringmaster-launcher: error: cannot start '"), std::string::npos);
 }
 
 TEST_F(LauncherTest, PromotesTheStandbyAndStartsAnother) {
@@ -393,6 +405,7 @@ TEST_F(LauncherTest, KillsAllWhenItsParentDies) {
 TEST_F(LauncherTest, SaysWhatIsWrongWithAVariable) {
   StartCommand({"true"}, {"RINGMASTER_SLOTS=zero"});
   EXPECT_EQ(ExitCode(), 2);
+  EXPECT_EQ(Log().rfind("ringmaster-launcher: error: RINGMASTER_SLOTS", 0), 0u) << Log();
 }
 
 }  // namespace

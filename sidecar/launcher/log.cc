@@ -16,4 +16,9 @@ void Log(const std::string& message,
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
+void LogError(const std::string& message,
+              std::initializer_list<std::pair<const char*, std::string>> fields) {
+  Log("error: " + message, fields);
+}
+
 }  // namespace ringmaster::launcher

@@ -6,7 +6,7 @@ int main(int argc, char** argv, char** environment) {
   ringmaster::launcher::Options options;
   std::string error;
   if (!ringmaster::launcher::ParseOptions(argc, argv, environment, &options, &error)) {
-    ringmaster::launcher::Log(error);
+    ringmaster::launcher::LogError(error);
     return 2;
   }
   return ringmaster::launcher::Launcher(std::move(options)).Run();
