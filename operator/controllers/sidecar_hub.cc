@@ -131,9 +131,10 @@ void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
 void SidecarHub::OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
                               planner::WorkerExitFacts exit) {
   Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
-    std::uint64_t& newest = job.known_exits[{sidecar.facts.pod_uid, exit.slot}];
-    if (worker_incarnation <= newest) return;
-    newest = worker_incarnation;
+    const auto [newest, is_first] =
+        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, worker_incarnation);
+    if (!is_first && worker_incarnation <= newest->second) return;
+    newest->second = worker_incarnation;
     exit.pod_name = sidecar.facts.pod_name;
     job.exits.push_back(std::move(exit));
   });
