@@ -206,6 +206,25 @@ TEST_F(JobControllerCallsTest, ANameThatIsTakenIsSaidAndThePodThereIsLeft) {
 }
 
 // Two jobs in one namespace; the other one is nobody's to touch.
+TEST_F(JobControllerCallsTest, APodWhoseLabelsWereTakenAwayGetsThemBackAndStays) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  const Json before = Get(kube::Pods(), "digits-worker-1");
+  for (const char* label :
+       {planner::kReplicaIndexLabel, planner::kJobNameLabel, planner::kJobRoleLabel}) {
+    const std::size_t creates = api_->Calls("create", "pods").size();
+    ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-1",
+                                 {{"metadata", {{"labels", {{label, nullptr}}}}}}, {}));
+    EXPECT_TRUE(Until([&] {
+      return Get(kube::Pods(), "digits-worker-1")["metadata"]["labels"] ==
+             before["metadata"]["labels"];
+    })) << label;
+    EXPECT_LE(api_->Calls("create", "pods").size(), creates + 2) << "no hot loop";
+  }
+  EXPECT_EQ(runtime::MetaField(Get(kube::Pods(), "digits-worker-1"), "uid"),
+            runtime::MetaField(before, "uid"));
+}
+
 class OtherJobTest : public JobControllerCallsTest {
  protected:
   void MakeOther() {

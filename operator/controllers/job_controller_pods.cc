@@ -15,6 +15,22 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
+namespace {
+
+// By which a pod of a job is found.
+constexpr const char* kOwnLabels[] = {planner::kJobNameLabel, planner::kJobRoleLabel,
+                                      planner::kReplicaIndexLabel};
+
+bool HasLabelsOf(const Json& made, const Json& pod) {
+  const auto label = [](const Json& object, const char* name) {
+    return object["metadata"].value("labels", Json::object()).value(name, "");
+  };
+  return std::all_of(std::begin(kOwnLabels), std::end(kOwnLabels),
+                     [&](const char* name) { return label(made, name) == label(pod, name); });
+}
+
+}  // namespace
+
 bool JobController::CreatePods(const api::HorovodJob& job,
                                const std::vector<planner::PodCreate>& creates) {
   if (creates.empty()) {
@@ -43,6 +59,25 @@ void JobController::Missed(const api::HorovodJob& job, Needed what, const kube::
   if (!NamespaceGoes(error)) Say(job, event);
 }
 
+// Somebody has taken labels off a pod of the job, and so it was not found.
+bool JobController::Relabel(const api::HorovodJob& job, const Json& pod, const Json& made) {
+  Json labels;
+  for (const char* name : kOwnLabels) labels[name] = made["metadata"]["labels"][name];
+  const std::string name = MetaField(pod, "name");
+  const auto patched =
+      api_->Patch(kube::Pods(), job.ns, name,
+                  {{"metadata", {{"uid", MetaField(pod, "uid")}, {"labels", labels}}}}, {});
+  if (!patched) {
+    spdlog::warn("pod not labelled job={} pod={} error={}", job.Key(), name,
+                 logging::Value(patched.error().message));
+    return false;
+  }
+  spdlog::warn("labels of a pod were missing and are there again job={} pod={}", job.Key(), name);
+  pods_.Observe(*patched);
+  queue_.Add(job.Key());
+  return true;
+}
+
 bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCreate& create) {
   Json pod = BuildPod(job, create.index, options_.pod);
   DropOperatorsMarks(pod);
@@ -62,6 +97,7 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
     // it stays in the way.
     const auto other = api_->Get(kube::Pods(), job.ns, name);
     if (other && IsOwnedBy(*other, job.uid)) {
+      if (!HasLabelsOf(pod, *other)) return Relabel(job, *other, pod);
       pods_.Observe(*other);
       queue_.Add(job.Key());
       return true;

@@ -74,11 +74,29 @@ bool IsAccounted(const Snapshot& in, const std::string& pod_uid) {
   return std::find(uids.begin(), uids.end(), pod_uid) != uids.end();
 }
 
+namespace {
+
+// The template may be another one by now: pods of before and new ones must not meet in one ring.
+// What is left of a pod after its time to leave is not waited for.
+bool WaitsForPodsOfBefore(Work& work) {
+  if (!work.in.job.status.Is("Suspended")) return false;
+  bool waits = false;
+  for (const PodFacts& pod : work.in.pods) {
+    if (pod.all_terminated || pod.proven_dead || !pod.scheduled || !pod.delete_at) continue;
+    if (work.in.now >= *pod.delete_at) continue;
+    work.LookAgainAt(*pod.delete_at);
+    waits = true;
+  }
+  return waits;
+}
+
+}  // namespace
+
 Decision Plan(const Snapshot& snapshot) {
   Work work{.in = snapshot};
   work.out.status = snapshot.job.status;
   work.wanted = snapshot.job.WantedPods();
-  work.suspended = snapshot.job.spec.run_policy.suspend;
+  work.suspended = snapshot.job.spec.run_policy.suspend || WaitsForPodsOfBefore(work);
   for (const PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     (pod.leaving() ? work.leaving : work.active).push_back(&pod);

@@ -401,6 +401,35 @@ TEST(PlannerTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
   EXPECT_FALSE(out.status.Is("Suspended"));
 }
 
+TEST(PlannerTest, AResumedJobWaitsForThePodsOfBeforeThatStillEnd) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;
+  world.in.sidecars.clear();
+  for (PodFacts& pod : world.in.pods) {
+    pod.deleting = true;
+    pod.delete_at = world.in.now + std::chrono::seconds(30);
+  }
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre());
+  EXPECT_TRUE(out.status.Is("Suspended"));
+  EXPECT_THAT(out.status.Find("Suspended")->message, testing::HasSubstr("still end"));
+  ASSERT_TRUE(out.look_again);
+  EXPECT_GE(*out.look_again, std::chrono::seconds(30));
+
+  World ended = world;
+  for (PodFacts& pod : ended.in.pods) pod.all_terminated = true;
+  EXPECT_FALSE(Plan(ended.in).status.Is("Suspended"));
+  ended.in.pods[1].all_terminated = false;
+  EXPECT_TRUE(Plan(ended.in).status.Is("Suspended")) << "one of them may still train";
+  ended.in.pods[1].proven_dead = true;
+  EXPECT_FALSE(Plan(ended.in).status.Is("Suspended"));
+
+  world.in.now += *out.look_again;
+  EXPECT_FALSE(Plan(world.in).status.Is("Suspended")) << "they had their time";
+}
+
 struct CleanCase {
   api::CleanPodPolicy policy;
   std::vector<std::string> deleted;

@@ -40,13 +40,19 @@ std::vector<std::string> NotInRing(const Work& work) {
   return names;
 }
 
+std::string WhySuspended(const Work& work) {
+  return work.in.job.spec.run_policy.suspend ? "runPolicy.suspend is true: all pods are removed"
+                                             : "runPolicy.suspend is false again; the pods of "
+                                               "before are waited for, they still end";
+}
+
 void SetRunning(Work& work) {
   const membership::ViewPtr& view = work.in.view;
   if (work.verdict.ended()) {
     return SetCondition(work, "Running", false, "JobEnded", work.verdict.message);
   }
   if (work.suspended) {
-    return SetCondition(work, "Running", false, "Suspended", "runPolicy.suspend is true");
+    return SetCondition(work, "Running", false, "Suspended", WhySuspended(work));
   }
   if (!work.stall_reason.empty()) {
     return SetCondition(work, "Running", false, work.stall_reason, work.stall_message);
@@ -92,12 +98,12 @@ void SetRebuilding(Work& work) {
 
 void SetSuspended(Work& work) {
   const bool before = work.out.status.Is("Suspended");
-  if (work.suspended == before) return;
+  if (!work.suspended && !before) return;
   const std::string reason = work.suspended ? "Suspended" : "Resumed";
-  const std::string message = work.suspended ? "runPolicy.suspend is true: all pods are removed"
-                                             : "runPolicy.suspend is false again";
+  const std::string message =
+      work.suspended ? WhySuspended(work) : "runPolicy.suspend is false again";
   SetCondition(work, "Suspended", work.suspended, reason, message);
-  work.Say(false, reason, message);
+  if (work.suspended != before) work.Say(false, reason, message);
 }
 
 void SetEnd(Work& work) {
