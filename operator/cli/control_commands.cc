@@ -135,10 +135,8 @@ void Print(const Json& value, OutputFormat format) {
 
 Outcome<void> PrintPodLog(kube::KubeApi* api, const std::string& ns, const std::string& pod,
                           const LogsOptions& options, const std::string& prefix, std::mutex* out) {
-  auto object = api->Get(kube::Pods(), ns, pod);
-  if (!object) return tl::unexpected(FromKube(object.error()));
-  std::string container = options.container;
-  if (container.empty()) container = Text(*object, "/spec/containers/0/name");
+  const std::string container =
+      options.container.empty() ? api::kWorkerContainer : options.container;
   std::string line;
   auto on_text = [&](std::string_view text) {
     line += text;

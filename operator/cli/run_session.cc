@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "operator/api/horovod_job.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/words.h"
 
@@ -30,8 +31,6 @@ std::string JobOf(const Json& pod) {
   const Json::json_pointer at("/metadata/labels");
   return pod.contains(at) ? pod[at].value(kJobLabel, "") : "";
 }
-
-std::string FirstContainer(const Json& pod) { return Text(pod, "/spec/containers/0/name"); }
 
 // The last lines of a text that comes in pieces.
 class LastLines {
@@ -128,8 +127,7 @@ void RunSession::KillIfMarked(const Json& pod) {
 // Prints what the workers of a pod print, line by line.
 void RunSession::FollowOutput(const std::string& ns, const std::string& pod) {
   if (watchers_->outputs.count(pod)) return;
-  std::string container = FirstContainer(watchers_->pods[pod]);
-  watchers_->outputs[pod] = std::jthread([this, ns, pod, container](std::stop_token stop) {
+  watchers_->outputs[pod] = std::jthread([this, ns, pod](std::stop_token stop) {
     std::string line;
     auto on_text = [&](std::string_view text) {
       for (char c : text) {
@@ -141,7 +139,7 @@ void RunSession::FollowOutput(const std::string& ns, const std::string& pod) {
       }
       return true;
     };
-    (void)api_->PodLog(ns, pod, container, true, on_text, stop);
+    (void)api_->PodLog(ns, pod, api::kWorkerContainer, true, on_text, stop);
   });
 }
 
@@ -242,10 +240,8 @@ Json RunSession::Summary(SessionEnd end) const {
 }
 
 std::string RunSession::Tail(const std::string& ns, const std::string& pod) {
-  auto object = api_->Get(kube::Pods(), ns, pod);
-  if (!object) return "";
   LastLines lines;
-  auto read = api_->PodLog(ns, pod, FirstContainer(*object), false,
+  auto read = api_->PodLog(ns, pod, api::kWorkerContainer, false,
                            [&](std::string_view text) {
                              lines.Add(text);
                              return true;
