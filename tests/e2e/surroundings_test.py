@@ -246,9 +246,9 @@ def training(operator, folder):
         operator.kubectl("delete", "namespace", LONG, "--ignore-not-found", "--timeout=120s")
 
 
-def scales_to(job, replicas):
-    """The operator and everything that it needs work again."""
-    epoch = job.status["epoch"]
+def scales(job):
+    """The operator and everything that it needs work again: from two workers to three, or back."""
+    epoch, replicas = job.status["epoch"], 5 - job.status["worldSize"]
     job.scale(replicas)
     job.wait_world(replicas, after_epoch=epoch)
 
@@ -257,7 +257,7 @@ def test_a_job_trains_on_while_the_api_server_restarts(training, folder):
     before = newest_step(folder)
     training.cluster.run("restart-apiserver", "--away", 4)
     assert newest_step(folder) > before + 20, "it doesn't need the API server"
-    scales_to(training, 3)
+    scales(training)
     wait_leader(training.cluster)
 
 
@@ -266,7 +266,7 @@ def test_the_operator_goes_on_when_its_token_is_refused_and_replaced(training, f
     training.cluster.run("replace-token-key")
     assert newest_step(folder) > before + 20
     training.cluster.wait("a leader", lambda: wait_leader(training.cluster))
-    scales_to(training, 2)
+    scales(training)
 
 
 def operator_process(pod):
@@ -311,14 +311,14 @@ def restarts(cluster):
 def test_the_operator_notices_watches_that_have_gone_silent(training, silence):
     before = restarts(training.cluster)
     leader = silence()
-    scales_to(training, 3)
+    scales(training)
     assert wait_leader(training.cluster) == leader and restarts(training.cluster) == before, "it went on by itself"
 
 
 def test_no_step_was_lost_in_all_of_this(training, folder, tmp_path):
     """The checker judges what was trained until a pass ended; the job goes on meanwhile."""
     begun = newest_step(folder)
-    training.cluster.wait("steps of three", lambda: newest_step(folder) > begun + 20)
+    training.cluster.wait("more steps", lambda: newest_step(folder) > begun + 20)
     lines = {log.name: [json.loads(line) for line in log.read_text().split("\n")[:-1]] for log in folder.glob("*.jsonl")}
     ends = [line["step"] for log in lines.values() for line in log if "pass_end" in line]
     # All three have written the end of the pass before the last.
