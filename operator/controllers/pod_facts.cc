@@ -230,7 +230,7 @@ void FollowTheWorker(const Json& status, PodFacts* facts) {
   const bool behind =
       facts->phase == PodPhase::kRunning && (facts->lingers || facts->all_terminated);
   const bool wronged = facts->phase == PodPhase::kFailed && facts->reason.empty() && fault_beside;
-  if (behind || (wronged && facts->exit_code)) facts->phase = phase;
+  if (behind || wronged) facts->phase = phase;
 }
 
 // Gates of others than us keep the pod from every node.
