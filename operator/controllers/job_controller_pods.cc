@@ -215,6 +215,7 @@ bool JobController::ReleasePod(const api::HorovodJob& job, const planner::PodRel
 bool JobController::ReleaseOrphans(const std::string& key) {
   const std::size_t slash = key.find('/');
   const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
+  if (name.empty()) return true;  // somebody took its label off: whose it is nobody knows
   const auto cached = jobs_.Get(ns, name);
   const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
   std::vector<runtime::ObjectPtr> orphans;
