@@ -25,6 +25,8 @@ std::vector<RankStatus> Without(const std::vector<RankStatus>& from,
   return rest;
 }
 
+uint64_t LineageOf(uint64_t epoch) { return epoch >> 40; }
+
 bool IsFirst(uint64_t epoch) { return (epoch & ((uint64_t{1} << 40) - 1)) == 1; }
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
@@ -42,8 +44,7 @@ double TotalSeconds(const std::map<std::string, double>& seconds) {
 
 void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
   sidecars_[status.pod] = status;
-  step_ = std::max(step_, status.step);
-  for (const WorkerStatus& worker : status.workers) step_ = std::max(step_, worker.step);
+  ObserveStep(status);
   for (const WorkerExit& exit : status.exits) NoteExit(status.pod, exit.exit_code);
   ObserveView(status, now);
   for (const Rebuild& rebuild : status.rebuilds) ObserveRebuild(rebuild, now);
@@ -58,6 +59,15 @@ void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
   double sum = 0;
   for (const auto& [pod, sidecar] : sidecars_) sum += sidecar.samples_per_second;
   samples_per_second_ = sum;
+}
+
+void JobProgress::ObserveStep(const SidecarStatus& status) {
+  const uint64_t lineage = LineageOf(status.epoch);
+  if (lineage < lineage_) return;
+  if (lineage > lineage_) step_ = 0;
+  lineage_ = lineage;
+  step_ = std::max(step_, status.step);
+  for (const WorkerStatus& worker : status.workers) step_ = std::max(step_, worker.step);
 }
 
 void JobProgress::ObserveView(const SidecarStatus& status, TimePoint now) {

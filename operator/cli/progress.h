@@ -57,6 +57,7 @@ class JobProgress {
   const std::map<std::string, SidecarStatus>& sidecars() const { return sidecars_; }
 
  private:
+  void ObserveStep(const SidecarStatus& status);
   void ObserveView(const SidecarStatus& status, TimePoint now);
   void ObserveRebuild(const Rebuild& rebuild, TimePoint now);
   void InferFounding(const Rebuild& change, TimePoint now);
@@ -68,7 +69,8 @@ class JobProgress {
   std::map<uint64_t, std::vector<RankStatus>> ranks_;  // by epoch
   std::map<std::string, std::string> ends_;
   std::map<std::string, double> values_;
-  uint64_t step_ = 0;
+  uint64_t lineage_ = 0;
+  uint64_t step_ = 0;  // in that lineage: it may have begun again from a checkpoint
   uint64_t epoch_ = 0;
   int world_size_ = 0;
   double samples_per_second_ = 0;

@@ -121,6 +121,19 @@ TEST_F(ProgressTest, StepNeverFallsWhenAPodWithTheNewestAnswerGoes) {
   EXPECT_EQ(job_.step(), 8u);
 }
 
+TEST_F(ProgressTest, AJobThatBeginsAgainIsSaidToAndCountsItsStepsAnew) {
+  const uint64_t again = (uint64_t{2} << 40) + 1;
+  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(70).Status(), At(0));
+  EXPECT_EQ(ChangeText(job_.TakeSettled(At(20), true)[0], job_),
+            "view 1.1: 2 workers in 2 pods begin");
+  job_.Observe(Answer(0, again, "Founding", {{0, 2}}).Step(3).Status(), At(9000));
+  job_.Observe(Answer(1, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(71).Status(), At(9001));
+  EXPECT_EQ(job_.step(), 3u) << "what is heard of the earlier lineage is void";
+  EXPECT_EQ(ChangeText(job_.TakeSettled(At(9999), true)[0], job_),
+            "view 2.1: nobody had the state any more; 1 worker in 1 pod begin again from the "
+            "checkpoint; 2 -> 1");
+}
+
 TEST_F(ProgressTest, StepsLostAreSummedOverViewsNotOverReporters) {
   for (int pod : {0, 1}) {
     Answer answer(pod, kFirst + 1, "PodLost", {{0, 1}, {1, 1}});

@@ -40,6 +40,10 @@ std::string Named(const char* noun, const std::vector<std::string>& names) {
   return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", Joined(names));
 }
 
+std::string Counted(size_t n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
 std::string HowText(const std::vector<std::string>& pods, const JobProgress& job) {
   if (pods.size() != 1) return "";
   std::string how = job.HowEnded(pods[0]);
@@ -53,8 +57,11 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
   std::vector<std::string> joined =
       view.rebuild.joined.empty() ? PodsOf(view.gained) : view.rebuild.joined;
   if (reason == "Founding") {
-    return fmt::format("{} workers in {} pods begin", view.rebuild.world_size,
-                       view.rebuild.members.size());
+    const std::string who =
+        fmt::format("{} in {} begin", Counted(view.rebuild.world_size, "worker"),
+                    Counted(view.rebuild.members.size(), "pod"));
+    if (view.old_size == 0) return who;
+    return "nobody had the state any more; " + who + " again from the checkpoint";
   }
   if (reason == "WorkerLost") {
     auto names = view.lost.empty() ? left : Workers(view.lost);
@@ -122,7 +129,7 @@ std::string ProgressText(const JobProgress& job) {
     if (name != kTotal && name != "samples") text += fmt::format("  {} {}", name, Number(value));
   if (job.samples_per_second() > 0)
     text += fmt::format("  {:.0f} samples/s", job.samples_per_second());
-  text += fmt::format("  {} worker{}", job.world_size(), job.world_size() == 1 ? "" : "s");
+  text += "  " + Counted(job.world_size(), "worker");
   if (job.epoch()) text += "  view " + ViewName(job.epoch());
   std::string state = job.state();
   if (!state.empty() && state != "Training") text += "  " + state;

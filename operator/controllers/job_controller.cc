@@ -223,6 +223,10 @@ bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (options_.metrics != nullptr && decision.status.epoch > job.status.epoch) {
     options_.metrics->Resized(job.ns, job.name, job.status.world_size, decision.status.world_size);
   }
+  if (decision.status.state != job.status.state) {
+    spdlog::info("state of the job changed job={} state={} before={}", job.Key(),
+                 decision.status.state, logging::Value(job.status.state));
+  }
   hub_->ExitsCounted(job.uid, decision.exits_counted);
   for (const planner::Event& event : decision.events) Say(job, event);
   std::set<std::string> pod_uids;
@@ -383,7 +387,6 @@ bool JobController::StillSo(const planner::Snapshot& snapshot, const membership:
   fresh.pods = ReadPods(job, pods);
   ObserveNodes(&fresh);
   const planner::Arbitration now = planner::JudgeArbitration(fresh);
-  if (!now.waits.empty()) return false;
   return now.view != nullptr ? *now.view == *view
                              : now.nobody_holds && view->reason == membership::Reason::kFounding;
 }

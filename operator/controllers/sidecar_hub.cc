@@ -53,7 +53,7 @@ SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registrat
     job.key = key;
     Sidecar& sidecar = job.sidecars[registration.pod_uid];
     places_.erase(sidecar.attendance);
-    const std::uint64_t finished = sidecar.facts.finished_epoch;
+    const planner::SidecarFacts before = std::move(sidecar.facts);
     sidecar = Sidecar{.attendance = id, .sink = std::move(sink)};
     sidecar.facts.pod_name = registration.pod_name;
     sidecar.facts.pod_uid = registration.pod_uid;
@@ -61,7 +61,8 @@ SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registrat
     sidecar.facts.http_address = registration.http_address;
     sidecar.facts.boot_id = registration.boot_id;
     sidecar.facts.epoch = registration.epoch;
-    sidecar.facts.finished_epoch = finished;
+    sidecar.facts.finished_epoch = before.finished_epoch;
+    sidecar.facts.last_exit = before.last_exit;
     sidecar.facts.unable_since = std::chrono::system_clock::now();
     places_[id] = {registration.job_uid, registration.pod_uid};
   }
@@ -136,6 +137,7 @@ void SidecarHub::OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
     if (!is_first && worker_incarnation <= newest->second) return;
     newest->second = worker_incarnation;
     exit.pod_name = sidecar.facts.pod_name;
+    if (!exit.by_us) sidecar.facts.last_exit = exit.exit_code;
     job.exits.push_back(std::move(exit));
   });
 }

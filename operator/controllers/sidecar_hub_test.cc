@@ -160,6 +160,18 @@ TEST_F(SidecarHubTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted) {
   EXPECT_THAT(hub_.Facts("job-uid").exits, IsEmpty());
 }
 
+TEST_F(SidecarHubTest, HowItsLastWorkerEndedIsRememberedOverAReconnectUnlessItWasAskedFor) {
+  const auto id = Attend("a");
+  EXPECT_EQ(Facts("a").last_exit, std::nullopt);
+  hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 139});
+  hub_.OnWorkerExit(id, 2, {.slot = 0, .exit_code = 137});
+  hub_.OnWorkerExit(id, 3, {.slot = 0, .exit_code = 143, .by_us = true});
+  EXPECT_EQ(Facts("a").last_exit, 137);
+  hub_.Leave(id);
+  Attend("a");
+  EXPECT_EQ(Facts("a").last_exit, 137);
+}
+
 TEST_F(SidecarHubTest, FinishedOnlyRisesAndUnableCountsFromWhenItBegan) {
   const auto id = Attend("a");
   hub_.OnFinished(id, 7);

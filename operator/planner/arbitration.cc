@@ -171,6 +171,25 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
                     membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
 }
 
+void StartAgain(Work& work, const Arbitration& end) {
+  work.out.found = FoundingOf(work, work.in.lineage);
+  if (work.out.found != nullptr) JudgeStartAgain(work);
+  if (work.verdict.ended()) {
+    work.out.found = nullptr;
+    return;
+  }
+  work.stall_reason = "StartingAgain";
+  work.stall_message = fmt::format(
+      "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
+      "needed for that: {}",
+      work.in.job.spec.elastic_policy.min_replicas);
+  if (work.out.found == nullptr) return;
+  work.Say(true, "StartedAgain",
+           "no living worker held the job's state: the job starts again from its checkpoint. What "
+           "was done since that was written is lost; status.stepsLost is without it");
+  SayIgnored(work, end.ignored);
+}
+
 void Finish(Work& work) {
   const Arbitration end = JudgeArbitration(work.in);
   Ask(work, end.nobody_holds);
@@ -182,16 +201,7 @@ void Finish(Work& work) {
     work.Say(true, "Arbitrated", GoesOnWith(work.in, *end.view));
     return SayIgnored(work, end.ignored);
   }
-  work.stall_reason = "StartingAgain";
-  work.stall_message = fmt::format(
-      "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
-      "needed for that: {}",
-      work.in.job.spec.elastic_policy.min_replicas);
-  work.out.found = FoundingOf(work, work.in.lineage);
-  if (work.out.found == nullptr) return;
-  work.Say(true, "StartedAgain",
-           "no living worker held the job's state: the job starts again from its checkpoint");
-  SayIgnored(work, end.ignored);
+  StartAgain(work, end);
 }
 
 }  // namespace

@@ -4,120 +4,14 @@
 
 #include <algorithm>
 
-#include "operator/planner/planner.h"
+#include "operator/planner/testing/stalled.h"
 
 namespace ringmaster::planner {
 namespace {
 
-using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-const Time kNow = *api::ParseTime("2026-01-31T12:00:00Z");
-
-std::string Uid(int index) { return "uid-" + std::to_string(index); }
-
-// Pods 0 to n-1 are in view 1.5, can't train and have said so for a minute; a test departs from
-// that.
-class Stalled {
- public:
-  explicit Stalled(int n) {
-    in.now = kNow;
-    in.view_since = kNow - seconds(600);
-    in.lineage = 1;
-    in.job.name = "digits";
-    in.job.uid = "job-uid";
-    in.job.generation = 1;
-    in.job.spec.worker.replicas = n;
-    std::vector<membership::Candidate> candidates;
-    for (int i = 0; i < n; ++i) {
-      Add(i);
-      candidates.push_back(in.sidecars.back().candidate);
-    }
-    membership::View view = membership::FoundingView(candidates, 1);
-    view.epoch = membership::MakeEpoch(1, 5);
-    view.parent = membership::MakeEpoch(1, 4);
-    in.view = std::make_shared<const membership::View>(view);
-    for (SidecarFacts& sidecar : in.sidecars) {
-      sidecar.epoch = view.epoch;
-      sidecar.candidate.workers[0].used = true;
-    }
-  }
-
-  // A pod that attends and is ready, in no view.
-  Stalled& Add(int index) {
-    PodFacts pod;
-    pod.name = PodName("digits", index);
-    pod.uid = Uid(index);
-    pod.index = index;
-    pod.node = "node-" + std::to_string(index);
-    pod.phase = PodPhase::kRunning;
-    pod.scheduled = true;
-    pod.created = kNow - seconds(700);
-    pod.running_since = kNow - seconds(700);
-    pod.http = "10.0.0.1:80";
-    in.pods.push_back(pod);
-    SidecarFacts sidecar;
-    sidecar.pod_name = pod.name;
-    sidecar.pod_uid = pod.uid;
-    sidecar.attending = sidecar.ready = true;
-    sidecar.http_address = pod.http;
-    sidecar.ready_since = kNow - seconds(100);
-    sidecar.unable_since = kNow - seconds(60);
-    sidecar.candidate.pod = {pod.uid, pod.name, 1, pod.node, "", "a", "h", "w"};
-    sidecar.candidate.workers = {{0, 1, "t", "s", true, false}};
-    in.sidecars.push_back(sidecar);
-    return *this;
-  }
-  // Without a word and without proof.
-  Stalled& Silent(int index) {
-    Sidecar(index).attending = Sidecar(index).able = false;
-    return *this;
-  }
-  Stalled& ProvenDead(int index) {
-    Silent(index).Pod(index).proven_dead = true;
-    Pod(index).phase = PodPhase::kFailed;
-    Pod(index).all_terminated = true;
-    return *this;
-  }
-  // The record is at lineage 2, and these have made way.
-  Stalled& Arbitrating(const std::vector<int>& reported) {
-    in.lineage = 2;
-    for (const int index : reported) {
-      Sidecar(index).report =
-          membership::ArbitrationReport{2, in.view, false, true, Sidecar(index).candidate};
-    }
-    return *this;
-  }
-  Stalled& Fork() {
-    in.job.spec.elastic_policy.on_quorum_loss = api::OnQuorumLoss::kRestartFromCheckpoint;
-    return *this;
-  }
-
-  PodFacts& Pod(int index) {
-    return *std::find_if(in.pods.begin(), in.pods.end(),
-                         [&](const PodFacts& p) { return p.index == index; });
-  }
-  SidecarFacts& Sidecar(int index) {
-    return *std::find_if(in.sidecars.begin(), in.sidecars.end(),
-                         [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
-  }
-
-  Snapshot in;
-};
-
-std::vector<std::string> PodsOf(const membership::ViewPtr& view) {
-  std::vector<std::string> names;
-  for (const membership::Pod& pod : view->pods) names.push_back(pod.name);
-  return names;
-}
-
-std::vector<std::string> Reasons(const Decision& out) {
-  std::vector<std::string> reasons;
-  for (const Event& event : out.events) reasons.push_back(event.reason);
-  return reasons;
-}
 
 TEST(ArbitrationPlanTest, ItBeginsWhenNobodyCanTrainAndAllOthersAreProvenDead) {
   Stalled job(4);
@@ -213,96 +107,6 @@ TEST(ArbitrationPlanTest, NobodyIsBlamedWhileTheOperatorHasNotHeardAnybody) {
 }
 
 // ---- An operator that has just begun to lead has heard nobody yet.
-
-// Pods 1 and 2 of four are dead, nothing has been heard of `unheard`, and the operator has had the
-// job for `since`.
-Stalled WithANewLeader(seconds since, const std::vector<int>& unheard) {
-  Stalled job(4);
-  job.ProvenDead(1).ProvenDead(2);
-  for (const int index : unheard) {
-    std::erase_if(job.in.sidecars, [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
-  }
-  job.in.taken_over = job.in.view_since = kNow - since;
-  return job;
-}
-
-TEST(NewLeaderTest, NobodyIsCalledSilentBeforeHeHadTimeToCome) {
-  Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {0, 3});
-  Decision out = Plan(job.in);
-  EXPECT_EQ(out.arbitrate, 0u);
-  EXPECT_FALSE(out.status.Find("Rebuilding") != nullptr &&
-               out.status.Find("Rebuilding")->reason == "WaitingForProof");
-  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof")));
-  ASSERT_TRUE(out.look_again);
-  EXPECT_LE(*out.look_again, seconds(4) + std::chrono::milliseconds(100));
-  job.in.now += seconds(4);
-  out = Plan(job.in);
-  EXPECT_THAT(Reasons(out), testing::Contains("WaitingForProof")) << "he had his time";
-  EXPECT_THAT(out.status.Find("Rebuilding")->message,
-              HasSubstr("digits-worker-0 on node node-0, digits-worker-3 on node node-3"));
-}
-
-TEST(NewLeaderTest, WhoWasHeardAndLeftIsSilent) {
-  Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {});
-  job.Silent(3);
-  EXPECT_THAT(Reasons(Plan(job.in)), testing::Contains("WaitingForProof"));
-}
-
-TEST(NewLeaderTest, WithAllTheEvidenceItArbitratesAsSoonAsAnOldOne) {
-  Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {});
-  job.ProvenDead(3);
-  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
-}
-
-TEST(NewLeaderTest, WhatTheFormerOneSaidIsLeftUntilMoreIsKnown) {
-  Stalled job = WithANewLeader(kSidecarsReturn + seconds(1), {0, 3});
-  job.in.job.status = Plan(job.in).status;
-  const std::string said = job.in.job.status.Find("Rebuilding")->message;
-  job.in.taken_over = kNow;
-  Decision out = Plan(job.in);
-  EXPECT_EQ(out.status.Find("Rebuilding")->reason, "WaitingForProof");
-  EXPECT_EQ(out.status.Find("Rebuilding")->message, said);
-  EXPECT_FALSE(out.status.Is("Running"));
-  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof"))) << "no news";
-  SidecarFacts heard;
-  heard.pod_uid = Uid(0);
-  heard.attending = heard.able = true;
-  job.in.sidecars.push_back(heard);
-  out = Plan(job.in);
-  EXPECT_NE(out.status.Find("Rebuilding")->reason, "WaitingForProof") << "one says that it trains";
-}
-
-TEST(NewLeaderTest, AnEarlierTroubleThatIsOverIsNotTakenUpAgain) {
-  Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {0, 3});
-  job.in.job.status.conditions = {{"Rebuilding", false, "WaitingForProof", "", "", 1}};
-  EXPECT_FALSE(Plan(job.in).status.Is("Rebuilding") &&
-               Plan(job.in).status.Find("Rebuilding")->reason == "WaitingForProof");
-  job.in.job.status.conditions = {{"Rebuilding", true, "WorkerLost", "", "", 1}};
-  EXPECT_EQ(Plan(job.in).status.Find("Rebuilding")->reason, "Founding");
-}
-
-TEST(NewLeaderTest, WhoMayBeOnTheWayIsNotForkedAwayFrom) {
-  Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {3});
-  job.Fork();
-  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
-  job.in.now += seconds(4);
-  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
-}
-
-TEST(NewLeaderTest, AnArbitrationThatItTakesUpWaitsForThoseOnTheWay) {
-  Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {3});
-  job.Arbitrating({0});
-  Decision out = Plan(job.in);
-  EXPECT_EQ(out.found, nullptr);
-  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof")));
-  EXPECT_TRUE(out.look_again);
-  job.Fork();
-  EXPECT_EQ(Plan(job.in).found, nullptr);
-  job.in.now += seconds(4);
-  out = Plan(job.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-0"));
-}
 
 TEST(ArbitrationPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   Stalled job(4);
@@ -403,48 +207,6 @@ TEST(ArbitrationPlanTest, APodThatAppearedMeanwhileIsAskedToo) {
   const Arbitration end = JudgeArbitration(job.in);
   EXPECT_THAT(end.waits, ElementsAre("digits-worker-5 on node node-5"));
   EXPECT_EQ(end.view, nullptr);
-}
-
-TEST(ArbitrationPlanTest, WhenNobodyOfTheViewLivesNothingIsWaitedForAndTheJobStartsAgain) {
-  Stalled job(2);
-  job.ProvenDead(0).ProvenDead(1).in.view_since = kNow;
-  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
-  job.Arbitrating({}).Add(2).Sidecar(2).ready = false;
-  job.Add(3);
-  EXPECT_EQ(Plan(job.in).found, nullptr) << "they have not reported";
-  job.Arbitrating({2, 3});
-  Decision out = Plan(job.in);
-  EXPECT_EQ(out.status.Find("Rebuilding")->reason, "StartingAgain");
-  job.Sidecar(2).ready = true;
-  out = Plan(job.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_EQ(out.found->epoch, membership::MakeEpoch(2, 1));
-  EXPECT_EQ(out.found->reason, membership::Reason::kFounding);
-  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-2", "digits-worker-3"));
-  EXPECT_THAT(Reasons(out), testing::Contains("StartedAgain"));
-}
-
-TEST(ArbitrationPlanTest, AMemberThatMayLiveForbidsToStartAgain) {
-  Stalled job(2);
-  job.ProvenDead(0).Silent(1).Add(2).Add(3);
-  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
-  job.Arbitrating({2, 3});
-  EXPECT_EQ(Plan(job.in).found, nullptr);
-}
-
-TEST(ArbitrationPlanTest, WorkersThatHaveBeenInAViewAreStartedAgainBeforeTheJobIs) {
-  Stalled job(2);
-  job.ProvenDead(1).Arbitrating({0}).Sidecar(0).report->resigned = true;
-  Decision out = Plan(job.in);
-  EXPECT_EQ(out.found, nullptr);
-  const auto asked = std::find_if(out.tells.begin(), out.tells.end(), [](const Tell& tell) {
-    return std::holds_alternative<ArbitrateNotice>(tell.notice);
-  });
-  ASSERT_NE(asked, out.tells.end());
-  EXPECT_TRUE(std::get<ArbitrateNotice>(asked->notice).fresh_workers);
-  job.Sidecar(0).candidate.workers = {{0, 2, "t", "s", true, false}};
-  job.Arbitrating({0}).Sidecar(0).report->resigned = true;
-  EXPECT_NE(Plan(job.in).found, nullptr);
 }
 
 TEST(ArbitrationPlanTest, WithRestartFromCheckpointTheSilentAreNotWaitedForAndThatIsSaid) {
@@ -578,26 +340,6 @@ TEST(ArbitrationPlanTest, AReportForAnEarlierLineageIsNoReport) {
   const Arbitration end = JudgeArbitration(job.in);
   EXPECT_THAT(end.waits, IsEmpty());
   EXPECT_THAT(end.ignored, ElementsAre("digits-worker-1 on node node-1"));
-}
-
-TEST(ArbitrationPlanTest, AForkIsSaidWhereTheJobStartsAgainToo) {
-  Stalled job(2);
-  job.Silent(0).Silent(1).Fork().Add(2).Add(3).Arbitrating({2, 3});
-  for (const int i : {2, 3}) job.Sidecar(i).report->view = nullptr;
-  job.in.job.spec.worker.replicas = 4;
-  const Decision out = Plan(job.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_THAT(Reasons(out), testing::IsSupersetOf({"StartedAgain", "ForkPossible"}));
-}
-
-TEST(ArbitrationPlanTest, FreshWorkersAreNotStartedAgain) {
-  Stalled job(2);
-  job.ProvenDead(1).Add(2).Arbitrating({0, 2}).Sidecar(0).report->resigned = true;
-  for (const Tell& tell : Plan(job.in).tells) {
-    const auto* notice = std::get_if<ArbitrateNotice>(&tell.notice);
-    if (notice == nullptr) continue;
-    EXPECT_EQ(notice->fresh_workers, tell.pod_uid == "uid-0");
-  }
 }
 
 TEST(ArbitrationPlanTest, NobodyIsSentIntoAViewThatIsGivenUpButItsOwnMembers) {

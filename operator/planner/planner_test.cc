@@ -129,7 +129,7 @@ TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
   Decision out = Plan(world.in);
   EXPECT_EQ(out.status.state, "Running");
   EXPECT_FALSE(out.status.Is("Failed")) << "who has no node can't come to init()";
-  EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("2 of 4 pods"));
+  EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("pods with a node: 2 of 4"));
   EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("digits-worker-3: Unschedulable"));
   EXPECT_THAT(out.creates, IsEmpty());
   EXPECT_THAT(out.deletes, IsEmpty());

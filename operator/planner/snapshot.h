@@ -117,6 +117,7 @@ struct SidecarFacts {
   std::uint64_t finished_epoch = 0;  // 0: not finished
   bool able = false;                 // in a view that can train, as far as it knows
   Time unable_since;                 // where it is not `able`; at the earliest when it registered
+  std::optional<int> last_exit;  // code of the worker that ended last, if that was not asked for
   std::optional<membership::ArbitrationReport> report;  // its newest
 };
 

@@ -84,8 +84,7 @@ void SetScheduled(Work& work) {
                              : work.no_room    ? "WaitingForRoom"
                              : waiting.empty() ? "WaitingForPods"
                                                : "Unschedulable";
-  std::string message = fmt::format("{} of {} have a node", scheduled,
-                                    Plural(static_cast<std::size_t>(work.wanted), "pod"));
+  std::string message = fmt::format("pods with a node: {} of {}", scheduled, work.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
   if (!work.gated_why.empty()) message += "; " + work.gated_why;
   const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";

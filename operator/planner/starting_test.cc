@@ -126,7 +126,7 @@ TEST(StartingTest, PodsThatNoNodeTakesAreAnEventOnce) {
   EXPECT_EQ(first.status.Find("Scheduled")->reason, "Unschedulable");
   EXPECT_EQ(
       first.status.Find("Scheduled")->message,
-      "0 of 2 pods have a node; digits-worker-0, digits-worker-1: Unschedulable: 0/2 nodes are "
+      "pods with a node: 0 of 2; digits-worker-0, digits-worker-1: Unschedulable: 0/2 nodes are "
       "available");
   EXPECT_THAT(Warnings(first), ElementsAre("Unschedulable"));
   world.in.job.status = first.status;

@@ -27,14 +27,16 @@ namespace {
 
 using membership::EpochText;
 
-// Members of the newest view that are gone, or that say they are not in it yet.
+// Members of the newest view that are gone, or that say they are not in it yet. A first view is not
+// rebuilt: it is on its way to its members.
 std::vector<std::string> NotInRing(const Work& work) {
   std::vector<std::string> names;
   if (work.in.view == nullptr) return names;
   for (const membership::Pod& pod : work.in.view->pods) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod.uid);
-    const bool behind =
-        sidecar != nullptr && sidecar->attending && sidecar->epoch < work.in.view->epoch;
+    const bool behind = work.in.view->reason != membership::Reason::kFounding &&
+                        sidecar != nullptr && sidecar->attending &&
+                        sidecar->epoch < work.in.view->epoch;
     if (behind || IsGone(work.in, pod.uid)) names.push_back(pod.name);
   }
   return names;

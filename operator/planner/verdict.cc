@@ -139,6 +139,31 @@ void CountWorkerExits(Work& work) {
   work.out.exits_counted = work.in.exits.size();
 }
 
+constexpr char kAllKilled[] = "all workers that had the job's state were killed";
+
+// In pods that live, and not by crashes, which are counted one by one.
+bool AllWereKilled(const Snapshot& in) {
+  bool killed = false;
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    const PodFacts* pod = FindPod(in, sidecar.pod_uid);
+    if (!sidecar.report || !sidecar.report->resigned || !sidecar.last_exit) continue;
+    if (pod == nullptr || pod->leaving()) continue;
+    if (IsApplicationFault(*sidecar.last_exit)) return false;
+    const auto action = ActionFor(in.job.spec.failure_policy, *sidecar.last_exit, "");
+    killed = killed || action != FailureAction::kIgnore;
+  }
+  return killed;
+}
+
+// One that kills all workers again and again must come to an end.
+void CountStartAgain(Work& work) {
+  const membership::ViewPtr& view = work.in.view;
+  if (view == nullptr || view->epoch <= work.in.job.status.epoch) return;
+  const bool again =
+      membership::EpochLineage(view->epoch) > 1 && view->reason == membership::Reason::kFounding;
+  if (again && AllWereKilled(work.in)) CountFault(work, kAllKilled);
+}
+
 // A pod that ended with 0 although nobody said that the ranks had agreed to end.
 void JudgeEarlyExits(Work& work) {
   for (const PodFacts& pod : work.in.pods) {
@@ -175,6 +200,16 @@ void JudgeSuccess(Work& work) {
                   .message = fmt::format("all ranks of {} ended with 0", Plural(succeeded, "pod"))};
 }
 
+int Limit(const Work& work) { return work.in.job.spec.run_policy.backoff_limit; }
+
+void JudgeFaults(Work& work) {
+  if (work.out.status.faults <= Limit(work)) return;
+  Fail(work, "BackoffLimitExceeded",
+       fmt::format("the application failed {}; backoffLimit is {}{}{}",
+                   Plural(static_cast<std::size_t>(work.out.status.faults), "time"), Limit(work),
+                   work.last_fault.empty() ? "" : "; the last time: ", work.last_fault));
+}
+
 void JudgeDeadlines(Work& work) {
   const api::Spec& spec = work.in.job.spec;
   const auto started = api::ParseTime(work.out.status.start_time);
@@ -187,13 +222,7 @@ void JudgeDeadlines(Work& work) {
     }
     work.LookAgainAt(end);
   }
-  if (work.out.status.faults > spec.run_policy.backoff_limit) {
-    Fail(work, "BackoffLimitExceeded",
-         fmt::format("the application failed {}; backoffLimit is {}{}{}",
-                     Plural(static_cast<std::size_t>(work.out.status.faults), "time"),
-                     spec.run_policy.backoff_limit,
-                     work.last_fault.empty() ? "" : "; the last time: ", work.last_fault));
-  }
+  JudgeFaults(work);
   if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && work.in.view != nullptr &&
       !work.in.view->train && !work.finishing) {
     Fail(work, "BelowMinReplicas",
@@ -201,16 +230,6 @@ void JudgeDeadlines(Work& work) {
                      Plural(work.in.view->pods.size(), "pod"), spec.elastic_policy.min_replicas));
   }
 }
-
-}  // namespace
-
-std::string WhatIsMissing(const SidecarFacts* sidecar) {
-  if (sidecar == nullptr || !sidecar->attending) return "its sidecar has not registered";
-  if (sidecar->missing_slots.empty()) return "no worker has connected";
-  return fmt::format("slot {} has not called init()", fmt::join(sidecar->missing_slots, ", slot "));
-}
-
-namespace {
 
 void JudgeInit(Work& work) {
   if (work.in.view != nullptr || work.in.job.status.epoch != 0) return;
@@ -234,10 +253,6 @@ void JudgeInit(Work& work) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Before a suspension ranks may have agreed to end, and their pods may not be gone yet. The job
 // that was resumed begins anew: it is not its end.
 bool EndedAnEarlierRun(const Work& work, const SidecarFacts& sidecar) {
@@ -257,6 +272,12 @@ void CountFinished(Work& work) {
 
 }  // namespace
 
+std::string WhatIsMissing(const SidecarFacts* sidecar) {
+  if (sidecar == nullptr || !sidecar->attending) return "its sidecar has not registered";
+  if (sidecar->missing_slots.empty()) return "no worker has connected";
+  return fmt::format("slot {} has not called init()", fmt::join(sidecar->missing_slots, ", slot "));
+}
+
 void CountEnds(Work& work) {
   api::Status& status = work.out.status;
   CountFinished(work);
@@ -271,6 +292,7 @@ void CountEnds(Work& work) {
     if (pod.ended() && !IsAccounted(work.in, pod.uid)) CountPod(work, pod);
   }
   CountWorkerExits(work);
+  CountStartAgain(work);
 }
 
 void Judge(Work& work) {
@@ -288,6 +310,12 @@ void Judge(Work& work) {
   JudgeDeadlines(work);
   if (!work.finishing) JudgeEarlyExits(work);
   JudgeInit(work);
+}
+
+void JudgeStartAgain(Work& work) {
+  if (!AllWereKilled(work.in) || work.out.status.faults < Limit(work)) return;
+  CountFault(work, kAllKilled);
+  JudgeFaults(work);
 }
 
 void CleanUp(Work& work) {

@@ -71,6 +71,9 @@ void TellOfEnds(const Work& work, PodCreate& create);
 std::string NodeToReturnTo(const Work& work, const PodFacts& pod);
 void CountEnds(Work& work);
 void Judge(Work& work);
+// The job is to start again from its checkpoint: that may be once too often. It is counted when the
+// record has the view.
+void JudgeStartAgain(Work& work);
 void CleanUp(Work& work);
 void Size(Work& work);
 void Admit(Work& work);

@@ -192,6 +192,10 @@ void Agent::Install(const ViewPtr& view) {
   rank_suspicions_.clear();
   health::Rebuild* rebuild =
       tracker_.Installed(before.get(), *view, options_.slots, now, outputs_.unix_ms());
+  if (view->reason == membership::Reason::kFounding) {  // anew: steps are counted from the first
+    highest_step_ = 0;
+    tracker_.ForgetSteps();
+  }
   metrics_->SetEpoch(view->epoch);
   metrics_->SetWorldSize(static_cast<int>(view->ranks.size()));
   if (rebuild != nullptr) metrics_->CountRebuild(rebuild->reason);
@@ -505,16 +509,23 @@ void Agent::CheckInitTimeout() {
   ReportReadiness();
 }
 
-// Without a word those who are left would wait for ever: no view can follow, and a process started
-// again is a joiner that nobody can give the state. That it fails is what ends the job.
+// No view can follow, and a process started again is a joiner that nobody can give the state. An
+// operator begins the job anew (membership.md, rule 9), or says what that waits for. Where none
+// does, those who are left would wait for ever: that they fail is what ends the job.
 void Agent::CheckStateLost() {
   if (gave_up_ || finishing_ || left_ || draining_ || !member_.state_lost()) {
     state_lost_since_.reset();
     return;
   }
   const SteadyTime now = outputs_.now();
-  if (!state_lost_since_) state_lost_since_ = now;
-  if (now - *state_lost_since_ < kStateLost) return;
+  const bool has_operator = !options_.operator_target.empty();
+  if (!state_lost_since_ && has_operator)
+    spdlog::warn(
+        "all workers that had the job's state have died: the operator begins the job again from "
+        "its checkpoint epoch={}",
+        EpochText(CurrentEpoch()));
+  if (!state_lost_since_ || operator_connected_) state_lost_since_ = now;
+  if (now - *state_lost_since_ < (has_operator ? options_.init_timeout : kStateLost)) return;
   gave_up_ = true;
   const std::string message = "all workers that had the job's state have died (view " +
                               EpochText(CurrentEpoch()) +

@@ -28,7 +28,7 @@ class AgentTest : public testing::Test {
     options_.job_uid = "job-uid";
     options_.pod_name = "p0";
     options_.pod_uid = "u0";
-    options_.operator_target = "unix:/nowhere";
+    options_.operator_target = operator_target_;
     AgentOutputs outputs;
     outputs.now = [this] { return now_; };
     outputs.unix_ms = [] { return int64_t{1000}; };
@@ -134,6 +134,20 @@ class AgentTest : public testing::Test {
     }
   }
 
+  // Of the view that all three have been in nobody trains any more; connection 3 is a new worker.
+  void LoseAllWorkers() {
+    StartWorker();
+    agent_->OnFound(FirstView());
+    agent_->OnFrame(
+        1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
+    agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
+    Resigns("u1");
+    AdvanceWithPingsOf(3, seconds(4));
+    EXPECT_TRUE(errors_.empty()) << "u2 may go on";
+    Resigns("u2");
+  }
+
+  std::string operator_target_ = "unix:/nowhere";
   SidecarOptions options_;
   health::Metrics metrics_{"default", "job", "p0"};
   SteadyTime now_{seconds(1000)};
@@ -256,20 +270,52 @@ INSTANTIATE_TEST_SUITE_P(Cases, StepsLostTest,
                                          // Of another view than ours: may be void already.
                                          StepsCase{MakeEpoch(1, 0), 10, 0}));
 
-TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedThoseWhoComeAreToldToGiveUp) {
+TEST_F(AgentTest, AJobThatBeginsAgainCountsItsStepsFromTheFirst) {
   StartWorker();
   agent_->OnFound(FirstView());
+  agent_->OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
+  EXPECT_EQ(agent_->Status()["progress"]["step"], 10);
   agent_->OnFrame(
       1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
-  Resigns("u1");
+  agent_->OnClosed(2);
+  membership::View again = *membership::DecodeView(FirstView());
+  again.parent = again.epoch;
+  again.epoch = MakeEpoch(2, 1);
+  again.ranks[0].incarnation = 2;
   agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
-  AdvanceWithPingsOf(3, seconds(4));
-  EXPECT_TRUE(errors_.empty()) << "u2 may go on";
-  Resigns("u2");
+  agent_->OnFrame(3, {{"t", "enter"}});
+  EXPECT_EQ(agent_->Status()["progress"]["step"], 10) << "not yet";
+  agent_->OnFound(membership::EncodeView(again));
+  EXPECT_EQ(agent_->Status()["progress"]["step"], 0);
+  agent_->OnFrame(3, {{"t", "ping"}, {"n", 1}, {"step", 2}, {"epoch", MakeEpoch(2, 1)}});
+  EXPECT_EQ(agent_->Status()["progress"]["step"], 2);
+}
+
+class AgentWithoutOperatorTest : public AgentTest {
+ protected:
+  AgentWithoutOperatorTest() { operator_target_.clear(); }
+};
+
+TEST_F(AgentWithoutOperatorTest, WhenAllThatHeldTheStateHaveDiedThoseWhoComeAreToldToGiveUp) {
+  LoseAllWorkers();
   AdvanceWithPingsOf(3, seconds(4));
   EXPECT_NE(errors_[3].find("all workers that had the job's state have died (view 1.1)"),
             std::string::npos)
       << errors_[3];
+}
+
+TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedTheOperatorIsWaitedForAsLongAsItIsThere) {
+  LoseAllWorkers();
+  AdvanceWithPingsOf(3, seconds(4));
+  EXPECT_TRUE(errors_.empty()) << "it may only be on its way to another node";
+  agent_->OnOperator(true);
+  AdvanceWithPingsOf(3, 2 * options_.init_timeout);
+  EXPECT_TRUE(errors_.empty()) << "it says what it waits for";
+  agent_->OnOperator(false);
+  AdvanceWithPingsOf(3, options_.init_timeout - seconds(1));
+  EXPECT_TRUE(errors_.empty());
+  AdvanceWithPingsOf(3, seconds(2));
+  EXPECT_FALSE(errors_[3].empty());
 }
 
 TEST_F(AgentTest, ThatItsViewCantTrainIsSaidWhenItLasts) {

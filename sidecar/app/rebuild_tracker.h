@@ -40,6 +40,7 @@ class RebuildTracker {
   health::Rebuild* Finished(uint64_t epoch, const nlohmann::json& seconds, uint64_t resumed);
   // A worker of the newest view, of this pod or another, has completed so many steps.
   void SawStep(uint64_t step) { newest_step_ = std::max(newest_step_, step); }
+  void ForgetSteps() { newest_step_ = 0; }
   uint64_t newest_step() const { return newest_step_; }
 
  private:

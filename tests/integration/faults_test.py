@@ -14,7 +14,7 @@ from elastic_test import Job, rank
 from harness import wait_for
 
 HOLD_SAVING, HOLD_LOADING = ("--hold", 1), ("--hold", 2)
-NOTHING_LEFT = "all workers that had the job's state have died"
+ALL_KILLED = "the last time: all workers that had the job's state were killed"
 
 
 def by_rank(job):
@@ -31,6 +31,15 @@ def holding(job, what, besides=()):
 
 def go(job):
     (job.out / "go").touch()
+
+
+def starts_again(job, size):
+    """From its checkpoint, of which these workers have none: with the first step."""
+    job.world(size, 1 << 41)
+    (job.out / "stop").touch()
+    assert job.run.wait() == 0, job.run.text()
+    elastic_test.check(job.out, lineage=2)
+    assert "begin again from the checkpoint" in job.run.text()
 
 
 def fails_with(job, message):
@@ -110,7 +119,7 @@ def test_the_only_one_with_the_state_dies_while_it_gives_it(write, tmp_path):
         job.run.do("scale", "job", "--replicas", 2)
         job.kill(holding(job, "saving"))
         go(job)
-        fails_with(job, NOTHING_LEFT)
+        starts_again(job, 2)
 
 
 def test_scaled_down_below_the_world_while_a_joiner_enters(write, tmp_path):
@@ -130,7 +139,15 @@ def test_all_workers_die_at_once(write, tmp_path, pods, slots):
         job.world(pods * slots)
         for victim in by_rank(job):
             job.kill(victim)
-        fails_with(job, NOTHING_LEFT)
+        starts_again(job, pods * slots)
+
+
+def test_all_workers_die_at_once_too_often(write, tmp_path):
+    with Job(write, tmp_path, 2, runPolicy__backoffLimit=0) as job:
+        job.world(2)
+        for victim in by_rank(job):
+            job.kill(victim)
+        fails_with(job, ALL_KILLED)
 
 
 def test_below_the_minimum_all_wait_and_go_on_when_there_are_enough(write, tmp_path):

@@ -1,0 +1,118 @@
+// A job whose view can't train any more, for the tests of arbitration.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+
+using std::chrono::seconds;
+
+inline std::string Uid(int index) { return "uid-" + std::to_string(index); }
+
+// Pods 0 to n-1 are in view 1.5, can't train and have said so for a minute; a test departs from
+// that.
+class Stalled {
+ public:
+  explicit Stalled(int n) {
+    in.now = kNow;
+    in.view_since = kNow - seconds(600);
+    in.lineage = 1;
+    in.job.name = "digits";
+    in.job.uid = "job-uid";
+    in.job.generation = 1;
+    in.job.spec.worker.replicas = n;
+    std::vector<membership::Candidate> candidates;
+    for (int i = 0; i < n; ++i) {
+      Add(i);
+      candidates.push_back(in.sidecars.back().candidate);
+    }
+    membership::View view = membership::FoundingView(candidates, 1);
+    view.epoch = membership::MakeEpoch(1, 5);
+    view.parent = membership::MakeEpoch(1, 4);
+    in.view = std::make_shared<const membership::View>(view);
+    for (SidecarFacts& sidecar : in.sidecars) {
+      sidecar.epoch = view.epoch;
+      sidecar.candidate.workers[0].used = true;
+    }
+  }
+
+  // A pod that attends and is ready, in no view.
+  Stalled& Add(int index) {
+    PodFacts pod;
+    pod.name = PodName("digits", index);
+    pod.uid = Uid(index);
+    pod.index = index;
+    pod.node = "node-" + std::to_string(index);
+    pod.phase = PodPhase::kRunning;
+    pod.scheduled = true;
+    pod.created = kNow - seconds(700);
+    pod.running_since = kNow - seconds(700);
+    pod.http = "10.0.0.1:80";
+    in.pods.push_back(pod);
+    SidecarFacts sidecar;
+    sidecar.pod_name = pod.name;
+    sidecar.pod_uid = pod.uid;
+    sidecar.attending = sidecar.ready = true;
+    sidecar.http_address = pod.http;
+    sidecar.ready_since = kNow - seconds(100);
+    sidecar.unable_since = kNow - seconds(60);
+    sidecar.candidate.pod = {pod.uid, pod.name, 1, pod.node, "", "a", "h", "w"};
+    sidecar.candidate.workers = {{0, 1, "t", "s", true, false}};
+    in.sidecars.push_back(sidecar);
+    return *this;
+  }
+  // Without a word and without proof.
+  Stalled& Silent(int index) {
+    Sidecar(index).attending = Sidecar(index).able = false;
+    return *this;
+  }
+  Stalled& ProvenDead(int index) {
+    Silent(index).Pod(index).proven_dead = true;
+    Pod(index).phase = PodPhase::kFailed;
+    Pod(index).all_terminated = true;
+    return *this;
+  }
+  // The record is at lineage 2, and these have made way.
+  Stalled& Arbitrating(const std::vector<int>& reported) {
+    in.lineage = 2;
+    for (const int index : reported) {
+      Sidecar(index).report =
+          membership::ArbitrationReport{2, in.view, false, true, Sidecar(index).candidate};
+    }
+    return *this;
+  }
+  Stalled& Fork() {
+    in.job.spec.elastic_policy.on_quorum_loss = api::OnQuorumLoss::kRestartFromCheckpoint;
+    return *this;
+  }
+
+  PodFacts& Pod(int index) {
+    return *std::find_if(in.pods.begin(), in.pods.end(),
+                         [&](const PodFacts& p) { return p.index == index; });
+  }
+  SidecarFacts& Sidecar(int index) {
+    return *std::find_if(in.sidecars.begin(), in.sidecars.end(),
+                         [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
+  }
+
+  Snapshot in;
+};
+
+inline std::vector<std::string> PodsOf(const membership::ViewPtr& view) {
+  std::vector<std::string> names;
+  for (const membership::Pod& pod : view->pods) names.push_back(pod.name);
+  return names;
+}
+
+inline std::vector<std::string> Reasons(const Decision& out) {
+  std::vector<std::string> reasons;
+  for (const Event& event : out.events) reasons.push_back(event.reason);
+  return reasons;
+}
+
+}  // namespace ringmaster::planner
