@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "sidecar/health/metrics.h"
 #include "sidecar/membership/message_json.h"
@@ -82,7 +81,6 @@ WorkerTableCallbacks Agent::TableCallbacks() {
     Feed(membership::BoundaryReached{epoch});
     if (epoch == CurrentEpoch() && EverybodyLeaves()) LeaveByPlan(drain_reason_);
   };
-  callbacks.installed = [](Epoch) {};
   callbacks.rebuilt = [this](const RebuiltFigures& figures) { OnRebuilt(figures); };
   callbacks.ran = [this](Epoch epoch) { Feed(membership::FirstOperationDone{epoch}); };
   callbacks.suspects = [this](Epoch epoch, int rank, const std::string& why) {
@@ -116,8 +114,8 @@ void Agent::Start() {
 void Agent::Feed(membership::Event event) {
   if (done_) return;
   events_.push_back(std::move(event));
-  if (working_)
-    return;  // the loop below takes it: actions of one event are finished before the next
+  // The loop below takes it: the actions of one event are finished before the next.
+  if (working_) return;
   working_ = true;
   while (!events_.empty() && !done_) {
     membership::Event next = std::move(events_.front());

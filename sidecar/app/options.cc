@@ -100,7 +100,6 @@ tl::expected<SidecarOptions, std::string> ParseSidecarOptions(const Lookup& look
   options.heartbeat_port = read.Int("RINGMASTER_HEARTBEAT_PORT", 0, 65535, 0);
   options.http_port = read.Int("RINGMASTER_HTTP_PORT", 0, 65535, 0);
   options.slots = read.Int("RINGMASTER_SLOTS", 1, 1024, 1);
-  options.standbys = read.Int("RINGMASTER_STANDBYS", 0, 1, 0);
   options.init_timeout =
       std::chrono::seconds(read.Int("RINGMASTER_INIT_TIMEOUT_SECONDS", 1, kYearSeconds, 600));
   options.grace = std::chrono::seconds(read.Int("RINGMASTER_GRACE_SECONDS", 0, 1 << 20, 30));

@@ -19,7 +19,6 @@ struct SidecarOptions {
   std::string advertise = "127.0.0.1";  // what it tells others
   int rendezvous_port = 0, heartbeat_port = 0, http_port = 0;
   int slots = 1;
-  int standbys = 0;
   std::chrono::seconds init_timeout{600};
   std::chrono::seconds grace{30};
   std::string log_format = "text", log_level = "info";  // logging/log.h says what is allowed

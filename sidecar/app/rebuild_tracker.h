@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <string>
 
 #include "sidecar/health/rebuild_log.h"
 #include "sidecar/membership/view.h"
@@ -27,9 +26,6 @@ class RebuildTracker {
   void Noticed(SteadyTime now, int64_t unix_ms);
   // A worker of this pod ended at `when`, which is known only now.
   void Died(SteadyTime when, SteadyTime now);
-  // Taken back: nothing came of it.
-  void Forget() { noticed_.reset(); }
-  bool pending() const { return noticed_.has_value(); }
   void StopAsked(SteadyTime now);
   void Stopped(SteadyTime now);
   // The rebuild that `view` is; null for the first view this pod ever had.

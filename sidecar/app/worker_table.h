@@ -41,7 +41,6 @@ struct WorkerProcess {
   Epoch boundary = 0;
   bool finished = false, left = false;
   uint64_t step = 0;
-  bool busy = false;
   std::map<std::string, double> values;
   SteadyTime heard{};                        // the last frame
   std::optional<SteadyTime> closed_at = {};  // its socket closed and nobody has said that it ended
@@ -54,7 +53,6 @@ struct ProcessExit {
   int exit_code = 0, signal = 0;
   bool restarting = false, by_us = false, standby = false;
   std::optional<SteadyTime> at = {};  // when the launcher saw it end
-  std::string message;
 };
 
 // What a worker says when the first operation of a view has completed there.
@@ -67,10 +65,9 @@ struct RebuiltFigures {
 struct WorkerTableCallbacks {
   std::function<void(uint64_t connection, const nlohmann::json& frame)> send;
   std::function<void(uint64_t connection, const std::string& message)> refuse;
-  std::function<void()> changed;         // who lives, or who is ready
-  std::function<void(Epoch)> stopped;    // all have stopped using views up to this one
-  std::function<void(Epoch)> boundary;   // all stand at the boundary of this view
-  std::function<void(Epoch)> installed;  // one more has built it
+  std::function<void()> changed;        // who lives, or who is ready
+  std::function<void(Epoch)> stopped;   // all have stopped using views up to this one
+  std::function<void(Epoch)> boundary;  // all stand at the boundary of this view
   std::function<void(const RebuiltFigures&)> rebuilt;
   // An operation of this view has completed; said once, by whichever worker's ping is the first.
   std::function<void(Epoch)> ran;
@@ -81,7 +78,7 @@ struct WorkerTableCallbacks {
 };
 
 struct WorkerTableOptions {
-  std::string job, pod;  // names, for `welcome`
+  std::string job, pod;  // uid and name, for `welcome`
   std::string pod_uid;
   int slots = 1;
   std::chrono::milliseconds ping{250};
@@ -128,7 +125,6 @@ class WorkerTable {
   bool Complete() const;
   std::vector<membership::Worker> Living() const;
   std::vector<uint32_t> MissingSlots() const;  // slots whose worker has not called init()
-  bool AllReady() const { return MissingSlots().empty(); }
   bool AllInstalled(Epoch epoch) const;
   bool AnyLiving() const;
   bool HasLauncher() const { return launcher_ != 0; }

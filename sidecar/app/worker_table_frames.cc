@@ -53,7 +53,6 @@ void WorkerTable::OnExited(const json& frame) {
   exit.signal = static_cast<int>(IntField(frame, "signal"));
   exit.restarting = BoolField(frame, "restarting");
   exit.by_us = BoolField(frame, "byUs");
-  exit.message = StringField(frame, "message");
   if (const int64_t at = IntField(frame, "atUs"); at > 0)
     exit.at = SteadyTime(std::chrono::microseconds(at));
   callbacks_.exited(exit);
@@ -100,7 +99,6 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     CheckStopped();
   } else if (type == "installed") {
     worker->installed = std::max(worker->installed, epoch);
-    callbacks_.installed(epoch);
   } else if (type == "boundary") {
     worker->boundary = std::max(worker->boundary, epoch);
     worker->step = UnsignedField(frame, "step");
@@ -122,7 +120,6 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
 
 void WorkerTable::OnPing(WorkerProcess* worker, const json& frame) {
   worker->step = UnsignedField(frame, "step");
-  worker->busy = BoolField(frame, "busy");
   if (auto values = frame.find("values"); values != frame.end() && values->is_object()) {
     for (const auto& [name, value] : values->items()) {
       if (value.is_number() &&

@@ -30,7 +30,6 @@ class WorkerTableTest : public testing::Test {
     callbacks.changed = [this] { ++changes_; };
     callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
     callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
-    callbacks.installed = [](Epoch) {};
     callbacks.rebuilt = [](const RebuiltFigures&) {};
     callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
     callbacks.suspects = [](Epoch, int, const std::string&) {};
@@ -119,7 +118,7 @@ TEST_F(WorkerTableTest, IsReadyWhenAllSlotsHaveCalledInit) {
   Frame(2, {{"t", "enter"}});
   EXPECT_EQ(table_->MissingSlots(), std::vector<uint32_t>{1});
   Frame(3, {{"t", "enter"}});
-  EXPECT_TRUE(table_->AllReady());
+  EXPECT_TRUE(table_->MissingSlots().empty());
   EXPECT_EQ(table_->Living()[1].tcp, "t");
 }
 
@@ -215,9 +214,9 @@ TEST_F(WorkerTableTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view", "stop", "view"}))
       << "stop of the parent comes first";
   EXPECT_EQ(LastTo(2, "view")["self"], -1);
-  EXPECT_FALSE(table_->AllReady());
+  EXPECT_EQ(table_->MissingSlots(), std::vector<uint32_t>{0});
   Frame(2, {{"t", "enter"}});
-  EXPECT_TRUE(table_->AllReady());
+  EXPECT_TRUE(table_->MissingSlots().empty());
 }
 
 TEST_F(WorkerTableTest, TheBoundaryIsReachedWhenAllRanksOfThePodStandThere) {

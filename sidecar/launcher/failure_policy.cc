@@ -76,8 +76,10 @@ bool ParseFailurePolicy(const std::string& text, FailurePolicy* policy, std::str
 }
 
 FailureDecision DecideOnExit(const FailurePolicy& policy, int exit_code, int signal) {
-  // A wrapper script reports the death of what it ran as 128+n.
-  if (signal == 0 && exit_code > 128 && exit_code < 128 + 32) signal = exit_code - 128;
+  // A wrapper script reports the death of what it ran as 128+n. As the operator reads the codes of
+  // containers (operator/api/exit_code.h): the two must not disagree about one.
+  constexpr int kLastSignal = 64;
+  if (signal == 0 && exit_code > 128 && exit_code <= 128 + kLastSignal) signal = exit_code - 128;
   for (const FailureRule& rule : policy.rules) {
     if (std::find(rule.exit_codes.begin(), rule.exit_codes.end(), exit_code) !=
         rule.exit_codes.end()) {

@@ -26,6 +26,9 @@ TEST(FailurePolicy, RestartsOnSignalsAndFailsOnCodesWithoutRules) {
     EXPECT_EQ(DecideOnExit(policy, 1, 0).action, FailureAction::kFailJob);
     EXPECT_EQ(DecideOnExit(policy, 143, 0).action, FailureAction::kRestartWorker)
         << "by a wrapper script";
+    EXPECT_EQ(DecideOnExit(policy, 192, 0).action, FailureAction::kRestartWorker)
+        << "by the last real-time signal";
+    EXPECT_EQ(DecideOnExit(policy, 193, 0).action, FailureAction::kFailJob);
     EXPECT_EQ(DecideOnExit(policy, 255, 0).action, FailureAction::kFailJob);
   }
 }
