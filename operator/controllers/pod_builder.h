@@ -41,6 +41,6 @@ void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid);
 // "namespace/name" of the job that the pod is labelled with.
 std::string JobKeyOf(const nlohmann::json& pod);
-nlohmann::json OwnerReference(const api::HorovodJob& job);
+nlohmann::json OwnerReference(const std::string& job_name, const std::string& job_uid);
 
 }  // namespace ringmaster::controllers
