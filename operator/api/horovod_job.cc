@@ -32,17 +32,17 @@ std::map<std::string, std::string> StringMap(Reader& metadata, const std::string
 
 // metadata belongs to Kubernetes: only what we need of it is checked.
 void ReadMetadata(Reader& metadata, HorovodJob* job) {
-  std::string deletion;
+  std::string creation, deletion;
   metadata.String("name", &job->name);
   metadata.String("namespace", &job->ns);
   metadata.String("uid", &job->uid);
   metadata.String("resourceVersion", &job->resource_version);
-  metadata.String("creationTimestamp", &job->creation_timestamp);
+  metadata.String("creationTimestamp", &creation);
   metadata.String("deletionTimestamp", &deletion);
   job->deleting = !deletion.empty();
   const Json& generation = metadata.Raw("generation");
   if (generation.is_number_integer()) job->generation = generation.get<std::int64_t>();
-  job->labels = StringMap(metadata, "labels");
+  StringMap(metadata, "labels");
   job->annotations = StringMap(metadata, "annotations");
   if (job->name.empty()) {
     const Json& name = metadata.Raw("name");

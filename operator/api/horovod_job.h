@@ -179,9 +179,7 @@ struct HorovodJob {
   std::string uid;
   std::string resource_version;
   std::int64_t generation = 0;
-  std::string creation_timestamp;
   bool deleting = false;
-  std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
   Spec spec;
   Status status;

@@ -332,6 +332,75 @@ ConfigExit Refused(const std::string& why) {
   return {2, "ringmaster-operator: " + why + "\nringmaster-operator --help tells more\n"};
 }
 
+constexpr char kAbout[] =
+    "Runs HorovodJobs: watches them and their pods, and is the rendezvous of their sidecars.\n"
+    "Every option but the last three may stand in the file of --config, in camelCase: "
+    "--kube-qps 50 is kubeQps: 50.\n";
+
+// What the command line says; CLI11 fills it in.
+struct Given {
+  std::map<std::string, std::string> texts;  // by flag
+  std::string config_file;
+  bool print_config = false, version = false;
+};
+
+void AddSetting(CLI::App* cli, const Setting& setting, std::string* text) {
+  CLI::Option* option = cli->add_option("--" + std::string(setting.flag), *text, setting.help);
+  if (std::holds_alternative<Field<bool>>(setting.field)) {
+    option->expected(0, 1)->type_name("BOOLEAN");
+    return;
+  }
+  const OperatorConfig defaults;
+  const std::string value =
+      std::visit([&](auto field) { return fmt::format("{}", defaults.*field); }, setting.field);
+  if (!value.empty()) option->default_str(value);
+  const bool number = !std::holds_alternative<Field<std::string>>(setting.field);
+  option->type_name(number ? "NUMBER" : "TEXT");
+}
+
+void AddOptions(CLI::App* cli, Given* given) {
+  for (const Setting& setting : Settings()) AddSetting(cli, setting, &given->texts[setting.flag]);
+  cli->add_option("--config", given->config_file, "YAML file with any of these; flags win over it")
+      ->type_name("FILE");
+  cli->add_flag("--print-config", given->print_config,
+                "print what holds, as such a file, and exit");
+  cli->add_flag("--version", given->version, "print the version and exit");
+  cli->allow_extras();  // for a better word on them
+}
+
+tl::expected<void, ConfigExit> Parse(CLI::App* cli, const std::vector<std::string>& words) {
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  try {
+    cli->parse(static_cast<int>(pointers.size()), pointers.data());
+  } catch (const CLI::CallForHelp&) {
+    return tl::unexpected(ConfigExit{0, cli->help()});
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();  // "--workers: 1 required NUMBER missing"
+    return tl::unexpected(Refused(WrongNumber(text.substr(0, text.find(':')), words)));
+  } catch (const CLI::ParseError& error) {
+    return tl::unexpected(Refused(error.what()));
+  }
+  if (const auto extra = cli->remaining(); !extra.empty()) {
+    return tl::unexpected(Refused(UnknownArgument(extra.front())));
+  }
+  return {};
+}
+
+// The file, and over it the flags.
+Checked Gather(const CLI::App& cli, const Given& given, OperatorConfig* config) {
+  if (!given.config_file.empty()) {
+    if (auto read = ReadConfigFile(given.config_file, config); !read) return read;
+  }
+  for (const Setting& setting : Settings()) {
+    const std::string flag = "--" + std::string(setting.flag);
+    if (cli.count(flag) == 0) continue;
+    const Json value = FromText(setting, given.texts.at(setting.flag));
+    if (auto put = Put(setting, flag, value, config); !put) return put;
+  }
+  return {};
+}
+
 }  // namespace
 
 tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorConfig* config) {
@@ -364,69 +433,18 @@ std::string ToYaml(const OperatorConfig& config) {
 }
 
 tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* const* argv) {
-  CLI::App cli(
-      "Runs HorovodJobs: watches them and their pods, and is the rendezvous of their sidecars.\n"
-      "Every option but the last three may stand in the file of --config, in camelCase: "
-      "--kube-qps 50 is kubeQps: 50.\n");
-  cli.allow_extras();  // for a better word on them
-  std::map<std::string, std::string> given;
-  std::string config_file;
-  bool print_config = false, version = false;
-  const OperatorConfig defaults;
-  for (const Setting& setting : Settings()) {
-    const std::string flag = "--" + std::string(setting.flag);
-    std::string& text = given[setting.flag];
-    CLI::Option* option = nullptr;
-    if (std::holds_alternative<Field<bool>>(setting.field)) {
-      option = cli.add_option(flag, text, setting.help)->expected(0, 1)->type_name("BOOLEAN");
-    } else {
-      option = cli.add_option(flag, text, setting.help);
-      const std::string value =
-          std::visit([&](auto field) { return fmt::format("{}", defaults.*field); }, setting.field);
-      if (!value.empty()) option->default_str(value);
-      const bool number = !std::holds_alternative<Field<std::string>>(setting.field);
-      option->type_name(number ? "NUMBER" : "TEXT");
-    }
-  }
-  cli.add_option("--config", config_file, "YAML file with any of these; flags win over it")
-      ->type_name("FILE");
-  cli.add_flag("--print-config", print_config, "print what holds, as such a file, and exit");
-  cli.add_flag("--version", version, "print the version and exit");
-  const std::vector<std::string> words = Words(argc, argv);
-  std::vector<const char*> pointers;
-  for (const std::string& word : words) pointers.push_back(word.c_str());
-  try {
-    cli.parse(static_cast<int>(pointers.size()), pointers.data());
-  } catch (const CLI::CallForHelp&) {
-    return tl::unexpected(ConfigExit{0, cli.help()});
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string text = error.what();  // "--workers: 1 required NUMBER missing"
-    return tl::unexpected(Refused(WrongNumber(text.substr(0, text.find(':')), words)));
-  } catch (const CLI::ParseError& error) {
-    return tl::unexpected(Refused(error.what()));
-  }
-  if (const auto extra = cli.remaining(); !extra.empty()) {
-    return tl::unexpected(Refused(UnknownArgument(extra.front())));
-  }
-  if (version) {
+  CLI::App cli(kAbout);
+  Given given;
+  AddOptions(&cli, &given);
+  if (auto parsed = Parse(&cli, Words(argc, argv)); !parsed) return tl::unexpected(parsed.error());
+  if (given.version) {
     return tl::unexpected(ConfigExit{0, "ringmaster-operator " RINGMASTER_VERSION "\n"});
   }
   OperatorConfig config;
-  if (!config_file.empty()) {
-    if (auto read = ReadConfigFile(config_file, &config); !read) {
-      return tl::unexpected(Refused(read.error()));
-    }
-  }
-  for (const Setting& setting : Settings()) {
-    const std::string flag = "--" + std::string(setting.flag);
-    if (cli.count(flag) == 0) continue;
-    if (auto put = Put(setting, flag, FromText(setting, given[setting.flag]), &config); !put) {
-      return tl::unexpected(Refused(put.error()));
-    }
-  }
-  if (auto checked = CheckTogether(config); !checked)
-    return tl::unexpected(Refused(checked.error()));
-  if (print_config) return tl::unexpected(ConfigExit{0, ToYaml(config)});
+  auto good = Gather(cli, given, &config);
+  if (good) good = CheckTogether(config);
+  if (!good) return tl::unexpected(Refused(good.error()));
+  if (given.print_config) return tl::unexpected(ConfigExit{0, ToYaml(config)});
   return config;
 }
 

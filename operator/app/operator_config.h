@@ -4,11 +4,9 @@
 // Plain values, read once, in main().
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <vector>
 
 namespace ringmaster::app {
 

@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -56,7 +55,6 @@ controllers::SidecarRegistration FromProto(const v1::Registration& in) {
           .job_uid = in.job_uid(),
           .pod_name = in.pod_name(),
           .pod_uid = in.pod_uid(),
-          .incarnation = in.incarnation(),
           .http_address = in.http_address(),
           .epoch = in.epoch(),
           .boot_id = in.boot_id()};

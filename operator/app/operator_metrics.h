@@ -7,7 +7,6 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include "logging/log.h"
 #include "operator/app/rights.h"
+#include "operator/app/setting_texts.h"
 #include "operator/kube/kube_client.h"
 
 namespace ringmaster::app {
@@ -250,19 +250,6 @@ bool OperatorProcess::AwaitLeadership() {
   return leading_ && !stop_.stop_requested();
 }
 
-namespace {
-
-std::vector<std::string> SplitAtCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  return parts;
-}
-
-}  // namespace
-
 OperatorOptions OperatorProcess::AppOptions() const {
   OperatorOptions options;
   options.listen = config_.listen;
@@ -281,7 +268,9 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.workers = config_.workers;
   options.gang_admission = config_.gang_admission;
   options.trust_node_deletion = config_.trust_node_deletion;
-  options.disruption_taints = SplitAtCommas(config_.disruption_taints);
+  if (!config_.disruption_taints.empty()) {
+    options.disruption_taints = Split(config_.disruption_taints, ',');
+  }
   options.sync_timeout = kForCaches;
   if (!identity_.pod_name.empty()) options.instance = identity_.pod_name;
   return options;

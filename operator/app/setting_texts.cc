@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <string_view>
-#include <vector>
 
 namespace ringmaster::app {
 namespace {
@@ -16,17 +14,6 @@ constexpr char kUpper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 bool HasOnly(const std::string& text, const std::string& characters) {
   return text.find_first_not_of(characters) == std::string::npos;
-}
-
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0, end = 0;
-  while ((end = text.find(separator, begin)) != std::string::npos) {
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  parts.push_back(text.substr(begin));
-  return parts;
 }
 
 bool IsHostPort(const std::string& text) { return ParseHostPort(text).has_value(); }
@@ -89,6 +76,17 @@ const TextRule kTaintKeysText = {
     "keys of taints with commas between them, without values and effects", AreTaintKeys};
 const TextRule kResourcesText = {
     R"(a text of JSON, such as '{"requests": {"cpu": "50m"}, "limits": {}}')", AreResources};
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0, end = 0;
+  while ((end = text.find(separator, begin)) != std::string::npos) {
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
 
 tl::expected<HostPort, std::string> ParseHostPort(const std::string& text) {
   const auto wrong = [] {

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 namespace ringmaster::app {
 
@@ -14,6 +15,9 @@ struct HostPort {
   int port = 0;
 };
 tl::expected<HostPort, std::string> ParseHostPort(const std::string& text);
+
+// Empty parts included: "" is one of them.
+std::vector<std::string> Split(const std::string& text, char separator);
 
 // Asked of texts that are not empty.
 struct TextRule {

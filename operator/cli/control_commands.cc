@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "operator/api/horovod_job.h"
+#include "operator/cli/fields.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/poller.h"
 #include "operator/cli/run_session.h"
@@ -31,7 +32,6 @@ constexpr std::chrono::milliseconds kKillPoll{20};
 // The operator lets a pod that has it leave the view, then deletes it and makes another
 // (operator/planner/planner.h).
 constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
-constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
 
 struct Connection {
   std::unique_ptr<kube::KubeApi> api;
@@ -70,15 +70,10 @@ Outcome<Connection> Connect(const Target& target, const Places& places) {
   return connection;
 }
 
-std::string Text(const Json& object, const char* pointer) {
-  Json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>() : "";
-}
-
 Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
                                   const std::string& job) {
   auto list =
-      api->ListAll(kube::Pods(), ns, {.label_selector = std::string(kJobLabel) + "=" + job});
+      api->ListAll(kube::Pods(), ns, {.label_selector = std::string(kJobNameLabel) + "=" + job});
   if (!list) return tl::unexpected(FromKube(list.error()));
   return std::move(list->items);
 }
@@ -87,8 +82,7 @@ Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
 std::map<std::string, SidecarStatus> Ask(const std::vector<Json>& pods) {
   std::map<std::string, SidecarStatus> answers;
   for (const Json& pod : pods) {
-    const Json::json_pointer at("/metadata/annotations");
-    std::string address = pod.contains(at) ? pod[at].value("ringmaster.dev/http", "") : "";
+    std::string address = Metadata(pod, "annotations", kHttpAnnotation);
     if (address.empty()) continue;
     if (auto status = FetchStatus(address, kStatusPatience))
       answers[Text(pod, "/metadata/name")] = *status;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "operator/cli/fields.h"
 #include "operator/cli/words.h"
 
 namespace ringmaster::cli {
@@ -11,25 +12,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kHttp[] = "ringmaster.dev/http";
-
 template <class T>
-T At(const Json& object, const char* pointer, T otherwise) {
+T NumberAt(const Json& object, const char* pointer, T otherwise) {
   Json::json_pointer at(pointer);
-  if (!object.contains(at)) return otherwise;
-  const Json& value = object[at];
-  if constexpr (std::is_same_v<T, std::string>)
-    return value.is_string() ? value.get<T>() : otherwise;
-  else
-    return value.is_number() ? value.get<T>() : otherwise;
-}
-
-std::string Annotation(const Json& object, const char* name) {
-  const Json::json_pointer at("/metadata/annotations");
-  if (!object.contains(at) || !object[at].is_object()) return "";
-  const Json& annotations = object[at];
-  auto found = annotations.find(name);
-  return found != annotations.end() && found->is_string() ? found->get<std::string>() : "";
+  return object.contains(at) && object[at].is_number() ? object[at].get<T>() : otherwise;
 }
 
 // The exit code of a container that failed, if one has.
@@ -38,7 +24,7 @@ std::optional<int> FailedContainer(const Json& pod) {
     Json::json_pointer at(list);
     if (!pod.contains(at)) continue;
     for (const Json& status : pod[at])
-      if (int code = At(status, "/state/terminated/exitCode", 0)) return code;
+      if (int code = NumberAt(status, "/state/terminated/exitCode", 0)) return code;
   }
   return std::nullopt;
 }
@@ -49,9 +35,7 @@ const Json* TrueCondition(const Json& object, const std::string& type) {
   static const Json::json_pointer kConditions("/status/conditions");
   if (!object.contains(kConditions)) return nullptr;
   for (const Json& condition : object[kConditions]) {
-    if (At(condition, "/type", std::string()) == type &&
-        At(condition, "/status", std::string()) == "True")
-      return &condition;
+    if (Text(condition, "/type") == type && Text(condition, "/status") == "True") return &condition;
   }
   return nullptr;
 }
@@ -62,15 +46,15 @@ void JobRun::OnJob(const Json& job, bool gone) {
   for (const char* type : {"Succeeded", "Failed"}) {
     const Json* condition = TrueCondition(job, type);
     if (!condition) continue;
-    end_ = JobEnd{std::string(type) == "Succeeded", At(*condition, "/reason", std::string()),
-                  At(*condition, "/message", std::string())};
+    end_ = JobEnd{std::string(type) == "Succeeded", Text(*condition, "/reason"),
+                  Text(*condition, "/message")};
     return;
   }
   if (gone) end_ = JobEnd{false, "Deleted", "the job was deleted while it ran"};
 }
 
 void JobRun::OnPod(const Json& pod, bool gone) {
-  std::string name = At(pod, "/metadata/name", std::string());
+  std::string name = Text(pod, "/metadata/name");
   if (auto code = FailedContainer(pod)) progress_.NoteExit(name, *code);
   if (gone) {
     pods_.erase(name);
@@ -88,10 +72,9 @@ std::vector<std::string> JobRun::TakeLines(TimePoint now, bool last) {
 }
 
 std::string JobRun::StartingText() const {
-  int wanted = At(job_, "/spec/worker/replicas", 1);
+  int wanted = NumberAt(job_, "/spec/worker/replicas", 1);
   int running = 0;
-  for (const auto& [name, pod] : pods_)
-    running += At(pod, "/status/phase", std::string()) == "Running";
+  for (const auto& [name, pod] : pods_) running += Text(pod, "/status/phase") == "Running";
   std::string text = fmt::format("starting: {} of {} pods run", running, wanted);
   if (running >= wanted) text = "waiting for the workers to call init()";
   return text;
@@ -106,7 +89,7 @@ std::string JobRun::ProgressLine(int bar) const {
 std::map<std::string, std::string> JobRun::SidecarAddresses() const {
   std::map<std::string, std::string> addresses;
   for (const auto& [name, pod] : pods_) {
-    std::string address = Annotation(pod, kHttp);
+    std::string address = Metadata(pod, "annotations", kHttpAnnotation);
     if (!address.empty()) addresses[name] = address;
   }
   return addresses;
@@ -122,11 +105,7 @@ std::vector<std::string> JobRun::PodsToBlame() const {
 }
 
 int64_t JobRun::StepsLost() const {
-  return std::max(progress_.steps_lost(), At<int64_t>(job_, "/status/stepsLost", 0));
-}
-
-uint64_t JobRun::Steps() const {
-  return std::max(progress_.step(), At<uint64_t>(job_, "/status/step", 0));
+  return std::max(progress_.steps_lost(), NumberAt<int64_t>(job_, "/status/stepsLost", 0));
 }
 
 Json JobRun::Summary(const std::string& exit_reason, double seconds) const {
@@ -146,7 +125,7 @@ Json JobRun::Summary(const std::string& exit_reason, double seconds) const {
           {"namespace", ns_},
           {"exitReason", exit_reason},
           {"message", end_ ? end_->message : ""},
-          {"steps", Steps()},
+          {"steps", progress_.step()},
           {"stepsLost", StepsLost()},
           {"worldSize", progress_.world_size()},
           {"seconds", seconds},
@@ -158,7 +137,7 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
                                               double seconds) const {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", name_,
-                              exit_reason, seconds, Steps(), StepsLost(),
+                              exit_reason, seconds, progress_.step(), StepsLost(),
                               progress_.world_size() == 1
                                   ? "1 worker"
                                   : fmt::format("{} workers", progress_.world_size())));

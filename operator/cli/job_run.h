@@ -49,7 +49,6 @@ class JobRun {
   std::vector<std::string> PodsToBlame() const;
 
   int64_t StepsLost() const;
-  uint64_t Steps() const;
   Json Summary(const std::string& exit_reason, double seconds) const;
   std::vector<std::string> SummaryLines(const std::string& exit_reason, double seconds) const;
 

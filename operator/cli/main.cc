@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "operator/cli/command_line.h"
 #include "operator/cli/control_commands.h"

@@ -7,8 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "operator/api/horovod_job.h"
+#include "operator/cli/fields.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/words.h"
 
@@ -20,17 +21,6 @@ using kube::Json;
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr size_t kTailLines = 15;
-constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
-
-std::string Text(const Json& object, const char* pointer) {
-  Json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>() : "";
-}
-
-std::string JobOf(const Json& pod) {
-  const Json::json_pointer at("/metadata/labels");
-  return pod.contains(at) ? pod[at].value(kJobLabel, "") : "";
-}
 
 // The last lines of a text that comes in pieces.
 class LastLines {
@@ -97,7 +87,7 @@ JobRun* RunSession::Find(const std::string& ns, const std::string& name) {
 }
 
 void RunSession::OnPod(const Json& pod, bool gone) {
-  JobRun* job = Find(Text(pod, "/metadata/namespace"), JobOf(pod));
+  JobRun* job = Find(Text(pod, "/metadata/namespace"), Metadata(pod, "labels", kJobNameLabel));
   if (!job) return;
   job->OnPod(pod, gone);
   std::string name = Text(pod, "/metadata/name");
@@ -117,9 +107,8 @@ void RunSession::OnPod(const Json& pod, bool gone) {
 }
 
 void RunSession::KillIfMarked(const Json& pod) {
-  const Json::json_pointer at("/metadata/annotations");
   std::string uid = Text(pod, "/metadata/uid");
-  if (!options_.kill_pod || !pod.contains(at) || pod[at].value(kKillAnnotation, "") != uid) return;
+  if (!options_.kill_pod || Metadata(pod, "annotations", kKillAnnotation) != uid) return;
   if (watchers_->killed.insert(uid).second)
     options_.kill_pod(Text(pod, "/metadata/namespace"), Text(pod, "/metadata/name"));
 }

@@ -54,7 +54,7 @@ std::string Lay(const std::vector<Row>& rows) {
 }
 
 uint64_t StepOf(const Json& job) {
-  uint64_t step = Integer(job, "/status/step");
+  uint64_t step = 0;
   for (const Json& pod : job["status"].value("pods", Json::array()))
     for (const Json& worker : pod.value("workers", Json::array()))
       step = std::max(step, worker.value("step", uint64_t{0}));

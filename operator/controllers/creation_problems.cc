@@ -95,10 +95,10 @@ std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job, Ne
   return std::chrono::ceil<std::chrono::milliseconds>(at->second.retry_at - now);
 }
 
-bool CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
+void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
                               Clock::time_point now) {
   const auto explanation = Explain(what, error);
-  if (!explanation) return false;
+  if (!explanation) return;
   const std::lock_guard lock(mu_);
   Problem& problem = problems_[{job.uid, what}];
   if (problem.generation != job.generation) problem.failures = 0;
@@ -108,7 +108,6 @@ bool CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
   problem.message = explanation->message + error.message;
   problem.generation = job.generation;
   problem.retry_at = now + (wrong ? std::chrono::milliseconds(kRetry) : pause);
-  return true;
 }
 
 void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,

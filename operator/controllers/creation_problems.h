@@ -35,8 +35,8 @@ class CreationProblems {
   // How long asking for this is pointless; zero: try.
   std::chrono::milliseconds Pause(const api::HorovodJob& job, Needed what,
                                   Clock::time_point now) const;
-  // True if `error` is one that people have to see to.
-  bool Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
+  // An `error` that people don't have to see to is none of these problems.
+  void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
               Clock::time_point now);
   // The name belongs to a pod that is ending, most likely of an earlier job of this name.
   void NameIsTaken(const api::HorovodJob& job, const std::string& pod, Clock::time_point now);

@@ -22,7 +22,7 @@ Json Metadata(const api::HorovodJob& job, const std::string& name) {
            {{planner::kJobNameLabel, job.name},
             {kJobUidLabel, job.uid},
             {kManagedByLabel, kManagedBy}}},
-          {"ownerReferences", Json::array({OwnerReference(job)})}};
+          {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}};
 }
 
 Json WorkerLabels(const api::HorovodJob& job) {

@@ -176,11 +176,11 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
 
 }  // namespace
 
-Json OwnerReference(const api::HorovodJob& job) {
+Json OwnerReference(const std::string& job_name, const std::string& job_uid) {
   return {{"apiVersion", api::kApiVersion},
           {"kind", api::kKind},
-          {"name", job.name},
-          {"uid", job.uid},
+          {"name", job_name},
+          {"uid", job_uid},
           {"controller", true},
           {"blockOwnerDeletion", true}};
 }
@@ -202,7 +202,7 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
   for (const auto& [key, value] : job.annotations) {
     if (key.rfind("ringmaster.dev/local-", 0) == 0) metadata["annotations"][key] = value;
   }
-  metadata["ownerReferences"] = Json::array({OwnerReference(job)});
+  metadata["ownerReferences"] = Json::array({OwnerReference(job.name, job.uid)});
   if (options.cluster) AnnotateForCluster(pod_template.at("spec"), &metadata);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},

@@ -48,6 +48,6 @@ nlohmann::json LabelsOf(const api::HorovodJob& job, int index);
 bool HasLabels(const nlohmann::json& pod, const nlohmann::json& labels);
 // nullopt: no pod of the job is called that.
 std::optional<int> IndexOf(const api::HorovodJob& job, const std::string& pod);
-nlohmann::json OwnerReference(const api::HorovodJob& job);
+nlohmann::json OwnerReference(const std::string& job_name, const std::string& job_uid);
 
 }  // namespace ringmaster::controllers

@@ -1,7 +1,5 @@
 #include "operator/controllers/pod_cluster.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "operator/controllers/job_objects.h"

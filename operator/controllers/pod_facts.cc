@@ -279,7 +279,7 @@ PodFacts ReadPod(const Json& pod) {
   facts.scheduled = !facts.node.empty();
   facts.accepted = !Text(status, "startTime").empty();
   facts.accepted_at = api::ParseTime(Text(status, "startTime"));
-  facts.held = HasFinalizer(pod);
+  facts.has_finalizer = HasFinalizer(pod);
   const Json& grace = At(spec, "terminationGracePeriodSeconds");
   if (grace.is_number_integer()) facts.grace_seconds = grace.get<int>();
   facts.phase = Phase(Text(status, "phase"));

@@ -8,12 +8,14 @@
 #include "operator/planner/disruption.h"
 #include "operator/planner/planner.h"
 #include "operator/planner/proof.h"
+#include "operator/runtime/informer.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using kube::ErrorCode;
 using kube::Json;
+using runtime::MetaField;
 
 // Somebody else writes the pod at the same time: the kubelet, mostly.
 constexpr int kTries = 5;
@@ -22,10 +24,6 @@ Json Finalizers(const Json& pod) {
   if (!pod.is_object()) return Json::array();
   const Json list = pod.value("/metadata/finalizers"_json_pointer, Json::array());
   return list.is_array() ? list : Json::array();
-}
-
-std::string Meta(const Json& pod, const char* field) {
-  return pod.value(Json::json_pointer(std::string("/metadata/") + field), "");
 }
 
 // An object or array field that is made if it isn't there.
@@ -98,17 +96,19 @@ void WriteAnnounced(Json& pod, const std::map<std::string, std::string>& announc
 }
 
 kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod, bool as_seen) {
-  const std::string ns = Meta(pod, "namespace"), name = Meta(pod, "name"), uid = Meta(pod, "uid");
+  const std::string ns = MetaField(pod, "namespace"), name = MetaField(pod, "name");
+  const std::string uid = MetaField(pod, "uid");
   Json live = pod;
   const int tries = as_seen ? 1 : kTries;
   for (int attempt = 0;; ++attempt) {
-    if (Meta(live, "uid") != uid || !HasFinalizer(live)) return {};
+    if (MetaField(live, "uid") != uid || !HasFinalizer(live)) return {};
     Json rest = Finalizers(live);
     rest.erase(std::remove(rest.begin(), rest.end(), Json(planner::kProofFinalizer)), rest.end());
     // A merge patch replaces the whole list, so it must be the list that we have read.
-    const Json patch = {
-        {"metadata",
-         {{"uid", uid}, {"resourceVersion", Meta(live, "resourceVersion")}, {"finalizers", rest}}}};
+    const Json patch = {{"metadata",
+                         {{"uid", uid},
+                          {"resourceVersion", MetaField(live, "resourceVersion")},
+                          {"finalizers", rest}}}};
     const auto patched = api.Patch(kube::Pods(), ns, name, patch, {});
     if (patched || patched.error().code == ErrorCode::kNotFound) return {};
     if (patched.error().code != ErrorCode::kConflict || attempt + 1 == tries) {

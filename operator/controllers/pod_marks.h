@@ -31,8 +31,8 @@ void KeepOffNodes(nlohmann::json& pod, const std::vector<std::string>& nodes);
 kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod,
                                    bool as_seen = false);
 
-// Takes the finalizer off every worker pod (ns empty: of all namespaces) and says off how many: for
-// uninstalling, after which nobody would do it.
+// Takes the finalizer off every worker pod (ns empty: of all namespaces), for uninstalling: after
+// it nobody would do it. Returns how many had one.
 kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns);
 
 }  // namespace ringmaster::controllers

@@ -125,7 +125,7 @@ TEST(ReadPodTest, ReadsWhatSpeaksOfLifeAndDeath) {
     "spec": {"nodeName": "gpu-a", "containers": [{"name": "worker"}]},
     "status": {"phase": "Running", "startTime": "2026-01-31T11:00:00Z"}})");
   planner::PodFacts facts = ReadPod(pod);
-  EXPECT_TRUE(facts.held && facts.deleting && facts.accepted);
+  EXPECT_TRUE(facts.has_finalizer && facts.deleting && facts.accepted);
   EXPECT_EQ(facts.delete_at, api::ParseTime("2026-01-31T12:00:00Z"));
   EXPECT_EQ(facts.boot, "b m s");
   EXPECT_EQ(facts.warned, "NodeCordoned");

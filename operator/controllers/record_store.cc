@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "operator/controllers/lenient_json.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_builder.h"
 #include "sidecar/membership/message_json.h"
@@ -28,13 +29,8 @@ Json MakeObject(const JobIdentity& job, const membership::RecordState& state) {
           {"metadata",
            {{"name", RecordName(job.name)},
             {"namespace", job.ns},
-            {"labels", {{"ringmaster.dev/job-uid", job.uid}}},
-            {"ownerReferences", Json::array({{{"apiVersion", api::kApiVersion},
-                                              {"kind", api::kKind},
-                                              {"name", job.name},
-                                              {"uid", job.uid},
-                                              {"controller", true},
-                                              {"blockOwnerDeletion", true}}})}}},
+            {"labels", {{kJobUidLabel, job.uid}}},
+            {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}}},
           {"data", {{kDataKey, membership::EncodeRecord(state)}}}};
 }
 
@@ -69,8 +65,7 @@ kube::Result<void> RecordStore::Load(const JobIdentity& job, Entry& entry) {
   if (object) {
     // Of a job of the same name that was deleted: the garbage collector takes it away soon.
     if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));
-    const std::string text = object->value(Json::json_pointer("/data/record"), "");
-    auto state = membership::DecodeRecord(text);
+    auto state = membership::DecodeRecord(Text(At(*object, "data"), kDataKey));
     if (!state) return tl::unexpected(Broken(job, state.error()));
     entry.state = std::move(*state);
     entry.resource_version = ResourceVersion(*object);

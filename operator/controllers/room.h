@@ -7,7 +7,6 @@
 
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "operator/kube/kube_api.h"

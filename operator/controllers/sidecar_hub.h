@@ -37,7 +37,6 @@ struct SidecarRegistration {
   std::string job_uid;
   std::string pod_name;
   std::string pod_uid;
-  std::uint64_t incarnation = 0;
   std::string http_address;
   std::uint64_t epoch = 0;
   std::string boot_id;

@@ -40,8 +40,8 @@ std::vector<Voter> MustReport(const Snapshot& in) {
   }
   for (const SidecarFacts& sidecar : in.sidecars) {
     if (!sidecar.attending || FindPod(in, sidecar.pod_uid) != nullptr) continue;
-    if (IsProvenDead(in, sidecar.pod_uid))
-      continue;  // its stream outlives it: a machine that is off
+    // Its stream outlives it: a machine that is off.
+    if (IsProvenDead(in, sidecar.pod_uid)) continue;
     voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
   }
   return voters;
@@ -236,8 +236,7 @@ Arbitration JudgeArbitration(const Snapshot& in) {
   const membership::ArbitrationResult result =
       membership::Arbitrate(in.lineage, uids, reports, min);
   for (const Voter& voter : voters) {
-    const auto& silent = result.silent;
-    if (std::find(silent.begin(), silent.end(), voter.uid) == silent.end()) continue;
+    if (!Contains(result.silent, voter.uid)) continue;
     out.waits.push_back(voter.text);
     if (!voter.attending) out.unheard.push_back(voter.text);
   }

@@ -70,7 +70,7 @@ void BlameForPod(Work& work, const PodFacts& pod) {
 }
 
 void BlameForExit(Work& work, const WorkerExitFacts& exit) {
-  if (!exit.restarting || !api::SignalOfExit(exit.exit_code)) return;
+  if (!api::SignalOfExit(exit.exit_code)) return;
   const auto pod = std::find_if(work.in.pods.begin(), work.in.pods.end(),
                                 [&](const PodFacts& p) { return p.name == exit.pod_name; });
   if (pod != work.in.pods.end()) Blame(work, pod->node, "WorkerDied", false);

@@ -109,17 +109,17 @@ struct Event {
 };
 
 struct Decision {
-  // Make the record with this first view; or end the arbitration with it. Then only if Arbitrate()
-  // says the same of the pods as they are listed afterwards: the snapshot's may be of a cache.
+  std::vector<PodAdmit> admits;  // before anything else: another job may count on the same room
+  // Make the record with this first view; or end the arbitration with it. Then only if
+  // JudgeArbitration() says the same of the pods as listed afterwards: these may be of a cache.
   membership::ViewPtr found;
   std::uint64_t arbitrate = 0;  // move the record to this lineage: an arbitration begins
   std::vector<PodCreate> creates;
-  std::vector<PodAdmit> admits;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
+  std::vector<Tell> tells;  // everything each sidecar should know by now; the hub sends what is new
   std::vector<PodDelete> deletes;
   std::vector<PodRelease> releases;
-  std::vector<Tell> tells;  // everything each sidecar should know by now; the hub sends what is new
   bool delete_job = false;
   api::Status status;
   std::size_t exits_counted = 0;  // of Snapshot::exits: in `status` now

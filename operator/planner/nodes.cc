@@ -59,8 +59,7 @@ bool IsAway(const Work& work, const PodFacts& pod, const NodeFacts& node) {
 }  // namespace
 
 void HeedNodes(Work& work) {
-  const api::Status& status = work.in.job.status;
-  if (work.suspended || status.Is("Succeeded") || status.Is("Failed")) return;
+  if (work.suspended || JobHasEnded(work.in)) return;
   for (const PodFacts* pod : work.active) {
     const NodeFacts* node = FindNode(work.in, pod->node);
     if (node == nullptr) continue;

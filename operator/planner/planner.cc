@@ -65,13 +65,19 @@ bool IsGone(const Snapshot& in, const std::string& pod_uid) {
 bool IsProvenDead(const Snapshot& in, const std::string& pod_uid) {
   const PodFacts* pod = FindPod(in, pod_uid);
   if (pod != nullptr && pod->proven_dead) return true;
-  const auto& uids = in.job.status.proven_dead;
-  return std::find(uids.begin(), uids.end(), pod_uid) != uids.end();
+  return Contains(in.job.status.proven_dead, pod_uid);
 }
 
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid) {
-  const auto& uids = in.job.status.accounted_pods;
-  return std::find(uids.begin(), uids.end(), pod_uid) != uids.end();
+  return Contains(in.job.status.accounted_pods, pod_uid);
+}
+
+bool JobHasEnded(const Snapshot& in) {
+  return in.job.status.Is("Succeeded") || in.job.status.Is("Failed");
+}
+
+bool Contains(const std::vector<std::string>& texts, const std::string& text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
 namespace {

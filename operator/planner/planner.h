@@ -3,8 +3,7 @@
 //
 // Phases, in order:
 //   0. heed nodes    which pods are on nodes that are to go, or that nobody hears from
-//   1. count ends    ended pods and worker processes that status does not know yet: replaced pods,
-//   restarts, faults
+//   1. count ends    ended pods and worker processes that status does not know yet
 //   2. verdict       Succeeded, Failed or neither
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
 //   4. size          drains that are done, scale down, replacements, growth

@@ -200,7 +200,7 @@ std::vector<std::string> Warnings(const Decision& decision, const std::string& r
 World WithALostPod() {
   World world = World::Training(3);
   for (PodFacts& pod : world.in.pods) {
-    pod.held = true;
+    pod.has_finalizer = true;
     pod.http = "10.0.0.1:80";
   }
   world.On(2, "gpu-c");
@@ -343,7 +343,7 @@ INSTANTIATE_TEST_SUITE_P(
         ReleaseCase{"NotOurs", false,
                     [](World& w) {
                       ProveDead(w, 2);
-                      w.Pod(2).held = false;
+                      w.Pod(2).has_finalizer = false;
                     }}),
     [](const auto& info) { return info.param.name; });
 
@@ -392,7 +392,7 @@ TEST(ReleaseTest, APodThatNeverHadANodeIsNotForcedAway) {
 TEST(ReleaseTest, PodsThatNobodyDeletesAreNotWatchedForIt) {
   World world = World::Training(2);
   for (PodFacts& pod : world.in.pods) {
-    pod.held = true;
+    pod.has_finalizer = true;
     pod.http = "10.0.0.1:80";
   }
   EXPECT_FALSE(Plan(world.in).look_again);

@@ -13,10 +13,6 @@ namespace {
 // After its grace period is over: how long a deleted pod may stay before we say why.
 constexpr std::chrono::seconds kHeldPatience{10};
 
-bool JobHasEnded(const Work& work) {
-  return work.in.job.status.Is("Succeeded") || work.in.job.status.Is("Failed");
-}
-
 // No view was ever told to it. The mark is on the pod before its sidecar is told of one.
 bool NeverTookPart(const Work& work, const PodFacts& pod) {
   return pod.http.empty() && FindSidecar(work.in, pod.uid) == nullptr && !InView(work.in, pod.uid);
@@ -24,24 +20,23 @@ bool NeverTookPart(const Work& work, const PodFacts& pod) {
 
 // Empty: it stays.
 std::string WhyRelease(const Work& work, const PodFacts& pod) {
-  if (JobHasEnded(work)) return "the job has ended";
+  if (JobHasEnded(work.in)) return "the job has ended";
   if (!pod.deleting) return "";
   if (!pod.scheduled) return "it never had a node";
   if (NeverTookPart(work, pod)) return "it never took part";
   if (!pod.proven_dead) return "";
   // A member's proof may be asked for until there is a view without it: first it goes into the
   // status, which outlives the object.
-  const auto& kept = work.in.job.status.proven_dead;
-  const bool is_kept = std::find(kept.begin(), kept.end(), pod.uid) != kept.end();
+  const bool is_kept = Contains(work.in.job.status.proven_dead, pod.uid);
   return InView(work.in, pod.uid) && !is_kept ? "" : pod.proof;
 }
 
 // Why nothing proves the death so far, and what would.
 std::string WhyHeld(const Work& work, const PodFacts& pod) {
   const NodeFacts* node = FindNode(work.in, pod.node);
-  std::string state = "is not known here (no such node, or no rights to read it)";
-  if (node != nullptr)
-    state = node->ready ? "is Ready: its kubelet has to end the pod" : "is not Ready";
+  const char* state = node == nullptr ? "is not known here (no such node, or no rights to read it)"
+                      : node->ready   ? "is Ready: its kubelet has to end the pod"
+                                      : "is not Ready";
   return fmt::format(
       "pod {} is deleted, but nothing proves that it is dead; node {} {}. It goes when the kubelet "
       "says that its containers have ended, the node has rebooted, or the node is tainted {}",
@@ -64,7 +59,7 @@ void KeepProofs(Work& work) {
   std::erase_if(kept, [&](const std::string& uid) { return !InView(work.in, uid); });
   for (const PodFacts& pod : work.in.pods) {
     if (!pod.proven_dead || !InView(work.in, pod.uid)) continue;
-    if (std::find(kept.begin(), kept.end(), pod.uid) == kept.end()) kept.push_back(pod.uid);
+    if (!Contains(kept, pod.uid)) kept.push_back(pod.uid);
   }
 }
 
@@ -93,11 +88,11 @@ void Release(Work& work) {
   KeepProofs(work);
   for (const SidecarFacts& sidecar : work.in.sidecars) WriteBoot(work, sidecar);
   for (const PodFacts& pod : work.in.pods) {
-    if (!JobHasEnded(work)) WriteProof(work, pod);
-    if (!pod.held) continue;
+    if (!JobHasEnded(work.in)) WriteProof(work, pod);
+    if (!pod.has_finalizer) continue;
     if (const std::string why = WhyRelease(work, pod); !why.empty()) {
       const bool at_once = pod.deleting && pod.proven_dead && !pod.all_terminated;
-      const bool as_seen = !JobHasEnded(work) && !pod.proven_dead;
+      const bool as_seen = !JobHasEnded(work.in) && !pod.proven_dead;
       work.out.releases.push_back({pod.name, pod.uid, why, at_once, as_seen});
     } else {
       SayHeld(work, pod);

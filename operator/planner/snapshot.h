@@ -19,7 +19,7 @@ using api::Time;
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 
-// What the kubelet tries in vain to start a pod's containers.
+// Why a kubelet can't start a pod's containers.
 struct Unstartable {
   // ImagePullFailed, ContainerCrashes, ContainerNotStarted, VolumeNotMounted; empty: nothing.
   std::string reason;
@@ -63,7 +63,7 @@ struct PodFacts {
   int grace_seconds = 30;
   std::string http;                  // annotation ringmaster.dev/http
   std::optional<Time> delete_at;     // deletionTimestamp: when its grace period is over
-  bool held = false;                 // carries our finalizer
+  bool has_finalizer = false;        // ours
   bool accepted = false;             // a kubelet has taken it up
   std::optional<Time> accepted_at;   // when
   std::string boot;                  // annotation ringmaster.dev/boot

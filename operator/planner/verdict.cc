@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 
 #include "operator/api/exit_code.h"
 #include "operator/planner/work.h"
@@ -17,8 +18,9 @@ bool IsSignal(int exit_code) { return api::SignalOfExit(exit_code).has_value(); 
 
 // Death by these is the program's own doing; TERM, KILL and the like come from outside.
 bool IsCrash(int exit_code) {
-  constexpr std::array kCrashes = {128 + 4, 128 + 6, 128 + 7, 128 + 8, 128 + 11};
-  return std::find(kCrashes.begin(), kCrashes.end(), exit_code) != kCrashes.end();
+  constexpr std::array kCrashes = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
+  const auto signal = api::SignalOfExit(exit_code);
+  return signal && std::find(kCrashes.begin(), kCrashes.end(), *signal) != kCrashes.end();
 }
 
 bool IsOwnExit(int exit_code) { return exit_code != 0 && !IsSignal(exit_code); }
@@ -124,10 +126,10 @@ void CountPod(Work& work, const PodFacts& pod) {
 void CountWorkerExits(Work& work) {
   api::Status& status = work.out.status;
   for (const WorkerExitFacts& exit : work.in.exits) {
-    if (exit.by_us) continue;
-    if (exit.restarting) ++status.worker_restarts;
+    // Where it is not restarted its pod ends with it, and is counted then.
+    if (exit.by_us || !exit.restarting) continue;
+    ++status.worker_restarts;
     BlameForExit(work, exit);
-    if (!exit.restarting) continue;  // its pod ends with it and is counted then
     const FailureAction action = ActionFor(work.in.job.spec.failure_policy, exit.exit_code, "");
     const std::string what =
         fmt::format("worker {} of pod {} {}", exit.slot, exit.pod_name, HowItEnded(exit.exit_code));
@@ -270,6 +272,23 @@ void CountFinished(Work& work) {
   work.finishing = finished != 0;
 }
 
+// `all`: those that have ended, too.
+void DeletePods(Work& work, bool all, const std::string& reason) {
+  for (const PodFacts& pod : work.in.pods) {
+    const bool runs = !pod.ended() || pod.lingers;
+    if (!pod.deleting && (runs || all)) work.out.deletes.push_back({pod.name, pod.uid, reason});
+  }
+}
+
+void DeleteJobInTime(Work& work) {
+  const auto ttl = work.in.job.spec.run_policy.ttl_seconds_after_finished;
+  const auto completed = api::ParseTime(work.in.job.status.completion_time);
+  if (!ttl || !completed) return;
+  const Time end = *completed + std::chrono::seconds(*ttl);
+  work.out.delete_job = work.in.now >= end;
+  if (!work.out.delete_job) work.LookAgainAt(end);
+}
+
 }  // namespace
 
 std::string WhatIsMissing(const SidecarFacts* sidecar) {
@@ -284,7 +303,7 @@ void CountEnds(Work& work) {
   // Only of pods that still exist, so that the list stays short.
   std::erase_if(status.accounted_pods,
                 [&](const std::string& uid) { return FindPod(work.in, uid) == nullptr; });
-  if (status.Is("Succeeded") || status.Is("Failed") || work.suspended) {
+  if (JobHasEnded(work.in) || work.suspended) {
     work.out.exits_counted = work.in.exits.size();
     return;
   }
@@ -319,26 +338,14 @@ void JudgeStartAgain(Work& work) {
 }
 
 void CleanUp(Work& work) {
-  const api::RunPolicy& policy = work.in.job.spec.run_policy;
-  const bool all = policy.clean_pod_policy == api::CleanPodPolicy::kAll;
-  if (!work.verdict.ended() && !work.suspended) return;
-  if (work.verdict.ended() && policy.clean_pod_policy == api::CleanPodPolicy::kNone) {
-    // Pods stay as they are.
-  } else {
-    const std::string reason = work.verdict.ended() ? "JobEnded" : "Suspended";
-    for (const PodFacts& pod : work.in.pods) {
-      const bool runs = !pod.ended() || pod.lingers;
-      if (!pod.deleting && (runs || all || work.suspended)) {
-        work.out.deletes.push_back({pod.name, pod.uid, reason});
-      }
-    }
+  const bool ended = work.verdict.ended();
+  if (!ended && !work.suspended) return;
+  const api::CleanPodPolicy policy = work.in.job.spec.run_policy.clean_pod_policy;
+  const bool all = work.suspended || policy == api::CleanPodPolicy::kAll;
+  if (!ended || policy != api::CleanPodPolicy::kNone) {
+    DeletePods(work, all, ended ? "JobEnded" : "Suspended");
   }
-  const auto completed = api::ParseTime(work.in.job.status.completion_time);
-  if (work.verdict.ended() && policy.ttl_seconds_after_finished && completed) {
-    const Time end = *completed + std::chrono::seconds(*policy.ttl_seconds_after_finished);
-    work.out.delete_job = work.in.now >= end;
-    if (!work.out.delete_job) work.LookAgainAt(end);
-  }
+  if (ended) DeleteJobInTime(work);
 }
 
 }  // namespace ringmaster::planner

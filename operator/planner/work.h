@@ -57,6 +57,8 @@ bool IsGone(const Snapshot& in, const std::string& pod_uid);
 // Its death is proven, now or (for a member of the view) in the status.
 bool IsProvenDead(const Snapshot& in, const std::string& pod_uid);
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid);
+bool JobHasEnded(const Snapshot& in);  // and its status says so
+bool Contains(const std::vector<std::string>& texts, const std::string& text);
 // Why a pod that runs is not ready, for people.
 std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);

@@ -223,6 +223,7 @@ class SidecarImpl final : public Sidecar {
   }
 
   AgentOutputs Outputs();
+  void AddOperatorOutputs(AgentOutputs* outputs);
 
   // Every way into the agent: afterwards its next wake-up may be another, or it may be done.
   template <typename Work>
@@ -294,6 +295,39 @@ class SidecarImpl final : public Sidecar {
   std::unique_ptr<rendezvous::OperatorClient> operator_;
 };
 
+// Without an operator there is nobody to tell: all of these do nothing then.
+void SidecarImpl::AddOperatorOutputs(AgentOutputs* outputs) {
+  outputs->ask_record = [this](const membership::Message& message) {
+    if (operator_ == nullptr) return;
+    operator_->AskRecord(membership::EncodeMessage(message), kRecordDeadline,
+                         [this](bool ok, const std::string& reply) {
+                           if (ok) Do([&] { agent_->OnRecordAnswer(reply); });
+                         });
+  };
+  outputs->report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
+                                     const std::string& candidate) {
+    if (operator_ != nullptr) operator_->SetReadiness({ready, missing, candidate});
+  };
+  outputs->report_view = [this](const std::string& view, const std::string& rebuild,
+                                uint64_t step) {
+    if (operator_ != nullptr) operator_->ReportView(view, rebuild, step);
+  };
+  outputs->report_exit = [this](const ProcessExit& exit) {
+    if (operator_ == nullptr) return;
+    operator_->ReportWorkerExit({static_cast<uint32_t>(std::max(exit.slot, 0)), exit.incarnation,
+                                 exit.exit_code, exit.signal, exit.restarting, exit.by_us});
+  };
+  outputs->report_finished = [this](Epoch epoch) {
+    if (operator_ != nullptr) operator_->ReportFinished(epoch);
+  };
+  outputs->report_standing = [this](bool able, std::chrono::milliseconds unable) {
+    if (operator_ != nullptr) operator_->ReportStanding(able, unable);
+  };
+  outputs->report_arbitration = [this](const membership::ArbitrationReport& report) {
+    if (operator_ != nullptr) operator_->ReportArbitration(membership::EncodeReport(report));
+  };
+}
+
 AgentOutputs SidecarImpl::Outputs() {
   AgentOutputs outputs;
   outputs.now = [] { return std::chrono::steady_clock::now(); };
@@ -318,13 +352,6 @@ AgentOutputs SidecarImpl::Outputs() {
                    spdlog::debug("message not delivered to={} reason=\"{}\"", to, why);
                  });
   };
-  outputs.ask_record = [this](const membership::Message& message) {
-    if (operator_ == nullptr) return;
-    operator_->AskRecord(membership::EncodeMessage(message), kRecordDeadline,
-                         [this](bool ok, const std::string& reply) {
-                           if (ok) Do([&] { agent_->OnRecordAnswer(reply); });
-                         });
-  };
   outputs.watch = [this](const std::vector<membership::Pod>& pods) {
     std::vector<rendezvous::HeartbeatPeer> peers;
     for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat});
@@ -343,27 +370,7 @@ AgentOutputs SidecarImpl::Outputs() {
     heartbeats_->SetNews({epoch, step});
     if (operator_ != nullptr) operator_->SetEpoch(epoch);
   };
-  outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
-                                    const std::string& candidate) {
-    if (operator_ != nullptr) operator_->SetReadiness({ready, missing, candidate});
-  };
-  outputs.report_view = [this](const std::string& view, const std::string& rebuild, uint64_t step) {
-    if (operator_ != nullptr) operator_->ReportView(view, rebuild, step);
-  };
-  outputs.report_exit = [this](const ProcessExit& exit) {
-    if (operator_ == nullptr) return;
-    operator_->ReportWorkerExit({static_cast<uint32_t>(std::max(exit.slot, 0)), exit.incarnation,
-                                 exit.exit_code, exit.signal, exit.restarting, exit.by_us});
-  };
-  outputs.report_finished = [this](Epoch epoch) {
-    if (operator_ != nullptr) operator_->ReportFinished(epoch);
-  };
-  outputs.report_standing = [this](bool able, std::chrono::milliseconds unable) {
-    if (operator_ != nullptr) operator_->ReportStanding(able, unable);
-  };
-  outputs.report_arbitration = [this](const membership::ArbitrationReport& report) {
-    if (operator_ != nullptr) operator_->ReportArbitration(membership::EncodeReport(report));
-  };
+  AddOperatorOutputs(&outputs);
   return outputs;
 }
 

@@ -117,7 +117,6 @@ void FakeCluster::Attend(Pod& pod) {
                     .job_uid = job_uid_,
                     .pod_name = pod.name,
                     .pod_uid = pod.uid,
-                    .incarnation = 1,
                     .http_address = "127.0.0.1:1",
                     .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0,
                     .boot_id = boot_id_},
