@@ -25,7 +25,15 @@ class PatchedApi : public local::InMemoryApi {
     if (refusal) return tl::unexpected(*refusal);
     return InMemoryApi::Patch(resource, ns, name, patch, options);
   }
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    if (away) {
+      return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = "away"});
+    }
+    return InMemoryApi::Get(resource, ns, name);
+  }
   int patches = 0;
+  bool away = false;  // for who reads
   std::optional<kube::Error> refusal;
 };
 
@@ -120,6 +128,19 @@ TEST_F(FinalizerTest, WhereTheRaceIsAlwaysLostItIsGivenUp) {
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().code, ErrorCode::kConflict);
   EXPECT_EQ(api_.patches, 5);
+}
+
+TEST_F(FinalizerTest, APodThatCanNotBeReadAgainIsNotTakenForGone) {
+  const Json pod = Make();
+  api_.refusal = kube::Error{.code = ErrorCode::kConflict, .message = "another was quicker"};
+  api_.away = true;
+  EXPECT_EQ(RemoveFinalizer(api_, pod).error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(FinalizerTest, AllAreNotClearedWhereOneIsRefused) {
+  Make();
+  api_.refusal = kube::Error{.code = ErrorCode::kForbidden, .message = "not for you"};
+  EXPECT_EQ(ClearFinalizers(api_, "default").error().code, ErrorCode::kForbidden);
 }
 
 TEST_F(FinalizerTest, WhatIsForbiddenIsNotTriedAgain) {

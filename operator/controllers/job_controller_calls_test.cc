@@ -30,6 +30,8 @@ TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
   std::size_t without = 0;
   for (const Call& call : api_->Calls("delete", "pods")) without += call.body == "" ? 1 : 0;
   EXPECT_LE(without, fakes);
+  ASSERT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-2").is_null(); }));
+  EXPECT_EQ(api_->Calls("delete", "pods").size(), without + 1) << "once is enough";
   cluster_->EndPod("digits-worker-1", 1);
   ASSERT_TRUE(Until([&] { return !api_->Calls("delete", "horovodjobs").empty(); }));
   EXPECT_EQ(api_->Calls("delete", "horovodjobs")[0].body, uid);
@@ -37,7 +39,8 @@ TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
 
 // A proof of death, say, on a pod that has taken the name of the dead one.
 TEST_F(JobControllerCallsTest, EveryMarkNamesTheUidThatItMeans) {
-  Apply("digits", {{"worker", {{"replicas", 3}}}});
+  const std::string uid =
+      runtime::MetaField(Apply("digits", {{"worker", {{"replicas", 3}}}}), "uid");
   ASSERT_TRUE(Trains(3));
   Change({{"worker", {{"replicas", 2}}}});
   ASSERT_TRUE(Trains(2));
@@ -48,6 +51,7 @@ TEST_F(JobControllerCallsTest, EveryMarkNamesTheUidThatItMeans) {
     EXPECT_NE(call.body["metadata"].value("uid", ""), "") << call.body;
   }
   EXPECT_GE(marks, 4u) << "three addresses and a drain";
+  EXPECT_TRUE(Until([&] { return hub_->Facts(uid).sidecars.size() == 2; })) << "of pods that are";
 }
 
 TEST_F(JobControllerCallsTest, APodThatHasTakenTheNameOfAnotherGetsNoneOfItsMarks) {
@@ -130,6 +134,7 @@ TEST_F(JobControllerCallsTest, NothingIsKeptOfAJobThatIsNoMore) {
     const auto record = records_->Newest({"default", "digits", uid});
     return record && !*record;
   })) << "what is known of it is asked for again, and there is none";
+  EXPECT_TRUE(Until([&] { return hub_->Facts(uid).sidecars.empty(); }));
 }
 
 TEST_F(JobControllerCallsTest, AGateIsLiftedFromTheVersionThatWasReadAndOthersStay) {
@@ -177,7 +182,7 @@ TEST_F(JobControllerCallsTest, RoomThatAPodTakesBesideItsContainersIsTaken) {
 
 TEST_F(JobControllerCallsTest, AJobThatAnotherManagesIsLeftAlone) {
   Apply("digits", {{"runPolicy", {{"managedBy", "kueue.x-k8s.io/multikueue"}}}});
-  Apply("ours");
+  Apply("ours", {{"runPolicy", {{"managedBy", "ringmaster.dev/operator"}}}});
   ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "ours-worker-1").is_null(); }));
   EXPECT_TRUE(Get(kube::Pods(), "digits-worker-0").is_null());
   EXPECT_FALSE(Get(kube::HorovodJobs(), "digits").contains("status"));
@@ -453,6 +458,7 @@ TEST_F(JobControllerCallsTest, AStatusThatSaysTheSameIsNotWrittenAgain) {
     }));
   }
   EXPECT_EQ(api_->Calls("update", "horovodjobs").size(), before);
+  EXPECT_TRUE(api_->Calls("get", "horovodjobs").empty()) << "nobody is an orphan";
 }
 
 TEST_F(JobControllerCallsTest, AReplacementAvoidsTheNodeThatLostThePod) {
@@ -501,13 +507,28 @@ TEST_F(InvalidJobTest, IsRefusedOnceForEachChange) {
     return queue.adds > adds && queue.depth == 0;
   }));
   EXPECT_EQ(api_->Calls("update", "horovodjobs").size(), 1u);
+  Change({{"worker", {{"replicas", 3}}}});
+  EXPECT_TRUE(Until([&] { return Status().observed_generation == 2; }));
+}
+
+TEST_F(InvalidJobTest, IsSaidToBeSoOnceThatCouldBeWritten) {
+  std::atomic<int> tries = 0;
+  api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
+    const bool says = call.verb == "update" && call.resource == "horovodjobs";
+    return says && ++tries <= 5 ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
+  });
+  Apply("digits", {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}});
+  EXPECT_TRUE(Until([&] { return Status().state == "Invalid"; }));
+  EXPECT_TRUE(Until([&] { return !api_->Calls("create", "events").empty(); }));
+  EXPECT_EQ(api_->Calls("create", "events").size(), 1u);
+  controller_->Stop();
 }
 
 TEST_F(InvalidJobTest, HoldsNoPodsThatItNeverRanNorAnyOnceItIsDeleted) {
   const Json invalid = {
       {"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}};
   const std::string uid = runtime::MetaField(Apply("digits", invalid), "uid");
-  for (const char* pod : {"digits-worker-7", "digits-worker-8"}) {
+  for (const char* pod : {"digits-worker-7", "digits-worker-8", "digits-worker-9"}) {
     Json stranger = Stranger(pod, "digits", uid);
     if (pod == std::string("digits-worker-8")) stranger["spec"]["nodeName"] = "n";
     ASSERT_TRUE(api_->Create(kube::Pods(), "default", stranger));
@@ -517,6 +538,7 @@ TEST_F(InvalidJobTest, HoldsNoPodsThatItNeverRanNorAnyOnceItIsDeleted) {
   }
   ASSERT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-7").is_null(); }));
   EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-8"))) << "it may run";
+  EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-9"))) << "nobody deletes it";
   ASSERT_TRUE(
       api_->Delete(kube::HorovodJobs(), "default", "digits", {.propagation = "Foreground"}));
   EXPECT_TRUE(Until([&] { return Get(kube::HorovodJobs(), "digits").is_null(); }));

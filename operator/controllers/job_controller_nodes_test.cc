@@ -170,6 +170,35 @@ TEST_P(JobControllerNodesTest, WithoutRightsOnNodesJobsRunWithoutEarlyWarning) {
   EXPECT_FALSE(HasEvent("DisruptionAnnounced"));
 }
 
+// As on a cloud, whose controller alone removes nodes.
+class TrustedNodesTest : public JobControllerTest {
+ protected:
+  void SetUp() override {
+    options_.trust_node_deletion = true;
+    ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
+  }
+  void DeleteNode2() {
+    ASSERT_TRUE(api_->Delete(kube::Nodes(), "", cluster_->NodeName("node-2"), {}));
+  }
+};
+
+TEST_P(TrustedNodesTest, ANodeThatIsRemovedProvesThatItsPodsAreDead) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  ASSERT_NO_FATAL_FAILURE(DeleteNode2());
+  EXPECT_TRUE(TrainsAs({0, 1, 3}));
+  EXPECT_TRUE(HasEvent("ProvenDead"));
+}
+
+TEST_P(TrustedNodesTest, ANodeThatCanNotBeAskedForMayBeThere) {
+  ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
+  door_->RefuseGets(kube::Nodes());
+  ASSERT_NO_FATAL_FAILURE(DeleteNode2());
+  ASSERT_TRUE(Eventually([&] { return door_->refused_gets() > 0; }));
+  Change({{"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(Eventually([&] { return pods_->Members() == Names({0, 1, 3}); }));
+  EXPECT_FALSE(HasEvent("ProvenDead"));
+}
+
 class GangAdmissionTest : public JobControllerTest {
  protected:
   void SetUp() override {
@@ -210,6 +239,7 @@ TEST_P(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollows
 }
 
 RM_ON_EVERY_SERVER(JobControllerNodesTest);
+RM_ON_EVERY_SERVER(TrustedNodesTest);
 RM_ON_EVERY_SERVER(GangAdmissionTest);
 
 }  // namespace

@@ -26,7 +26,6 @@ bool JobController::CreatePods(const api::HorovodJob& job,
     // What the first is refused for, the others would be too.
     if (!CreatePod(job, create)) return Pauses(job, Needed::kPods);
   }
-  problems_.Worked(job, Needed::kPods);
   return true;
 }
 
@@ -44,7 +43,7 @@ void JobController::Missed(const api::HorovodJob& job, Needed what, const kube::
 }
 
 // Somebody has taken labels off pods of the job, by which they are found. Without the label of the
-// role a pod is not even in the cache, but its sidecar may attend.
+// role a pod is not even in the cache, but its sidecar has been heard.
 bool JobController::RestoreLabels(const api::HorovodJob& job) {
   bool ok = true;
   for (const auto& pod : pods_.InNamespace(job.ns)) {
@@ -55,7 +54,7 @@ bool JobController::RestoreLabels(const api::HorovodJob& job) {
   for (const planner::SidecarFacts& sidecar : hub_->Facts(job.uid).sidecars) {
     const auto index = IndexOf(job, sidecar.pod_name);
     const auto cached = pods_.Get(job.ns, sidecar.pod_name);
-    if (!index || !sidecar.attending || cached != nullptr) continue;
+    if (!index || cached != nullptr) continue;
     const auto live = api_->Get(kube::Pods(), job.ns, sidecar.pod_name);
     if (!live || !IsOwnedBy(*live, job.uid)) continue;
     // The job is looked at again when the cache has it.

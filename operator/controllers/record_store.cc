@@ -61,7 +61,6 @@ kube::Result<void> RecordStore::Load(const JobIdentity& job, Entry& entry) {
     return tl::unexpected(object.error());
   }
   entry.state.reset();
-  entry.resource_version.clear();
   if (object) {
     // Of a job of the same name that was deleted: the garbage collector takes it away soon.
     if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));

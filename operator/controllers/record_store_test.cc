@@ -19,7 +19,7 @@ using kube::Json;
 using membership::MakeEpoch;
 using testing::HasSubstr;
 
-// The store; it counts reads, and may be away.
+// The store; it counts reads and changes, and may be away.
 class CountingApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
@@ -30,7 +30,14 @@ class CountingApi : public local::InMemoryApi {
       return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = "away"});
     return InMemoryApi::Get(resource, ns, name);
   }
-  std::atomic<int> gets = 0;
+  kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
+                            const Json& object, const std::string& subresource) override {
+    ++updates;
+    if (away)
+      return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = "away"});
+    return InMemoryApi::Update(resource, ns, object, subresource);
+  }
+  std::atomic<int> gets = 0, updates = 0;
   std::atomic<bool> away = false;
 };
 
@@ -86,6 +93,9 @@ TEST_F(RecordStoreTest, IsMadeOnceAndKnownFromItsOwnWrite) {
   EXPECT_EQ(records_.Found(job_, View(1, 1)).error().code, ErrorCode::kAlreadyExists);
   RecordStore another(api_);
   EXPECT_EQ((*another.Newest(id_))->view->epoch, MakeEpoch(1, 1));
+  const Json made = (*api_->Get(kube::ConfigMaps(), "default", "digits-record"))["metadata"];
+  EXPECT_EQ(made["labels"]["ringmaster.dev/job-uid"], job_.uid);
+  EXPECT_EQ(made["ownerReferences"][0]["blockOwnerDeletion"], true);
 }
 
 TEST_F(RecordStoreTest, AnApiServerThatIsAwayIsNoReasonToBeginAnew) {
@@ -121,6 +131,7 @@ TEST_F(RecordStoreTest, AnArbitrationMovesItUpAndItsOwnViewAloneEndsIt) {
   }
   ASSERT_TRUE(records_.Found(job_, View(3, 1)));
   EXPECT_EQ((*records_.Newest(id_))->view->epoch, MakeEpoch(3, 1));
+  EXPECT_EQ((*records_.Newest(id_))->lineage, 3u);
   EXPECT_EQ(records_.Found(job_, View(3, 1)).error().code, ErrorCode::kAlreadyExists);
 }
 
@@ -157,6 +168,18 @@ TEST_F(RecordStoreTest, WhoWasOvertakenLearnsOfItAndWritesOverNothing) {
   ASSERT_TRUE(records_.Arbitrate(id_, 2, View(1, 1)));
   EXPECT_EQ(another.Arbitrate(id_, 3, View(1, 1)).error().code, ErrorCode::kConflict);
   EXPECT_EQ((*another.Newest(id_))->lineage, 2u) << "read again";
+  RecordStore last(api_);
+  ASSERT_TRUE(last.Newest(id_));
+  ASSERT_TRUE(records_.Arbitrate(id_, 3, View(1, 1)));
+  EXPECT_EQ(last.Arbitrate(id_, 4, View(1, 1)).error().code, ErrorCode::kConflict);
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
+  EXPECT_EQ(*last.Newest(id_), std::nullopt) << "it was deleted before it was read again";
+}
+
+TEST_F(RecordStoreTest, AnArbitrationThatIsThereAlreadyIsNotBegunAgain) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  ASSERT_TRUE(records_.Arbitrate(id_, 2, View(1, 1)));
+  RecordStore another(api_);
   EXPECT_EQ(another.Arbitrate(id_, 2, View(1, 1)).error().code, ErrorCode::kAlreadyExists);
 }
 
@@ -169,11 +192,23 @@ TEST_F(RecordStoreTest, AVoteIsWrittenAndAnsweredAgainWithoutAWrite) {
   const auto answer = records_.Answer(id_, Propose({0, "a"}));
   ASSERT_TRUE(answer) << answer.error().message;
   const std::string voted = Version();
+  const int updates = api_->updates;
   EXPECT_NE(voted, before);
   EXPECT_EQ(*records_.Answer(id_, Propose({0, "a"})), *answer);
+  EXPECT_EQ(api_->updates, updates);
   EXPECT_EQ(*another.Answer(id_, Propose({0, "a"})), *answer) << "after a lost race";
   EXPECT_EQ(Version(), voted);
   EXPECT_EQ((*another.Newest(id_))->accepted, (membership::Ballot{0, "a"}));
+}
+
+TEST_F(RecordStoreTest, AVoteThatCanNotBeWrittenIsNoneAndTriedOnceOnly) {
+  ASSERT_TRUE(records_.Found(job_, View(1, 1)));
+  const int updates = api_->updates;
+  api_->away = true;
+  EXPECT_EQ(records_.Answer(id_, Propose({0, "a"})).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(api_->updates, updates + 1);
+  api_->away = false;
+  EXPECT_TRUE((*records_.Newest(id_))->accepted.none());
 }
 
 TEST_F(RecordStoreTest, WhatIsNoMessageIsRefused) {

@@ -36,7 +36,8 @@ class SidecarHubTest : public testing::Test {
                         .pod_name = pod,
                         .pod_uid = pod,
                         .http_address = "h:1",
-                        .epoch = epoch},
+                        .epoch = epoch,
+                        .boot_id = "boot-1"},
                        sinks_[pod]);
   }
   planner::SidecarFacts Facts(const std::string& pod) {
@@ -54,10 +55,15 @@ class SidecarHubTest : public testing::Test {
 
 TEST_F(SidecarHubTest, WhoLeavesIsNeitherReadyNorAbleAndItsReportIsVoid) {
   const auto id = Attend("a");
-  hub_.OnReadiness(id, true, {}, {});
-  hub_.OnStanding(id, true, milliseconds(0));
+  hub_.OnReadiness(id, true, {3}, {.pod = {.uid = "a"}});
+  hub_.OnStanding(id, true, std::chrono::minutes(10));
   hub_.OnArbitration(id, {.lineage = 2});
-  EXPECT_TRUE(Facts("a").report);
+  const planner::SidecarFacts said = Facts("a");
+  EXPECT_TRUE(said.report && said.able);
+  EXPECT_EQ(said.http_address, "h:1");
+  EXPECT_EQ(said.boot_id, "boot-1");
+  EXPECT_THAT(said.missing_slots, ElementsAre(3));
+  EXPECT_EQ(said.candidate.pod.uid, "a");
   EXPECT_EQ(hub_.attending(), 1u);
   hub_.Leave(id);
   const planner::SidecarFacts facts = Facts("a");
@@ -66,6 +72,7 @@ TEST_F(SidecarHubTest, WhoLeavesIsNeitherReadyNorAbleAndItsReportIsVoid) {
   EXPECT_FALSE(facts.ready_since);
   EXPECT_FALSE(facts.able);
   EXPECT_FALSE(facts.report) << "it may come back without its promise";
+  EXPECT_GT(facts.unable_since, std::chrono::system_clock::now() - std::chrono::minutes(9));
   EXPECT_EQ(hub_.attending(), 0u);
   hub_.Tell("job-uid", "a", planner::FinishNotice{});
   EXPECT_EQ(Sent("a"), 0u);
@@ -88,6 +95,12 @@ TEST_F(SidecarHubTest, ASecondStreamTakesThePlaceOfTheFirst) {
   EXPECT_THAT(first_sink->sent, IsEmpty());
   hub_.Leave(second);
   EXPECT_FALSE(Facts("a").attending);
+}
+
+TEST_F(SidecarHubTest, WhoComesCountsAsUnableFromThenOn) {
+  const planner::Time before = std::chrono::system_clock::now();
+  Attend("a");
+  EXPECT_GE(Facts("a").unable_since, before);
 }
 
 TEST_F(SidecarHubTest, ReadySinceIsTheMomentItBecameReady) {
@@ -151,6 +164,9 @@ TEST_F(SidecarHubTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted) {
   hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
   hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
   hub_.OnWorkerExit(id, 2, {.slot = 0, .exit_code = 139});
+  for (const std::uint64_t again : {1, 2}) {
+    hub_.OnWorkerExit(id, again, {.slot = 0, .exit_code = 137});
+  }
   ASSERT_EQ(hub_.Facts("job-uid").exits.size(), 2u);
   EXPECT_EQ(hub_.Facts("job-uid").exits[0].pod_name, "a");
   hub_.ExitsCounted("job-uid", 1);
@@ -187,6 +203,19 @@ TEST_F(SidecarHubTest, AViewIsFirstSeenOnce) {
   }
   EXPECT_EQ(hub_.FirstSeen("ns/digits", "job-uid", 1), first);
   EXPECT_GT(hub_.FirstSeen("ns/digits", "job-uid", 2), first);
+}
+
+TEST_F(SidecarHubTest, AJobOfWhichNoSidecarWasHeardIsForgottenAsAnyOther) {
+  const planner::Time seen = hub_.FirstSeen("ns/seen", "seen-uid", 1);
+  const planner::Time kept = hub_.FirstSeen("ns/kept", "kept-uid", 1);
+  hub_.TakenOver("ns/taken", "taken-uid", false);
+  while (std::chrono::system_clock::now() == kept) {
+  }
+  hub_.Forget("ns/seen");
+  hub_.Forget("ns/taken");
+  EXPECT_GT(hub_.FirstSeen("ns/seen", "seen-uid", 1), seen);
+  EXPECT_GT(hub_.TakenOver("ns/taken", "taken-uid", true), kept);
+  EXPECT_EQ(hub_.FirstSeen("ns/kept", "kept-uid", 1), kept);
 }
 
 TEST_F(SidecarHubTest, AJobThatAnotherHasBegunIsTakenOverOnce) {
@@ -237,11 +266,19 @@ TEST_F(SidecarHubTest, AFormerJobOfTheNameIsForgottenAndTheNewOneIsNot) {
 
 TEST_F(SidecarHubTest, EveryChangeIsReported) {
   std::vector<std::string> keys;
-  hub_.SetChangeHandler([&](const std::string& key, milliseconds) { keys.push_back(key); });
+  std::vector<milliseconds> delays;
+  hub_.SetChangeHandler([&](const std::string& key, milliseconds delay) {
+    keys.push_back(key);
+    delays.push_back(delay);
+  });
   const auto id = Attend("a");
   hub_.OnFinished(id, 1);
+  hub_.OnView(id, View(1), std::nullopt);
   hub_.Leave(id);
-  EXPECT_THAT(keys, ElementsAre("ns/digits", "ns/digits", "ns/digits"));
+  EXPECT_THAT(keys, ElementsAre("ns/digits", "ns/digits", "ns/digits", "ns/digits"));
+  const milliseconds at_once(0);
+  EXPECT_THAT(delays, ElementsAre(at_once, at_once, testing::Gt(at_once), at_once))
+      << "every pod tells of a view within a moment";
 }
 
 }  // namespace

@@ -253,7 +253,8 @@ class JobControllerCallsTest : public ::testing::Test {
                                              {"kind", api::kKind},
                                              {"name", job},
                                              {"uid", owner_uid},
-                                             {"controller", true}}};
+                                             {"controller", true},
+                                             {"blockOwnerDeletion", true}}};
     }
     return pod;
   }

@@ -34,6 +34,12 @@ class FaultyApi : public kube::testing::WrappedApi {
     const std::lock_guard lock(mu_);
     stalled_ = resource;
   }
+  // Nobody is told of one of these.
+  void RefuseGets(const kube::Resource& resource) {
+    const std::lock_guard lock(mu_);
+    hidden_ = resource;
+  }
+  int refused_gets() const { return refused_gets_; }
   // As to a caller whose role says nothing of nodes.
   void ForbidNodes() { nodes_forbidden_ = true; }
   // Every job is read with this in it, as from a server whose definition of jobs is another one.
@@ -47,6 +53,10 @@ class FaultyApi : public kube::testing::WrappedApi {
 
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
                          const std::string& name) override {
+    if (IsHidden(resource)) {
+      ++refused_gets_;
+      return tl::unexpected(kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "away"});
+    }
     return Spoiled(resource, WrappedApi::Get(resource, ns, name));
   }
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
@@ -98,6 +108,10 @@ class FaultyApi : public kube::testing::WrappedApi {
   }
 
  private:
+  bool IsHidden(const kube::Resource& resource) {
+    const std::lock_guard lock(mu_);
+    return hidden_ && *hidden_ == resource;
+  }
   bool Stalls(const kube::Resource& resource) {
     const std::lock_guard lock(mu_);
     return stalled_ && *stalled_ == resource;
@@ -115,9 +129,9 @@ class FaultyApi : public kube::testing::WrappedApi {
   std::optional<kube::Error> refusal_, one_refusal_;  // guarded by mu_
   kube::Resource refused_;                            // guarded by mu_
   Json spoiled_;                                      // guarded by mu_
-  std::optional<kube::Resource> stalled_;             // guarded by mu_
+  std::optional<kube::Resource> stalled_, hidden_;    // guarded by mu_
   std::atomic<bool> nodes_forbidden_ = false;
-  std::atomic<int> pod_creates_ = 0, record_creates_ = 0, writes_ = 0;
+  std::atomic<int> pod_creates_ = 0, record_creates_ = 0, writes_ = 0, refused_gets_ = 0;
 };
 
 }  // namespace ringmaster::controllers::testing

@@ -1,0 +1,198 @@
+// What an operator hears of a sidecar, whenever it comes to hear of it: the operator may be away,
+// and another one may follow.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "operator.grpc.pb.h"
+#include "sidecar/rendezvous/operator_client.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+// A report in a few words.
+std::string Say(const v1::SidecarReport& report) {
+  switch (report.kind_case()) {
+    case v1::SidecarReport::kRegistration: {
+      const v1::Registration& who = report.registration();
+      return "pod " + who.pod_uid() + " life " + std::to_string(who.incarnation()) + " epoch " +
+             std::to_string(who.epoch()) + " boot " + who.boot_id() + " http " + who.http_address();
+    }
+    case v1::SidecarReport::kReadiness:
+      return "missing " + std::to_string(report.readiness().missing_slots_size());
+    case v1::SidecarReport::kView:
+      return "view " + report.view().view();
+    case v1::SidecarReport::kWorkerExit: {
+      const v1::WorkerExit& exit = report.worker_exit();
+      return "exit " + std::to_string(exit.incarnation()) + " signal " +
+             std::to_string(exit.signal()) + (exit.restarting() ? " restarting" : "") +
+             (exit.by_us() ? " by us" : "");
+    }
+    case v1::SidecarReport::kFinished:
+      return "finished " + std::to_string(report.finished().epoch());
+    case v1::SidecarReport::kStanding:
+      return "standing " + std::to_string(report.standing().unable_ms());
+    case v1::SidecarReport::kArbitration:
+      return "arbitration " + report.arbitration().report();
+    default:
+      return "nothing";
+  }
+}
+
+// Accepts every sidecar, and keeps what it hears.
+class Operator final : public v1::OperatorLink::Service {
+ public:
+  explicit Operator(const std::string& target) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Operator() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  Words Heard() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return heard_;
+  }
+
+ private:
+  grpc::Status Attend(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::OperatorNotice, v1::SidecarReport>* stream) override {
+    v1::OperatorNotice accepted;
+    accepted.mutable_accepted();
+    stream->Write(accepted);
+    v1::SidecarReport report;
+    while (stream->Read(&report)) {
+      const std::lock_guard<std::mutex> lock(mu_);
+      heard_.push_back(Say(report));
+    }
+    return grpc::Status::OK;
+  }
+
+  mutable std::mutex mu_;
+  Words heard_;  // guarded by mu_
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class OperatorStreamTest : public testing::Test {
+ protected:
+  OperatorStreamTest() {
+    char name[] = "/tmp/rm-stream-XXXXXX";
+    dir_ = mkdtemp(name);
+    target_ = "unix:" + (dir_ / "operator.sock").string();
+    OperatorCallbacks callbacks;
+    callbacks.on_connection = [this](bool connected) { connections_.push_back(connected); };
+    callbacks.on_accepted = [] {};
+    RegistrationInfo who;
+    who.pod_uid = "a";
+    who.incarnation = 3;
+    who.boot_id = "b";
+    who.http_address = "h:1";
+    client_ = OperatorClient::Create(&loop_, target_, "", who, callbacks);
+  }
+  ~OperatorStreamTest() override {
+    client_->Stop();
+    operator_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+  static std::string Who(int epoch) {
+    return "pod a life 3 epoch " + std::to_string(epoch) + " boot b http h:1";
+  }
+  bool Until(const std::function<bool()>& so) {
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    while (!so() && Clock::now() < deadline) loop_.run_for(std::chrono::milliseconds(5));
+    return so();
+  }
+  // What it has heard by the time that it hears this, which is told last.
+  Words HeardUntil(const std::string& last) {
+    EXPECT_TRUE(Until([&] {
+      const Words heard = operator_->Heard();
+      return !heard.empty() && heard.back() == last;
+    })) << last;
+    return operator_->Heard();
+  }
+  void StartOperator() {
+    operator_ = std::make_unique<Operator>(target_);
+    ASSERT_TRUE(Until([&] { return !connections_.empty() && connections_.back(); }));
+  }
+  void StopOperator() {
+    operator_.reset();
+    ASSERT_TRUE(Until([&] { return !connections_.back(); }));
+  }
+  void Exit(std::uint64_t incarnation, bool by_us = false) {
+    client_->ReportWorkerExit(
+        {.incarnation = incarnation, .signal = 9, .restarting = true, .by_us = by_us});
+  }
+
+  asio::io_context loop_;
+  const asio::executor_work_guard<asio::io_context::executor_type> busy_{loop_.get_executor()};
+  std::filesystem::path dir_;
+  std::string target_;
+  std::vector<bool> connections_;
+  std::unique_ptr<Operator> operator_;
+  std::unique_ptr<OperatorClient> client_;
+};
+
+TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) {
+  ASSERT_NO_FATAL_FAILURE(StartOperator());
+  client_->SetReadiness({.ready = false, .missing_slots = {1, 2}});
+  client_->ReportView("1", "", 0);
+  client_->ReportStanding(false, std::chrono::milliseconds(7));
+  client_->ReportArbitration("r");
+  Exit(1);
+  EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
+              ElementsAre(Who(0), "missing 2", "view 1", "standing 7", "arbitration r",
+                          "exit 1 signal 9 restarting"));
+  ASSERT_NO_FATAL_FAILURE(StopOperator());
+  client_->SetEpoch(4);
+  client_->ReportView("2", "", 0);
+  client_->ReportView("3", "", 0);
+  client_->ReportView("4", "", 0);
+  Exit(2);
+  Exit(3, /*by_us=*/true);
+  client_->ReportFinished(4);
+  ASSERT_NO_FATAL_FAILURE(StartOperator());
+  EXPECT_THAT(HeardUntil("exit 3 signal 9 restarting by us"),
+              ElementsAre(Who(4), "view 1", "view 2", "view 3", "missing 2", "view 4", "finished 4",
+                          "exit 2 signal 9 restarting", "exit 3 signal 9 restarting by us"));
+  ASSERT_NO_FATAL_FAILURE(StopOperator());
+  ASSERT_NO_FATAL_FAILURE(StartOperator());
+  client_->ReportFinished(5);
+  EXPECT_THAT(HeardUntil("finished 5"),
+              ElementsAre(Who(4), "missing 2", "view 4", "finished 4", "finished 5"))
+      << "what the one before has heard of is over";
+  EXPECT_THAT(connections_, ElementsAre(true, false, true, false, true));
+}
+
+TEST_F(OperatorStreamTest, OfManyViewsThatNobodyHeardOfTheLatestAreTold) {
+  ASSERT_NO_FATAL_FAILURE(StartOperator());
+  ASSERT_NO_FATAL_FAILURE(StopOperator());
+  for (int view = 1; view <= 100; ++view) client_->ReportView(std::to_string(view), "", 0);
+  ASSERT_NO_FATAL_FAILURE(StartOperator());
+  const Words heard = HeardUntil("view 100");
+  ASSERT_EQ(heard.size(), 1u + 64 + 1);
+  EXPECT_EQ(heard[1], "view 36");
+}
+
+TEST_F(OperatorStreamTest, WhatWasToldLastArrivesBeforeItStops) {
+  ASSERT_NO_FATAL_FAILURE(StartOperator());
+  client_->ReportFinished(1);
+  client_->ReportFinished(2);
+  client_->Stop();
+  EXPECT_THAT(operator_->Heard(), ElementsAre(Who(0), "finished 1", "finished 2"));
+}
+
+}  // namespace
+}  // namespace ringmaster::rendezvous
