@@ -13,6 +13,7 @@ namespace {
 using kube::ErrorCode;
 using runtime::ScriptedApi;
 using std::chrono::milliseconds;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(ApiServerErrors, SayWhatIsWrongAndWhatToDo) {
@@ -31,7 +32,7 @@ TEST(ApiServerErrors, SayWhatIsWrongAndWhatToDo) {
        false},
       {{ErrorCode::kForbidden, 403, "Forbidden", "cannot list"},
        "team",
-       "in namespace team",
+       "in namespace team, which the chart's Role gives: cannot list",
        false},
       {{ErrorCode::kForbidden, 401, "Unauthorized", "Unauthorized"}, "", "expired", false},
       {{ErrorCode::kForbidden, 0, "", "list horovodjobs: credential plugin p failed"},
@@ -49,33 +50,60 @@ TEST(ApiServerErrors, SayWhatIsWrongAndWhatToDo) {
   }
 }
 
+// Notes what it is asked for.
+class NotingApi : public ScriptedApi {
+ public:
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions& options) override {
+    asked = {resource.plural, ns, options.field_selector};
+    return ScriptedApi::ListAll(resource, ns, options);
+  }
+  std::vector<std::string> asked;
+};
+
 class WaitForApiServerTest : public testing::Test {
  protected:
   kube::Result<void> Wait(milliseconds timeout) {
-    ApiWaitOptions options;
-    options.timeout = timeout;
-    options.first_pause = milliseconds(1);
-    options.last_pause = milliseconds(4);
-    options.on_problem = [this](const std::string& what) { problems_.push_back(what); };
-    return WaitForApiServer(&api_, options, stop_.get_token());
+    options_.timeout = timeout;
+    return WaitForApiServer(&api_, options_, stop_.get_token());
   }
-  ScriptedApi api_;
+  NotingApi api_;
   std::stop_source stop_;
   std::vector<std::string> problems_;
+  ApiWaitOptions options_{
+      .ns = "team",
+      .first_pause = milliseconds(1),
+      .last_pause = milliseconds(4),
+      .on_problem = [this](const std::string& what) { problems_.push_back(what); }};
 };
 
 TEST_F(WaitForApiServerTest, WhatIsThereIsNotWaitedFor) {
   api_.SetList(1, {});
   EXPECT_TRUE(Wait(milliseconds(0)));
   EXPECT_EQ(api_.lists(), 1);
+  EXPECT_THAT(api_.asked, ElementsAre("horovodjobs", "team", "metadata.name=ringmaster-probe"));
+}
+
+TEST_F(WaitForApiServerTest, NobodyHasToBeTold) {
+  options_.on_problem = nullptr;
+  api_.FailLists({.code = ErrorCode::kUnavailable, .message = "connection refused"});
+  EXPECT_FALSE(Wait(milliseconds(0)));
+  api_.FailLists({.code = ErrorCode::kNotFound, .message = "no such resource"});
+  std::jthread admin([this] {
+    EXPECT_TRUE(api_.AwaitLists(3));
+    api_.SetList(1, {});
+  });
+  EXPECT_TRUE(Wait(milliseconds(0)));
 }
 
 TEST_F(WaitForApiServerTest, AnApiServerThatIsAwayForTooLongEndsTheWait) {
   api_.FailLists({.code = ErrorCode::kUnavailable, .message = "connection refused"});
   const auto waited = Wait(milliseconds(50));
   ASSERT_FALSE(waited);
-  EXPECT_THAT(waited.error().message, HasSubstr("connection refused"));
-  EXPECT_THAT(waited.error().message, HasSubstr("--api-server-timeout-seconds"));
+  EXPECT_EQ(waited.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(waited.error().message,
+            "the API server can't be reached: connection refused (for 0 s: "
+            "--api-server-timeout-seconds)");
   EXPECT_GT(api_.lists(), 2);
   EXPECT_LT(api_.lists(), 30) << "it turns round hot";
 }
@@ -97,12 +125,42 @@ TEST_F(WaitForApiServerTest, WhatSomebodyHasToInstallIsWaitedForWithoutALimit) {
 }
 
 TEST_F(WaitForApiServerTest, AStopEndsTheWait) {
+  options_.first_pause = std::chrono::hours(1);
   api_.FailLists({.code = ErrorCode::kNotFound, .message = "no such resource"});
   std::jthread stopper([this] {
-    EXPECT_TRUE(api_.AwaitLists(3));
+    EXPECT_TRUE(api_.AwaitLists(1));
     stop_.request_stop();
   });
-  EXPECT_FALSE(Wait(milliseconds(0)));
+  const auto waited = Wait(milliseconds(0));
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().message, "stopped before it began");
+}
+
+TEST_F(WaitForApiServerTest, OnlyTheTimeSinceItsLastAnswerCounts) {
+  const auto began = std::chrono::steady_clock::now();
+  const milliseconds timeout(2000);
+  api_.FailLists({.code = ErrorCode::kNotFound, .message = "no such resource"});
+  std::jthread admin([&] {
+    std::this_thread::sleep_until(began + timeout + milliseconds(50));
+    api_.FailLists({.code = ErrorCode::kUnavailable, .message = "connection refused"});
+    EXPECT_TRUE(api_.AwaitLists(api_.lists() + 3));
+    api_.SetList(1, {});
+  });
+  EXPECT_TRUE(Wait(timeout)) << "it has answered a moment ago";
+}
+
+TEST_F(WaitForApiServerTest, TheServersWaitIsKeptUpToTheLongestPause) {
+  options_.last_pause = milliseconds(100);
+  api_.FailLists({.code = ErrorCode::kTooManyRequests,
+                  .message = "slow down",
+                  .retry_after = std::chrono::hours(1)});
+  const auto began = std::chrono::steady_clock::now();
+  std::jthread admin([this] {
+    EXPECT_TRUE(api_.AwaitLists(3));
+    api_.SetList(1, {});
+  });
+  EXPECT_TRUE(Wait(std::chrono::hours(1)));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(300));
 }
 
 }  // namespace

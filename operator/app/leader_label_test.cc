@@ -24,9 +24,10 @@ class LeaderLabelTest : public local::testing::OnEveryServer {
                       {"spec", {{"containers", {{{"name", "operator"}, {"image", "x"}}}}}}});
     ASSERT_TRUE(created) << created.error().message;
   }
+  static constexpr char kNone[] = "no mark";
   std::string Mark(const std::string& pod) {
     const auto got = api_->Get(kube::Pods(), ns_, pod);
-    return got ? (*got)["metadata"].value("labels", Json::object()).value(kLeaderLabel, "")
+    return got ? (*got)["metadata"].value("labels", Json::object()).value(kLeaderLabel, kNone)
                : "no pod";
   }
   testing::AssertionResult Becomes(const std::string& pod, const std::string& mark) {
@@ -42,10 +43,10 @@ TEST_P(LeaderLabelTest, TheMarkMovesToTheLeadersPodAndGoesWithIt) {
   EXPECT_NE(label.error(), "");
   label.Start();
   EXPECT_TRUE(Becomes("b", "true"));
-  EXPECT_TRUE(Becomes("a", "")) << "its leader has died with the mark";
+  EXPECT_TRUE(Becomes("a", kNone)) << "its leader has died with the mark";
   EXPECT_EQ((*api_->Get(kube::Pods(), ns_, "a"))["metadata"]["labels"]["app"], "x");
   label.Stop();
-  EXPECT_EQ(Mark("b"), "");
+  EXPECT_EQ(Mark("b"), kNone);
 }
 
 TEST_P(LeaderLabelTest, AnotherInstallationsLeaderKeepsItsMark) {
@@ -54,15 +55,26 @@ TEST_P(LeaderLabelTest, AnotherInstallationsLeaderKeepsItsMark) {
   AddPod("c", {{kLeaderLabel, "true"}, {"app.kubernetes.io/instance", "green"}});
   LeaderLabel label(api_, ns_, "b");
   label.Start();
-  EXPECT_TRUE(Becomes("c", ""));
+  EXPECT_TRUE(Becomes("c", kNone));
   EXPECT_EQ(Mark("a"), "true");
 }
 
 TEST_P(LeaderLabelTest, AMarkOfAFormerLifeIsCleared) {
-  AddPod("a", {{kLeaderLabel, "true"}});
+  for (const char* mark : {"true", "false"}) {
+    AddPod(mark, {{kLeaderLabel, mark}});
+    LeaderLabel label(api_, ns_, mark);
+    label.Stop();
+    EXPECT_EQ(Mark(mark), mark) << "it was not started";
+    label.Clear();
+    EXPECT_EQ(Mark(mark), kNone);
+  }
+}
+
+TEST_P(LeaderLabelTest, AMarkOfAFormerLifeThatIsNoMarkIsMadeOne) {
+  AddPod("a", {{kLeaderLabel, "false"}});
   LeaderLabel label(api_, ns_, "a");
-  label.Clear();
-  EXPECT_EQ(Mark("a"), "");
+  label.Start();
+  EXPECT_TRUE(Becomes("a", "true"));
 }
 
 TEST_P(LeaderLabelTest, ItTriesUntilItSucceedsAndSaysWhyNot) {
@@ -72,10 +84,11 @@ TEST_P(LeaderLabelTest, ItTriesUntilItSucceedsAndSaysWhyNot) {
       << label.error();
   AddPod("late");
   EXPECT_TRUE(Becomes("late", "true"));
+  EXPECT_TRUE(Until([&] { return label.error().empty(); })) << label.error();
 }
 
-// Counts who asks for pods.
-class CountingApi : public kube::testing::WrappedApi {
+// Counts what is asked of pods, and refuses what a test says.
+class RefusingApi : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
@@ -83,18 +96,65 @@ class CountingApi : public kube::testing::WrappedApi {
     ++gets;
     return WrappedApi::Get(resource, ns, name);
   }
-  std::atomic<int> gets = 0;
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions& options) override {
+    if (refused == "list") return tl::unexpected(kube::Error{.code = code, .message = "no list"});
+    return WrappedApi::ListAll(resource, ns, options);
+  }
+  kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
+                           const std::string& name, const Json& patch,
+                           const kube::PatchOptions& options) override {
+    ++patches;
+    if (refused == name) return tl::unexpected(kube::Error{.code = code, .message = "no " + name});
+    return WrappedApi::Patch(resource, ns, name, patch, options);
+  }
+  std::atomic<int> gets = 0, patches = 0;
+  // Constant once it is used.
+  std::string refused;  // a pod whose patches, or "list"
+  kube::ErrorCode code = kube::ErrorCode::kForbidden;
 };
 
+TEST_P(LeaderLabelTest, WhatItMayNotDoIsSaid) {
+  AddPod("a", {{kLeaderLabel, "true"}});
+  AddPod("b");
+  const struct {
+    std::string refused;
+    kube::ErrorCode code;
+    std::string error;
+  } cases[] = {{"b", kube::ErrorCode::kForbidden, "no b"},
+               {"list", kube::ErrorCode::kForbidden, "no list"},
+               {"a", kube::ErrorCode::kForbidden, "no a"},
+               {"a", kube::ErrorCode::kNotFound, ""}};  // it has gone meanwhile
+  for (const auto& c : cases) {
+    const auto api = std::make_shared<RefusingApi>(api_);
+    api->refused = c.refused;
+    api->code = c.code;
+    LeaderLabel label(api, ns_, "b");
+    label.Start();
+    EXPECT_TRUE(Until([&] { return label.error() != "not marked yet"; }));
+    EXPECT_EQ(label.error(), c.error);
+  }
+  EXPECT_EQ(Mark("b"), "true");
+}
+
 TEST_P(LeaderLabelTest, ItDoesNotTurnRoundHot) {
-  for (const char* pod : {"none", "there"}) {
-    if (pod == std::string("there")) AddPod(pod);
-    const auto api = std::make_shared<CountingApi>(api_);
-    LeaderLabel label(api, ns_, pod);
+  AddPod("there");
+  AddPod("other");
+  const struct {
+    std::string pod;
+    int gets, patches;  // at most, in the time that two looks at a missing pod take
+  } cases[] = {{"none", 2, 0}, {"there", 1, 1}};
+  for (const auto& c : cases) {
+    const auto api = std::make_shared<RefusingApi>(api_);
+    LeaderLabel label(api, ns_, c.pod);
+    label.Clear();
+    EXPECT_EQ(api->patches, 0) << "there is no mark";
+    api->gets = 0;
     label.Start();
     ASSERT_TRUE(Until([&] { return api->gets > 0; }));
-    (void)Until([] { return false; }, std::chrono::milliseconds(300));
-    EXPECT_LE(api->gets, 2) << pod;
+    (void)Until([] { return false; }, MarkPace::kFirstRetry + std::chrono::milliseconds(200));
+    EXPECT_LE(api->gets, c.gets) << c.pod;
+    EXPECT_LE(api->patches, c.patches) << c.pod;
     label.Stop();
   }
 }

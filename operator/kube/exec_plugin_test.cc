@@ -58,11 +58,17 @@ TEST_F(ExecPluginTest, GetsArgumentsEnvironmentAndNoInput) {
              File("args") + kOne);
   plugin.args = {"--a b", "c"};
   plugin.env = {{"NAME", "value"}};
+  // This program has an input, whoever runs it.
+  const int input = dup(STDIN_FILENO), other = open(plugin.command.c_str(), O_RDONLY | O_CLOEXEC);
+  dup2(other, STDIN_FILENO);
   setenv("NAME", "of the operator", 1);
   setenv("OURS", "too", 1);
   setenv("KUBERNETES_EXEC_INFO", "of the operator", 1);
   const std::string token = TokenOf(plugin);
   for (const char* name : {"NAME", "OURS", "KUBERNETES_EXEC_INFO"}) unsetenv(name);
+  dup2(input, STDIN_FILENO);
+  close(input);
+  close(other);
   EXPECT_EQ(token, "one");
   EXPECT_EQ(Text("stdin"), "/dev/null\n");
   EXPECT_EQ(Text("args"),
@@ -88,7 +94,10 @@ TEST_F(ExecPluginTest, EndsBySignalsThatThisProgramBlocksOrIgnores) {
   sigaddset(&blocked, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
   const auto handler = signal(SIGPIPE, SIG_IGN);
-  const std::string term = TokenOf("kill -TERM $$" + kOne), pipe = TokenOf("kill -PIPE $$" + kOne);
+  // The shell's own words only: while it waits for a program it blocks nothing, whatever it was
+  // given.
+  const std::string one = " $$\necho '" + Answer(R"({"token": "one"})") + "'\n";
+  const std::string term = TokenOf("kill -TERM" + one), pipe = TokenOf("kill -PIPE" + one);
   signal(SIGPIPE, handler);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_THAT(term, EndsWith("failed with status 143"));

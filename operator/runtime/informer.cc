@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 #include <set>
 #include <utility>
 
 #include "logging/log.h"
+#include "operator/runtime/jitter.h"
 
 namespace ringmaster::runtime {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::size_t kMaxGone = 4096;
 std::optional<std::uint64_t> Version(const std::string& text) {
   std::uint64_t version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return version;
 }
 
@@ -32,13 +32,10 @@ bool IsOlder(const kube::Json& a, const kube::Json& b) {
 }
 
 void Wait(std::chrono::milliseconds duration, std::stop_token stop) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  std::uniform_int_distribution<std::int64_t> extra(0, duration.count() / 2 + 1);
   std::mutex mu;
   std::condition_variable_any wake;
   std::unique_lock lock(mu);
-  wake.wait_for(lock, stop, duration + std::chrono::milliseconds(extra(random)),
-                [] { return false; });
+  wake.wait_for(lock, stop, WithJitter(duration, 2), [] { return false; });
 }
 
 }  // namespace

@@ -119,6 +119,54 @@ TEST_F(InformerTest, WhatWasDeletedDoesNotComeBackWithTheAnswerToAnEarlierWrite)
   EXPECT_EQ(VersionOf("a"), "13") << "its successor is another";
 }
 
+TEST_F(InformerTest, TheMemoryOfWhatWasDeletedHasABound) {
+  StartWith({});
+  api_->Push(Type::kDeleted, Object("a", 12));
+  api_->Push(Type::kDeleted, Object("b", 13));
+  Told(2);
+  EXPECT_FALSE(informer_.Observe(Object("a", 11)));
+  EXPECT_FALSE(informer_.Observe(Object("b", 11)));
+  for (int i = 0; i < 4096; ++i)
+    api_->Push(Type::kDeleted, Object("c" + std::to_string(i), 14 + i));
+  Told(2 + 4096);
+  EXPECT_TRUE(informer_.Observe(Object("a", 11)));
+}
+
+TEST_F(InformerTest, WhatIsBackAfterItsEndIsObservedAgain) {
+  StartWith({});
+  api_->Push(Type::kDeleted, Object("a", 12));
+  api_->Push(Type::kAdded, Object("a", 13));
+  Told(2);
+  EXPECT_TRUE(informer_.Observe(Object("a", 14))) << "out of the selection and back";
+  api_->Push(Type::kDeleted, Object("a", 15));
+  Told(3);
+  api_->SetList(1000, {Object("a", 5)});
+  api_->BreakWatch(ErrorCode::kGone);
+  ASSERT_EQ(api_->AwaitWatch(2), "1000");
+  EXPECT_TRUE(informer_.Observe(Object("a", 1001))) << "restored from a backup";
+}
+
+TEST_F(InformerTest, VersionsThatAreNoNumbersAreNotCompared) {
+  StartWith({Object("a", 20)});
+  for (const char* version : {"15x", "x15", "99999999999999999999", ""}) {
+    kube::Json object = Object("a", 0);
+    object["metadata"]["resourceVersion"] = version;
+    EXPECT_TRUE(informer_.Observe(object)) << version;
+    EXPECT_EQ(VersionOf("a"), version);
+    EXPECT_TRUE(informer_.Observe(Object("a", 20))) << version;
+  }
+  EXPECT_TRUE(informer_.Observe(Object("a", 20))) << "the same again is not older";
+  EXPECT_FALSE(informer_.Observe(Object("a", 19)));
+}
+
+TEST(MetaFields, ThatAreAbsentOrNoTextAreEmpty) {
+  EXPECT_EQ(MetaField({{"metadata", {{"name", "a"}}}}, "name"), "a");
+  for (const char* odd :
+       {"{}", R"({"metadata": "a"})", R"({"metadata": {}})", R"({"metadata": {"name": 1}})"}) {
+    EXPECT_EQ(MetaField(kube::Json::parse(odd), "name"), "") << odd;
+  }
+}
+
 TEST_F(InformerTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
   StartWith({Object("a", 5, "first")});
   informer_.Observe(Object("a", 20, "second"));
@@ -139,13 +187,21 @@ TEST_F(InformerTest, AnObjectMadeWhileTheListWasOnItsWayIsNotMissing) {
 
 TEST_F(InformerTest, AServerThatWasRestoredFromABackupIsBelieved) {
   StartWith({Object("a", 5)});
-  informer_.Observe(Object("a", 20));  // written after the backup, and lost with it
+  // Written after the backup, and lost with it.
+  informer_.Observe(Object("a", 20));
+  informer_.Observe(Object("lost", 21));
+  informer_.Observe(Object("last", 1000));
+  informer_.Observe(Object("lost last", 1000));
   api_->DuringLists([this] { informer_.Observe(Object("b", 1001)); });
-  api_->SetList(1000, {Object("a", 7), Object("b", 6)});
+  api_->SetList(1000, {Object("a", 7), Object("b", 6), Object("last", 8)});
   api_->BreakWatch(ErrorCode::kGone);
   ASSERT_EQ(api_->AwaitWatch(2), "1000");
   EXPECT_EQ(VersionOf("a"), "7");
   EXPECT_EQ(VersionOf("b"), "1001") << "written after the list";
+  EXPECT_EQ(VersionOf("last"), "8");
+  EXPECT_EQ(VersionOf("lost"), "none");
+  EXPECT_EQ(VersionOf("lost last"), "none");
+  EXPECT_THAT(Told(5), ElementsAre("a", "a", "last", "-lost", "-lost last"));
 }
 
 TEST(InformerPace, WatchesThatAreClosedAtOnceAreBegunMoreAndMoreSlowly) {

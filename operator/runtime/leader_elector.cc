@@ -3,22 +3,14 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <random>
-
 #include "logging/log.h"
 #include "operator/api/time.h"
+#include "operator/runtime/jitter.h"
 
 namespace ringmaster::runtime {
 namespace {
 
 std::string Now() { return api::FormatMicroTime(std::chrono::system_clock::now()); }
-
-// Replicas that wait for the same lease must not all ask at the same moment.
-std::chrono::milliseconds Jitter(std::chrono::milliseconds period) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  std::uniform_int_distribution<std::int64_t> extra(0, period.count() / 5 + 1);
-  return period + std::chrono::milliseconds(extra(random));
-}
 
 }  // namespace
 
@@ -72,7 +64,7 @@ void LeaderElector::Run(std::stop_token stop) {
     }
     // An answer that took longer than the deadline makes no leader: the guard ends it.
     const bool in_time = Clock::now() < election_.deadline();
-    if (!led && election_.leading() && in_time && !stop.stop_requested()) {
+    if (!led && election_.leading() && in_time) {
       spdlog::info("leading lease={}/{} identity={}", ns_, name_,
                    logging::Value(options_.identity));
       callbacks_.on_leading();
@@ -139,8 +131,7 @@ void LeaderElector::Publish(const std::string& error) {
     reported_error_ = error;
   }
   const std::string& holder = election_.holder();
-  if (error.empty() && holder != reported_holder_ && !holder.empty() &&
-      holder != options_.identity) {
+  if (holder != reported_holder_ && !holder.empty() && holder != options_.identity) {
     spdlog::info("another replica leads lease={}/{} holder={}", ns_, name_, logging::Value(holder));
   }
   reported_holder_ = holder;
@@ -162,7 +153,7 @@ void LeaderElector::Guard(std::stop_token stop) {
       if (stop.stop_requested()) return;
       const Clock::time_point until = deadline_;
       if (Clock::now() >= until) break;
-      changed_.wait_until(lock, stop, until, [&] { return !state_.leading || deadline_ != until; });
+      changed_.wait_until(lock, stop, until, [] { return false; });  // it only moves on
     }
     why = fmt::format("not renewed for {} s",
                       static_cast<double>(options_.renew_deadline.count()) / 1000.0);
@@ -176,7 +167,6 @@ void LeaderElector::Lose(const std::string& why) {
     const std::lock_guard lock(mu_);
     state_.leading = false;
     if (std::exchange(lost_, true)) return;
-    changed_.notify_all();
   }
   spdlog::error("lease lost lease={}/{} why={}", ns_, name_, logging::Value(why));
   callbacks_.on_lost(why);
@@ -185,8 +175,9 @@ void LeaderElector::Lose(const std::string& why) {
 bool LeaderElector::Sleep(std::stop_token stop) {
   std::unique_lock lock(mu_);
   // A leader keeps its pace: its deadline is counted from the last renewal.
-  const auto period = election_.leading() ? options_.retry_period : Jitter(options_.retry_period);
-  changed_.wait_for(lock, stop, period, [&] { return lost_; });
+  const auto period =
+      election_.leading() ? options_.retry_period : WithJitter(options_.retry_period, 5);
+  changed_.wait_for(lock, stop, period, [] { return false; });
   return !stop.stop_requested() && !lost_;
 }
 

@@ -4,9 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <condition_variable>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "operator/kube/testing/wrapped_api.h"
@@ -25,7 +28,7 @@ class DoorApi : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
 
-  enum class Door { kOpen, kRefuses, kHangs };
+  enum class Door { kOpen, kRefuses, kRefusesWrites, kHangs };
   void Set(Door door) {
     const std::lock_guard lock(mu_);
     door_ = door;
@@ -52,20 +55,20 @@ class DoorApi : public kube::testing::WrappedApi {
 
   kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
                                const std::string& name) override {
-    if (!Pass()) return tl::unexpected(Away());
+    if (!Pass(false)) return tl::unexpected(Away());
     return WrappedApi::Get(resource, ns, name);
   }
   kube::Result<kube::Json> Create(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object) override {
     NoteWrite();
-    if (!Pass()) return tl::unexpected(Away());
+    if (!Pass(true)) return tl::unexpected(Away());
     return WrappedApi::Create(resource, ns, object);
   }
   kube::Result<kube::Json> Update(const kube::Resource& resource, const std::string& ns,
                                   const kube::Json& object,
                                   const std::string& subresource) override {
     NoteWrite();
-    if (!Pass()) return tl::unexpected(Away());
+    if (!Pass(true)) return tl::unexpected(Away());
     return WrappedApi::Update(resource, ns, object, subresource);
   }
 
@@ -73,11 +76,11 @@ class DoorApi : public kube::testing::WrappedApi {
   static kube::Error Away() {
     return {.code = kube::ErrorCode::kUnavailable, .message = "nobody there"};
   }
-  bool Pass() {
+  bool Pass(bool write) {
     std::unique_lock lock(mu_);
     ++calls_;
     changed_.wait_for(lock, kPatience, [&] { return door_ != Door::kHangs; });
-    return door_ == Door::kOpen;
+    return door_ == Door::kOpen || (door_ == Door::kRefusesWrites && !write);
   }
 
   void NoteWrite() {
@@ -120,6 +123,11 @@ class Story {
   std::vector<std::string> lines_;  // guarded by mu_
 };
 
+struct Pace {
+  milliseconds retry_period{50};
+  milliseconds lease_duration{3000};
+};
+
 class LeaderElectorTest : public local::testing::OnEveryServer {
  protected:
   struct Replica {
@@ -127,17 +135,16 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
     std::unique_ptr<LeaderElector> elector;
   };
 
-  Replica Join(const std::string& name) { return Join(name, std::make_shared<DoorApi>(api_)); }
-  Replica Join(const std::string& name, std::shared_ptr<DoorApi> api,
-               milliseconds retry_period = milliseconds(50)) {
+  Replica Join(const std::string& name) { return Join(name, std::make_shared<DoorApi>(api_), {}); }
+  Replica Join(const std::string& name, std::shared_ptr<DoorApi> api, const Pace& pace) {
     Replica replica;
     replica.api = std::move(api);
     replica.elector = std::make_unique<LeaderElector>(
         replica.api, ns_, kLease,
         ElectionOptions{.identity = name,
-                        .lease_duration = milliseconds(3000),
+                        .lease_duration = pace.lease_duration,
                         .renew_deadline = kRenewDeadline,
-                        .retry_period = retry_period},
+                        .retry_period = pace.retry_period},
         ElectorCallbacks{
             [this, name] { story_.Add("+" + name); },
             [this, name](const std::string& why) { story_.Add("-" + name + ": " + why); }});
@@ -149,21 +156,39 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
     return lease ? ReadLease(*lease) : LeaseFacts{};
   }
 
+  void MakeLease(const std::string& holder) {
+    LeaseFacts lease;
+    lease.holder = holder;
+    lease.duration_seconds = 3600;
+    lease.acquired = lease.renewed = "2026-01-01T00:00:00.000000Z";
+    ASSERT_TRUE(api_->Create(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)));
+  }
+  // False: somebody else wrote the lease meanwhile.
+  bool GiveTo(const std::string& holder) {
+    LeaseFacts lease = Lease();
+    lease.holder = holder;
+    return api_->Update(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)).has_value();
+  }
+
   static constexpr char kLease[] = "ringmaster-operator";
   static constexpr milliseconds kRenewDeadline{1500};
+  static constexpr Pace kEveryHour{.retry_period = std::chrono::hours(1)};
   Story story_;
 };
 
 TEST_P(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
-  Replica a = Join("a");
+  // Nobody waits here until it has run out.
+  const Pace pace{.lease_duration = std::chrono::hours(1)};
+  Replica a = Join("a", std::make_shared<DoorApi>(api_), pace);
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  Replica b = Join("b");
+  Replica b = Join("b", std::make_shared<DoorApi>(api_), pace);
   const int looks = b.api->calls();
   ASSERT_TRUE(Until([&] { return b.api->calls() >= looks + 3; }));
   EXPECT_FALSE(b.elector->state().leading);
   EXPECT_EQ(b.elector->state().holder, "a");
   a.elector->Stop();
   EXPECT_NE(Lease().holder, "a") << "the lease was not given back, but will run out";
+  EXPECT_EQ(a.api->calls(), a.api->writes() + 1) << "who leads looks before its first write only";
   ASSERT_THAT(story_.Await(2), testing::ElementsAre("+a", "+b"));
   EXPECT_EQ(Lease().holder, "b");
   EXPECT_EQ(Lease().transitions, 1);
@@ -200,12 +225,15 @@ TEST_P(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
 TEST_P(LeaderElectorTest, ALeaderSeesThatItsLeaseWasTaken) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
-  ASSERT_TRUE(Until([&] {
-    LeaseFacts lease = Lease();
-    lease.holder = "usurper";
-    return api_->Update(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)).has_value();
-  }));
+  ASSERT_TRUE(Until([&] { return GiveTo("usurper"); }));
   EXPECT_THAT(story_.Await(2), testing::ElementsAre("+a", "-a: usurper holds the lease now"));
+}
+
+TEST_P(LeaderElectorTest, ALeaderSeesThatItsLeaseIsNobodys) {
+  Replica a = Join("a");
+  ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  ASSERT_TRUE(Until([&] { return GiveTo(""); }));
+  EXPECT_THAT(story_.Await(2), testing::ElementsAre("+a", "-a: nobody holds the lease now"));
 }
 
 TEST_P(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
@@ -227,10 +255,62 @@ TEST_P(LeaderElectorTest, AnApiServerThatIsAwayIsReportedUntilItIsBack) {
   EXPECT_TRUE(Until([&] { return a.elector->state().error.empty(); }));
 }
 
+TEST_P(LeaderElectorTest, WhoMayReadTheLeaseAndNotWriteItSaysSo) {
+  const auto api = std::make_shared<DoorApi>(api_);
+  api->Set(DoorApi::Door::kRefusesWrites);
+  Replica a = Join("a", api, kEveryHour);
+  EXPECT_TRUE(Until([&] { return a.elector->state().error == "nobody there"; }));
+}
+
+TEST_P(LeaderElectorTest, TheLogTellsOfWhatChangesAndThatOnce) {
+  ASSERT_NO_FATAL_FAILURE(MakeLease("first"));
+  const std::shared_ptr<spdlog::logger> logger = spdlog::default_logger();
+  std::ostringstream log;
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  const auto api = std::make_shared<DoorApi>(api_);
+  const auto some_calls = [&] {
+    const int before = api->calls();
+    return Until([&] { return api->calls() >= before + 3; });
+  };
+  api->Set(DoorApi::Door::kRefuses);
+  Replica a = Join("a", api, {});
+  EXPECT_TRUE(some_calls());
+  api->Set(DoorApi::Door::kOpen);
+  EXPECT_TRUE(Until([&] { return a.elector->state().holder == "first"; }));
+  EXPECT_TRUE(some_calls());
+  EXPECT_TRUE(GiveTo(""));
+  EXPECT_THAT(story_.Await(1), testing::ElementsAre("+a"));
+  EXPECT_TRUE(some_calls());
+  a.elector->Stop();
+  spdlog::set_default_logger(logger);
+  std::vector<std::string> said;
+  std::istringstream lines(log.str());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" lease=") != std::string::npos) said.push_back(line);
+  }
+  const std::string lease = " lease=" + ns_ + "/" + kLease;
+  EXPECT_THAT(
+      said, testing::ElementsAre(
+                HasSubstr("lease out of reach" + lease + " error=\"nobody there\""),
+                HasSubstr("lease within reach again" + lease),
+                HasSubstr("another replica leads" + lease + " holder=first"),
+                HasSubstr("leading" + lease + " identity=a"), HasSubstr("lease released" + lease)));
+}
+
+TEST_P(LeaderElectorTest, AFirstCallThatHangsIsATryAsSoonAsItBegins) {
+  const auto hangs = std::make_shared<DoorApi>(api_);
+  hangs->Set(DoorApi::Door::kHangs);
+  const auto before = std::chrono::steady_clock::now();
+  Replica a = Join("a", hangs, {});
+  EXPECT_GE(a.elector->state().last_try, before);
+  hangs->Set(DoorApi::Door::kOpen);
+}
+
 TEST_P(LeaderElectorTest, AnApiServerThatIsAwayIsAskedAgainOnlyAfterAWhile) {
   const auto away = std::make_shared<DoorApi>(api_);
   away->Set(DoorApi::Door::kRefuses);
-  Replica a = Join("a", away, std::chrono::hours(1));
+  Replica a = Join("a", away, kEveryHour);
   ASSERT_TRUE(Until([&] { return !a.elector->state().error.empty(); }));
   a.elector->Stop();
   EXPECT_EQ(away->calls(), 1) << "the next try would be in an hour";
@@ -297,24 +377,31 @@ TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheLeaseWasAskedFor) {
   const auto api = std::make_shared<DoorApi>(api_);
   // The lease is granted when its deadline, counted from the asking, is over.
   api->BeforeNextWrite([&] { std::this_thread::sleep_until(api->last_write() + kRenewDeadline); });
-  Replica a = Join("a", api);
-  EXPECT_THAT(story_.Await(1), testing::ElementsAre(HasSubstr("-a: not renewed for 1.5 s")))
+  Replica a = Join("a", api, {});
+  (void)story_.Await(1);
+  a.elector->Stop();
+  EXPECT_THAT(story_.Await(1), testing::ElementsAre("-a: not renewed for 1.5 s"))
       << "it would lead without a lease";
 }
 
 TEST_P(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {
-  const auto api = std::make_shared<DoorApi>(api_);
-  api->BeforeNextWrite([&] {
-    LeaseFacts lease;
-    lease.holder = "first";
-    lease.duration_seconds = 3600;
-    lease.acquired = lease.renewed = "2026-01-01T00:00:00.000000Z";
-    ASSERT_TRUE(api_->Create(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)));
-  });
-  Replica a = Join("a", api, std::chrono::hours(1));
-  EXPECT_TRUE(Until([&] { return a.elector->state().holder == "first"; }))
-      << "the next look would be in an hour";
-  EXPECT_EQ(a.elector->state().error, "");
+  for (const bool there : {false, true}) {  // made anew, or taken
+    if (there) {
+      ASSERT_TRUE(GiveTo(""));
+    }
+    const auto api = std::make_shared<DoorApi>(api_);
+    api->BeforeNextWrite([&] {
+      if (there) {
+        EXPECT_TRUE(GiveTo("first"));
+      } else {
+        MakeLease("first");
+      }
+    });
+    Replica a = Join("a", api, kEveryHour);
+    EXPECT_TRUE(Until([&] { return a.elector->state().holder == "first"; }))
+        << "the next look would be in an hour";
+    EXPECT_EQ(a.elector->state().error, "");
+  }
 }
 
 RM_ON_EVERY_SERVER(LeaderElectorTest);

@@ -1,18 +1,10 @@
 #include "operator/runtime/work_queue.h"
 
 #include <algorithm>
-#include <random>
+
+#include "operator/runtime/jitter.h"
 
 namespace ringmaster::runtime {
-namespace {
-
-std::chrono::milliseconds Jitter(std::chrono::milliseconds delay) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  std::uniform_int_distribution<std::int64_t> extra(0, delay.count() / 10 + 1);
-  return delay + std::chrono::milliseconds(extra(random));
-}
-
-}  // namespace
 
 void WorkQueue::AddLocked(const std::string& key, Clock::time_point due) {
   auto& where = busy_.count(key) != 0 ? deferred_ : due_;
@@ -31,7 +23,7 @@ void WorkQueue::AddBackoff(const std::string& key) {
   const std::lock_guard lock(mu_);
   ++adds_;
   ++retries_;
-  AddLocked(key, Clock::now() + Jitter(Backoff(options_, failures_[key]++)));
+  AddLocked(key, Clock::now() + WithJitter(Backoff(options_, failures_[key]++), 10));
 }
 
 std::chrono::milliseconds WorkQueue::Backoff(const WorkQueueOptions& options, int failures) {
