@@ -53,7 +53,6 @@ Status ReadCollectives(WorkerOptions* options) {
 Status OptionsFromEnvironment(WorkerOptions* options) {
   options->socket = Variable("RINGMASTER_SOCKET");
   options->job = Variable("RINGMASTER_JOB_UID");
-  options->timeline = Variable("RINGMASTER_TIMELINE");
   if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
     options->bind = std::move(bind);
   } else if (std::string ip = Variable("RINGMASTER_POD_IP"); !ip.empty()) {

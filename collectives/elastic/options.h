@@ -19,7 +19,6 @@ struct WorkerOptions {
   std::string bind = "127.0.0.1";
   bool shared_memory = true;
   size_t fusion_bytes = size_t{64} << 20;
-  std::string timeline;  // file for the trace; empty: none
 };
 
 // RM_ERR_INVALID names the variable, its value and what is allowed.
