@@ -199,6 +199,8 @@ bool JobController::Reconcile(const std::string& key) {
 }
 
 bool JobController::ReconcileJob(const api::HorovodJob& job, const Json& object) {
+  // Who is not found would get a successor while he trains.
+  if (!RestoreLabels(job)) return false;
   auto snapshot = Observe(job);
   if (!snapshot) {
     spdlog::warn("job not observed job={} error={}", job.Key(),
@@ -281,7 +283,7 @@ std::vector<planner::PodFacts> JobController::ReadPods(
     const api::HorovodJob& job, const std::vector<std::shared_ptr<const Json>>& pods) const {
   std::vector<planner::PodFacts> facts;
   for (const auto& pod : pods) {
-    if (JobKeyOf(*pod) != job.Key() || !IsOwnedBy(*pod, job.uid)) continue;
+    if (!IsOwnedBy(*pod, job.uid)) continue;
     planner::PodFacts read = ReadPod(*pod);
     if (read.index >= 0) facts.push_back(std::move(read));
   }

@@ -109,7 +109,9 @@ class JobController {
   void ShowUnreadable(const api::HorovodJob& job, const kube::Json& object,
                       const kube::Error& error);
   bool CreatePod(const api::HorovodJob& job, const planner::PodCreate& create);
-  bool Relabel(const api::HorovodJob& job, const kube::Json& pod, const kube::Json& made);
+  // False: not all of them can be found yet.
+  bool RestoreLabels(const api::HorovodJob& job);
+  bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
   std::optional<planner::RoomFacts> RoomFor(const planner::Snapshot& snapshot);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,

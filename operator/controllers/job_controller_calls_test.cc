@@ -205,25 +205,133 @@ TEST_F(JobControllerCallsTest, ANameThatIsTakenIsSaidAndThePodThereIsLeft) {
   EXPECT_FALSE(Get(kube::Pods(), "digits-worker-0").is_null());
 }
 
-// Two jobs in one namespace; the other one is nobody's to touch.
-TEST_F(JobControllerCallsTest, APodWhoseLabelsWereTakenAwayGetsThemBackAndStays) {
+class LabelsTest : public JobControllerCallsTest {
+ protected:
+  void SetLabel(const std::string& pod, const char* label, const Json& value) {
+    ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", pod,
+                                 {{"metadata", {{"labels", {{label, value}}}}}}, {}));
+  }
+  Json Labels(const std::string& pod) {
+    return Get(kube::Pods(), pod).value("/metadata/labels"_json_pointer, Json());
+  }
+  static bool PutsLabelsBack(const Call& call) {
+    return call.verb == "patch" && call.resource == "pods" &&
+           call.body.contains("/metadata/labels"_json_pointer);
+  }
+  std::size_t Tries() {
+    const auto calls = api_->Calls("patch", "pods");
+    return std::count_if(calls.begin(), calls.end(), PutsLabelsBack);
+  }
+  // Each label in turn is taken off the pod, or another value is there, and nothing else happens.
+  void ExpectRestored(const std::string& pod) {
+    const Json before = Get(kube::Pods(), pod);
+    const std::size_t creates = api_->Calls("create", "pods").size();
+    for (const char* label :
+         {planner::kReplicaIndexLabel, planner::kJobNameLabel, planner::kJobRoleLabel}) {
+      for (const Json& value : {Json(), Json("other")}) {
+        ASSERT_NO_FATAL_FAILURE(SetLabel(pod, label, value));
+        EXPECT_TRUE(Until([&] { return Labels(pod) == before["metadata"]["labels"]; }))
+            << label << " " << value;
+      }
+    }
+    EXPECT_EQ(Get(kube::Pods(), pod)["metadata"]["uid"], before["metadata"]["uid"]);
+    EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), pod)));
+    EXPECT_LE(api_->Calls("create", "pods").size(), creates + 6) << "one for each";
+  }
+  bool IsIdle() { return controller_->state().queue.depth == 0; }
+  const Json gated_ = {
+      {"worker",
+       {{"template", {{"spec", {{"schedulingGates", {{{"name", "example.com/not-yet"}}}}}}}}}}};
+};
+
+TEST_F(LabelsTest, APodThatTrainsGetsThemBackAndNoSuccessor) {
   Apply();
   ASSERT_TRUE(Trains(2));
-  const Json before = Get(kube::Pods(), "digits-worker-1");
-  for (const char* label : {planner::kReplicaIndexLabel}) {
-    const std::size_t creates = api_->Calls("create", "pods").size();
-    ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-1",
-                                 {{"metadata", {{"labels", {{label, nullptr}}}}}}, {}));
-    EXPECT_TRUE(Until([&] {
-      return Get(kube::Pods(), "digits-worker-1")["metadata"]["labels"] ==
-             before["metadata"]["labels"];
-    })) << label;
-    EXPECT_LE(api_->Calls("create", "pods").size(), creates + 2) << "no hot loop";
-  }
-  EXPECT_EQ(runtime::MetaField(Get(kube::Pods(), "digits-worker-1"), "uid"),
-            runtime::MetaField(before, "uid"));
+  cluster_->EndPod("digits-worker-0", 137);
+  ASSERT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-0").is_null(); }));
+  ASSERT_TRUE(Trains(2));
+  const std::vector<std::string> members = {"digits-worker-1", "digits-worker-2"};
+  ASSERT_EQ(cluster_->Members(), members);
+  ExpectRestored("digits-worker-2");
+  EXPECT_EQ(cluster_->Members(), members);
+  EXPECT_TRUE(Get(kube::Pods(), "digits-worker-0").is_null()) << "the name was free";
 }
 
+TEST_F(LabelsTest, APodOfWhichNobodyHasHeardGetsThemBack) {
+  Apply("digits", gated_);
+  ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "digits-worker-1").is_null(); }));
+  ExpectRestored("digits-worker-1");
+}
+
+TEST_F(LabelsTest, WhatDoesNotHelpIsTriedMoreAndMoreSlowlyAndNoPodIsMadeMeanwhile) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  const Json before = Labels("digits-worker-0");
+  const auto try_in_vain = [&] {
+    const std::uint64_t retries = controller_->state().queue.retries;
+    const std::size_t tries = Tries();
+    ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-0", planner::kReplicaIndexLabel, nullptr));
+    ASSERT_TRUE(Until([&] { return Tries() >= tries + 4; }));
+    EXPECT_GE(controller_->state().queue.retries, retries + 3);
+  };
+  api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
+    return PutsLabelsBack(call) ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
+  });
+  ASSERT_NO_FATAL_FAILURE(try_in_vain());
+  api_->SetRefuse(nullptr);
+  ASSERT_TRUE(Until([&] { return Labels("digits-worker-0") == before; }));
+  // As by a webhook that wants it so.
+  api_->SetChanged([](const Call& call, Json& patch) {
+    if (PutsLabelsBack(call)) patch["metadata"].erase("labels");
+  });
+  ASSERT_NO_FATAL_FAILURE(try_in_vain());
+  api_->SetChanged(nullptr);
+  EXPECT_TRUE(Until([&] { return Labels("digits-worker-0") == before; }));
+  EXPECT_TRUE(Get(kube::Pods(), "digits-worker-2").is_null());
+}
+
+TEST_F(LabelsTest, APodThatTheCacheHasYetToHearOfIsWaitedForInPeace) {
+  Apply("digits", gated_);
+  ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "digits-worker-1").is_null(); }));
+  api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
+    return PutsLabelsBack(call) ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
+  });
+  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", planner::kJobRoleLabel, nullptr));
+  ASSERT_TRUE(Until([&] { return Tries() > 0 && controller_->Pods().size() == 1; }));
+  api_->SetHeld(
+      [](const kube::Resource& resource, const std::string&, const kube::WatchOptions& options) {
+        return resource == kube::Pods() && !options.label_selector.empty();
+      });
+  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", planner::kJobRoleLabel, "worker"));
+  EXPECT_TRUE(Until([&] { return IsIdle(); }));
+  EXPECT_EQ(controller_->Pods().size(), 1u);
+  api_->SetHeld(nullptr);
+  EXPECT_TRUE(Until([&] { return controller_->Pods().size() == 2; }));
+}
+
+TEST_F(LabelsTest, APodWithoutThemIsLetGoWithItsJob) {
+  Apply("digits", gated_);
+  ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "digits-worker-1").is_null(); }));
+  controller_->Stop();
+  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", planner::kJobNameLabel, nullptr));
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
+  StartOperator();
+  EXPECT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-1").is_null(); }));
+}
+
+TEST_F(LabelsTest, WhoseAPodIsThatHasNeitherLabelNorOwnerNobodyKnows) {
+  Json pod = Stranger("alone", "digits", "");
+  pod["metadata"]["labels"].erase(planner::kJobNameLabel);
+  const std::uint64_t adds = controller_->state().queue.adds;
+  ASSERT_TRUE(api_->Create(kube::Pods(), "default", pod));
+  ASSERT_TRUE(Until([&] {
+    const auto queue = controller_->state().queue;
+    return queue.adds > adds && queue.depth == 0;
+  }));
+  EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "alone")));
+}
+
+// Two jobs in one namespace; the other one is nobody's to touch.
 class OtherJobTest : public JobControllerCallsTest {
  protected:
   void MakeOther() {

@@ -15,22 +15,6 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
-namespace {
-
-// By which a pod of a job is found.
-constexpr const char* kOwnLabels[] = {planner::kJobNameLabel, planner::kJobRoleLabel,
-                                      planner::kReplicaIndexLabel};
-
-bool HasLabelsOf(const Json& made, const Json& pod) {
-  const auto label = [](const Json& object, const char* name) {
-    return object["metadata"].value("labels", Json::object()).value(name, "");
-  };
-  return std::all_of(std::begin(kOwnLabels), std::end(kOwnLabels),
-                     [&](const char* name) { return label(made, name) == label(pod, name); });
-}
-
-}  // namespace
-
 bool JobController::CreatePods(const api::HorovodJob& job,
                                const std::vector<planner::PodCreate>& creates) {
   if (creates.empty()) {
@@ -59,22 +43,42 @@ void JobController::Missed(const api::HorovodJob& job, Needed what, const kube::
   if (!NamespaceGoes(error)) Say(job, event);
 }
 
-// Somebody has taken labels off a pod of the job, and so it was not found.
-bool JobController::Relabel(const api::HorovodJob& job, const Json& pod, const Json& made) {
-  Json labels;
-  for (const char* name : kOwnLabels) labels[name] = made["metadata"]["labels"][name];
+// Somebody has taken labels off pods of the job, by which they are found. Without the label of the
+// role a pod is not even in the cache, but its sidecar may attend.
+bool JobController::RestoreLabels(const api::HorovodJob& job) {
+  bool ok = true;
+  for (const auto& pod : pods_.InNamespace(job.ns)) {
+    const auto index = IndexOf(job, MetaField(*pod, "name"));
+    if (!index || !IsOwnedBy(*pod, job.uid) || HasLabels(*pod, LabelsOf(job, *index))) continue;
+    ok = Relabel(job, *pod, *index) && ok;
+  }
+  for (const planner::SidecarFacts& sidecar : hub_->Facts(job.uid).sidecars) {
+    const auto index = IndexOf(job, sidecar.pod_name);
+    const auto cached = pods_.Get(job.ns, sidecar.pod_name);
+    if (!index || !sidecar.attending || cached != nullptr) continue;
+    const auto live = api_->Get(kube::Pods(), job.ns, sidecar.pod_name);
+    if (!live || !IsOwnedBy(*live, job.uid)) continue;
+    // The job is looked at again when the cache has it.
+    if (!HasLabels(*live, LabelsOf(job, *index))) (void)Relabel(job, *live, *index);
+    ok = false;
+  }
+  return ok;
+}
+
+bool JobController::Relabel(const api::HorovodJob& job, const Json& pod, int index) {
+  const Json labels = LabelsOf(job, index);
   const std::string name = MetaField(pod, "name");
   const auto patched =
       api_->Patch(kube::Pods(), job.ns, name,
                   {{"metadata", {{"uid", MetaField(pod, "uid")}, {"labels", labels}}}}, {});
-  if (!patched) {
+  // Something between us and the store may take them off each time.
+  if (!patched || !HasLabels(*patched, labels)) {
     spdlog::warn("pod not labelled job={} pod={} error={}", job.Key(), name,
-                 logging::Value(patched.error().message));
+                 logging::Value(patched ? "it is written without them" : patched.error().message));
     return false;
   }
   spdlog::warn("labels of a pod were missing and are there again job={} pod={}", job.Key(), name);
   pods_.Observe(*patched);
-  queue_.Add(job.Key());
   return true;
 }
 
@@ -97,9 +101,10 @@ bool JobController::CreatePod(const api::HorovodJob& job, const planner::PodCrea
     // it stays in the way.
     const auto other = api_->Get(kube::Pods(), job.ns, name);
     if (other && IsOwnedBy(*other, job.uid)) {
-      if (!HasLabelsOf(pod, *other)) return Relabel(job, *other, pod);
-      pods_.Observe(*other);
-      queue_.Add(job.Key());
+      if (!HasLabels(*other, LabelsOf(job, create.index))) {
+        return Relabel(job, *other, create.index);
+      }
+      if (pods_.Observe(*other)) queue_.Add(job.Key());
       return true;
     }
     // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
@@ -215,7 +220,7 @@ bool JobController::ReleasePod(const api::HorovodJob& job, const planner::PodRel
 bool JobController::ReleaseOrphans(const std::string& key) {
   const std::size_t slash = key.find('/');
   const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
-  if (name.empty()) return true;  // somebody took its label off: whose it is nobody knows
+  if (name.empty()) return true;  // without owner and label: whose it is nobody knows
   const auto cached = jobs_.Get(ns, name);
   const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
   std::vector<runtime::ObjectPtr> orphans;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "operator/planner/planner.h"
@@ -195,9 +196,7 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
   }
   metadata["name"] = planner::PodName(job.name, index);
   metadata["namespace"] = job.ns;
-  metadata["labels"][planner::kJobNameLabel] = job.name;
-  metadata["labels"][planner::kJobRoleLabel] = "worker";
-  metadata["labels"][planner::kReplicaIndexLabel] = std::to_string(index);
+  metadata["labels"].update(LabelsOf(job, index));
   metadata["labels"][kJobUidLabel] = job.uid;
   // Local mode runs containers where the manifest lies.
   for (const auto& [key, value] : job.annotations) {
@@ -213,8 +212,34 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
 
 std::string JobKeyOf(const Json& pod) {
   const Json metadata = pod.value("metadata", Json::object());
-  return metadata.value("namespace", "") + "/" +
-         metadata.value("labels", Json::object()).value(planner::kJobNameLabel, "");
+  std::string job = metadata.value("labels", Json::object()).value(planner::kJobNameLabel, "");
+  for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+    if (owner.value("controller", false) && owner.value("kind", "") == api::kKind) {
+      job = owner.value("name", "");
+    }
+  }
+  return metadata.value("namespace", "") + "/" + job;
+}
+
+Json LabelsOf(const api::HorovodJob& job, int index) {
+  return {{planner::kJobNameLabel, job.name},
+          {planner::kJobRoleLabel, "worker"},
+          {planner::kReplicaIndexLabel, std::to_string(index)}};
+}
+
+bool HasLabels(const Json& pod, const Json& labels) {
+  const Json has = pod.value("/metadata/labels"_json_pointer, Json::object());
+  const auto wanted = labels.items();
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+    return has.value(label.key(), "") == label.value();
+  });
+}
+
+std::optional<int> IndexOf(const api::HorovodJob& job, const std::string& pod) {
+  int index = -1;
+  const std::size_t digits = pod.rfind('-') + 1;  // npos + 1 is 0
+  std::from_chars(pod.data() + digits, pod.data() + pod.size(), index);
+  return planner::PodName(job.name, index) == pod ? std::optional(index) : std::nullopt;
 }
 
 bool IsOwnedBy(const Json& object, const std::string& uid) {

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/planner/planner.h"
+
 namespace ringmaster::controllers {
 namespace {
 
@@ -213,6 +215,42 @@ TEST(PodBuilderTest, BelongsToItsJobAndKeepsWhatTheUserWrote) {
     "name": "digits", "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}])"));
   EXPECT_EQ(pod["spec"]["nodeSelector"]["gpu"], "yes");
   EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+}
+
+TEST(PodBuilderTest, ItsNameAndItsLabelsSayWhichPodOfTheJobItIs) {
+  const api::HorovodJob job = Job();
+  EXPECT_EQ(IndexOf(job, "digits-worker-12"), 12);
+  for (const char* other : {"digits-worker-", "digits-worker-01", "digits-worker-1a", "digits",
+                            "digits-launcher-1", "other-worker-1", "digits-worker--1", ""}) {
+    EXPECT_EQ(IndexOf(job, other), std::nullopt) << other;
+  }
+  const Json labels = LabelsOf(job, 12);
+  Json pod = {{"metadata", {{"labels", labels}}}};
+  pod["metadata"]["labels"]["team"] = "a";
+  EXPECT_TRUE(HasLabels(pod, labels));
+  EXPECT_FALSE(HasLabels(pod, LabelsOf(job, 1)));
+  for (const auto& [name, value] : labels.items()) {
+    Json less = pod;
+    less["metadata"]["labels"].erase(name);
+    EXPECT_FALSE(HasLabels(less, labels)) << name;
+  }
+  EXPECT_FALSE(HasLabels(Json::object(), labels));
+}
+
+TEST(PodBuilderTest, TheOwnerSaysWhoseAPodIsAndTheLabelWhereThereIsNone) {
+  Json pod = BuildPod(Job(), 1, {});
+  pod["metadata"]["labels"][planner::kJobNameLabel] = "other";
+  EXPECT_EQ(JobKeyOf(pod), "team/digits");
+  pod["metadata"]["labels"].erase(planner::kJobNameLabel);
+  EXPECT_EQ(JobKeyOf(pod), "team/digits");
+  for (const Json& other : {Json({{"kind", "ReplicaSet"}}), Json({{"controller", false}})}) {
+    Json others = pod;
+    others["metadata"]["labels"][planner::kJobNameLabel] = "other";
+    others["metadata"]["ownerReferences"][0].update(other);
+    EXPECT_EQ(JobKeyOf(others), "team/other") << other;
+  }
+  pod["metadata"].erase("ownerReferences");
+  EXPECT_EQ(JobKeyOf(pod), "team/");
 }
 
 TEST(PodBuilderTest, AnOwnerThatIsNotTheControllerDoesNotCount) {

@@ -33,21 +33,22 @@ bool Same(const Credential& a, const Credential& b) {
 
 }  // namespace
 
+Credentials::Credentials(const ClientConfig& config, std::function<Clock::time_point()> now)
+    : config_(config),
+      fixed_(config.token_file.empty() && config.exec.command.empty() &&
+             config.client_cert_file.empty()),
+      now_(std::move(now)) {}
+
 bool Credentials::Expire(const Credential& refused) {
+  if (fixed_) return false;
   std::lock_guard lock(mu_);
-  if (!cached_) return false;
-  // Another thread may have asked again since.
-  if (Same(*cached_, refused)) {
-    cached_.reset();
-    fresh_until_ = {};
-  }
+  // Another thread may have been refused as well, and may have asked again since.
+  if (cached_ && Same(*cached_, refused)) cached_.reset();
   return true;
 }
 
 Result<Credential> Credentials::Get(Clock::time_point deadline) {
-  bool fixed = config_.token_file.empty() && config_.exec.command.empty() &&
-               config_.client_cert_file.empty();
-  if (fixed) return Credential{config_.token, config_.client_cert_pem, config_.client_key_pem};
+  if (fixed_) return Credential{config_.token, config_.client_cert_pem, config_.client_key_pem};
   std::unique_lock lock(mu_, std::defer_lock);
   if (!lock.try_lock_until(deadline))
     return Bad("no credential before the deadline: still waiting for " + config_.exec.command);

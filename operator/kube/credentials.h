@@ -26,8 +26,7 @@ class Credentials {
   using Clock = std::chrono::steady_clock;
   // `now`: for tests, what ages is counted by.
   explicit Credentials(const ClientConfig& config,
-                       std::function<Clock::time_point()> now = &Clock::now)
-      : config_(config), now_(std::move(now)) {}
+                       std::function<Clock::time_point()> now = &Clock::now);
 
   // The error's message says which file or program failed and how. While a fresh credential can't
   // be had, the old one serves until it has expired.
@@ -42,6 +41,7 @@ class Credentials {
   Result<Credential> FromPlugin(Clock::time_point deadline);
 
   const ClientConfig config_;
+  const bool fixed_;  // nothing to read and nobody to ask
   const std::function<Clock::time_point()> now_;
   std::timed_mutex mu_;
   // Guarded by mu_.

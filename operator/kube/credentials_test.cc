@@ -1,12 +1,9 @@
 // Who the client says it is: tokens that rotate, plugins, certificates from files.
 #include "operator/kube/credentials.h"
 
-#include <stdlib.h>
-
 #include <thread>
 
-#include "operator/kube/exec_plugin.h"
-#include "operator/kube/testing/client_fixture.h"
+#include "operator/kube/testing/plugin_fixture.h"
 
 namespace ringmaster::kube {
 namespace {
@@ -19,9 +16,7 @@ using testing::ServerRequest;
 using testing::StatusBody;
 using namespace std::chrono_literals;
 
-constexpr char kV1[] = "client.authentication.k8s.io/v1";
-
-class CredentialsTest : public testing::ClientFixture {
+class CredentialsTest : public testing::PluginFixture {
  protected:
   // Takes the token `accepted_` only.
   void ServeTokens() {
@@ -34,16 +29,6 @@ class CredentialsTest : public testing::ClientFixture {
   }
   static Result<Json> Get(KubeApi& api) { return api.Get(ConfigMaps(), "ns", "a"); }
 
-  ExecPlugin Plugin(const std::string& body) {
-    ExecPlugin plugin;
-    plugin.command = Script("plugin", body).string();
-    plugin.api_version = kV1;
-    return plugin;
-  }
-  static std::string Print(const std::string& status) {
-    return std::string("cat <<'END'\n{\"kind\": \"ExecCredential\", \"apiVersion\": \"") + kV1 +
-           "\", \"status\": " + status + "}\nEND\n";
-  }
   // How often the plugin ran: it writes a line each time.
   int Runs() {
     std::ifstream in(dir_ / "runs");
@@ -204,35 +189,6 @@ TEST_F(CredentialsTest, APluginRunsAgainWhenTheServerRefusesItsToken) {
   EXPECT_EQ(Runs(), 2);
 }
 
-TEST_F(CredentialsTest, APluginGetsArgumentsEnvironmentAndTheClusterAndNoInput) {
-  ServeTokens();
-  ClientConfig config = Config();
-  config.exec =
-      Plugin("cat > " + (dir_ / "stdin").string() + "\nprintf '%s|%s' \"$1\" \"$NAME\" > " +
-             (dir_ / "args").string() + "\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" > " +
-             (dir_ / "info").string() + "\n" + Print(R"({"token": "one"})"));
-  config.exec.args = {"--a b"};
-  config.exec.env = {{"NAME", "value"}};
-  setenv("NAME", "of the operator", 1);
-  setenv("KUBERNETES_EXEC_INFO", "of the operator", 1);
-  config.exec.cluster = {{"server", "https://x"}};
-  auto got = Get(Client(config));
-  unsetenv("NAME");
-  unsetenv("KUBERNETES_EXEC_INFO");
-  ASSERT_TRUE(got.has_value()) << got.error().message;
-  auto text = [&](const char* name) {
-    std::ifstream in(dir_ / name);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  EXPECT_EQ(text("stdin"), "");
-  EXPECT_EQ(text("args"), "--a b|value");
-  Json info = Json::parse(text("info"));
-  EXPECT_EQ(info["kind"], "ExecCredential");
-  EXPECT_EQ(info["apiVersion"], kV1);
-  EXPECT_EQ(info["spec"]["interactive"], false);
-  EXPECT_EQ(info["spec"]["cluster"]["server"], "https://x");
-}
-
 TEST_F(CredentialsTest, APluginMayGiveAClientCertificate) {
   testing::Authority clients("clients");
   testing::CertificateSpec spec;
@@ -246,12 +202,8 @@ TEST_F(CredentialsTest, APluginMayGiveAClientCertificate) {
     seen = request.client_name;
     exchange.Answer(200, Object("a"));
   });
-  auto answer = Write(
-      "answer",
-      Json{{"kind", "ExecCredential"},
-           {"apiVersion", kV1},
-           {"status", {{"clientCertificateData", mine.cert_pem}, {"clientKeyData", mine.key_pem}}}}
-          .dump());
+  const Json status = {{"clientCertificateData", mine.cert_pem}, {"clientKeyData", mine.key_pem}};
+  auto answer = Write("answer", Answer(status.dump()));
   ClientConfig config = Config();
   config.exec = Plugin("cat " + answer.string());
   auto got = Get(Client(config));
@@ -259,92 +211,27 @@ TEST_F(CredentialsTest, APluginMayGiveAClientCertificate) {
   EXPECT_EQ(seen, "from the plugin");
 }
 
-TEST_F(CredentialsTest, WhatIsWrongWithAPluginIsSaid) {
+TEST_F(CredentialsTest, APluginThatIsOfNoUseIsNamedAndNoCallIsMade) {
   ServeTokens();
-  struct Case {
-    std::string body, message;
-  };
-  for (const Case& c :
-       {Case{"echo please log in >&2; exit 3", "failed with status 3: please log in"},
-        Case{"echo nothing useful", "printed no ExecCredential"},
-        Case{"kill -9 $$", "failed with status 137"},
-        Case{"echo '{\"kind\": \"Token\", \"status\": {\"token\": \"one\"}}'",
-             "printed no ExecCredential"},
-        Case{"head -c 2000000 /dev/zero | tr '\\0' x", "printed more than 1 MiB"},
-        Case{Print("{}"), "neither a token nor a client certificate"},
-        Case{Print(R"({"clientKeyData": "x"})"), "only one of"},
-        Case{Print(R"({"token": "one", "expirationTimestamp": "soon"})"), "is no time: \"soon\""},
-        Case{"echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"v9\", \"status\": {}}'",
-             "apiVersion \"v9\"; the kubeconfig says client.authentication.k8s.io/v1"}}) {
-    ClientConfig config = Config();
-    config.exec = Plugin(c.body);
-    auto got = Get(Client(config));
-    ASSERT_FALSE(got.has_value()) << c.body;
-    EXPECT_EQ(got.error().code, ErrorCode::kForbidden) << c.body;
-    EXPECT_THAT(got.error().message, HasSubstr(c.message));
-    EXPECT_THAT(got.error().message, HasSubstr("credential plugin " + config.exec.command));
-  }
+  ClientConfig config = Config();
+  config.exec = Plugin("exit 3");
+  auto got = Get(Client(config));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, ErrorCode::kForbidden);
+  EXPECT_THAT(got.error().message,
+              HasSubstr("credential plugin " + config.exec.command + " failed with status 3"));
   EXPECT_EQ(server_->requests(), 0);
 }
 
-TEST_F(CredentialsTest, AMissingPluginIsNamedWithItsHint) {
-  ServeTokens();
-  ClientConfig config = Config();
-  config.exec.command = (dir_ / "no-such-plugin").string();
-  config.exec.install_hint = "Install it with magic.";
-  auto got = Get(Client(config));
-  ASSERT_FALSE(got.has_value());
-  EXPECT_THAT(got.error().message, HasSubstr("no-such-plugin"));
-  EXPECT_THAT(got.error().message, HasSubstr("Install it with magic."));
-}
-
-// A plugin that hangs, with a child that does, and what becomes of the child.
-class HangingPluginTest : public CredentialsTest {
- protected:
-  ExecPlugin Hangs(const std::string& before = "") {
-    return Plugin(before + "sleep 100 &\necho $! > " + ChildFile() + ".new\nmv " + ChildFile() +
-                  ".new " + ChildFile() + "\nsleep 100\n");
-  }
-  std::string ChildFile() const { return (dir_ / "child").string(); }
-  static bool Becomes(const std::function<bool()>& so) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (!so() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    return so();
-  }
-  bool ChildRuns() const {
-    pid_t child = 0;
-    if (!(std::ifstream(ChildFile()) >> child)) return false;
-    // One that has ended and that nobody waits for is a zombie still, so its state is looked at.
-    std::ifstream in("/proc/" + std::to_string(child) + "/stat");
-    std::string pid, name, state = "gone";
-    in >> pid >> name >> state;
-    return state != "gone" && state != "Z" && state != "X";
-  }
-};
-
-TEST_F(HangingPluginTest, IsEndedWithAllItsChildrenAtTheDeadline) {
+TEST_F(CredentialsTest, APluginHasTheTimeThatTheCallHas) {
   ServeTokens();
   ClientConfig config = Config();
   config.deadline = 500ms;
-  config.exec = Hangs("echo $$ is busy >&2\n");
-  auto got = Get(Client(config));
-  ASSERT_FALSE(got.has_value());
-  EXPECT_THAT(got.error().message,
-              ::testing::ContainsRegex("gave no answer within .*\\): [0-9]+ is busy"));
-  EXPECT_TRUE(Becomes([&] { return !ChildRuns(); }));
+  config.exec = Hangs();
+  EXPECT_THAT(Get(Client(config)).error().message, HasSubstr("gave no answer within"));
 }
 
-TEST_F(HangingPluginTest, IsEndedAtTheDeadlineAlsoWhenItHasSaidAllItHasToSay) {
-  ServeTokens();
-  ClientConfig config = Config();
-  config.deadline = 500ms;
-  config.exec = Plugin(Print(R"({"token": "one"})") + "exec >&- 2>&-\nsleep 100\n");
-  auto got = Get(Client(config));
-  ASSERT_FALSE(got.has_value());
-  EXPECT_THAT(got.error().message, HasSubstr("gave no answer within"));
-}
-
-TEST_F(HangingPluginTest, IsEndedWithAllItsChildrenWhenTheClientStops) {
+TEST_F(CredentialsTest, APluginIsEndedWhenTheClientStops) {
   ServeTokens();
   std::stop_source stop;
   ClientConfig config = Config();
@@ -356,7 +243,39 @@ TEST_F(HangingPluginTest, IsEndedWithAllItsChildrenWhenTheClientStops) {
     stop.request_stop();
   });
   EXPECT_THAT(Get(api).error().message, HasSubstr("was ended: this client is stopping"));
-  EXPECT_TRUE(Becomes([&] { return !ChildRuns(); }));
+}
+
+TEST_F(CredentialsTest, APluginThatHangsHoldsNobodyUpBeyondTheirOwnDeadline) {
+  std::stop_source stop;
+  ClientConfig config;
+  config.stop = stop.get_token();
+  config.exec = Hangs();
+  Credentials credentials(config);
+  std::jthread first([&] { (void)credentials.Get(Credentials::Clock::now() + 20s); });
+  EXPECT_TRUE(Becomes([&] { return ChildRuns(); }));
+  const auto got = credentials.Get(Credentials::Clock::now() + 10ms);
+  stop.request_stop();
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().message,
+            "no credential before the deadline: still waiting for " + config.exec.command);
+}
+
+TEST_F(CredentialsTest, WhoeverComesWhileAPluginRunsGetsItsAnswer) {
+  ClientConfig config;
+  config.exec = Plugin(Count() + "while [ ! -e " + (dir_ / "go").string() +
+                       " ]; do sleep 0.01; done\n" + Print(R"({"token": "one"})"));
+  Credentials credentials(config);
+  const auto expect_one = [&] {
+    const auto got = credentials.Get(Credentials::Clock::now() + 20s);
+    EXPECT_EQ(got ? got->token : got.error().message, "one");
+  };
+  std::jthread first(expect_one);
+  EXPECT_TRUE(Becomes([&] { return Runs() == 1; }));
+  std::jthread second(expect_one);
+  Write("go", "");
+  first.join();
+  second.join();
+  EXPECT_EQ(Runs(), 1);
 }
 
 // How credentials age, by a clock of the test's.
@@ -449,6 +368,94 @@ TEST_F(CredentialsAgeTest, AnOldAnswerServesWhileThePluginFailsUntilItExpires) {
   EXPECT_THAT(Token(), HasSubstr("log in again")) << "expired, however fresh the last failure is";
 }
 
+TEST_F(CredentialsAgeTest, WhatIsRefusedToSeveralIsAskedForAgainOnceForAllOfThem) {
+  ClientConfig config;
+  config.exec = FirstAndThen(Print(R"({"token": "one"})"), Print(R"({"token": "two"})"));
+  Use(config);
+  const auto refused = credentials_->Get(Credentials::Clock::now() + 20s);
+  ASSERT_TRUE(refused.has_value()) << refused.error().message;
+  EXPECT_TRUE(credentials_->Expire(*refused));
+  EXPECT_TRUE(credentials_->Expire(*refused)) << "whoever is second may ask again, too";
+  EXPECT_EQ(Token(), "two");
+  EXPECT_TRUE(credentials_->Expire(*refused)) << "there is a new one to try";
+  EXPECT_EQ(Token(), "two");
+  EXPECT_EQ(Runs(), 2);
+}
+
+TEST_F(CredentialsAgeTest, AnOldCertificateThatIsRefusedSaysNothingOfTheNewOne) {
+  ClientConfig config;
+  config.client_cert_file = Write("c.crt", "one");
+  config.client_key_file = Write("c.key", "key");
+  Use(config);
+  const auto old = credentials_->Get({});
+  ASSERT_TRUE(old.has_value()) << old.error().message;
+  Write("c.crt", "two");
+  EXPECT_TRUE(credentials_->Expire(*old));
+  EXPECT_EQ(credentials_->Get({})->client_cert_pem, "two");
+  Write("c.crt", "three");
+  EXPECT_TRUE(credentials_->Expire(*old));
+  EXPECT_EQ(credentials_->Get({})->client_cert_pem, "two") << "which nobody has refused";
+}
+
+TEST_F(CredentialsAgeTest, WhatIsFixedIsGivenAsItIsAndNotAskedForAgain) {
+  ClientConfig config;
+  config.token = "one";
+  config.client_cert_pem = "certificate";
+  config.client_key_pem = "key";
+  Use(config);
+  const auto got = credentials_->Get({});
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->token, "one");
+  EXPECT_EQ(got->client_cert_pem, "certificate");
+  EXPECT_EQ(got->client_key_pem, "key");
+  EXPECT_FALSE(credentials_->Expire(*got));
+}
+
+TEST_F(CredentialsAgeTest, WhatIsFixedStandsBesideWhatIsRead) {
+  ClientConfig config;
+  config.client_cert_pem = "fixed certificate";
+  config.client_key_pem = "fixed key";
+  config.token_file = Write("token", "one");
+  Use(config);
+  const auto got = credentials_->Get({});
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  EXPECT_EQ(got->client_cert_pem, "fixed certificate");
+  EXPECT_EQ(got->client_key_pem, "fixed key");
+  config.token_file.clear();
+  config.token = "fixed";
+  config.client_cert_file = Write("c.crt", "certificate");
+  config.client_key_file = Write("c.key", "key");
+  Use(config);
+  EXPECT_EQ(Token(), "fixed");
+}
+
+TEST_F(CredentialsAgeTest, ATokenIsTheFirstWordOfItsFile) {
+  ClientConfig config;
+  config.token_file = Write("token", "\n one two\n");
+  Use(config);
+  EXPECT_EQ(Token(), "one");
+}
+
+TEST_F(CredentialsAgeTest, ATokenIsMadeOfCharactersThatAreSeen) {
+  ClientConfig config;
+  for (const std::string good : {"!", "~", "a.b-c_d/e+f="}) {
+    config.exec = Plugin(Print(Json{{"token", good}}.dump()));
+    Use(config);
+    EXPECT_EQ(Token(), good);
+  }
+  for (const std::string bad : {"a b", " a", "a\x1f", "a\x7f", "a\u0080", "\u00e9"}) {
+    config.exec = Plugin(Print(Json{{"token", bad}}.dump()));
+    Use(config);
+    EXPECT_EQ(Token(), "credential plugin " + config.exec.command +
+                           " printed a token with characters that no token has");
+  }
+  config.exec = {};
+  config.token_file = Write("token", "a\x7f");
+  Use(config);
+  EXPECT_EQ(Token(),
+            "the token in " + config.token_file.string() + " has characters that no token has");
+}
+
 TEST_F(CredentialsTest, AKeyThatIsAnothersIsNamedBeforeAnyCall) {
   testing::Authority clients("clients");
   testing::CertificateSpec spec;
@@ -488,18 +495,6 @@ TEST_F(CredentialsTest, ClientCertificatesInFilesAreReadAgain) {
   auto got = Get(api);
   ASSERT_TRUE(got.has_value()) << got.error().message;
   EXPECT_EQ(seen.back(), "new");
-}
-
-TEST(Timestamps, AreReadWithFractionsAndOffsets) {
-  auto base = ParseTimestamp("2026-01-02T03:04:05Z");
-  ASSERT_TRUE(base.has_value());
-  EXPECT_EQ(ParseTimestamp("2026-01-02T03:04:05.123456789Z"), base);
-  EXPECT_EQ(ParseTimestamp("2026-01-02T05:04:05+02:00"), base);
-  EXPECT_EQ(ParseTimestamp("2026-01-01T21:34:05.5-05:30"), base);
-  for (const char* bad : {"", "soon", "2026-01-02", "2026-01-02T03:04:05", "2026-01-02T03:04:05Zx",
-                          "2026-01-02T03:04:05+x"}) {
-    EXPECT_EQ(ParseTimestamp(bad), std::nullopt) << bad;
-  }
 }
 
 }  // namespace

@@ -85,7 +85,6 @@ int Spawn(const ExecPlugin& plugin, const Pipe& out, const Pipe& err, pid_t& pid
   sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   int error = posix_spawnp(&pid, plugin.command.c_str(), &actions, &attributes,
@@ -109,7 +108,7 @@ Printed ReadAll(const Pipe& out, const Pipe& err, Clock::time_point deadline) {
     if (left <= 0 || printed.out.size() > kLongestAnswer) return printed;
     if (poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) continue;
     for (size_t i = 0; i < fds.size(); ++i) {
-      if (fds[i].fd < 0 || fds[i].revents == 0) continue;
+      if (fds[i].revents == 0) continue;
       char buffer[4096];
       ssize_t n = read(fds[i].fd, buffer, sizeof buffer);
       if (n < 0 && errno == EINTR) continue;
@@ -218,8 +217,7 @@ Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin, Clock::time_point dea
   auto text = Output(plugin, deadline, std::move(stop));
   if (!text) return tl::unexpected(text.error());
   Json answer = Json::parse(*text, nullptr, false);
-  if (!answer.is_object() || Text(answer, "kind") != "ExecCredential" ||
-      !answer.contains("status") || !answer["status"].is_object()) {
+  if (Text(answer, "kind") != "ExecCredential" || !answer["status"].is_object()) {
     return Bad(plugin, "printed no ExecCredential with a status");
   }
   if (Text(answer, "apiVersion") != plugin.api_version) {

@@ -110,13 +110,23 @@ void AwaitReports(Work& work, const std::vector<std::string>& waits) {
                                    work.in.lineage, fmt::join(waits, ", "));
 }
 
+// Its members may decide the next one by themselves, and mostly have within kStallSaid.
+void LeaveItToTheView(Work& work, Time since) {
+  if (work.in.now < since + kStallSaid) return work.LookAgainAt(since + kStallSaid);
+  work.LookAgainAt(since + kStallPatience);
+  work.stall_reason = kStalled;
+  work.stall_message =
+      fmt::format("no pod trains: the members of view {} have {} s to go on by themselves",
+                  membership::EpochText(work.in.view->epoch), kStallPatience.count());
+}
+
 void Begin(Work& work) {
   const Snapshot& in = work.in;
   if (SomebodyTrains(in)) return;
   if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(work);
   const std::optional<Time> since = StalledSince(in);
   if (!since) return;
-  if (in.now < *since + kStallPatience) return work.LookAgainAt(*since + kStallPatience);
+  if (in.now < *since + kStallPatience) return LeaveItToTheView(work, *since);
   std::vector<std::string> waits;
   for (const Voter& voter : MustReport(in)) {
     if (!voter.attending) waits.push_back(voter.text);

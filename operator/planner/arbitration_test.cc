@@ -48,6 +48,23 @@ TEST(ArbitrationPlanTest, NotBeforeTheViewHasHadItsTime) {
   EXPECT_EQ(out.arbitrate, 0u) << "a view that was made a moment ago";
 }
 
+TEST(ArbitrationPlanTest, ThatNobodyTrainsIsSaidWhenItLastsAndIsNoEvent) {
+  Stalled job(2);
+  for (const int index : {0, 1}) job.Sidecar(index).unable_since = kNow - seconds(1);
+  Decision out = Plan(job.in);
+  ASSERT_TRUE(out.status.Is("Rebuilding"));
+  EXPECT_EQ(out.status.Find("Rebuilding")->reason, "Stalled");
+  EXPECT_EQ(out.status.Find("Rebuilding")->message,
+            "no pod trains: the members of view 1.5 have 5 s to go on by themselves");
+  EXPECT_FALSE(out.status.Is("Running"));
+  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("Stalled")));
+  EXPECT_LE(*out.look_again, seconds(4) + std::chrono::milliseconds(100));
+  job.Sidecar(1).unable_since = kNow - std::chrono::milliseconds(900);
+  out = Plan(job.in);
+  EXPECT_FALSE(out.status.Is("Rebuilding")) << "as in most changes of the view";
+  EXPECT_LE(*out.look_again, std::chrono::milliseconds(200));
+}
+
 TEST(ArbitrationPlanTest, OneSilentPodWithoutProofBlocksAndIsNamed) {
   Stalled job(4);
   job.ProvenDead(1).ProvenDead(2).Silent(3);

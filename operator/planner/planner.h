@@ -39,6 +39,8 @@ inline constexpr std::chrono::seconds kSidecarsReturn{20};
 
 // No view was able to train for so long: then, and only then, there is an arbitration.
 inline constexpr std::chrono::seconds kStallPatience{5};
+// For so long that nobody trains is not even said.
+inline constexpr std::chrono::seconds kStallSaid{1};
 
 Decision Plan(const Snapshot& snapshot);
 

@@ -77,7 +77,7 @@ bool SetStalled(Work& work) {
   if (work.stall_reason.empty()) return false;
   const api::Condition* before = work.in.job.status.Find("Rebuilding");
   const bool news = before == nullptr || !before->status || before->message != work.stall_message;
-  if (news && work.stall_reason != kArbitrating) {
+  if (news && work.stall_reason != kArbitrating && work.stall_reason != kStalled) {
     work.Say(true, work.stall_reason, work.stall_message);
   }
   SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);

@@ -63,7 +63,8 @@ bool Contains(const std::vector<std::string>& texts, const std::string& text);
 std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
 
-// Begun, and said so by then: the condition that follows is no news.
+// Conditions that are no news for an event: it may pass, or has been said as it began.
+inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kArbitrating[] = "Arbitrating";
 
 void HeedNodes(Work& work);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sidecar/app/agent.h"
 #include "sidecar/app/ports_file.h"
@@ -355,6 +356,9 @@ AgentOutputs SidecarImpl::Outputs() {
     std::vector<rendezvous::HeartbeatPeer> peers;
     for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat});
     heartbeats_->Watch(rendezvous::PeersToWatch(peers, options_.pod_uid));
+    std::set<std::string> addresses;
+    for (const membership::Pod& pod : pods) addresses.insert(pod.address);
+    if (operator_ != nullptr && !pods.empty()) peers_->Retain(addresses);
     if (pods.size() > kMaxPrepared) return;
     for (const membership::Pod& pod : pods) {
       if (pod.uid != options_.pod_uid) peers_->Prepare(pod.address);

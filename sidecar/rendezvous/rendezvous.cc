@@ -16,8 +16,6 @@
 namespace ringmaster::rendezvous {
 namespace {
 
-// A channel for a pod that nobody writes to any more is closed after this many newer ones.
-constexpr size_t kMaxChannels = 4096;
 constexpr std::chrono::seconds kStopDeadline{1};
 // gRPC gives one attempt to connect, the TLS handshake in it, the time that it calls the least
 // between two attempts. A busy machine needs a while for a handshake; who isn't there refuses at
@@ -124,6 +122,10 @@ class Client final : public RendezvousClient {
     PeerAt(address).channel->GetState(/*try_to_connect=*/true);
   }
 
+  void Retain(const std::set<std::string>& addresses) override {
+    std::erase_if(peers_, [&](const auto& peer) { return addresses.count(peer.first) == 0; });
+  }
+
   void Stop() override { calls_->StopAndWait(); }
 
  private:
@@ -135,7 +137,6 @@ class Client final : public RendezvousClient {
   Peer& PeerAt(const std::string& address) {
     auto it = peers_.find(address);
     if (it != peers_.end()) return it->second;
-    if (peers_.size() >= kMaxChannels) peers_.clear();
     grpc::ChannelArguments arguments;
     // A pod that was not there a moment ago may be there now: the default waits a second and more.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);

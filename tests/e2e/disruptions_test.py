@@ -2,6 +2,7 @@
 
 Each story ends as the checker says: no step lost. Its row is printed at the end of the run: docs/disruptions.md has them.
 """
+import concurrent.futures
 import json
 
 import pytest
@@ -46,6 +47,29 @@ def test_a_killed_worker_process(digits, tell, standbys, what):
     assert standbys or "WorkerLost" in story.events
     job.finish()
     tell(story, 4)
+
+
+def forget_lineage(audit, lineage):
+    """The example keeps no checkpoint: what it did before it began again is another run, of the same steps."""
+    for path in audit.glob("*.jsonl"):
+        if json.loads(path.read_text().split("\n", 1)[0])["epoch"] >> 40 == lineage:
+            path.unlink()
+
+
+def test_all_worker_processes_are_killed(digits):
+    job = digits(replicas=2)
+    job.wait_founded(2)
+    story = Story(job, job.audit, "`kill -9` of all workers' processes")
+    with concurrent.futures.ThreadPoolExecutor() as hands:
+        list(hands.map(lambda pod: kill_training_process(job, pod), list(job.pods())))
+    job.wait_world(2, after_epoch=2 << 40)
+    story.over()
+    assert "StartedAgain" in story.events
+    assert story.pods_after == story.pods_before
+    assert job.status["faults"] == 1
+    forget_lineage(job.audit, 1)
+    job.wait_steps(5)
+    job.finish()
 
 
 def replaced(job, tell, epoch, what, act, victim):

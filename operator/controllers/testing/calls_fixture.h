@@ -44,6 +44,7 @@ class WatchedApi : public local::InMemoryApi {
   using InMemoryApi::InMemoryApi;
   using Refuse = std::function<std::optional<ErrorCode>(const Call&)>;
   using Before = std::function<void(const Call&)>;
+  using Changed = std::function<void(const Call&, Json& patch)>;
   using Held = std::function<bool(const kube::Resource& resource, const std::string& ns,
                                   const kube::WatchOptions& options)>;
 
@@ -55,6 +56,11 @@ class WatchedApi : public local::InMemoryApi {
   void SetBefore(Before before) {
     const std::lock_guard lock(mu_);
     before_ = std::move(before);
+  }
+  // What a patch says by the time it comes to the store.
+  void SetChanged(Changed changed) {
+    const std::lock_guard lock(mu_);
+    changed_ = std::move(changed);
   }
   // Watches of this hear nothing for as long as it is true. `ns` is empty where all are watched.
   void SetHeld(Held held) {
@@ -108,8 +114,14 @@ class WatchedApi : public local::InMemoryApi {
   kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
                            const std::string& name, const Json& patch,
                            const kube::PatchOptions& options) override {
-    if (auto error = Note({"patch", resource.plural, name, patch})) return tl::unexpected(*error);
-    return InMemoryApi::Patch(resource, ns, name, patch, options);
+    const Call call = {"patch", resource.plural, name, patch};
+    if (auto error = Note(call)) return tl::unexpected(*error);
+    Json changed = patch;
+    {
+      const std::lock_guard lock(mu_);
+      if (changed_) changed_(call, changed);
+    }
+    return InMemoryApi::Patch(resource, ns, name, changed, options);
   }
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
@@ -159,6 +171,7 @@ class WatchedApi : public local::InMemoryApi {
   mutable std::mutex mu_;
   Refuse refuse_;            // guarded by mu_
   Before before_;            // guarded by mu_
+  Changed changed_;          // guarded by mu_
   Held held_;                // guarded by mu_
   std::vector<Json> extra_;  // guarded by mu_
   std::vector<Call> calls_;  // guarded by mu_

@@ -1,0 +1,105 @@
+#include "sidecar/rendezvous/rendezvous.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "rendezvous.grpc.pb.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A sidecar that remembers over which connection it was called last.
+class OtherSidecar final : public v1::Rendezvous::Service {
+ public:
+  OtherSidecar() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    address = "127.0.0.1:" + std::to_string(port);
+  }
+  ~OtherSidecar() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  grpc::Status Deliver(grpc::ServerContext* context, const v1::MemberMessage*,
+                       v1::Delivered*) override {
+    const std::lock_guard lock(mu_);
+    connection_ = context->peer();
+    return grpc::Status::OK;
+  }
+  std::string TakeConnection() {
+    const std::lock_guard lock(mu_);
+    return std::exchange(connection_, "");
+  }
+
+  std::string address;
+
+ private:
+  std::mutex mu_;
+  std::string connection_;  // guarded by mu_
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class RendezvousClientTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(ConnectionOf(anchor_), ""); }
+  void TearDown() override { client_->Stop(); }
+
+  // Of a message sent now; empty if none arrived.
+  std::string ConnectionOf(OtherSidecar& to) {
+    client_->Send(to.address, {}, std::chrono::seconds(30), {});
+    const auto deadline = Clock::now() + std::chrono::seconds(30);
+    std::string connection;
+    while (connection.empty() && Clock::now() < deadline) {
+      loop_.run_for(std::chrono::milliseconds(1));
+      connection = to.TakeConnection();
+    }
+    return connection;
+  }
+
+  OtherSidecar anchor_;  // a channel to it stays
+  asio::io_context loop_;
+  const asio::executor_work_guard<asio::io_context::executor_type> busy_{loop_.get_executor()};
+  std::unique_ptr<RendezvousClient> client_ = RendezvousClient::Create(&loop_, "job-uid", "");
+};
+
+TEST_F(RendezvousClientTest, ConnectionsToThoseWhoAreNoMembersAnyMoreAreClosedAndTheOthersStay) {
+  OtherSidecar stays, goes;
+  const std::string to_stays = ConnectionOf(stays), to_goes = ConnectionOf(goes);
+  ASSERT_NE(to_stays, "");
+  ASSERT_NE(to_goes, "");
+  EXPECT_EQ(ConnectionOf(goes), to_goes) << "one for all messages";
+  client_->Retain({stays.address, anchor_.address});
+  EXPECT_EQ(ConnectionOf(stays), to_stays);
+  const std::string anew = ConnectionOf(goes);
+  EXPECT_NE(anew, "") << "it may still be spoken to";
+  EXPECT_NE(anew, to_goes);
+}
+
+TEST_F(RendezvousClientTest, AMessageThatIsUnderWayIsNotHurt) {
+  for (int i = 0; i < 100; ++i) {
+    OtherSidecar other;
+    std::string failed;
+    client_->Send(other.address, {}, std::chrono::seconds(30),
+                  [&](const std::string& why) { failed = why; });
+    client_->Retain({anchor_.address});
+    const auto deadline = Clock::now() + std::chrono::seconds(30);
+    while (other.TakeConnection().empty() && failed.empty() && Clock::now() < deadline) {
+      loop_.run_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_EQ(failed, "");
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::rendezvous
