@@ -148,12 +148,13 @@ class OperatorStreamTest : public testing::Test {
 TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) {
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   client_->SetReadiness({.ready = false, .missing_slots = {1, 2}});
+  client_->ReportView("0", "", 0);
   client_->ReportView("1", "", 0);
   client_->ReportStanding(false, std::chrono::milliseconds(7));
   client_->ReportArbitration("r");
   Exit(1);
   EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
-              ElementsAre(Who(0), "missing 2", "view 1", "standing 7", "arbitration r",
+              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7", "arbitration r",
                           "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
