@@ -415,7 +415,7 @@ tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorC
   for (const auto& [key, value] : file.items()) {
     const auto& settings = Settings();
     const auto at = std::find_if(settings.begin(), settings.end(),
-                                 [&](const Setting& s) { return KeyOf(s.flag) == key; });
+                                 [&key = key](const Setting& s) { return KeyOf(s.flag) == key; });
     if (at == settings.end()) return tl::unexpected(UnknownKey(key));
     if (auto put = Put(*at, key, value, config); !put) return put;
   }
