@@ -138,9 +138,7 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", name_,
                               exit_reason, seconds, progress_.step(), StepsLost(),
-                              progress_.world_size() == 1
-                                  ? "1 worker"
-                                  : fmt::format("{} workers", progress_.world_size())));
+                              Counted(progress_.world_size(), "worker")));
   std::string values;
   for (const auto& [name, value] : progress_.values())
     if (name != "total_steps" && name != "samples")

@@ -40,10 +40,6 @@ std::string Named(const char* noun, const std::vector<std::string>& names) {
   return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", Joined(names));
 }
 
-std::string Counted(size_t n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
-
 std::string HowText(const std::vector<std::string>& pods, const JobProgress& job) {
   if (pods.size() != 1) return "";
   std::string how = job.HowEnded(pods[0]);
@@ -82,6 +78,10 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
 
 std::string ViewName(uint64_t epoch) {
   return fmt::format("{}.{}", epoch >> 40, epoch & ((uint64_t{1} << 40) - 1));
+}
+
+std::string Counted(size_t n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 std::string Milliseconds(double seconds) {

@@ -9,10 +9,11 @@
 
 namespace ringmaster::cli {
 
-std::string ViewName(uint64_t epoch);      // "1.7"
-std::string Milliseconds(double seconds);  // "41 ms", "1.3 s"
-std::string Number(double value);          // up to four figures, no trailing zeros
-std::string Clock(double seconds);         // "  12.3s", the left margin of every line
+std::string ViewName(uint64_t epoch);             // "1.7"
+std::string Counted(size_t n, const char* noun);  // "1 worker", "2 workers"
+std::string Milliseconds(double seconds);         // "41 ms", "1.3 s"
+std::string Number(double value);                 // up to four figures, no trailing zeros
+std::string Clock(double seconds);                // "  12.3s", the left margin of every line
 
 // "detect 1, decide 12, connect 2, redo 1, resume 25": milliseconds, in the order of time.
 std::string PhasesText(const std::map<std::string, double>& seconds);

@@ -1,7 +1,6 @@
 // A job whose view can't train any more, for the tests of arbitration.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -12,20 +11,15 @@ namespace ringmaster::planner {
 
 using std::chrono::seconds;
 
-inline std::string Uid(int index) { return "uid-" + std::to_string(index); }
+inline std::string Uid(int index) { return World::Uid(index); }
 
 // Pods 0 to n-1 are in view 1.5, can't train and have said so for a minute; a test departs from
 // that.
-class Stalled {
+class Stalled : public World {
  public:
-  explicit Stalled(int n) {
-    in.now = kNow;
+  explicit Stalled(int n) : World(n) {
     in.view_since = kNow - seconds(600);
     in.lineage = 1;
-    in.job.name = "digits";
-    in.job.uid = "job-uid";
-    in.job.generation = 1;
-    in.job.spec.worker.replicas = n;
     std::vector<membership::Candidate> candidates;
     for (int i = 0; i < n; ++i) {
       Add(i);
@@ -90,17 +84,6 @@ class Stalled {
     in.job.spec.elastic_policy.on_quorum_loss = api::OnQuorumLoss::kRestartFromCheckpoint;
     return *this;
   }
-
-  PodFacts& Pod(int index) {
-    return *std::find_if(in.pods.begin(), in.pods.end(),
-                         [&](const PodFacts& p) { return p.index == index; });
-  }
-  SidecarFacts& Sidecar(int index) {
-    return *std::find_if(in.sidecars.begin(), in.sidecars.end(),
-                         [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });
-  }
-
-  Snapshot in;
 };
 
 inline std::vector<std::string> PodsOf(const membership::ViewPtr& view) {
