@@ -1,5 +1,9 @@
 # Warnings and sanitizers that every target of the project gets.
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -pthread)
+add_compile_options(-fPIC)  # for programs too: they share precompiled headers with libraries
+if(CMAKE_CXX_COMPILER_ID MATCHES "GNU")
+  add_compile_options(-fpch-preprocess)  # lets ccache keep units that use a precompiled header
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wthread-safety)
 endif()

@@ -60,7 +60,7 @@ Status Worker::StartAlone() {
       engine::Engine::Options{nullptr, this, state_, true, options_.fusion_bytes, {}});
   engine::View view;
   view.epoch = kFirstEpoch;
-  view.reason = "Founding";
+  view.reason = "Bootstrap";
   view.peers.resize(1);
   view.self = 0;
   role_ = Role::kMember;
@@ -95,9 +95,9 @@ Status Worker::StartLinked(Clock::time_point deadline) {
                 (trouble.empty() ? "the sidecar has not answered before the deadline" : trouble)};
   }
   if (!failure_.empty()) return {RM_ERR_INTERNAL, failure_};
-  const bool founding = role_ == Role::kFounding;
+  const bool bootstrap = role_ == Role::kBootstrap;
   lock.unlock();
-  if (!founding) return {};
+  if (!bootstrap) return {};
   if (Status s = Enter(deadline); !s.ok()) return s;
   const auto membership = engine_->membership();
   lock.lock();
@@ -292,7 +292,7 @@ void Worker::OnFrame(const nlohmann::json& frame) {
 
 void Worker::OnWelcome(const nlohmann::json& frame) {
   const std::string state = frame.value("state", "");
-  const Role role = state == "founding"  ? Role::kFounding
+  const Role role = state == "bootstrap" ? Role::kBootstrap
                     : state == "standby" ? Role::kStandby
                     : state == "member"  ? Role::kMember
                                          : Role::kJoining;

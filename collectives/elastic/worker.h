@@ -18,8 +18,8 @@ class Worker : public engine::EngineListener, public link::LinkHandler {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A founding worker: returns when it is in the first view. A joiner: when the sidecar has said
-  // so. A standby: when it is promoted.
+  // A bootstrapping worker: returns when it is in the first view. A joiner: when the sidecar has
+  // said so. A standby: when it is promoted.
   static Status Start(const WorkerOptions& options, engine::StateRegistry* state,
                       Clock::time_point deadline, std::unique_ptr<Worker>* out);
   ~Worker() override;
@@ -36,7 +36,7 @@ class Worker : public engine::EngineListener, public link::LinkHandler {
   std::string LastRebuild() const;
 
  private:
-  enum class Role { kUnknown, kFounding, kJoining, kStandby, kMember };
+  enum class Role { kUnknown, kBootstrap, kJoining, kStandby, kMember };
 
   Worker(const WorkerOptions& options, engine::StateRegistry* state);
   Status StartAlone();

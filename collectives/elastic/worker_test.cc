@@ -50,7 +50,7 @@ class WorkerTest : public testing::Test {
       EXPECT_TRUE(status.ok()) << status.message();
     });
     EXPECT_FALSE(sidecar_->Await(0, "enter").is_null());
-    epoch_ = sidecar_->InstallView({0}, "Founding", {});
+    epoch_ = sidecar_->InstallView({0}, "Bootstrap", {});
     starts.join();
     return worker;
   }
@@ -186,7 +186,7 @@ TEST_F(WorkerTest, WithoutASidecarInitSaysWhatItCouldNotReach) {
 TEST_F(WorkerTest, ProcessesGoOnWhenOneIsKilledAndNoStepIsLost) {
   for (int slot : {0, 1, 2}) Spawn(slot, 60);
   for (int slot : {0, 1, 2}) ASSERT_FALSE(sidecar_->Await(slot, "enter").is_null());
-  sidecar_->InstallView({0, 1, 2}, "Founding", {});
+  sidecar_->InstallView({0, 1, 2}, "Bootstrap", {});
   AwaitStep(1, 5);
   kill(pids_[0], SIGKILL);
   EXPECT_EQ(Reap(0), 137);
@@ -207,7 +207,7 @@ TEST_F(WorkerTest, ProcessesGoOnWhenOneIsKilledAndNoStepIsLost) {
 TEST_F(WorkerTest, AProcessThatJoinsAtTheBoundaryGoesOnWithTheSameState) {
   for (int slot : {0, 1}) Spawn(slot, 80);
   for (int slot : {0, 1}) ASSERT_FALSE(sidecar_->Await(slot, "enter").is_null());
-  const uint64_t epoch = sidecar_->InstallView({0, 1}, "Founding", {});
+  const uint64_t epoch = sidecar_->InstallView({0, 1}, "Bootstrap", {});
   sidecar_->Welcome(2, "joining");
   Spawn(2, 80);
   ASSERT_FALSE(sidecar_->Await(2, "enter").is_null());

@@ -34,7 +34,7 @@ void Engine::Install(View view, Clock::time_point since) {
   const bool first = !entered_;
   // The first view of a job, or of one that begins again: everybody has what it began with, also
   // who was welcomed as a joiner of the view that died.
-  if (first && !void_ && view.reason == "Founding") has_state_ = true;
+  if (first && !void_ && view.reason == "Bootstrap") has_state_ = true;
   view_ = std::move(view);
   rebuilt_pending_ = false;
   synced_ = false;

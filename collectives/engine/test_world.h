@@ -128,7 +128,7 @@ class TestWorld {
     });
     return epoch;
   }
-  uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Founding",
+  uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Bootstrap",
                    bool train = true) {
     View view;
     view.epoch = next_epoch++;

@@ -132,7 +132,7 @@ void FakeSidecar::Handle(Peer* peer, const Json& frame) {
                      {"pod", "pod-0"},
                      {"slot", peer->slot},
                      {"incarnation", 1},
-                     {"state", told == welcome_.end() ? "founding" : told->second},
+                     {"state", told == welcome_.end() ? "bootstrap" : told->second},
                      {"epoch", 0},
                      {"rank", peer->slot},
                      {"size", 1},

@@ -22,7 +22,7 @@ class FakeSidecar {
   explicit FakeSidecar(std::string path);
   ~FakeSidecar();
 
-  // What the next hello of a slot is welcomed as; "founding" unless told.
+  // What the next hello of a slot is welcomed as; "bootstrap" unless told.
   void Welcome(int slot, const std::string& state);
   void Send(int slot, const Json& frame);
   // The newest frame of this type from the slot for which `matches` holds; null after 30 s.

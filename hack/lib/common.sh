@@ -4,7 +4,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export LC_ALL=C.UTF-8
 CACHE=${RINGMASTER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ringmaster}
-export CCACHE_DIR=$CACHE/ccache CCACHE_MAXSIZE=5G CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+export CCACHE_DIR=$CACHE/ccache CCACHE_MAXSIZE=5G CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 mkdir -p "$CACHE"
 started=$SECONDS
 

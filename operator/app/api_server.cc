@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 
 namespace ringmaster::app {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 
 namespace ringmaster::app {
 namespace {

@@ -9,8 +9,8 @@
 #include <iostream>
 #include <thread>
 
-#include "logging/grpc_log.h"
-#include "logging/log.h"
+#include "common/logging/grpc_log.h"
+#include "common/logging/log.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_process.h"
 #include "operator/controllers/pod_marks.h"

@@ -138,7 +138,7 @@ class App final : public OperatorApp {
   const std::shared_ptr<kube::KubeApi> api_;
   const OperatorOptions options_;
   controllers::SidecarHub hub_;
-  controllers::RecordStore records_;
+  controllers::QuorumRecordStore records_;
   std::unique_ptr<OperatorIdentity> identity_;
   std::unique_ptr<OperatorLinkServer> link_;
   mutable std::mutex mu_;

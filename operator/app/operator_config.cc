@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/app/setting_texts.h"
 #include "operator/kube/file.h"
 #include "operator/kube/yaml.h"

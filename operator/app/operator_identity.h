@@ -7,10 +7,10 @@
 #include <memory>
 #include <thread>
 
+#include "common/tls/certificate.h"
+#include "common/tls/credentials.h"
+#include "common/tls/memory_file.h"
 #include "operator/kube/kube_api.h"
-#include "sidecar/tls/certificate.h"
-#include "sidecar/tls/credentials.h"
-#include "sidecar/tls/memory_file.h"
 
 namespace ringmaster::app {
 

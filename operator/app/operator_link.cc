@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
+#include "common/membership/message_json.h"
+#include "common/membership/view_json.h"
+#include "common/rpc/keep_alive.h"
+#include "common/tls/certificate.h"
+#include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
-#include "sidecar/membership/message_json.h"
-#include "sidecar/membership/view_json.h"
-#include "sidecar/rendezvous/keep_alive.h"
-#include "sidecar/tls/certificate.h"
-#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::app {
 namespace {
@@ -26,8 +26,8 @@ using planner::Notice;
 
 v1::OperatorNotice ToProto(const Notice& notice) {
   v1::OperatorNotice out;
-  if (const auto* found = std::get_if<planner::FoundNotice>(&notice)) {
-    out.mutable_found()->set_view(membership::EncodeView(*found->view));
+  if (const auto* found = std::get_if<planner::ViewDecidedNotice>(&notice)) {
+    out.mutable_view_decided()->set_view(membership::EncodeView(*found->view));
   } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
     for (const std::string& uid : drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
     out.mutable_drain()->set_reason(drain->reason);
@@ -42,9 +42,9 @@ v1::OperatorNotice ToProto(const Notice& notice) {
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);
-  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
-    out.mutable_arbitrate()->set_lineage(arbitrate->lineage);
-    out.mutable_arbitrate()->set_fresh_workers(arbitrate->fresh_workers);
+  } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
+    out.mutable_recover()->set_lineage(recover->lineage);
+    out.mutable_recover()->set_fresh_workers(recover->fresh_workers);
   }
   return out;
 }
@@ -208,12 +208,12 @@ class Attendance final : public StreamSink::Reactor {
       case v1::SidecarReport::kFinished:
         hub_->OnFinished(id_, report_.finished().epoch());
         return "";
-      case v1::SidecarReport::kStanding:
-        hub_->OnStanding(id_, report_.standing().able(),
-                         std::chrono::milliseconds(report_.standing().unable_ms()));
+      case v1::SidecarReport::kHealth:
+        hub_->OnHealth(id_, report_.health().able(),
+                       std::chrono::milliseconds(report_.health().unable_ms()));
         return "";
-      case v1::SidecarReport::kArbitration:
-        return OnArbitration(report_.arbitration());
+      case v1::SidecarReport::kRecovery:
+        return OnRecoveryReport(report_.recovery());
       default:
         return "";  // of a newer sidecar
     }
@@ -257,10 +257,10 @@ class Attendance final : public StreamSink::Reactor {
     hub_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
     return "";
   }
-  std::string OnArbitration(const v1::Arbitration& arbitration) {
-    auto report = membership::DecodeReport(arbitration.report());
-    if (!report) return "arbitration." + report.error();
-    hub_->OnArbitration(id_, std::move(*report));
+  std::string OnRecoveryReport(const v1::Recovery& recovery) {
+    auto report = membership::DecodeReport(recovery.report());
+    if (!report) return "recovery." + report.error();
+    hub_->OnRecoveryReport(id_, std::move(*report));
     return "";
   }
   void OnWorkerExit(const v1::WorkerExit& exit) {
@@ -296,7 +296,7 @@ grpc::Status ToStatus(const kube::Error& error) {
 // Runs record votes off gRPC's threads: one waits for the API server.
 class RecordWorker {
  public:
-  explicit RecordWorker(controllers::RecordStore* records)
+  explicit RecordWorker(controllers::QuorumRecordStore* records)
       : records_(records), thread_([this](std::stop_token stop) { Run(stop); }) {}
   ~RecordWorker() { Stop(); }
 
@@ -349,7 +349,7 @@ class RecordWorker {
     call.reactor->Finish(grpc::Status::OK);
   }
 
-  controllers::RecordStore* const records_;
+  controllers::QuorumRecordStore* const records_;
   std::mutex mu_;
   std::condition_variable_any wake_;
   std::deque<Call> queue_;  // guarded by mu_
@@ -359,7 +359,8 @@ class RecordWorker {
 
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
  public:
-  Server(SidecarHub* hub, controllers::RecordStore* records, const std::optional<tls::Files>& tls)
+  Server(SidecarHub* hub, controllers::QuorumRecordStore* records,
+         const std::optional<tls::Files>& tls)
       : hub_(hub), tls_(tls), worker_(records) {}
   ~Server() override { Stop(); }
 
@@ -376,7 +377,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
                              &port);
     // Two operators on one port would each see half of the sidecars.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    rendezvous::KeepAlive(&builder);
+    rpc::KeepAlive(&builder);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
@@ -444,7 +445,7 @@ bool IsLocalAddress(const std::string& address) {
 }
 
 kube::Result<std::unique_ptr<OperatorLinkServer>> OperatorLinkServer::Start(
-    const std::string& listen, SidecarHub* hub, controllers::RecordStore* records,
+    const std::string& listen, SidecarHub* hub, controllers::QuorumRecordStore* records,
     const std::optional<tls::Files>& tls) {
   auto server = std::make_unique<Server>(hub, records, tls);
   if (auto listening = server->Listen(listen); !listening) {

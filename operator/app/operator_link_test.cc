@@ -9,12 +9,12 @@
 #include <fstream>
 #include <thread>
 
+#include "common/membership/message_json.h"
+#include "common/membership/view_json.h"
 #include "operator.grpc.pb.h"
 #include "operator/app/operator_identity.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "sidecar/membership/message_json.h"
-#include "sidecar/membership/view_json.h"
 
 namespace ringmaster::app {
 namespace {
@@ -45,7 +45,7 @@ class OperatorLinkTest : public testing::Test {
       std::make_shared<local::Store>(local::StoreOptions{});
   const std::shared_ptr<kube::KubeApi> api_ = std::make_shared<local::InMemoryApi>(store_);
   controllers::SidecarHub hub_;
-  controllers::RecordStore records_{api_};
+  controllers::QuorumRecordStore records_{api_};
   std::unique_ptr<OperatorLinkServer> server_;
   std::unique_ptr<v1::OperatorLink::Stub> stub_;
   grpc::ClientContext context_;
@@ -146,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"AViewThatIsNone",
                 [](v1::SidecarReport& r) { r.mutable_view()->set_view("nonsense"); }, "view: "},
         Refused{"AReportThatIsNone",
-                [](v1::SidecarReport& r) { r.mutable_arbitration()->set_report("nonsense"); },
-                "arbitration."}),
+                [](v1::SidecarReport& r) { r.mutable_recovery()->set_report("nonsense"); },
+                "recovery."}),
     [](const auto& info) { return std::string(info.param.what); });
 
 TEST_F(OperatorLinkTest, ARegistrationNeedsJobAndPod) {
@@ -206,14 +206,14 @@ TEST_F(OperatorLinkTest, NoticesArriveAsTheyWereSaidAndInTheirOrder) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (hub_.attending() != 1 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   hub_.Tell("job", "pod", planner::PodGoneNotice{"other", "PodGone", false});
-  hub_.Tell("job", "pod", planner::ArbitrateNotice{2, true});
+  hub_.Tell("job", "pod", planner::RecoverNotice{2, true});
   hub_.Tell("job", "pod", planner::FinishNotice{"done"});
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_EQ(notice.pod_gone().pod_uid(), "other");
   EXPECT_FALSE(notice.pod_gone().proof());
   ASSERT_TRUE(stream->Read(&notice));
-  EXPECT_EQ(notice.arbitrate().lineage(), 2u);
-  EXPECT_TRUE(notice.arbitrate().fresh_workers());
+  EXPECT_EQ(notice.recover().lineage(), 2u);
+  EXPECT_TRUE(notice.recover().fresh_workers());
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_EQ(notice.finish().reason(), "done");
 }
@@ -231,9 +231,9 @@ TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
   a.pod = {.uid = "a", .name = "digits-worker-0", .incarnation = 1};
   b.pod = {.uid = "b", .name = "digits-worker-1", .incarnation = 1};
   a.workers = b.workers = {{.slot = 0, .incarnation = 1, .ready = true}};
-  const auto first = std::make_shared<const membership::View>(membership::FoundingView({a, b}, 1));
-  ASSERT_TRUE(records_.Found(job, first));
-  EXPECT_EQ(records_.Found(job, first).error().code, kube::ErrorCode::kAlreadyExists);
+  const auto first = std::make_shared<const membership::View>(membership::BootstrapView({a, b}, 1));
+  ASSERT_TRUE(records_.Bootstrap(job, first));
+  EXPECT_EQ(records_.Bootstrap(job, first).error().code, kube::ErrorCode::kAlreadyExists);
 
   membership::Message prepare;
   prepare.kind = membership::MessageKind::kPrepare;
@@ -255,7 +255,7 @@ TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
   EXPECT_EQ(answer->kind, membership::MessageKind::kPromise);
 
   // Another operator knows the promise: it reads what was stored.
-  controllers::RecordStore other(api_);
+  controllers::QuorumRecordStore other(api_);
   prepare.ballot = {0, "b"};
   const auto refused =
       other.Answer({"default", "digits", job.uid}, membership::EncodeMessage(prepare));
@@ -330,7 +330,7 @@ class OperatorLinkTlsTest : public testing::Test {
       *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(24));
   std::filesystem::path dir_;
   controllers::SidecarHub hub_;
-  controllers::RecordStore records_{
+  controllers::QuorumRecordStore records_{
       std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}))};
   std::unique_ptr<OperatorIdentity> identity_;
   std::unique_ptr<OperatorLinkServer> server_;

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/app/rights.h"
 #include "operator/app/setting_texts.h"
 #include "operator/kube/kube_client.h"

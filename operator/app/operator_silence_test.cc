@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <memory>
 
+#include "common/rpc/keep_alive.h"
 #include "operator/app/operator_link.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "sidecar/rendezvous/address.h"
-#include "sidecar/rendezvous/keep_alive.h"
+#include "sidecar/net/address.h"
 #include "sidecar/rendezvous/operator_client.h"
 
 namespace ringmaster::app {
@@ -32,11 +32,11 @@ class Network {
   Network(asio::io_context* loop, std::string server)
       : acceptor_(*loop), server_(std::move(server)) {
     std::string error;
-    EXPECT_TRUE(rendezvous::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
+    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
     Accept();
   }
   std::string address() const {
-    return rendezvous::JoinAddress("127.0.0.1", acceptor_.local_endpoint().port());
+    return net::JoinAddress("127.0.0.1", acceptor_.local_endpoint().port());
   }
   void CutAll() {
     for (const auto& path : paths_) path->cut = true;
@@ -128,7 +128,7 @@ class OperatorSilenceTest : public testing::Test {
   const std::shared_ptr<kube::KubeApi> api_ =
       std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}));
   controllers::SidecarHub hub_;
-  controllers::RecordStore records_{api_};
+  controllers::QuorumRecordStore records_{api_};
   std::unique_ptr<OperatorLinkServer> server_;
   asio::io_context loop_;
   std::unique_ptr<Network> network_;
@@ -165,7 +165,7 @@ TEST_F(OperatorSilenceTest, RebuildsOfWhichNoOperatorHasHeardAreAllToldToTheNext
 TEST_F(OperatorSilenceTest, ThoseWhoHaveNothingToSayStayConnected) {
   ASSERT_TRUE(RunUntil([&] { return told_ == Story{true}; }, kPatience));
   // A server that minds being asked so often hangs up at the third time.
-  const auto four_pings = std::chrono::milliseconds(4 * rendezvous::kPingMs + 1000);
+  const auto four_pings = std::chrono::milliseconds(4 * rpc::kPingMs + 1000);
   RunUntil([&] { return told_.size() > 1; },
            std::chrono::duration_cast<std::chrono::seconds>(four_pings));
   EXPECT_EQ(told_, Story{true});

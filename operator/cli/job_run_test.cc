@@ -98,7 +98,7 @@ TEST_F(JobRunTest, BlamesThePodsThatFailed) {
 }
 
 TEST_F(JobRunTest, SummaryHasEveryViewAndTheLargerCountOfLostSteps) {
-  run_.OnStatus(View(kFirst, "Founding", 2), TimePoint{});
+  run_.OnStatus(View(kFirst, "Bootstrap", 2), TimePoint{});
   run_.OnStatus(View(kFirst + 1, "PodLost", 1), TimePoint{});
   Json job = Job("Succeeded");
   job["status"]["stepsLost"] = 2;

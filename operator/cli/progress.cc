@@ -92,7 +92,7 @@ void JobProgress::ObserveView(const SidecarStatus& status, TimePoint now) {
 
 void JobProgress::ObserveRebuild(const Rebuild& seen, TimePoint now) {
   if (seen.epoch == 0) return;
-  InferFounding(seen, now);
+  InferBootstrap(seen, now);
   auto [it, fresh] = views_.try_emplace(seen.epoch);
   ViewRecord& record = it->second;
   if (fresh) record.first_seen = now;
@@ -118,14 +118,14 @@ void JobProgress::ObserveRebuild(const Rebuild& seen, TimePoint now) {
 }
 
 // A job may lose a worker before anybody has asked: what was before follows from what changed.
-void JobProgress::InferFounding(const Rebuild& change, TimePoint now) {
+void JobProgress::InferBootstrap(const Rebuild& change, TimePoint now) {
   if (!IsFirst(change.parent) || views_.count(change.parent)) return;
-  Rebuild founding{.epoch = change.parent, .reason = "Founding"};
+  Rebuild bootstrap{.epoch = change.parent, .reason = "Bootstrap"};
   for (const std::string& member : change.members)
-    if (!Contains(change.joined, member)) founding.members.push_back(member);
-  founding.members.insert(founding.members.end(), change.left.begin(), change.left.end());
-  founding.world_size = static_cast<int>(founding.members.size());
-  views_[change.parent] = {.rebuild = std::move(founding), .first_seen = now};
+    if (!Contains(change.joined, member)) bootstrap.members.push_back(member);
+  bootstrap.members.insert(bootstrap.members.end(), change.left.begin(), change.left.end());
+  bootstrap.world_size = static_cast<int>(bootstrap.members.size());
+  views_[change.parent] = {.rebuild = std::move(bootstrap), .first_seen = now};
 }
 
 void JobProgress::CompareWithParent(ViewRecord* record) {

@@ -58,7 +58,7 @@ class JobProgress {
   void ObserveStep(const SidecarStatus& status);
   void ObserveView(const SidecarStatus& status, TimePoint now);
   void ObserveRebuild(const Rebuild& rebuild, TimePoint now);
-  void InferFounding(const Rebuild& change, TimePoint now);
+  void InferBootstrap(const Rebuild& change, TimePoint now);
   void CompareWithParent(ViewRecord* record);
   bool Settled(const ViewRecord& record, TimePoint now) const;
 

@@ -59,7 +59,7 @@ class ProgressTest : public testing::Test {
 };
 
 TEST_F(ProgressTest, LostWorkerIsToldOnceWithEveryPhaseOfTheSlowestMember) {
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}, {2, 1}}).Step(9).Status(), At(0));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}, {2, 1}}).Step(9).Status(), At(0));
   ASSERT_THAT(job_.TakeSettled(At(500)), SizeIs(1));
   job_.NoteExit("digits-worker-2", 137);
 
@@ -96,7 +96,7 @@ TEST_F(ProgressTest, FirstViewThatNobodyAskedInTimeForIsKnownFromTheChangeAfterI
 }
 
 TEST_F(ProgressTest, ANewerViewSettlesTheOneBeforeIt) {
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Status(), At(0));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Status(), At(0));
   job_.Observe(Answer(0, kFirst + 1, "WorkerLost", {{0, 1}}).Status(), At(10));
   job_.Observe(Answer(0, kFirst + 2, "WorkerJoined", {{0, 1}, {1, 2}}).Status(), At(20));
   auto settled = job_.TakeSettled(At(415));
@@ -114,20 +114,20 @@ TEST_F(ProgressTest, RestartedWorkerIsNewThoughItHasTheOldPodAndSlot) {
 }
 
 TEST_F(ProgressTest, StepNeverFallsWhenAPodWithTheNewestAnswerGoes) {
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(7).Status(), At(0));
-  job_.Observe(Answer(1, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(8).Status(), At(1));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(7).Status(), At(0));
+  job_.Observe(Answer(1, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(8).Status(), At(1));
   job_.Forget("digits-worker-1");
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(7).Status(), At(2));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(7).Status(), At(2));
   EXPECT_EQ(job_.step(), 8u);
 }
 
 TEST_F(ProgressTest, AJobThatBeginsAgainIsSaidToAndCountsItsStepsAnew) {
   const uint64_t again = (uint64_t{2} << 40) + 1;
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(70).Status(), At(0));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(70).Status(), At(0));
   EXPECT_EQ(ChangeText(job_.TakeSettled(At(20), true)[0], job_),
             "view 1.1: 2 workers in 2 pods begin");
-  job_.Observe(Answer(0, again, "Founding", {{0, 2}}).Step(3).Status(), At(9000));
-  job_.Observe(Answer(1, kFirst, "Founding", {{0, 1}, {1, 1}}).Step(71).Status(), At(9001));
+  job_.Observe(Answer(0, again, "Bootstrap", {{0, 2}}).Step(3).Status(), At(9000));
+  job_.Observe(Answer(1, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(71).Status(), At(9001));
   EXPECT_EQ(job_.step(), 3u) << "what is heard of the earlier lineage is void";
   EXPECT_EQ(ChangeText(job_.TakeSettled(At(9999), true)[0], job_),
             "view 2.1: nobody had the state any more; 1 worker in 1 pod begin again from the "
@@ -143,16 +143,16 @@ TEST_F(ProgressTest, StepsLostAreSummedOverViewsNotOverReporters) {
 }
 
 TEST_F(ProgressTest, TotalStepsGiveABarAndAreNotShownAsAValue) {
-  Answer answer(0, kFirst, "Founding", {{0, 1}});
+  Answer answer(0, kFirst, "Bootstrap", {{0, 1}});
   job_.Observe(answer.Step(30).Value("total_steps", 120).Value("loss", 0.2127).Status(), At(0));
   EXPECT_EQ(Bar(job_, 8), "[##------]");
   EXPECT_EQ(ProgressText(job_), "step 30/120  loss 0.2127  1 worker  view 1.1");
 }
 
 TEST_F(ProgressTest, BarIsEmptyWithoutATotalAndFullBeyondIt) {
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}}).Step(30).Status(), At(0));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}}).Step(30).Status(), At(0));
   EXPECT_EQ(Bar(job_, 8), "");
-  job_.Observe(Answer(0, kFirst, "Founding", {{0, 1}}).Value("total_steps", 10).Status(), At(1));
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}}).Value("total_steps", 10).Status(), At(1));
   EXPECT_EQ(Bar(job_, 4), "[####]");
 }
 

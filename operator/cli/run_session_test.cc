@@ -97,7 +97,7 @@ Json Job() {
 
 class RunSessionTest : public testing::Test {
  protected:
-  RunSessionTest() { sidecar_.Say(kFirst, "Founding", 2); }
+  RunSessionTest() { sidecar_.Say(kFirst, "Bootstrap", 2); }
 
   // What operator and kubelet would do for a running pod.
   void MakePod() {

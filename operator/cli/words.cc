@@ -52,7 +52,7 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
   std::vector<std::string> left = view.rebuild.left.empty() ? PodsOf(view.lost) : view.rebuild.left;
   std::vector<std::string> joined =
       view.rebuild.joined.empty() ? PodsOf(view.gained) : view.rebuild.joined;
-  if (reason == "Founding") {
+  if (reason == "Bootstrap") {
     const std::string who =
         fmt::format("{} in {} begin", Counted(view.rebuild.world_size, "worker"),
                     Counted(view.rebuild.members.size(), "pod"));

@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "common/tls/certificate.h"
 #include "operator/kube/kube_api.h"
-#include "sidecar/tls/certificate.h"
 
 namespace ringmaster::controllers {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/controllers/metrics.h"
 #include "operator/planner/planner.h"
 
@@ -42,7 +42,7 @@ runtime::ObjectReference ReferenceTo(const api::HorovodJob& job) {
 }  // namespace
 
 JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub,
-                             RecordStore* records, JobControllerOptions options)
+                             QuorumRecordStore* records, JobControllerOptions options)
     : api_(std::move(api)),
       hub_(hub),
       options_(std::move(options)),
@@ -267,7 +267,7 @@ kube::Result<planner::Snapshot> JobController::Observe(const api::HorovodJob& jo
   const auto recorded = records_->Newest({job.ns, job.name, job.uid});
   if (!recorded) return tl::unexpected(recorded.error());
   if (*recorded) {
-    const membership::RecordState& record = **recorded;
+    const membership::QuorumRecord& record = **recorded;
     snapshot.lineage =
         std::max(record.lineage, membership::EpochLineage(membership::EpochOf(record.view)));
     if (membership::EpochOf(record.view) > membership::EpochOf(snapshot.view)) {
@@ -296,9 +296,10 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   const api::HorovodJob& job = snapshot.job;
   bool ok = true;
   // It could be read, and nothing has to be written.
-  if (decision.found == nullptr && decision.arbitrate == 0) problems_.Worked(job, Needed::kRecord);
-  if (decision.found != nullptr) ok = ApplyFound(snapshot, decision.found);
-  if (decision.arbitrate != 0) ok = ApplyArbitrate(snapshot, decision.arbitrate) && ok;
+  if (decision.first_view == nullptr && decision.recover == 0)
+    problems_.Worked(job, Needed::kRecord);
+  if (decision.first_view != nullptr) ok = ApplyViewDecided(snapshot, decision.first_view);
+  if (decision.recover != 0) ok = ApplyRecover(snapshot, decision.recover) && ok;
   ok = CreatePods(job, decision.creates) && ok;
   for (const auto& drain : decision.drains) {
     spdlog::info("pod drained job={} pod={} reason={}", job.Key(), drain.name,
@@ -320,7 +321,7 @@ bool JobController::Apply(const planner::Snapshot& snapshot, const planner::Deci
   for (const auto& tell : decision.tells) {
     // Who has no mark of having registered counts as never having been in a view, so nobody is told
     // of one before it has the mark.
-    const bool found = std::holds_alternative<planner::FoundNotice>(tell.notice);
+    const bool found = std::holds_alternative<planner::ViewDecidedNotice>(tell.notice);
     if (found && !IsMarked(snapshot, tell.pod_uid)) continue;
     hub_->Tell(job.uid, tell.pod_uid, tell.notice);
   }
@@ -343,12 +344,13 @@ bool JobController::IsMarked(const planner::Snapshot& snapshot, const std::strin
   return object != nullptr && MetaField(*object, "uid") == uid && !ReadPod(*object).http.empty();
 }
 
-bool JobController::ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view) {
+bool JobController::ApplyViewDecided(const planner::Snapshot& snapshot,
+                                     const membership::ViewPtr& view) {
   const api::HorovodJob& job = snapshot.job;
   // The first view of all needs no reports: nobody can be in an earlier one.
   if (snapshot.view != nullptr && !StillSo(snapshot, view)) return false;
   if (Pauses(job, Needed::kRecord)) return true;
-  const auto found = records_->Found(job, view);
+  const auto found = records_->Bootstrap(job, view);
   if (found) {
     spdlog::info("first view job={} epoch={} view={}", job.Key(),
                  membership::EpochText(view->epoch), logging::Value(membership::Describe(*view)));
@@ -388,15 +390,15 @@ bool JobController::StillSo(const planner::Snapshot& snapshot, const membership:
   planner::Snapshot fresh = snapshot;
   fresh.pods = ReadPods(job, pods);
   ObserveNodes(&fresh);
-  const planner::Arbitration now = planner::JudgeArbitration(fresh);
+  const planner::QuorumRecovery now = planner::EvaluateRecovery(fresh);
   return now.view != nullptr ? *now.view == *view
-                             : now.nobody_holds && view->reason == membership::Reason::kFounding;
+                             : now.nobody_holds && view->reason == membership::Reason::kBootstrap;
 }
 
-bool JobController::ApplyArbitrate(const planner::Snapshot& snapshot, std::uint64_t lineage) {
+bool JobController::ApplyRecover(const planner::Snapshot& snapshot, std::uint64_t lineage) {
   const api::HorovodJob& job = snapshot.job;
   if (Pauses(job, Needed::kRecord)) return true;
-  const auto begun = records_->Arbitrate({job.ns, job.name, job.uid}, lineage, snapshot.view);
+  const auto begun = records_->BeginRecovery({job.ns, job.name, job.uid}, lineage, snapshot.view);
   if (begun) {
     spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
                  lineage);

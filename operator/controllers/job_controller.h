@@ -16,7 +16,7 @@
 #include "operator/controllers/job_object_keeper.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/preparation_problems.h"
-#include "operator/controllers/record_store.h"
+#include "operator/controllers/quorum_record_store.h"
 #include "operator/controllers/room.h"
 #include "operator/controllers/sidecar_hub.h"
 #include "operator/kube/kube_api.h"
@@ -55,7 +55,7 @@ struct JobControllerOptions {
 
 class JobController {
  public:
-  JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub, RecordStore* records,
+  JobController(std::shared_ptr<kube::KubeApi> api, SidecarHub* hub, QuorumRecordStore* records,
                 JobControllerOptions options);
   ~JobController();
 
@@ -87,8 +87,8 @@ class JobController {
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
   std::vector<planner::PodFacts> ReadPods(
       const api::HorovodJob& job, const std::vector<std::shared_ptr<const kube::Json>>& pods) const;
-  bool ApplyFound(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
-  bool ApplyArbitrate(const planner::Snapshot& snapshot, std::uint64_t lineage);
+  bool ApplyViewDecided(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  bool ApplyRecover(const planner::Snapshot& snapshot, std::uint64_t lineage);
   bool IsMarked(const planner::Snapshot& snapshot, const std::string& uid) const;
   bool RecordWritten(const api::HorovodJob& job, const kube::Result<void>& written);
   bool StillSo(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
@@ -129,7 +129,7 @@ class JobController {
   const std::shared_ptr<kube::KubeApi> api_;
   SidecarHub* const hub_;
   const JobControllerOptions options_;
-  RecordStore* const records_;
+  QuorumRecordStore* const records_;
   CreationProblems problems_;
   PreparationProblems preparation_;
   runtime::EventRecorder events_;

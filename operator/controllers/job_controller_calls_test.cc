@@ -391,7 +391,7 @@ TEST_F(JobControllerCallsTest, NobodyIsToldOfAViewBeforeItsPodIsMarked) {
   ASSERT_TRUE(Until([&] { return cluster_->WasTold("digits-worker-0", "Target"); }));
   const std::size_t tries = api_->Calls("patch", "pods").size();
   ASSERT_TRUE(Until([&] { return api_->Calls("patch", "pods").size() > tries + 4; }));
-  EXPECT_FALSE(cluster_->WasTold("digits-worker-0", "Found"));
+  EXPECT_FALSE(cluster_->WasTold("digits-worker-0", "ViewDecided"));
   api_->SetRefuse(nullptr);
   EXPECT_TRUE(Trains(2));
 }
@@ -551,7 +551,7 @@ class CachesTest : public ::testing::Test {
       return call.verb == "list" ? std::optional(ErrorCode::kForbidden) : std::nullopt;
     });
     SidecarHub hub;
-    RecordStore records(api);
+    QuorumRecordStore records(api);
     JobController controller(api, &hub, &records, std::move(options));
     return controller.Start(stop);
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/lenient_json.h"
 #include "operator/controllers/node_facts.h"

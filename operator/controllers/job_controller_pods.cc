@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/pod_marks.h"
 #include "operator/planner/planner.h"

@@ -186,7 +186,7 @@ class LineageTest : public RacesTest {
   }
   void MoveTheRecord() {
     const JobIdentity job = {"default", "digits", uid_};
-    ASSERT_TRUE(records_->Arbitrate(job, 2, (*records_->Newest(job))->view));
+    ASSERT_TRUE(records_->BeginRecovery(job, 2, (*records_->Newest(job))->view));
   }
   void BeginALineage() {
     ASSERT_NO_FATAL_FAILURE(MoveTheRecord());

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "common/tls/certificate.h"
 #include "operator/api/horovod_job.h"
 #include "operator/controllers/job_objects.h"
 #include "operator/kube/kube_api.h"
 #include "operator/runtime/informer.h"
-#include "sidecar/tls/certificate.h"
 
 namespace ringmaster::controllers {
 

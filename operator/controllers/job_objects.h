@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/tls/certificate.h"
 #include "operator/api/horovod_job.h"
-#include "sidecar/tls/certificate.h"
 
 namespace ringmaster::controllers {
 

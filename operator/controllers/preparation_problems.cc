@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/api/time.h"
 #include "operator/controllers/lenient_json.h"
 

@@ -148,14 +148,14 @@ void SidecarHub::OnFinished(AttendanceId id, std::uint64_t epoch) {
   });
 }
 
-void SidecarHub::OnStanding(AttendanceId id, bool able, std::chrono::milliseconds unable) {
+void SidecarHub::OnHealth(AttendanceId id, bool able, std::chrono::milliseconds unable) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.able = able;
     sidecar.facts.unable_since = std::chrono::system_clock::now() - unable;
   });
 }
 
-void SidecarHub::OnArbitration(AttendanceId id, membership::ArbitrationReport report) {
+void SidecarHub::OnRecoveryReport(AttendanceId id, membership::RecoveryReport report) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
 }
 

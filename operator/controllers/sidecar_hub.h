@@ -71,8 +71,8 @@ class SidecarHub {
   void OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
                     planner::WorkerExitFacts exit);
   void OnFinished(AttendanceId id, std::uint64_t epoch);
-  void OnStanding(AttendanceId id, bool able, std::chrono::milliseconds unable);
-  void OnArbitration(AttendanceId id, membership::ArbitrationReport report);
+  void OnHealth(AttendanceId id, bool able, std::chrono::milliseconds unable);
+  void OnRecoveryReport(AttendanceId id, membership::RecoveryReport report);
 
   // Streams that stand.
   std::size_t attending() const;

@@ -56,8 +56,8 @@ class SidecarHubTest : public testing::Test {
 TEST_F(SidecarHubTest, WhoLeavesIsNeitherReadyNorAbleAndItsReportIsVoid) {
   const auto id = Attend("a");
   hub_.OnReadiness(id, true, {3}, {.pod = {.uid = "a"}});
-  hub_.OnStanding(id, true, std::chrono::minutes(10));
-  hub_.OnArbitration(id, {.lineage = 2});
+  hub_.OnHealth(id, true, std::chrono::minutes(10));
+  hub_.OnRecoveryReport(id, {.lineage = 2});
   const planner::SidecarFacts said = Facts("a");
   EXPECT_TRUE(said.report && said.able);
   EXPECT_EQ(said.http_address, "h:1");
@@ -86,7 +86,7 @@ TEST_F(SidecarHubTest, ASecondStreamTakesThePlaceOfTheFirst) {
   EXPECT_EQ(Facts("a").finished_epoch, 7u) << "that can't be taken back";
   EXPECT_EQ(Facts("a").epoch, 5u);
   EXPECT_EQ(hub_.attending(), 1u);
-  hub_.OnStanding(first, true, milliseconds(0));
+  hub_.OnHealth(first, true, milliseconds(0));
   EXPECT_FALSE(Facts("a").able) << "the first stream has nothing to say any more";
   hub_.Leave(first);
   EXPECT_TRUE(Facts("a").attending);
@@ -193,7 +193,7 @@ TEST_F(SidecarHubTest, FinishedOnlyRisesAndUnableCountsFromWhenItBegan) {
   hub_.OnFinished(id, 7);
   hub_.OnFinished(id, 5);
   EXPECT_EQ(Facts("a").finished_epoch, 7u);
-  hub_.OnStanding(id, false, std::chrono::minutes(10));
+  hub_.OnHealth(id, false, std::chrono::minutes(10));
   EXPECT_LT(Facts("a").unable_since, std::chrono::system_clock::now() - std::chrono::minutes(9));
 }
 
@@ -260,7 +260,7 @@ TEST_F(SidecarHubTest, AFormerJobOfTheNameIsForgottenAndTheNewOneIsNot) {
   EXPECT_THAT(hub_.Facts("old-uid").sidecars, IsEmpty());
   EXPECT_EQ(hub_.Facts("job-uid").sidecars.size(), 1u);
   EXPECT_EQ(hub_.attending(), 1u);
-  hub_.OnStanding(old, true, milliseconds(0));
+  hub_.OnHealth(old, true, milliseconds(0));
   EXPECT_THAT(hub_.Facts("old-uid").sidecars, IsEmpty()) << "its stream brings nothing back";
 }
 

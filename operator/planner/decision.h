@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
-#include "sidecar/membership/view.h"
 
 namespace ringmaster::planner {
 
@@ -60,9 +60,9 @@ struct PodRelease {
 };
 
 // What sidecars are told; proto/operator.proto says what each means.
-struct FoundNotice {
+struct ViewDecidedNotice {
   membership::ViewPtr view;
-  friend bool operator==(const FoundNotice& a, const FoundNotice& b) {
+  friend bool operator==(const ViewDecidedNotice& a, const ViewDecidedNotice& b) {
     return membership::EpochOf(a.view) == membership::EpochOf(b.view);
   }
 };
@@ -88,13 +88,13 @@ struct FinishNotice {
   std::string reason;
   friend bool operator==(const FinishNotice&, const FinishNotice&) = default;
 };
-struct ArbitrateNotice {
+struct RecoverNotice {
   std::uint64_t lineage = 0;
   bool fresh_workers = false;
-  friend bool operator==(const ArbitrateNotice&, const ArbitrateNotice&) = default;
+  friend bool operator==(const RecoverNotice&, const RecoverNotice&) = default;
 };
-using Notice = std::variant<FoundNotice, DrainNotice, PodGoneNotice, TargetNotice, FinishNotice,
-                            ArbitrateNotice>;
+using Notice = std::variant<ViewDecidedNotice, DrainNotice, PodGoneNotice, TargetNotice,
+                            FinishNotice, RecoverNotice>;
 
 struct Tell {
   std::string pod_uid;
@@ -110,10 +110,10 @@ struct Event {
 
 struct Decision {
   std::vector<PodAdmit> admits;  // before anything else: another job may count on the same room
-  // Make the record with this first view; or end the arbitration with it. Then only if
-  // JudgeArbitration() says the same of the pods as listed afterwards: these may be of a cache.
-  membership::ViewPtr found;
-  std::uint64_t arbitrate = 0;  // move the record to this lineage: an arbitration begins
+  // Make the record with this first view; or end the recovery with it. Then only if
+  // EvaluateRecovery() says the same of the pods as listed afterwards: these may be of a cache.
+  membership::ViewPtr first_view;
+  std::uint64_t recover = 0;  // move the record to this lineage: a recovery from quorum loss begins
   std::vector<PodCreate> creates;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;

@@ -193,9 +193,9 @@ TEST(EarlyWarningTest, AFirstViewDoesWithoutThemWhereOthersAreEnough) {
   for (const int i : {0, 1, 2}) world.Running(i).On(i, "gpu-" + std::to_string(i)).Ready(i);
   Cordon(world, 0);
   const Decision out = Plan(world.in);
-  ASSERT_NE(out.found, nullptr);
-  ASSERT_EQ(out.found->pods.size(), 2u);
-  EXPECT_LT(out.found->FindPod("uid-0"), 0);
+  ASSERT_NE(out.first_view, nullptr);
+  ASSERT_EQ(out.first_view->pods.size(), 2u);
+  EXPECT_LT(out.first_view->FindPod("uid-0"), 0);
 }
 
 TEST(EarlyWarningTest, ADeletedPodIsDrainedByItsDeadline) {

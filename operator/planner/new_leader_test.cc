@@ -25,7 +25,7 @@ Stalled WithANewLeader(seconds since, const std::vector<int>& unheard) {
 TEST(NewLeaderTest, NobodyIsCalledSilentBeforeHeHadTimeToCome) {
   Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {0, 3});
   Decision out = Plan(job.in);
-  EXPECT_EQ(out.arbitrate, 0u);
+  EXPECT_EQ(out.recover, 0u);
   EXPECT_FALSE(out.status.Find("Rebuilding") != nullptr &&
                out.status.Find("Rebuilding")->reason == "WaitingForProof");
   EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof")));
@@ -44,10 +44,10 @@ TEST(NewLeaderTest, WhoWasHeardAndLeftIsSilent) {
   EXPECT_THAT(Reasons(Plan(job.in)), testing::Contains("WaitingForProof"));
 }
 
-TEST(NewLeaderTest, WithAllTheEvidenceItArbitratesAsSoonAsAnOldOne) {
+TEST(NewLeaderTest, WithAllTheEvidenceItRecoversAsSoonAsAnOldOne) {
   Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {});
   job.ProvenDead(3);
-  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  EXPECT_EQ(Plan(job.in).recover, 2u);
 }
 
 TEST(NewLeaderTest, WhatTheFormerOneSaidIsLeftUntilMoreIsKnown) {
@@ -74,30 +74,30 @@ TEST(NewLeaderTest, AnEarlierTroubleThatIsOverIsNotTakenUpAgain) {
   EXPECT_FALSE(Plan(job.in).status.Is("Rebuilding") &&
                Plan(job.in).status.Find("Rebuilding")->reason == "WaitingForProof");
   job.in.job.status.conditions = {{"Rebuilding", true, "WorkerLost", "", "", 1}};
-  EXPECT_EQ(Plan(job.in).status.Find("Rebuilding")->reason, "Founding");
+  EXPECT_EQ(Plan(job.in).status.Find("Rebuilding")->reason, "Bootstrap");
 }
 
 TEST(NewLeaderTest, WhoMayBeOnTheWayIsNotForkedAwayFrom) {
   Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {3});
   job.Fork();
-  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
+  EXPECT_EQ(Plan(job.in).recover, 0u);
   job.in.now += seconds(4);
-  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
+  EXPECT_EQ(Plan(job.in).recover, 2u);
 }
 
-TEST(NewLeaderTest, AnArbitrationThatItTakesUpWaitsForThoseOnTheWay) {
+TEST(NewLeaderTest, ARecoveryThatItTakesUpWaitsForThoseOnTheWay) {
   Stalled job = WithANewLeader(kSidecarsReturn - seconds(4), {3});
-  job.Arbitrating({0});
+  job.QuorumLost({0});
   Decision out = Plan(job.in);
-  EXPECT_EQ(out.found, nullptr);
+  EXPECT_EQ(out.first_view, nullptr);
   EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof")));
   EXPECT_TRUE(out.look_again);
   job.Fork();
-  EXPECT_EQ(Plan(job.in).found, nullptr);
+  EXPECT_EQ(Plan(job.in).first_view, nullptr);
   job.in.now += seconds(4);
   out = Plan(job.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-0"));
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-0"));
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ Decision Plan(const Snapshot& snapshot) {
     Size(work);
     Admit(work);
     MakeView(work);
-    Arbitrate(work);
+    RecoverFromQuorumLoss(work);
     TellSidecars(work);
   }
   Release(work);

@@ -8,7 +8,8 @@
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
 //   4. size          drains that are done, scale down, replacements, growth
 //   5. admission     which pods may look for a node
-//   6. view          the first view; arbitration when no view can train any more (rule 9)
+//   6. view          the first view; recovery from quorum loss when no view can train any more
+//   (rule 9)
 //   7. notices       what each sidecar should know
 //   8. release       deleted pods whose death is proven, or no matter any more
 //   9. status        conditions, ring, figures; events from what changed
@@ -37,23 +38,23 @@ inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-inde
 // anything: they may need 10 s to notice that the former one is gone, and some more to find it.
 inline constexpr std::chrono::seconds kSidecarsReturn{20};
 
-// No view was able to train for so long: then, and only then, there is an arbitration.
+// No view was able to train for so long: then, and only then, there is a recovery from quorum loss.
 inline constexpr std::chrono::seconds kStallPatience{5};
 // For so long that nobody trains is not even said.
 inline constexpr std::chrono::seconds kStallSaid{1};
 
 Decision Plan(const Snapshot& snapshot);
 
-// What the arbitration under way comes to; the first view of the lineage, or null and whom it waits
+// What the recovery under way comes to; the first view of the lineage, or null and whom it waits
 // for. The reports must be older than the list of pods.
-struct Arbitration {
+struct QuorumRecovery {
   membership::ViewPtr view;
   bool nobody_holds = false;         // from the checkpoint, as soon as enough are ready
   std::vector<std::string> waits;    // for people: "digits-worker-2 on node-b"
   std::vector<std::string> unheard;  // of these: nobody hears them; the others will answer
   std::vector<std::string> ignored;  // the same, where onQuorumLoss does not wait for them
 };
-Arbitration JudgeArbitration(const Snapshot& snapshot);
+QuorumRecovery EvaluateRecovery(const Snapshot& snapshot);
 
 std::string PodName(const std::string& job, int index);
 

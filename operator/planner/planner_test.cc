@@ -39,9 +39,9 @@ TEST(PlannerTest, TheFirstViewIsMadeAtOnceWhenAllAreReady) {
   World world(2);
   world.Running(0).Ready(0).Running(1).Ready(1);
   const Decision out = Plan(world.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_EQ(out.found->epoch, membership::MakeEpoch(1, 1));
-  EXPECT_EQ(out.found->pods.size(), 2u);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->epoch, membership::MakeEpoch(1, 1));
+  EXPECT_EQ(out.first_view->pods.size(), 2u);
 }
 
 TEST(PlannerTest, WithMinReplicasReadyTheOthersAreWaitedForAShortTime) {
@@ -49,13 +49,13 @@ TEST(PlannerTest, WithMinReplicasReadyTheOthersAreWaitedForAShortTime) {
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.Running(0).Ready(0).Running(1).Ready(1).Running(2).Attending(2);
   Decision out = Plan(world.in);
-  EXPECT_EQ(out.found, nullptr);
+  EXPECT_EQ(out.first_view, nullptr);
   ASSERT_TRUE(out.look_again);
   EXPECT_LE(*out.look_again, kSettle + std::chrono::milliseconds(100));
   world.in.now += kSettle;
   out = Plan(world.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_EQ(out.found->pods.size(), 2u);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->pods.size(), 2u);
 }
 
 TEST(PlannerTest, BelowMinReplicasNoViewIsMade) {
@@ -63,24 +63,24 @@ TEST(PlannerTest, BelowMinReplicasNoViewIsMade) {
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.Running(0).Ready(0).Running(1).Attending(1);
   world.in.now += seconds(60);
-  EXPECT_EQ(Plan(world.in).found, nullptr);
+  EXPECT_EQ(Plan(world.in).first_view, nullptr);
 }
 
 TEST(PlannerTest, AJoinerLearnsTheNewestViewAndMembersDoNot) {
   World world = World::Training(2);
   world.in.job.spec.worker.replicas = 3;
   world.Running(2).Ready(2);
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), IsEmpty()) << "first its address on its pod";
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), IsEmpty()) << "first its address on its pod";
   world.Pod(2).http = world.Sidecar(2).http_address;
   const Decision out = Plan(world.in);
-  EXPECT_THAT(Told<FoundNotice>(out), ElementsAre("uid-2"));
+  EXPECT_THAT(Told<ViewDecidedNotice>(out), ElementsAre("uid-2"));
   EXPECT_THAT(Told<TargetNotice>(out), ElementsAre("uid-0", "uid-1", "uid-2"));
 }
 
 TEST(PlannerTest, MembersOfTheFirstViewAreToldUntilTheyHaveInstalledIt) {
   World world = World::Training(2);
   world.Sidecar(1).epoch = 0;
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-1"));
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-1"));
 }
 
 TEST(PlannerTest, ScaleUpTakesTheLowestFreeIndexes) {
@@ -122,8 +122,8 @@ TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
   for (const int index : {2, 3})
     world.Pod(index).waiting = "Unschedulable: 0/2 nodes are available";
   world.in.now += kSettle;
-  ASSERT_NE(Plan(world.in).found, nullptr);
-  EXPECT_EQ(Plan(world.in).found->pods.size(), 2u);
+  ASSERT_NE(Plan(world.in).first_view, nullptr);
+  EXPECT_EQ(Plan(world.in).first_view->pods.size(), 2u);
   world.View(1, 2).Settle();
   world.in.now += seconds(3600);
   Decision out = Plan(world.in);
@@ -137,7 +137,7 @@ TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
   world.Ready(2);
   world.Pod(2).phase = PodPhase::kRunning;
   world.Pod(2).http = world.Sidecar(2).http_address;
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-2"));
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-2"));
 }
 
 TEST(PlannerTest, ADrainedPodIsReplacedAtOnceAndDeletedWhenItHasLeftTheView) {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "common/membership/quorum_loss.h"
+#include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
-#include "sidecar/membership/arbitration.h"
-#include "sidecar/membership/view.h"
 
 namespace ringmaster::planner {
 
@@ -118,7 +118,7 @@ struct SidecarFacts {
   bool able = false;                 // in a view that can train, as far as it knows
   Time unable_since;                 // where it is not `able`; at the earliest when it registered
   std::optional<int> last_exit;  // code of the worker that ended last, if that was not asked for
-  std::optional<membership::ArbitrationReport> report;  // its newest
+  std::optional<membership::RecoveryReport> report;  // its newest
 };
 
 // The end of a worker process that is not yet in status.
@@ -160,7 +160,8 @@ struct Snapshot {
   // When it first looked at the job, if another one has begun it; else long ago. Sidecars that it
   // has not heard by then may be on their way to it.
   Time taken_over;
-  // Of the record: above the lineage of `view` while an arbitration is under way. 0: no record.
+  // Of the record: above the lineage of `view` while a recovery from quorum loss is under way. 0:
+  // no record.
   std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
   std::optional<RoomFacts> room;       // absent: nobody counts the nodes

@@ -13,60 +13,60 @@ using testing::HasSubstr;
 TEST(StartAgainTest, WhenNobodyOfTheViewLivesNothingIsWaitedForAndTheJobStartsAgain) {
   Stalled job(2);
   job.ProvenDead(0).ProvenDead(1).in.view_since = kNow;
-  EXPECT_EQ(Plan(job.in).arbitrate, 2u);
-  job.Arbitrating({}).Add(2).Sidecar(2).ready = false;
+  EXPECT_EQ(Plan(job.in).recover, 2u);
+  job.QuorumLost({}).Add(2).Sidecar(2).ready = false;
   job.Add(3);
-  EXPECT_EQ(Plan(job.in).found, nullptr) << "they have not reported";
-  job.Arbitrating({2, 3});
+  EXPECT_EQ(Plan(job.in).first_view, nullptr) << "they have not reported";
+  job.QuorumLost({2, 3});
   Decision out = Plan(job.in);
   EXPECT_EQ(out.status.Find("Rebuilding")->reason, "StartingAgain");
   job.Sidecar(2).ready = true;
   out = Plan(job.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_EQ(out.found->epoch, membership::MakeEpoch(2, 1));
-  EXPECT_EQ(out.found->reason, membership::Reason::kFounding);
-  EXPECT_THAT(PodsOf(out.found), ElementsAre("digits-worker-2", "digits-worker-3"));
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->epoch, membership::MakeEpoch(2, 1));
+  EXPECT_EQ(out.first_view->reason, membership::Reason::kBootstrap);
+  EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-2", "digits-worker-3"));
   EXPECT_THAT(Reasons(out), testing::Contains("StartedAgain"));
 }
 
 TEST(StartAgainTest, AMemberThatMayLiveForbidsToStartAgain) {
   Stalled job(2);
   job.ProvenDead(0).Silent(1).Add(2).Add(3);
-  EXPECT_EQ(Plan(job.in).arbitrate, 0u);
-  job.Arbitrating({2, 3});
-  EXPECT_EQ(Plan(job.in).found, nullptr);
+  EXPECT_EQ(Plan(job.in).recover, 0u);
+  job.QuorumLost({2, 3});
+  EXPECT_EQ(Plan(job.in).first_view, nullptr);
 }
 
 TEST(StartAgainTest, WorkersThatHaveBeenInAViewAreStartedAgainBeforeTheJobIs) {
   Stalled job(2);
-  job.ProvenDead(1).Arbitrating({0}).Sidecar(0).report->resigned = true;
+  job.ProvenDead(1).QuorumLost({0}).Sidecar(0).report->resigned = true;
   Decision out = Plan(job.in);
-  EXPECT_EQ(out.found, nullptr);
+  EXPECT_EQ(out.first_view, nullptr);
   const auto asked = std::find_if(out.tells.begin(), out.tells.end(), [](const Tell& tell) {
-    return std::holds_alternative<ArbitrateNotice>(tell.notice);
+    return std::holds_alternative<RecoverNotice>(tell.notice);
   });
   ASSERT_NE(asked, out.tells.end());
-  EXPECT_TRUE(std::get<ArbitrateNotice>(asked->notice).fresh_workers);
+  EXPECT_TRUE(std::get<RecoverNotice>(asked->notice).fresh_workers);
   job.Sidecar(0).candidate.workers = {{0, 2, "t", "s", true, false}};
-  job.Arbitrating({0}).Sidecar(0).report->resigned = true;
-  EXPECT_NE(Plan(job.in).found, nullptr);
+  job.QuorumLost({0}).Sidecar(0).report->resigned = true;
+  EXPECT_NE(Plan(job.in).first_view, nullptr);
 }
 
 TEST(StartAgainTest, AForkIsSaidWhereTheJobStartsAgainToo) {
   Stalled job(2);
-  job.Silent(0).Silent(1).Fork().Add(2).Add(3).Arbitrating({2, 3});
+  job.Silent(0).Silent(1).Fork().Add(2).Add(3).QuorumLost({2, 3});
   for (const int i : {2, 3}) job.Sidecar(i).report->view = nullptr;
   job.in.job.spec.worker.replicas = 4;
   const Decision out = Plan(job.in);
-  ASSERT_NE(out.found, nullptr);
+  ASSERT_NE(out.first_view, nullptr);
   EXPECT_THAT(Reasons(out), testing::IsSupersetOf({"StartedAgain", "ForkPossible"}));
 }
 
 TEST(StartAgainTest, FreshWorkersAreNotStartedAgain) {
   Stalled job(2);
-  job.ProvenDead(1).Add(2).Arbitrating({0, 2}).Sidecar(0).report->resigned = true;
+  job.ProvenDead(1).Add(2).QuorumLost({0, 2}).Sidecar(0).report->resigned = true;
   for (const Tell& tell : Plan(job.in).tells) {
-    const auto* notice = std::get_if<ArbitrateNotice>(&tell.notice);
+    const auto* notice = std::get_if<RecoverNotice>(&tell.notice);
     if (notice == nullptr) continue;
     EXPECT_EQ(notice->fresh_workers, tell.pod_uid == "uid-0");
   }
@@ -75,7 +75,7 @@ TEST(StartAgainTest, FreshWorkersAreNotStartedAgain) {
 // All workers of a ring of two were ended like that, in pods that live; others are there.
 Stalled KilledInPlace(int exit_code) {
   Stalled job(2);
-  job.Arbitrating({0, 1});
+  job.QuorumLost({0, 1});
   for (const int index : {0, 1}) {
     SidecarFacts& sidecar = job.Sidecar(index);
     sidecar.candidate.workers = {{0, 2, "t", "s", true, false}};
@@ -89,9 +89,9 @@ Stalled KilledInPlace(int exit_code) {
 // The record has the view that `job` was given.
 Decision Begun(Stalled job) {
   const Decision out = Plan(job.in);
-  EXPECT_NE(out.found, nullptr);
+  EXPECT_NE(out.first_view, nullptr);
   EXPECT_EQ(out.status.faults, 0) << "not written yet, and may be decided again";
-  job.in.view = out.found;
+  job.in.view = out.first_view;
   return Plan(job.in);
 }
 
@@ -100,17 +100,17 @@ TEST(StartAgainTest, ThatAllWorkersWereKilledIsOneFaultOnceTheJobHasBegunAgain) 
   const Decision out = Begun(job);
   EXPECT_EQ(out.status.faults, 1);
   job.in.job.status = out.status;
-  job.in.view = Plan(KilledInPlace(137).in).found;
+  job.in.view = Plan(KilledInPlace(137).in).first_view;
   EXPECT_EQ(Plan(job.in).status.faults, 1) << "counted once";
 }
 
 TEST(StartAgainTest, AfterTheLastFaultThatBackoffLimitAllowsTheJobFailsInstead) {
   Stalled job = KilledInPlace(137);
   job.in.job.spec.run_policy.backoff_limit = 1;
-  EXPECT_NE(Plan(job.in).found, nullptr);
+  EXPECT_NE(Plan(job.in).first_view, nullptr);
   job.in.job.status.faults = 1;
   const Decision out = Plan(job.in);
-  EXPECT_EQ(out.found, nullptr);
+  EXPECT_EQ(out.first_view, nullptr);
   ASSERT_TRUE(out.status.Is("Failed"));
   EXPECT_EQ(out.status.Find("Failed")->reason, "BackoffLimitExceeded");
   EXPECT_THAT(out.status.Find("Failed")->message,
@@ -126,10 +126,10 @@ TEST(StartAgainTest, WhatIsNobodysFaultOrCountedAlreadyIsNoFaultWhenTheJobStarts
   EXPECT_EQ(Begun(ignored).status.faults, 0);
   Stalled drained = KilledInPlace(137);
   drained.Pod(0).drain_reason = drained.Pod(1).drain_reason = "Evicted";
-  drained.Add(2).Add(3).Arbitrating({2, 3});
+  drained.Add(2).Add(3).QuorumLost({2, 3});
   EXPECT_EQ(Begun(drained).status.faults, 0);
   Stalled lost(2);  // with their nodes
-  lost.ProvenDead(0).ProvenDead(1).Add(2).Add(3).Arbitrating({2, 3});
+  lost.ProvenDead(0).ProvenDead(1).Add(2).Add(3).QuorumLost({2, 3});
   lost.Pod(0).reason = lost.Pod(1).reason = "NodeLost";
   EXPECT_EQ(Begun(lost).status.faults, 0);
 }

@@ -34,7 +34,7 @@ std::vector<std::string> NotInRing(const Work& work) {
   if (work.in.view == nullptr) return names;
   for (const membership::Pod& pod : work.in.view->pods) {
     const SidecarFacts* sidecar = FindSidecar(work.in, pod.uid);
-    const bool behind = work.in.view->reason != membership::Reason::kFounding &&
+    const bool behind = work.in.view->reason != membership::Reason::kBootstrap &&
                         sidecar != nullptr && sidecar->attending &&
                         sidecar->epoch < work.in.view->epoch;
     if (behind || IsGone(work.in, pod.uid)) names.push_back(pod.name);
@@ -72,12 +72,12 @@ void SetRunning(Work& work) {
   SetCondition(work, "Running", true, "Training", size);
 }
 
-// What an arbitration waits for is said once, as an event too.
+// What a recovery from quorum loss waits for is said once, as an event too.
 bool SetStalled(Work& work) {
   if (work.stall_reason.empty()) return false;
   const api::Condition* before = work.in.job.status.Find("Rebuilding");
   const bool news = before == nullptr || !before->status || before->message != work.stall_message;
-  if (news && work.stall_reason != kArbitrating && work.stall_reason != kStalled) {
+  if (news && work.stall_reason != kQuorumLost && work.stall_reason != kStalled) {
     work.Say(true, work.stall_reason, work.stall_message);
   }
   SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);
@@ -133,7 +133,7 @@ void SetRing(Work& work) {
   if (view->epoch > status.epoch) {
     const bool loss = !view->planned && (view->reason == membership::Reason::kWorkerLost ||
                                          view->reason == membership::Reason::kPodLost ||
-                                         view->reason == membership::Reason::kArbitrated);
+                                         view->reason == membership::Reason::kQuorumRecovered);
     work.Say(loss, std::string(ReasonText(view->reason)),
              fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
                          view->ranks.size(), status.world_size));

@@ -131,15 +131,15 @@ TEST_P(LossTable, SaysWhichNewViewIsAWarning) {
   EXPECT_EQ(event->warning, GetParam().warning);
 }
 
-INSTANTIATE_TEST_SUITE_P(StatusTest, LossTable,
-                         testing::Values(LossCase{"WorkerLost", Reason::kWorkerLost, false, true},
-                                         LossCase{"PodLost", Reason::kPodLost, false, true},
-                                         LossCase{"Arbitrated", Reason::kArbitrated, false, true},
-                                         LossCase{"ReleasedAfterALoss", Reason::kPodLost, true,
-                                                  false},
-                                         LossCase{"Drained", Reason::kPodDrained, true, false},
-                                         LossCase{"Joined", Reason::kPodJoined, true, false}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    StatusTest, LossTable,
+    testing::Values(LossCase{"WorkerLost", Reason::kWorkerLost, false, true},
+                    LossCase{"PodLost", Reason::kPodLost, false, true},
+                    LossCase{"QuorumRecovered", Reason::kQuorumRecovered, false, true},
+                    LossCase{"ReleasedAfterALoss", Reason::kPodLost, true, false},
+                    LossCase{"Drained", Reason::kPodDrained, true, false},
+                    LossCase{"Joined", Reason::kPodJoined, true, false}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(RingTest, ANewViewIsToldOfOnce) {
   World world = World::Training(2);

@@ -162,7 +162,7 @@ void CountStartAgain(Work& work) {
   const membership::ViewPtr& view = work.in.view;
   if (view == nullptr || view->epoch <= work.in.job.status.epoch) return;
   const bool again =
-      membership::EpochLineage(view->epoch) > 1 && view->reason == membership::Reason::kFounding;
+      membership::EpochLineage(view->epoch) > 1 && view->reason == membership::Reason::kBootstrap;
   if (again && AllWereKilled(work.in)) CountFault(work, kAllKilled);
 }
 

@@ -188,7 +188,7 @@ TEST(FinishingTest, NothingIsFoundedFromTheReadyPods) {
   World world(1);
   world.Running(0).Ready(0);
   world.in.job.status.finished_epoch = membership::MakeEpoch(1, 1);
-  EXPECT_EQ(Plan(world.in).found, nullptr);
+  EXPECT_EQ(Plan(world.in).first_view, nullptr);
 }
 
 TEST(FinishingTest, PodsOutsideOfTheLastViewGo) {

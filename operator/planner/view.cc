@@ -64,7 +64,7 @@ void TellView(Work& work, Notices& notices) {
     if (pod != nullptr && !member && pod->http != sidecar.http_address) continue;
     const bool behind =  // 0, of one that has installed nothing, is of lineage 0
         membership::EpochLineage(sidecar.epoch) < membership::EpochLineage(view->epoch);
-    if (!member || behind) notices.One(sidecar, FoundNotice{view});
+    if (!member || behind) notices.One(sidecar, ViewDecidedNotice{view});
   }
 }
 
@@ -130,7 +130,7 @@ void WriteAddresses(Work& work) {
 
 }  // namespace
 
-membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage) {
+membership::ViewPtr BootstrapOf(Work& work, std::uint64_t lineage) {
   const bool again = lineage > 1;
   const Ready ready = FindReady(work, again);
   const auto min = static_cast<std::uint32_t>(work.in.job.spec.elastic_policy.min_replicas);
@@ -144,13 +144,13 @@ membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage) {
     return membership::RestartView(lineage, membership::EpochOf(work.in.view), ready.candidates,
                                    min);
   }
-  return std::make_shared<const membership::View>(membership::FoundingView(ready.candidates, min));
+  return std::make_shared<const membership::View>(membership::BootstrapView(ready.candidates, min));
 }
 
 void MakeView(Work& work) {
   if (work.finishing || work.in.view != nullptr) return;
   if (work.in.job.status.epoch != 0) return MissRecord(work);
-  work.out.found = FoundingOf(work, 1);
+  work.out.first_view = BootstrapOf(work, 1);
 }
 
 void TellSidecars(Work& work) {

@@ -26,24 +26,24 @@ std::int64_t Ms(Time time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-TEST(FoundingTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
+TEST(BootstrapTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
   World world(2);
   world.Running(0).Ready(0).Running(1).Ready(1);
   world.Sidecar(1).attending = false;
   world.in.now += kSettle;
   const Decision out = Plan(world.in);
-  ASSERT_NE(out.found, nullptr);
-  EXPECT_EQ(out.found->pods.size(), 1u);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->pods.size(), 1u);
 }
 
 // Somebody has deleted it, and the operator has begun anew: those of the view may only be late.
-TEST(FoundingTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) {
+TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) {
   World world(2);
   world.Running(0).Ready(0).Running(1).Ready(1);
   world.in.job.status.epoch = membership::MakeEpoch(1, 5);
   world.in.now += seconds(3600);
   const Decision out = Plan(world.in);
-  EXPECT_EQ(out.found, nullptr);
+  EXPECT_EQ(out.first_view, nullptr);
   ASSERT_NE(out.status.Find("Running"), nullptr);
   EXPECT_EQ(out.status.Find("Running")->reason, "RecordLost");
   EXPECT_THAT(out.status.Find("Running")->message, testing::HasSubstr("epoch 1.5"));
@@ -63,14 +63,14 @@ TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
   world.Running(2).Ready(2);
   world.Pod(2).http = world.Sidecar(2).http_address;
   world.Pod(2).drain_reason = "Requested";
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), IsEmpty());
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), IsEmpty());
 }
 
 TEST(TellViewTest, AMemberThatHasInstalledNothingIsToldThoughItIsToLeave) {
   World world = World::Training(2);
   world.Sidecar(1).epoch = 0;
   world.Pod(1).drain_reason = "Requested";
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-1"));
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-1"));
 }
 
 TEST(TellViewTest, AMemberOfAnEarlierLineageIsToldOfTheNewOne) {
@@ -80,14 +80,14 @@ TEST(TellViewTest, AMemberOfAnEarlierLineageIsToldOfTheNewOne) {
   world.in.view = std::make_shared<const membership::View>(view);
   world.in.lineage = 2;
   world.Sidecar(0).epoch = view.epoch;
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-1"));
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-1"));
 }
 
 TEST(TellViewTest, WhoWasDroppedLearnsWhomToAsk) {
   World world = World::Training(3);
   world.Pod(2).http = world.Sidecar(2).http_address;
   world.Members(2, {0, 1});
-  EXPECT_THAT(Told<FoundNotice>(Plan(world.in)), ElementsAre("uid-2"));
+  EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-2"));
 }
 
 TEST(TellDrainsTest, AMarkWithoutATimeIsToldOnceItHasOne) {

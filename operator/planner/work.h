@@ -29,7 +29,8 @@ struct Work {
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   std::string last_fault;  // of the application, of those that are counted just now
   int wanted = 0;
-  // What keeps the job from training that only an arbitration or people can mend; empty: nothing.
+  // What keeps the job from training that only a recovery from quorum loss or people can mend;
+  // empty: nothing.
   std::string stall_reason;
   std::string stall_message;
   std::vector<const PodFacts*> active;    // run or are coming; not marked to leave
@@ -65,7 +66,7 @@ std::string Plural(std::size_t n, const std::string& noun);
 
 // Conditions that are no news for an event: it may pass, or has been said as it began.
 inline constexpr char kStalled[] = "Stalled";
-inline constexpr char kArbitrating[] = "Arbitrating";
+inline constexpr char kQuorumLost[] = "QuorumLost";
 
 void HeedNodes(Work& work);
 // Which announced ends the new pod is made in spite of, and what follows for where it may go.
@@ -81,10 +82,10 @@ void CleanUp(Work& work);
 void Size(Work& work);
 void Admit(Work& work);
 void MakeView(Work& work);
-void Arbitrate(Work& work);
+void RecoverFromQuorumLoss(Work& work);
 // Attending pods that can begin a lineage: ready, not leaving, and where `fresh` with workers that
 // have been in no view. Null: not enough of them yet.
-membership::ViewPtr FoundingOf(Work& work, std::uint64_t lineage);
+membership::ViewPtr BootstrapOf(Work& work, std::uint64_t lineage);
 void TellSidecars(Work& work);
 void Release(Work& work);
 void WriteStatus(Work& work);

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/api/time.h"
 
 namespace ringmaster::runtime {

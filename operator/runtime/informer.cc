@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/runtime/jitter.h"
 
 namespace ringmaster::runtime {

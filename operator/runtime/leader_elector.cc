@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "logging/log.h"
+#include "common/logging/log.h"
 #include "operator/api/time.h"
 #include "operator/runtime/jitter.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/membership/message_json.h"
+#include "common/membership/view_json.h"
 #include "sidecar/health/metrics.h"
-#include "sidecar/membership/message_json.h"
-#include "sidecar/membership/view_json.h"
 
 namespace ringmaster::app {
 namespace {
@@ -149,9 +149,9 @@ void Agent::Run(const membership::Action& action) {
   } else if (std::get_if<membership::LeftByPlan>(&action) != nullptr) {
     LeaveByPlan(drain_reason_.empty() ? "drained" : drain_reason_);
   } else if (auto* report = std::get_if<membership::ReportToArbiter>(&action)) {
-    membership::ArbitrationReport told = report->report;
+    membership::RecoveryReport told = report->report;
     told.candidate.workers = table_.Living();  // it knows which of them have been in a view
-    outputs_.report_arbitration(told);
+    outputs_.report_recovery(told);
   } else if (auto* log = std::get_if<membership::Log>(&action)) {
     spdlog::info("membership note=\"{}\" epoch={}", log->text, EpochText(CurrentEpoch()));
   }
@@ -172,7 +172,7 @@ void Agent::AfterEvents() {
     table_.SettleWelcome();
   }
   ReportReadiness();
-  CheckStanding();
+  CheckHealth();
 }
 
 void Agent::Install(const ViewPtr& view) {
@@ -190,7 +190,7 @@ void Agent::Install(const ViewPtr& view) {
   rank_suspicions_.clear();
   health::Rebuild* rebuild =
       tracker_.Installed(before.get(), *view, options_.slots, now, outputs_.unix_ms());
-  if (view->reason == membership::Reason::kFounding) {  // anew: steps are counted from the first
+  if (view->reason == membership::Reason::kBootstrap) {  // anew: steps are counted from the first
     highest_step_ = 0;
     tracker_.ForgetSteps();
   }
@@ -339,17 +339,17 @@ void Agent::OnOperator(bool connected) {
   spdlog::info("operator link connected={}", connected);
   if (!connected) return;
   reported_able_.reset();
-  CheckStanding();
+  CheckHealth();
 }
 
 void Agent::OnAccepted() {
   if (!accepted_at_) accepted_at_ = outputs_.now();
 }
 
-void Agent::OnFound(const std::string& text) {
+void Agent::OnViewDecided(const std::string& text) {
   auto view = membership::DecodeView(text);
   if (!view) return spdlog::warn("found view refused error=\"{}\"", view.error());
-  Feed(membership::Found{std::make_shared<const membership::View>(std::move(*view))});
+  Feed(membership::ViewDecided{std::make_shared<const membership::View>(std::move(*view))});
 }
 
 void Agent::OnDrain(const std::vector<std::string>& pods, const std::string& reason,
@@ -377,14 +377,14 @@ void Agent::OnFinish(const std::string& reason) {
   Feed(membership::Finishing{CurrentEpoch()});
 }
 
-void Agent::OnArbitrate(uint64_t lineage, bool fresh_workers) {
+void Agent::OnRecover(uint64_t lineage, bool fresh_workers) {
   if (finishing_) return;
   spdlog::info("asked to make way lineage={} fresh_workers={} epoch={}", lineage, fresh_workers,
                EpochText(CurrentEpoch()));
   if (lineage <= membership::EpochLineage(CurrentEpoch())) return;
   if (fresh_workers && !draining_ && !left_)
     table_.KillUsed("the job starts again from its checkpoint");
-  Feed(membership::ArbitrationAsked{lineage});
+  Feed(membership::RecoveryAsked{lineage});
 }
 
 // ---- Leaving
@@ -462,7 +462,7 @@ void Agent::Tick() {
   CheckSuspicions();
   CheckInitTimeout();
   CheckStateLost();
-  CheckStanding();
+  CheckHealth();
   SampleProgress();
   CheckTermination();
 }
@@ -532,7 +532,7 @@ void Agent::CheckStateLost() {
   table_.GiveUp(message);
 }
 
-void Agent::CheckStanding() {
+void Agent::CheckHealth() {
   const SteadyTime now = outputs_.now();
   const bool able = member_.able() || finishing_;
   if (able) {
@@ -542,7 +542,7 @@ void Agent::CheckStanding() {
   }
   if (reported_able_ == able || (!able && now - *unable_since_ < kUnable)) return;
   reported_able_ = able;
-  outputs_.report_standing(
+  outputs_.report_health(
       able,
       able ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(now - *unable_since_));
 }

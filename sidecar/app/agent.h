@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/membership/member.h"
 #include "sidecar/app/options.h"
 #include "sidecar/app/rebuild_tracker.h"
 #include "sidecar/app/worker_table.h"
 #include "sidecar/health/rebuild_log.h"
-#include "sidecar/membership/member.h"
 
 namespace ringmaster::health {
 class Metrics;
@@ -54,8 +54,8 @@ struct AgentOutputs {
   std::function<void(const ProcessExit&)> report_exit;
   std::function<void(Epoch)> report_finished;
   // Whether this pod is in a view that can train, as far as it knows; else for how long not.
-  std::function<void(bool able, std::chrono::milliseconds unable)> report_standing;
-  std::function<void(const membership::ArbitrationReport&)> report_arbitration;
+  std::function<void(bool able, std::chrono::milliseconds unable)> report_health;
+  std::function<void(const membership::RecoveryReport&)> report_recovery;
 };
 
 class Agent {
@@ -84,12 +84,12 @@ class Agent {
   // The operator.
   void OnOperator(bool connected);
   void OnAccepted();
-  void OnFound(const std::string& view);
+  void OnViewDecided(const std::string& view);
   void OnDrain(const std::vector<std::string>& pods, const std::string& reason,
                int64_t deadline_unix_ms);
   void OnTarget(uint32_t min_pods, uint32_t expected_pods);
   void OnFinish(const std::string& reason);
-  void OnArbitrate(uint64_t lineage, bool fresh_workers);
+  void OnRecover(uint64_t lineage, bool fresh_workers);
 
   // SIGTERM: drain, then end.
   void Terminate();
@@ -123,7 +123,7 @@ class Agent {
   void ReportReadiness();
   void CheckInitTimeout();
   void CheckStateLost();
-  void CheckStanding();
+  void CheckHealth();
   void CheckSuspicions();
   void CheckTermination();
   void SampleProgress();

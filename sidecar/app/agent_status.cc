@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/membership/view_json.h"
 #include "sidecar/app/agent.h"
 #include "sidecar/health/metrics.h"
-#include "sidecar/membership/view_json.h"
 
 namespace ringmaster::app {
 namespace {

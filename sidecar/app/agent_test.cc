@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/membership/message_json.h"
+#include "common/membership/view_json.h"
 #include "sidecar/health/metrics.h"
-#include "sidecar/membership/message_json.h"
-#include "sidecar/membership/view_json.h"
 
 namespace ringmaster::app {
 namespace {
@@ -61,10 +61,10 @@ class AgentTest : public testing::Test {
     };
     outputs.report_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
     outputs.report_finished = [](Epoch) {};
-    outputs.report_standing = [this](bool able, milliseconds unable) {
-      standings_.emplace_back(able, unable);
+    outputs.report_health = [this](bool able, milliseconds unable) {
+      healths_.emplace_back(able, unable);
     };
-    outputs.report_arbitration = [this](const membership::ArbitrationReport& report) {
+    outputs.report_recovery = [this](const membership::RecoveryReport& report) {
       log_.push_back("report");
       report_ = report;
     };
@@ -137,7 +137,7 @@ class AgentTest : public testing::Test {
   // Of the view that all three have been in nobody trains any more; connection 3 is a new worker.
   void LoseAllWorkers() {
     StartWorker();
-    agent_->OnFound(FirstView());
+    agent_->OnViewDecided(FirstView());
     agent_->OnFrame(
         1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
     agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
@@ -159,8 +159,8 @@ class AgentTest : public testing::Test {
   std::vector<std::string> log_;
   std::map<uint64_t, std::string> errors_;  // by connection
   std::vector<ProcessExit> exits_;
-  std::vector<std::pair<bool, milliseconds>> standings_;
-  membership::ArbitrationReport report_;
+  std::vector<std::pair<bool, milliseconds>> healths_;
+  membership::RecoveryReport report_;
   std::unique_ptr<Agent> agent_;
 };
 
@@ -185,7 +185,7 @@ TEST_F(AgentTest, WelcomesFoundersOnlyWhenTheOperatorHasLooked) {
 
 TEST_F(AgentTest, InstallsTheFirstViewAndIsReadyWhenItsWorkersHaveIt) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   EXPECT_TRUE(Logged("view"));
   EXPECT_EQ(watched_, 3u);
   EXPECT_FALSE(agent_->Ready());
@@ -200,7 +200,7 @@ TEST_F(AgentTest, InstallsTheFirstViewAndIsReadyWhenItsWorkersHaveIt) {
 
 TEST_F(AgentTest, ADeadWorkerIsSaidToTheOthersAtOnceAndAfterTheStateIsStored) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   agent_->OnFrame(1, {{"t", "exited"},
                       {"slot", 0},
@@ -244,11 +244,11 @@ class StepsLostTest : public AgentTest, public testing::WithParamInterface<Steps
 
 TEST_P(StepsLostTest, AreThoseThatSomebodyHadCompletedAndNobodyGoesOnFrom) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   agent_->OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
   agent_->OnHeard("u2", GetParam().epoch_heard, 12);
-  agent_->OnFound(ViewWithout("u2"));
+  agent_->OnViewDecided(ViewWithout("u2"));
   const Epoch second = MakeEpoch(1, 2);
   agent_->OnFrame(2, {{"t", "installed"}, {"epoch", second}});
   const json done = {{"t", "rebuilt"},
@@ -272,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, StepsLostTest,
 
 TEST_F(AgentTest, AJobThatBeginsAgainCountsItsStepsFromTheFirst) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   agent_->OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
   EXPECT_EQ(agent_->Status()["progress"]["step"], 10);
   agent_->OnFrame(
@@ -285,7 +285,7 @@ TEST_F(AgentTest, AJobThatBeginsAgainCountsItsStepsFromTheFirst) {
   agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
   agent_->OnFrame(3, {{"t", "enter"}});
   EXPECT_EQ(agent_->Status()["progress"]["step"], 10) << "not yet";
-  agent_->OnFound(membership::EncodeView(again));
+  agent_->OnViewDecided(membership::EncodeView(again));
   EXPECT_EQ(agent_->Status()["progress"]["step"], 0);
   agent_->OnFrame(3, {{"t", "ping"}, {"n", 1}, {"step", 2}, {"epoch", MakeEpoch(2, 1)}});
   EXPECT_EQ(agent_->Status()["progress"]["step"], 2);
@@ -320,30 +320,30 @@ TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedTheOperatorIsWaitedForAsLongAsI
 
 TEST_F(AgentTest, ThatItsViewCantTrainIsSaidWhenItLasts) {
   StartWorker();
-  agent_->OnFound(FirstView());
-  ASSERT_FALSE(standings_.empty());
-  EXPECT_TRUE(standings_.back().first);
+  agent_->OnViewDecided(FirstView());
+  ASSERT_FALSE(healths_.empty());
+  EXPECT_TRUE(healths_.back().first);
   agent_->OnSuspect("u1", "silent");
   agent_->OnSuspect("u2", "silent");
   Advance(milliseconds(900));
-  EXPECT_TRUE(standings_.back().first);
+  EXPECT_TRUE(healths_.back().first);
   Advance(milliseconds(200));
-  EXPECT_FALSE(standings_.back().first);
-  EXPECT_GE(standings_.back().second, seconds(1));
-  const auto said = standings_.size();
+  EXPECT_FALSE(healths_.back().first);
+  EXPECT_GE(healths_.back().second, seconds(1));
+  const auto said = healths_.size();
   Advance(seconds(1));
-  EXPECT_EQ(standings_.size(), said);
+  EXPECT_EQ(healths_.size(), said);
   agent_->OnHeard("u1", MakeEpoch(1, 1), 0);
   agent_->OnHeard("u2", MakeEpoch(1, 1), 0);
   Advance(milliseconds(100));
-  EXPECT_TRUE(standings_.back().first);
+  EXPECT_TRUE(healths_.back().first);
 }
 
 TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnArbitrate(2, false);
+  agent_->OnRecover(2, false);
   EXPECT_TRUE(Logged("stop"));
   EXPECT_FALSE(Logged("report")) << "the worker has not stopped yet";
   log_.clear();
@@ -356,22 +356,22 @@ TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
   EXPECT_EQ(report_.candidate.workers.size(), 1u);
   // Of a lineage that has begun long ago.
   log_.clear();
-  agent_->OnArbitrate(1, false);
+  agent_->OnRecover(1, false);
   EXPECT_FALSE(Logged("report"));
 }
 
 TEST_F(AgentTest, ToBeginAgainWorkersThatHaveBeenInAViewAreEnded) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   log_.clear();
-  agent_->OnArbitrate(2, true);
+  agent_->OnRecover(2, true);
   EXPECT_TRUE(Logged("kill"));
 }
 
 TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   agent_->Terminate();
   Message dropped;
   dropped.kind = MessageKind::kDecided;
@@ -396,7 +396,7 @@ TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
 
 TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   disk_full_ = true;
   agent_->OnFrame(
@@ -408,7 +408,7 @@ TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
 
 TEST_F(AgentTest, AWorkersSuspicionOfALivingPodCountsOnlyWhenItLasts) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   log_.clear();
   agent_->OnFrame(2,
@@ -421,7 +421,7 @@ TEST_F(AgentTest, AWorkersSuspicionOfALivingPodCountsOnlyWhenItLasts) {
 
 TEST_F(AgentTest, AnUnreachableSidecarAloneIsNoSuspicion) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   agent_->OnUnreachable("u2", "reset");
   Advance(milliseconds(500));
@@ -432,7 +432,7 @@ TEST_F(AgentTest, AnUnreachableSidecarAndABrokenRingAreAPodThatIsGoneWhicheverSh
   const json broken_ring = {
       {"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "connection closed"}};
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   agent_->OnUnreachable("u2", "reset");
   unreachable_ = "u2";
@@ -443,7 +443,7 @@ TEST_F(AgentTest, AnUnreachableSidecarAndABrokenRingAreAPodThatIsGoneWhicheverSh
   unreachable_ = "";
   SetUp();
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   agent_->OnFrame(2, broken_ring);
   EXPECT_FALSE(Logged("suspect to u1"));
@@ -453,7 +453,7 @@ TEST_F(AgentTest, AnUnreachableSidecarAndABrokenRingAreAPodThatIsGoneWhicheverSh
 
 TEST_F(AgentTest, ABrokenRingToAnotherPodSaysNothingOfAnUnreachableSidecar) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   agent_->OnFrame(
       2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 1}, {"reason", "closed"}});
@@ -463,7 +463,7 @@ TEST_F(AgentTest, ABrokenRingToAnotherPodSaysNothingOfAnUnreachableSidecar) {
 
 TEST_F(AgentTest, ASuspicionOfAnOldViewOrNoRankIsNothing) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   log_.clear();
   for (int rank : {-1, 3, 99})
     agent_->OnFrame(2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", rank}});
@@ -474,8 +474,8 @@ TEST_F(AgentTest, ASuspicionOfAnOldViewOrNoRankIsNothing) {
 
 TEST_F(AgentTest, GarbageFromOutsideChangesNothing) {
   StartWorker();
-  agent_->OnFound("{");
-  agent_->OnFound("{\"epoch\":\"x\"}");
+  agent_->OnViewDecided("{");
+  agent_->OnViewDecided("{\"epoch\":\"x\"}");
   agent_->OnMessage("[]", "u1", "");
   agent_->OnMessage("{\"kind\":1}", "u1", "");
   agent_->OnRecordAnswer("");
@@ -500,7 +500,7 @@ TEST_F(AgentTest, SigtermBeforeTheFirstViewLetsTheWorkersGo) {
 TEST_F(AgentTest, AtTheEndOfTheJobNothingIsWaitedForOnceItsWordIsOut) {
   for (const bool at_once : {false, true}) {
     StartWorker();
-    agent_->OnFound(FirstView());
+    agent_->OnViewDecided(FirstView());
     agent_->OnFrame(2, {{"t", "finished"}, {"epoch", MakeEpoch(1, 1)}});
     if (!at_once) Advance(seconds(1));  // an interpreter takes its time to exit
     agent_->OnFrame(
@@ -521,7 +521,7 @@ TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
                {-700, milliseconds(250)}};
   for (const auto& [left_ms, waits] : cases) {
     StartWorker();
-    agent_->OnFound(FirstView());
+    agent_->OnViewDecided(FirstView());
     agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
     agent_->OnDrain({"u0"}, "Deleted", 1000 + left_ms);
     Advance(waits - milliseconds(50));
@@ -535,7 +535,7 @@ TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
 
 TEST_F(AgentTest, SigtermEndsWithinTheGraceThoughAWorkerHangs) {
   StartWorker();
-  agent_->OnFound(FirstView());
+  agent_->OnViewDecided(FirstView());
   agent_->Terminate();
   Advance(seconds(27));
   EXPECT_FALSE(agent_->Done());

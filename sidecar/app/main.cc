@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "logging/grpc_log.h"
-#include "logging/log.h"
+#include "common/logging/grpc_log.h"
+#include "common/logging/log.h"
 #include "sidecar/app/install.h"
 #include "sidecar/app/options.h"
 #include "sidecar/app/probe.h"

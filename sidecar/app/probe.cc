@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "sidecar/app/ports_file.h"
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 
 namespace ringmaster::app {
 namespace {
@@ -23,9 +23,9 @@ std::string Probe(const SidecarOptions& options, const std::string& path,
                   std::chrono::seconds limit) {
   const int port = PortsFile(options.state_dir, options.pod_uid).Load().http;
   if (port == 0) return "the sidecar does not listen yet";
-  const std::string where = rendezvous::JoinAddress(options.advertise, port);
+  const std::string where = net::JoinAddress(options.advertise, port);
   asio::ip::tcp::endpoint endpoint;
-  if (!rendezvous::ParseEndpoint(where, &endpoint)) return where + " is no address";
+  if (!net::ParseEndpoint(where, &endpoint)) return where + " is no address";
   const Descriptor socket{::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const timeval time{static_cast<time_t>(limit.count()), 0};
   setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);

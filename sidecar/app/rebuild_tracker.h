@@ -10,8 +10,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "common/membership/view.h"
 #include "sidecar/health/rebuild_log.h"
-#include "sidecar/membership/view.h"
 
 namespace ringmaster::app {
 

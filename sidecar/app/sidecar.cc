@@ -9,17 +9,17 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/membership/message_json.h"
+#include "common/tls/credentials.h"
 #include "sidecar/app/agent.h"
 #include "sidecar/app/ports_file.h"
 #include "sidecar/app/state_file.h"
 #include "sidecar/health/http_server.h"
 #include "sidecar/health/metrics.h"
-#include "sidecar/membership/message_json.h"
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 #include "sidecar/rendezvous/heartbeat.h"
 #include "sidecar/rendezvous/operator_client.h"
 #include "sidecar/rendezvous/rendezvous.h"
-#include "sidecar/tls/credentials.h"
 #include "sidecar/worker_link/link_server.h"
 
 namespace ringmaster::app {
@@ -172,9 +172,9 @@ class SidecarImpl final : public Sidecar {
     pod.incarnation = incarnation;
     pod.node = options_.node;
     pod.zone = options_.zone;
-    pod.address = rendezvous::JoinAddress(options_.advertise, rendezvous_->port());
-    pod.heartbeat = rendezvous::JoinAddress(options_.advertise, heartbeats_->port());
-    pod.http = rendezvous::JoinAddress(options_.advertise, http_->port());
+    pod.address = net::JoinAddress(options_.advertise, rendezvous_->port());
+    pod.heartbeat = net::JoinAddress(options_.advertise, heartbeats_->port());
+    pod.http = net::JoinAddress(options_.advertise, http_->port());
     return pod;
   }
 
@@ -198,7 +198,9 @@ class SidecarImpl final : public Sidecar {
       Do([&] { agent_->OnOperator(connected); });
     };
     callbacks.on_accepted = [this] { Do([&] { agent_->OnAccepted(); }); };
-    callbacks.on_found = [this](const std::string& view) { Do([&] { agent_->OnFound(view); }); };
+    callbacks.on_found = [this](const std::string& view) {
+      Do([&] { agent_->OnViewDecided(view); });
+    };
     callbacks.on_coordinator = [](const std::string& pod, const std::string&) {
       spdlog::debug("operator suggests coordinator={}", pod);
     };
@@ -215,8 +217,8 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_finish = [this](const std::string& reason) {
       Do([&] { agent_->OnFinish(reason); });
     };
-    callbacks.on_arbitrate = [this](uint64_t lineage, bool fresh_workers) {
-      Do([&] { agent_->OnArbitrate(lineage, fresh_workers); });
+    callbacks.on_recover = [this](uint64_t lineage, bool fresh_workers) {
+      Do([&] { agent_->OnRecover(lineage, fresh_workers); });
     };
     operator_ = rendezvous::OperatorClient::Create(
         loop_, options_.operator_target, options_.tls_dir, std::move(info), std::move(callbacks));
@@ -320,11 +322,11 @@ void SidecarImpl::AddOperatorOutputs(AgentOutputs* outputs) {
   outputs->report_finished = [this](Epoch epoch) {
     if (operator_ != nullptr) operator_->ReportFinished(epoch);
   };
-  outputs->report_standing = [this](bool able, std::chrono::milliseconds unable) {
-    if (operator_ != nullptr) operator_->ReportStanding(able, unable);
+  outputs->report_health = [this](bool able, std::chrono::milliseconds unable) {
+    if (operator_ != nullptr) operator_->ReportHealth(able, unable);
   };
-  outputs->report_arbitration = [this](const membership::ArbitrationReport& report) {
-    if (operator_ != nullptr) operator_->ReportArbitration(membership::EncodeReport(report));
+  outputs->report_recovery = [this](const membership::RecoveryReport& report) {
+    if (operator_ != nullptr) operator_->ReportRecovery(membership::EncodeReport(report));
   };
 }
 
@@ -341,7 +343,7 @@ AgentOutputs SidecarImpl::Outputs() {
   outputs.link_refuse = [this](uint64_t id, const std::string& message) {
     if (link_ != nullptr) link_->Refuse(id, message);
   };
-  const std::string address = rendezvous::JoinAddress(options_.advertise, rendezvous_->port());
+  const std::string address = net::JoinAddress(options_.advertise, rendezvous_->port());
   outputs.deliver = [this, address](const std::string& to, const std::string& where,
                                     const membership::Message& message) {
     if (where.empty()) return;

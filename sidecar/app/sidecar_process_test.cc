@@ -18,8 +18,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/tls/certificate.h"
 #include "sidecar/app/testing/fake_operator.h"
-#include "sidecar/tls/certificate.h"
 
 namespace ringmaster::app {
 namespace {

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "sidecar/membership/state_json.h"
+#include "common/membership/state_json.h"
 
 namespace ringmaster::app {
 namespace {

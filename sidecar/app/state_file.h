@@ -5,7 +5,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "sidecar/membership/member.h"
+#include "common/membership/member.h"
 
 namespace ringmaster::app {
 

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sidecar/membership/view_json.h"
-#include "sidecar/worker_link/frame.h"
+#include "common/membership/view_json.h"
+#include "common/worker_link/frame.h"
 
 namespace ringmaster::app {
 namespace {
@@ -344,9 +344,9 @@ void WorkerTable::SettleWelcome() {
 
 void WorkerTable::Welcome(WorkerProcess* worker) {
   if (!settled_ && !worker->says_standby && worker->installed == 0)
-    return;  // founding or joining: not known yet
+    return;  // bootstrap or joining: not known yet
   worker->welcomed = true;
-  const char* state = "founding";
+  const char* state = "bootstrap";
   if (worker->says_standby) {
     state = "standby";
   } else if (InView(*worker)) {

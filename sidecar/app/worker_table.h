@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "sidecar/membership/view.h"
+#include "common/membership/view.h"
 
 namespace ringmaster::app {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/worker_link/frame.h"
 #include "sidecar/app/worker_table.h"
-#include "sidecar/worker_link/frame.h"
 
 namespace ringmaster::app {
 namespace {

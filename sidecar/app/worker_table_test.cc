@@ -103,7 +103,7 @@ TEST_F(WorkerTableTest, WelcomeWaitsUntilItIsKnownWhetherTheJobIsFounded) {
   Worker(2, 0, 1);
   EXPECT_TRUE(sent_.empty());
   table_->SettleWelcome();
-  EXPECT_EQ(LastTo(2, "welcome")["state"], "founding");
+  EXPECT_EQ(LastTo(2, "welcome")["state"], "bootstrap");
   Make(1, false);
   Worker(3, 0, 1);
   table_->Install(MakeView(kFirst, {}));

@@ -9,7 +9,7 @@
 #include <istream>
 #include <vector>
 
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 
 namespace ringmaster::health {
 namespace {
@@ -101,7 +101,7 @@ class Server final : public HttpServer {
   ~Server() override { Stop(); }
 
   bool Open(const std::string& host, int port, std::string* error) {
-    if (!rendezvous::ListenOn(&acceptor_, host, port, "RINGMASTER_HTTP_PORT", error)) return false;
+    if (!net::ListenOn(&acceptor_, host, port, "RINGMASTER_HTTP_PORT", error)) return false;
     Accept();
     return true;
   }

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sidecar/worker_link/frame.h"
+#include "common/worker_link/frame.h"
 
 namespace ringmaster::launcher {
 namespace {

@@ -11,7 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sidecar/worker_link/frame.h"
+#include "common/worker_link/frame.h"
 
 namespace ringmaster::launcher {
 

@@ -14,7 +14,7 @@
 #include <map>
 #include <set>
 
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -138,7 +138,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
  private:
   void Connect() {
     tcp::endpoint endpoint;
-    if (!ParseEndpoint(peer_.address, &endpoint)) return;  // silence will tell
+    if (!net::ParseEndpoint(peer_.address, &endpoint)) return;  // silence will tell
     connecting_ = true;
     line_.consume(line_.size());
     socket_ = tcp::socket(socket_.get_executor());
@@ -258,7 +258,8 @@ class HeartbeatsImpl final : public Heartbeats {
   ~HeartbeatsImpl() override { Stop(); }
 
   bool Open(std::string* error) {
-    if (!ListenOn(&acceptor_, options_.bind, options_.port, "RINGMASTER_HEARTBEAT_PORT", error))
+    if (!net::ListenOn(&acceptor_, options_.bind, options_.port, "RINGMASTER_HEARTBEAT_PORT",
+                       error))
       return false;
     Accept();
     last_tick_ = Clock::now();

@@ -5,7 +5,7 @@
 #include <asio/io_context.hpp>
 #include <map>
 
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -39,7 +39,7 @@ class HeartbeatTest : public testing::Test {
     return (all_[uid] = std::move(heartbeats)).get();
   }
   HeartbeatPeer PeerOf(const std::string& uid) {
-    return {uid, JoinAddress("127.0.0.1", all_[uid]->port())};
+    return {uid, net::JoinAddress("127.0.0.1", all_[uid]->port())};
   }
 
   template <typename Done>
@@ -104,8 +104,8 @@ TEST_F(HeartbeatTest, SuspectsAPodThatAcceptsButNeverAnswers) {
   Add("a");
   asio::ip::tcp::acceptor silent(loop_);
   std::string error;
-  ASSERT_TRUE(ListenOn(&silent, "127.0.0.1", 0, "TEST", &error)) << error;
-  all_["a"]->Watch({{"b", JoinAddress("127.0.0.1", silent.local_endpoint().port())}});
+  ASSERT_TRUE(net::ListenOn(&silent, "127.0.0.1", 0, "TEST", &error)) << error;
+  all_["a"]->Watch({{"b", net::JoinAddress("127.0.0.1", silent.local_endpoint().port())}});
   ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
   EXPECT_NE(suspected_["a>b"].find("silent"), std::string::npos);
   EXPECT_GT(all_["a"]->missed(), 0u);
@@ -130,10 +130,10 @@ TEST_F(HeartbeatTest, TakesSuspicionBackWhenThePodAnswersAgain) {
   Add("a");
   asio::ip::tcp::acceptor reserved(loop_);
   std::string error;
-  ASSERT_TRUE(ListenOn(&reserved, "127.0.0.1", 0, "TEST", &error));
+  ASSERT_TRUE(net::ListenOn(&reserved, "127.0.0.1", 0, "TEST", &error));
   int port = reserved.local_endpoint().port();
   reserved.close();
-  all_["a"]->Watch({{"b", JoinAddress("127.0.0.1", port)}});
+  all_["a"]->Watch({{"b", net::JoinAddress("127.0.0.1", port)}});
   ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
   Add("b", "job", port);
   EXPECT_TRUE(RunUntil([&] { return suspected_.empty(); }));
@@ -164,11 +164,11 @@ TEST(PeersToWatch, IsEverybodyInSmallJobsAndNeighboursInLargeOnes) {
 
 TEST(ParseEndpoint, TakesNumericHostsOnly) {
   asio::ip::tcp::endpoint endpoint;
-  EXPECT_TRUE(ParseEndpoint("127.0.0.1:80", &endpoint));
-  EXPECT_TRUE(ParseEndpoint("[::1]:80", &endpoint));
+  EXPECT_TRUE(net::ParseEndpoint("127.0.0.1:80", &endpoint));
+  EXPECT_TRUE(net::ParseEndpoint("[::1]:80", &endpoint));
   for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:99999",
                           "host:80", "1.2.3.4:80x"}) {
-    EXPECT_FALSE(ParseEndpoint(bad, &endpoint)) << bad;
+    EXPECT_FALSE(net::ParseEndpoint(bad, &endpoint)) << bad;
   }
 }
 

@@ -12,13 +12,13 @@
 #include <mutex>
 #include <optional>
 
+#include "common/rpc/keep_alive.h"
+#include "common/tls/certificate.h"
+#include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
 #include "sidecar/rendezvous/failed_tries.h"
-#include "sidecar/rendezvous/keep_alive.h"
 #include "sidecar/rendezvous/outage.h"
-#include "sidecar/tls/certificate.h"
-#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -191,7 +191,7 @@ class Client final : public OperatorClient {
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnect.count()));
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(kLastBackoff.count()));
-    KeepAlive(&arguments);
+    rpc::KeepAlive(&arguments);
     const auto credentials =
         tls_dir.empty()
             ? grpc::InsecureChannelCredentials()
@@ -230,15 +230,15 @@ class Client final : public OperatorClient {
     Tell(report, false);
   }
 
-  void ReportStanding(bool able, milliseconds unable) override {
+  void ReportHealth(bool able, milliseconds unable) override {
     v1::SidecarReport report;
-    report.mutable_standing()->set_able(able);
-    report.mutable_standing()->set_unable_ms(unable.count());
+    report.mutable_health()->set_able(able);
+    report.mutable_health()->set_unable_ms(unable.count());
     Tell(report, false);
   }
-  void ReportArbitration(const std::string& report_json) override {
+  void ReportRecovery(const std::string& report_json) override {
     v1::SidecarReport report;
-    report.mutable_arbitration()->set_report(report_json);
+    report.mutable_recovery()->set_report(report_json);
     Tell(report, false);
   }
 
@@ -370,8 +370,8 @@ class Client final : public OperatorClient {
       spdlog::info("operator reached again seconds={}", lasted->count());
     }
     switch (notice.kind_case()) {
-      case v1::OperatorNotice::kFound:
-        return callbacks_.on_found(notice.found().view());
+      case v1::OperatorNotice::kViewDecided:
+        return callbacks_.on_found(notice.view_decided().view());
       case v1::OperatorNotice::kCoordinator:
         return callbacks_.on_coordinator(notice.coordinator().pod_uid(),
                                          notice.coordinator().address());
@@ -388,9 +388,8 @@ class Client final : public OperatorClient {
                                     notice.target().expected_pods());
       case v1::OperatorNotice::kFinish:
         return callbacks_.on_finish(notice.finish().reason());
-      case v1::OperatorNotice::kArbitrate:
-        return callbacks_.on_arbitrate(notice.arbitrate().lineage(),
-                                       notice.arbitrate().fresh_workers());
+      case v1::OperatorNotice::kRecover:
+        return callbacks_.on_recover(notice.recover().lineage(), notice.recover().fresh_workers());
       case v1::OperatorNotice::kAccepted:
         return callbacks_.on_accepted();
       case v1::OperatorNotice::KIND_NOT_SET:

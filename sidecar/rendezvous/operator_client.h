@@ -56,7 +56,7 @@ struct OperatorCallbacks {
       on_pod_gone;
   std::function<void(uint32_t min_pods, uint32_t max_pods, uint32_t expected_pods)> on_target;
   std::function<void(const std::string& reason)> on_finish;
-  std::function<void(uint64_t lineage, bool fresh_workers)> on_arbitrate;
+  std::function<void(uint64_t lineage, bool fresh_workers)> on_recover;
 };
 
 class OperatorClient {
@@ -77,8 +77,8 @@ class OperatorClient {
   virtual void ReportFinished(uint64_t epoch) = 0;
   // These two are not told again to another stream: `on_connection` asks for the first, the
   // operator for the second.
-  virtual void ReportStanding(bool able, std::chrono::milliseconds unable) = 0;
-  virtual void ReportArbitration(const std::string& report_json) = 0;
+  virtual void ReportHealth(bool able, std::chrono::milliseconds unable) = 0;
+  virtual void ReportRecovery(const std::string& report_json) = 0;
 
   // A message for the voter R. `answer` gets R's reply, or with `ok` false why there
   // is none; that is logged here.

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "operator.grpc.pb.h"
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -26,11 +26,11 @@ class SilentServer {
  public:
   explicit SilentServer(asio::io_context* loop) : acceptor_(*loop) {
     std::string error;
-    EXPECT_TRUE(ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
+    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
     Accept();
   }
   std::string address() const {
-    return JoinAddress("127.0.0.1", acceptor_.local_endpoint().port());
+    return net::JoinAddress("127.0.0.1", acceptor_.local_endpoint().port());
   }
   std::vector<Clock::time_point> dialled;
 

@@ -42,10 +42,10 @@ std::string Say(const v1::SidecarReport& report) {
     }
     case v1::SidecarReport::kFinished:
       return "finished " + std::to_string(report.finished().epoch());
-    case v1::SidecarReport::kStanding:
-      return "standing " + std::to_string(report.standing().unable_ms());
-    case v1::SidecarReport::kArbitration:
-      return "arbitration " + report.arbitration().report();
+    case v1::SidecarReport::kHealth:
+      return "standing " + std::to_string(report.health().unable_ms());
+    case v1::SidecarReport::kRecovery:
+      return "recovery " + report.recovery().report();
     default:
       return "nothing";
   }
@@ -150,12 +150,12 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   client_->SetReadiness({.ready = false, .missing_slots = {1, 2}});
   client_->ReportView("0", "", 0);
   client_->ReportView("1", "", 0);
-  client_->ReportStanding(false, std::chrono::milliseconds(7));
-  client_->ReportArbitration("r");
+  client_->ReportHealth(false, std::chrono::milliseconds(7));
+  client_->ReportRecovery("r");
   Exit(1);
   EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
-              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7", "arbitration r",
-                          "exit 1 signal 9 restarting"));
+              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7",
+                          "recovery from quorum loss r", "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
   client_->ReportView("2", "", 0);

@@ -7,11 +7,11 @@
 #include <map>
 #include <vector>
 
+#include "common/tls/certificate.h"
+#include "common/tls/credentials.h"
 #include "rendezvous.grpc.pb.h"
-#include "sidecar/rendezvous/address.h"
+#include "sidecar/net/address.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
-#include "sidecar/tls/certificate.h"
-#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -30,7 +30,7 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
   ~Server() override { Stop(); }
 
   bool Open(std::string* error) {
-    const std::string address = JoinAddress(options_.host, options_.port);
+    const std::string address = net::JoinAddress(options_.host, options_.port);
     // Only sidecars of this job may call: the certificate says which job its owner is of.
     const auto credentials =
         options_.tls_dir.empty()

@@ -24,7 +24,7 @@ struct Envelope {
   uint64_t incarnation = 0;  // of the sender's membership state
   std::string to;            // pod uid
   std::string address;       // where the sender listens
-  std::string body;          // sidecar/membership/message_json.h
+  std::string body;          // common/membership/message_json.h
 };
 
 struct RendezvousOptions {

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "sidecar/worker_link/frame.h"
+#include "common/worker_link/frame.h"
 
 namespace ringmaster::worker_link {
 namespace {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sidecar/worker_link/frame.h"
+#include "common/worker_link/frame.h"
 
 namespace ringmaster::worker_link {
 namespace {

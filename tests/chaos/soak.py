@@ -7,7 +7,7 @@ The schedule is drawn from the seed and printed as it goes: the same seed draws 
 machine does meanwhile is its own, so a failure is replayed by running its seed some times, not once.
 
 Never are fewer than a majority of the newest view alive at one moment (for an even number the record is the voter that makes
-half a majority): a job that has lost more needs arbitration, which this test doesn't ask for. Before an act that would break
+half a majority): a job that has lost more needs recovery from quorum loss, which this test doesn't ask for. Before an act that would break
 this it waits for the pods to be back; that they come back at all is a part of what is tested.
 
 Exit status: 0 all well, 1 something found, 2 bad usage.

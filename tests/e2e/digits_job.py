@@ -30,7 +30,7 @@ class DigitsJob(Job):
         goal = newest_step(self.audit) + count
         self.cluster.wait("step %d" % goal, lambda: newest_step(self.audit) >= goal, seconds)
 
-    def wait_founded(self, size):
+    def wait_bootstrapped(self, size):
         """Until the first world trains, long enough to know how long its steps take; returns its epoch."""
         epoch = self.wait_world(size)
         self.wait_steps(15)

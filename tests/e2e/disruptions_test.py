@@ -33,7 +33,7 @@ def standby_waits(job, pod):
                          ids=["alone", "standby"])
 def test_a_killed_worker_process(digits, tell, standbys, what):
     job = digits(elastic={"standbyPerPod": standbys})
-    epoch = job.wait_founded(4)
+    epoch = job.wait_bootstrapped(4)
     if standbys:
         job.cluster.wait("standbys that have done their imports", lambda: all(standby_waits(job, pod) for pod in job.pods()))
     story = Story(job, job.audit, what)
@@ -58,7 +58,7 @@ def forget_lineage(audit, lineage):
 
 def test_all_worker_processes_are_killed(digits):
     job = digits(replicas=2)
-    job.wait_founded(2)
+    job.wait_bootstrapped(2)
     story = Story(job, job.audit, "`kill -9` of all workers' processes")
     with concurrent.futures.ThreadPoolExecutor() as hands:
         list(hands.map(lambda pod: kill_training_process(job, pod), list(job.pods())))
@@ -89,7 +89,7 @@ def replaced(job, tell, epoch, what, act, victim):
 
 def test_a_deleted_pod(digits, tell):
     job = digits()
-    epoch = job.wait_founded(4)
+    epoch = job.wait_bootstrapped(4)
     name, _ = a_pod(job)
     story = replaced(job, tell, epoch, "`kubectl delete pod`", lambda: job.cluster.kubectl("delete", "pod", name, "--wait=false"), name)
     assert "PodDrained" in story.events and "WorkerLost" not in story.events
@@ -97,7 +97,7 @@ def test_a_deleted_pod(digits, tell):
 
 def test_a_pod_deleted_by_force(digits, tell):
     job = digits()
-    epoch = job.wait_founded(4)
+    epoch = job.wait_bootstrapped(4)
     name, _ = a_pod(job)
     replaced(job, tell, epoch, "`kubectl delete pod --force`",
              lambda: job.cluster.kubectl("delete", "pod", name, "--force", "--grace-period=0", "--wait=false"), name)
@@ -105,7 +105,7 @@ def test_a_pod_deleted_by_force(digits, tell):
 
 def test_an_evicted_pod(digits, tell):
     job = digits()
-    epoch = job.wait_founded(4)
+    epoch = job.wait_bootstrapped(4)
     name, _ = a_pod(job)
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": job.namespace}}
 
@@ -118,7 +118,7 @@ def test_an_evicted_pod(digits, tell):
 
 def test_a_drained_node(digits, tell):
     job = digits(elastic={"minReplicas": 4})  # the budget allows no eviction before a replacement is in the ring
-    epoch = job.wait_founded(4)
+    epoch = job.wait_bootstrapped(4)
     _, pod = a_pod(job)
     node = pod["spec"]["nodeName"]
     leaving = [name for name, each in job.pods().items() if each["spec"]["nodeName"] == node]
@@ -138,7 +138,7 @@ def test_a_drained_node(digits, tell):
 
 def test_a_worker_is_lost_while_no_operator_runs(digits, tell):
     job = digits()
-    epoch = job.wait_founded(4)
+    epoch = job.wait_bootstrapped(4)
     story = Story(job, job.audit, "the operator is away, then `kill -9` of a worker's process")
     job.cluster.scale_operator(0)
     try:
@@ -156,7 +156,7 @@ def test_a_worker_is_lost_while_no_operator_runs(digits, tell):
 
 def test_scaling_up_and_down(digits, tell):
     job = digits(replicas=2)
-    epoch = job.wait_founded(2)
+    epoch = job.wait_bootstrapped(2)
     story = Story(job, job.audit, "`kubectl scale` from 2 to 4")
     job.scale(4)
     epoch = job.wait_world(4, after_epoch=epoch)

@@ -14,7 +14,7 @@ REPLACED = 100  # seconds: a node is silent for 15 before it counts as lost, the
 def apart(digits):
     """A job of three workers on three nodes, training; and its epoch."""
     job = digits(replicas=3, passes=110, pace_ms=100, pod=APART)
-    epoch = job.wait_founded(3)
+    epoch = job.wait_bootstrapped(3)
     assert len({pod["spec"]["nodeName"] for pod in job.pods().values()}) == 3
     return job, epoch
 
@@ -99,11 +99,11 @@ def lose_two_of_three(job, what):
     return story, nodes
 
 
-def whole_after_arbitration(job, epoch, tell, story):
+def whole_after_quorum_loss(job, epoch, tell, story):
     job.wait_world(3, after_epoch=epoch, seconds=REPLACED)
     job.wait_steps(5)
     story.over()
-    assert "Arbitrated" in story.events
+    assert "QuorumRecovered" in story.events
     job.finish()
     tell(story, 3)
 
@@ -116,20 +116,20 @@ def test_two_of_three_nodes_lose_power_and_one_decides_with_proof(apart, tell, r
     for node in nodes:
         job.cluster.wait("the node counts as lost", lambda: node not in job.cluster.nodes_ready())
         job.cluster.kubectl("taint", "node", node, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
-    whole_after_arbitration(job, epoch, tell, story)
+    whole_after_quorum_loss(job, epoch, tell, story)
 
 
 def test_a_job_that_may_fork_waits_for_no_proof(digits, tell, repaired):
     job = digits(replicas=3, passes=110, pace_ms=100, pod=APART, elastic={"onQuorumLoss": "RestartFromCheckpoint", "minReplicas": 1})
-    epoch = job.wait_founded(3)
+    epoch = job.wait_bootstrapped(3)
     story, _ = lose_two_of_three(job, "the same with `onQuorumLoss: RestartFromCheckpoint`, no taint")
-    whole_after_arbitration(job, epoch, tell, story)
+    whole_after_quorum_loss(job, epoch, tell, story)
     assert "ForkPossible" in story.events
 
 
 def test_gpus_that_fail_are_left_alone_until_a_pod_needs_another(digits, operator, repaired):
     job = digits(replicas=3, pod=APART, passes=80, pace_ms=100, container={"resources": {"limits": {"nvidia.com/gpu": 1}}})
-    epoch = job.wait_founded(3)
+    epoch = job.wait_bootstrapped(3)
     victim = max(job.pods())
     node, before = node_of(job, victim), set(job.pods())
     operator.run("gpu-unhealthy", node, *range(4))

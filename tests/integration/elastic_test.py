@@ -107,7 +107,7 @@ def test_whole_story_4_3_4_3_4_6(write, tmp_path):
         job.world(6, epoch)
         summary = job.finish()
         reasons = job.reasons(summary)
-        assert reasons[0] == "Founding"
+        assert reasons[0] == "Bootstrap"
         assert "WorkerLost" in reasons and "WorkerJoined" in reasons
         assert "PodDrained" in reasons and "PodJoined" in reasons
         assert summary["worldSize"] == 6

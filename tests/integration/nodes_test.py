@@ -77,7 +77,7 @@ def test_a_cordon_without_room_elsewhere_takes_nobody_away(write, tmp_path):
         job.world(2)
         # The pods that waited may have come to run before they were taken away; nobody was lost for it.
         reasons = set(job.reasons(job.finish()))
-        assert reasons <= {"Founding", "PodJoined", "PodDrained"}, reasons
+        assert reasons <= {"Bootstrap", "PodJoined", "PodDrained"}, reasons
         assert epoch
 
 
@@ -106,7 +106,7 @@ def test_a_pod_that_is_deleted_with_grace_leaves_by_plan(write, tmp_path, grace)
                      alive=job.run.alive)
             epoch = job.world(3, epoch + 1)
         reasons = job.reasons(job.finish())
-        assert set(reasons) <= {"Founding", "PodJoined", "PodDrained"} and reasons.count("PodDrained") == 2, reasons
+        assert set(reasons) <= {"Bootstrap", "PodJoined", "PodDrained"} and reasons.count("PodDrained") == 2, reasons
 
 
 if __name__ == "__main__":

@@ -72,8 +72,8 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
  * ------------------------------------------------------------------------------------------ */
 
 /* Connects to the sidecar (RINGMASTER_SOCKET, RINGMASTER_SLOT, ... : docs/contracts.md). Without
- * RINGMASTER_SOCKET the process is a world of one. Again is a no-op. A founding worker blocks until
- * the first view is installed. A joiner (restarted, or of a new pod) returns at once with
+ * RINGMASTER_SOCKET the process is a world of one. Again is a no-op. A bootstrapping worker blocks
+ * until the first view is installed. A joiner (restarted, or of a new pod) returns at once with
  * rm_is_joining() == 1 and enters with rm_enter(), or with its first collective. A standby blocks
  * until it takes a dead worker's place, and then is a joiner. timeout_seconds <= 0: 600. */
 RM_API rm_status rm_init(double timeout_seconds);

@@ -48,7 +48,7 @@ def call(function, *args):
 def init(timeout=DEFAULT_TIMEOUT):
     """Connects to the sidecar; without one the process is a world of one. Again is a no-op.
 
-    A founding worker blocks until the first view stands. A joiner returns at once and enters later
+    A bootstrapping worker blocks until the first view stands. A joiner returns at once and enters later
     (`elastic.run`, the first step of a DistributedOptimizer, or `enter`).
     """
     if is_initialized():

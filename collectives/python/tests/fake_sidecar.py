@@ -160,7 +160,7 @@ class FakeSidecar:
         if kind == "hello":
             peer.hello = frame
             joins = self.epoch or self._key(peer) in self.held
-            state = "standby" if frame["standby"] else "joining" if joins else "founding"
+            state = "standby" if frame["standby"] else "joining" if joins else "bootstrap"
             peer.send("welcome", version=1, job="test", pod="pod-0", slot=frame["slot"],
                       incarnation=frame["incarnation"], state=state, epoch=self.epoch,
                       rank=frame["slot"], size=self.founders, localRank=frame["slot"],
@@ -202,7 +202,7 @@ class FakeSidecar:
         waiting.sort(key=lambda peer: peer.hello["slot"])
         if self.epoch == 0:
             if len(waiting) == self.founders and len(entered) == self.founders + len(self.held):
-                self._install("Founding", waiting, planned=True)
+                self._install("Bootstrap", waiting, planned=True)
         elif any(member.finished for member in self.members):
             for peer in entered:  # the job is finishing: nobody comes any more
                 peer.entered = False
@@ -244,7 +244,7 @@ class Job:
     """Worker processes of one script under a FakeSidecar.
 
     `spares`: slots of which a further process is started at once and admitted later. The world
-    is founded when they, too, have done their imports: so no test depends on how long that takes.
+    is bootstrapped when they, too, have done their imports: so no test depends on how long that takes.
     """
 
     def __init__(self, folder, command, size, environ=None, spares=()):

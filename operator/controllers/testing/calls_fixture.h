@@ -207,7 +207,7 @@ class JobControllerCallsTest : public ::testing::Test {
     if (controller_ != nullptr) controller_->Stop();
     if (hub_ != nullptr) old_hubs_.push_back(std::move(hub_));
     hub_ = std::make_unique<SidecarHub>();
-    records_ = std::make_unique<RecordStore>(api_);
+    records_ = std::make_unique<QuorumRecordStore>(api_);
     JobControllerOptions options;
     options.pod.sidecar_target = "unix:/tmp/operator.sock";
     options.queue.first_backoff = std::chrono::milliseconds(5);
@@ -278,7 +278,7 @@ class JobControllerCallsTest : public ::testing::Test {
   const std::shared_ptr<WatchedApi> api_ = std::make_shared<WatchedApi>(store_);
   std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
   std::unique_ptr<SidecarHub> hub_;
-  std::unique_ptr<RecordStore> records_;
+  std::unique_ptr<QuorumRecordStore> records_;
   std::unique_ptr<JobController> controller_;
   std::unique_ptr<FakeCluster> cluster_;
 };

@@ -22,7 +22,8 @@ Json ContainerStatuses(const Json& pod, const char* list, const Json& state) {
 std::string Now() { return api::FormatTime(std::chrono::system_clock::now()); }
 
 const char* Kind(const planner::Notice& notice) {
-  constexpr const char* kKinds[] = {"Found", "Drain", "PodGone", "Target", "Finish", "Arbitrate"};
+  constexpr const char* kKinds[] = {"ViewDecided", "Drain",  "PodGone",
+                                    "Target",      "Finish", "Recover"};
   return kKinds[notice.index()];
 }
 
@@ -126,7 +127,7 @@ void FakeCluster::Attend(Pod& pod) {
   if (!ready) missing.push_back(0);
   hub_->OnReadiness(pod.attendance, ready, missing, pod.candidate);
   const bool member = view_ != nullptr && view_->FindPod(pod.uid) >= 0;
-  hub_->OnStanding(pod.attendance, member, std::chrono::milliseconds(0));
+  hub_->OnHealth(pod.attendance, member, std::chrono::milliseconds(0));
 }
 
 void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& notice) {
@@ -134,7 +135,7 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
   const auto pod = pods_.find(pod_uid);
   if (pod == pods_.end()) return;
   told_.insert({pod->second.name, Kind(notice)});
-  if (const auto* found = std::get_if<planner::FoundNotice>(&notice)) {
+  if (const auto* found = std::get_if<planner::ViewDecidedNotice>(&notice)) {
     if (membership::EpochOf(view_) < found->view->epoch) {
       view_ = found->view;
       return Announce();
@@ -153,11 +154,10 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
     Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
       std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
     });
-  } else if (const auto* arbitrate = std::get_if<planner::ArbitrateNotice>(&notice)) {
-    if (arbitrate->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
-    membership::ArbitrationReport report{arbitrate->lineage, view_, false, true,
-                                         pod->second.candidate};
-    hub_->OnArbitration(pod->second.attendance, report);
+  } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
+    if (recover->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
+    membership::RecoveryReport report{recover->lineage, view_, false, true, pod->second.candidate};
+    hub_->OnRecoveryReport(pod->second.attendance, report);
   } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
     if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
     Decide(membership::Reason::kPodLost, [&](membership::View& view) {
@@ -187,7 +187,7 @@ void FakeCluster::Announce() {
     if (view_->FindPod(uid) < 0 || pod.ended) continue;
     planner::RebuildFacts figures{view_->epoch, std::string(ReasonText(view_->reason)), 0.05, 0};
     hub_->OnView(pod.attendance, view_, figures);
-    hub_->OnStanding(pod.attendance, true, std::chrono::milliseconds(0));
+    hub_->OnHealth(pod.attendance, true, std::chrono::milliseconds(0));
   }
 }
 

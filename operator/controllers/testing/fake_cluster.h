@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "common/membership/view.h"
 #include "operator/controllers/sidecar_hub.h"
 #include "operator/kube/kube_api.h"
-#include "sidecar/membership/view.h"
 
 namespace ringmaster::controllers {
 
@@ -43,7 +43,8 @@ class FakeCluster {
 
   std::vector<std::string> Members() const;  // pod names of the view, sorted
   std::uint64_t epoch() const;
-  bool WasTold(const std::string& pod, const std::string& kind) const;  // "Found", "Drain", ...
+  bool WasTold(const std::string& pod,
+               const std::string& kind) const;  // "ViewDecided", "Drain", ...
 
  private:
   class Sink;

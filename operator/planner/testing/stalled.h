@@ -1,4 +1,4 @@
-// A job whose view can't train any more, for the tests of arbitration.
+// A job whose view can't train any more, for the tests of recovery from quorum loss.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class Stalled : public World {
       Add(i);
       candidates.push_back(in.sidecars.back().candidate);
     }
-    membership::View view = membership::FoundingView(candidates, 1);
+    membership::View view = membership::BootstrapView(candidates, 1);
     view.epoch = membership::MakeEpoch(1, 5);
     view.parent = membership::MakeEpoch(1, 4);
     in.view = std::make_shared<const membership::View>(view);
@@ -72,11 +72,11 @@ class Stalled : public World {
     return *this;
   }
   // The record is at lineage 2, and these have made way.
-  Stalled& Arbitrating(const std::vector<int>& reported) {
+  Stalled& QuorumLost(const std::vector<int>& reported) {
     in.lineage = 2;
     for (const int index : reported) {
       Sidecar(index).report =
-          membership::ArbitrationReport{2, in.view, false, true, Sidecar(index).candidate};
+          membership::RecoveryReport{2, in.view, false, true, Sidecar(index).candidate};
     }
     return *this;
   }

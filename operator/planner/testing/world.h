@@ -76,7 +76,7 @@ class World {
   World& Members(std::uint64_t number, const std::vector<int>& indexes) {
     std::vector<membership::Candidate> candidates;
     for (const int i : indexes) candidates.push_back(Sidecar(i).candidate);
-    membership::View view = membership::FoundingView(candidates, 1);
+    membership::View view = membership::BootstrapView(candidates, 1);
     view.epoch = membership::MakeEpoch(1, number);
     in.view = std::make_shared<const membership::View>(view);
     for (SidecarFacts& sidecar : in.sidecars) {

@@ -8,13 +8,13 @@
 #include <optional>
 #include <set>
 
+#include "common/membership/message_json.h"
+#include "common/membership/quorum_record.h"
+#include "common/membership/view_json.h"
+#include "common/rpc/keep_alive.h"
+#include "common/tls/certificate.h"
+#include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
-#include "sidecar/membership/message_json.h"
-#include "sidecar/membership/record.h"
-#include "sidecar/membership/view_json.h"
-#include "sidecar/rendezvous/keep_alive.h"
-#include "sidecar/tls/certificate.h"
-#include "sidecar/tls/credentials.h"
 
 namespace ringmaster::app::testing {
 
@@ -32,7 +32,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
         "unix:" + path_, tls_dir_.empty() ? grpc::InsecureServerCredentials()
                                           : tls::ServerCredentials(tls::FilesIn(tls_dir_),
                                                                    {.suffix = tls::kJobDomain}));
-    rendezvous::KeepAlive(&builder);
+    rpc::KeepAlive(&builder);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -97,7 +97,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
     notice.mutable_target()->set_min_pods(min_pods_);
     notice.mutable_target()->set_expected_pods(static_cast<uint32_t>(pods_));
     stream->Write(notice);
-    if (record_) SendFound(stream);
+    if (record_) SendViewDecided(stream);
   }
 
   void Take(const std::string& uid, const v1::SidecarReport& report) {
@@ -109,8 +109,8 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
       std::vector<membership::Candidate> candidates;
       for (auto& [pod, ready] : ready_) candidates.push_back(ready);
       record_ = membership::NewRecord(std::make_shared<const membership::View>(
-          membership::FoundingView(candidates, min_pods_)));
-      for (auto& [pod, stream] : streams_) SendFound(stream);
+          membership::BootstrapView(candidates, min_pods_)));
+      for (auto& [pod, stream] : streams_) SendViewDecided(stream);
     } else if (report.has_view()) {
       auto view = membership::DecodeView(report.view().view());
       if (view) reported_.try_emplace(view->epoch, std::chrono::steady_clock::now());
@@ -121,9 +121,9 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
     }
   }
 
-  void SendFound(ServerStream* stream) {
+  void SendViewDecided(ServerStream* stream) {
     v1::OperatorNotice notice;
-    notice.mutable_found()->set_view(membership::EncodeView(*record_->view));
+    notice.mutable_view_decided()->set_view(membership::EncodeView(*record_->view));
     stream->Write(notice);
   }
 
@@ -134,7 +134,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
   std::unique_ptr<grpc::Server> server_;
   std::map<std::string, ServerStream*> streams_;
   std::map<std::string, membership::Candidate> ready_;
-  std::optional<membership::RecordState> record_;
+  std::optional<membership::QuorumRecord> record_;
 };
 
 FakeOperator::FakeOperator(std::string socket_path, int pods, uint32_t min_pods,

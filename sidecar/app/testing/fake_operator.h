@@ -1,4 +1,4 @@
-// An operator without a cluster, for the sidecar's tests: founds the job when enough pods are
+// An operator without a cluster, for the sidecar's tests: bootstraps the job when enough pods are
 // ready, keeps the record in memory, passes notices on. No gRPC in this header.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace ringmaster::app::testing {
 
 class FakeOperator {
  public:
-  // Founds the first view when `pods` pods are ready.
+  // Bootstraps the first view when `pods` pods are ready.
   // `tls_dir`: ca.crt, tls.crt and tls.key of the operator; empty: no TLS.
   FakeOperator(std::string socket_path, int pods, uint32_t min_pods, std::string tls_dir = "");
   ~FakeOperator();

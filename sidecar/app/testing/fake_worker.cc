@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sidecar/worker_link/frame.h"
+#include "common/worker_link/frame.h"
 
 namespace {
 

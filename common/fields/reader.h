@@ -1,0 +1,107 @@
+// Reads fields of a JSON object and keeps the first error, which names field, value and what is
+// allowed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tl/expected.hpp>
+
+namespace ringmaster::fields {
+
+class Reader {
+ public:
+  Reader(const nlohmann::json& json, std::string path) : json_(json), path_(std::move(path)) {
+    if (!json_.is_object()) Fail("", json_, "an object");
+  }
+
+  const std::string& error() const { return error_; }
+  bool ok() const { return error_.empty(); }
+  // The first error counts.
+  void Fail(std::string error) {
+    if (error_.empty()) error_ = std::move(error);
+  }
+  void Fail(const char* field, const nlohmann::json& value, const char* allowed) {
+    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    if (text.size() > 60) text = text.substr(0, 60) + "...";
+    Fail(Path(field) + ": " + text + " is not " + allowed);
+  }
+  std::string Path(const char* field) const {
+    return path_.empty() ? field : *field == 0 ? path_ : path_ + "." + field;
+  }
+
+  // Null where it is missing.
+  const nlohmann::json* Find(const char* field) const {
+    if (!json_.is_object()) return nullptr;
+    auto it = json_.find(field);
+    return it == json_.end() || it->is_null() ? nullptr : &*it;
+  }
+  const nlohmann::json* Need(const char* field, const char* allowed) {
+    const nlohmann::json* value = Find(field);
+    if (!value && ok()) Fail(Path(field) + " is missing; it must be " + allowed);
+    return value;
+  }
+
+  void String(const char* field, std::string* out, bool required) {
+    const char* allowed = "a string";
+    const nlohmann::json* value = required ? Need(field, allowed) : Find(field);
+    if (!value) return;
+    if (!value->is_string()) return Fail(field, *value, allowed);
+    *out = value->get<std::string>();
+  }
+  void Bool(const char* field, bool* out, bool required) {
+    const char* allowed = "true or false";
+    const nlohmann::json* value = required ? Need(field, allowed) : Find(field);
+    if (!value) return;
+    if (!value->is_boolean()) return Fail(field, *value, allowed);
+    *out = value->get<bool>();
+  }
+  template <typename Int>
+  void Unsigned(const char* field, Int* out, bool required) {
+    const char* allowed = "an integer of at least 0 that fits";
+    const nlohmann::json* value = required ? Need(field, allowed) : Find(field);
+    if (!value) return;
+    // Integers built in code are signed; parsed ones are not.
+    bool fits = value->is_number_unsigned() ||
+                (value->is_number_integer() && value->get<std::int64_t>() >= 0);
+    if (!fits || value->get<std::uint64_t>() > std::numeric_limits<Int>::max()) {
+      return Fail(field, *value, allowed);
+    }
+    *out = static_cast<Int>(value->get<std::uint64_t>());
+  }
+  // Calls `read(element, path)` for each element; `read` returns an error or nothing.
+  template <typename Read>
+  void Array(const char* field, bool required, Read read) {
+    const char* allowed = "an array";
+    const nlohmann::json* value = required ? Need(field, allowed) : Find(field);
+    if (!value) return;
+    if (!value->is_array()) return Fail(field, *value, allowed);
+    for (std::size_t i = 0; i < value->size() && ok(); ++i) {
+      std::string error = read((*value)[i], Path(field) + "[" + std::to_string(i) + "]");
+      if (!error.empty()) Fail(std::move(error));
+    }
+  }
+
+ private:
+  const nlohmann::json& json_;
+  std::string path_;
+  std::string error_;
+};
+
+// Takes a value out of `result`, or returns its error for Reader::Array.
+template <typename T>
+std::string MoveInto(tl::expected<T, std::string> result, T* out) {
+  if (!result) return result.error();
+  *out = std::move(*result);
+  return "";
+}
+
+inline tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what) {
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_discarded()) return json;
+  std::string shown(text.substr(0, 60));
+  return tl::make_unexpected(std::string(what) + ": not JSON: " + shown);
+}
+
+}  // namespace ringmaster::fields

@@ -1,0 +1,140 @@
+#include "common/membership/next_view.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ringmaster::membership {
+namespace {
+
+// Ranks of the pods that stay, in their order; false where none of them holds the state.
+bool KeepRanks(const View& view, const Change& change, View* next) {
+  bool holder = false;
+  std::vector<bool> has_rank(view.pods.size());
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    const RankEntry& rank = view.ranks[r];
+    if (!change.gone[rank.pod] && !change.lost_worker[r]) has_rank[rank.pod] = true;
+  }
+  std::vector<std::uint32_t> index(view.pods.size());
+  for (std::size_t p = 0; p < view.pods.size(); ++p) {
+    if (!has_rank[p]) continue;
+    index[p] = static_cast<std::uint32_t>(next->pods.size());
+    next->pods.push_back(view.pods[p]);
+  }
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    RankEntry rank = view.ranks[r];
+    if (!has_rank[rank.pod] || change.lost_worker[r]) continue;
+    rank.pod = index[rank.pod];
+    rank.joined = rank.joined && !change.ran && !change.planned;
+    holder = holder || !rank.joined;
+    next->ranks.push_back(std::move(rank));
+  }
+  return holder;
+}
+
+void AddJoiners(const Change& change, View* next) {
+  std::vector<const Joiner*> joiners;
+  for (const Joiner& joiner : change.joiners) joiners.push_back(&joiner);
+  std::sort(joiners.begin(), joiners.end(), [](const Joiner* a, const Joiner* b) {
+    return TopologyLess(a->candidate.pod, b->candidate.pod);
+  });
+  for (const Joiner* joiner : joiners) {
+    int pod = next->FindPod(joiner->candidate.pod.uid);
+    if (pod < 0) {
+      pod = static_cast<int>(next->pods.size());
+      next->pods.push_back(joiner->candidate.pod);
+    } else if (next->pods[pod].incarnation != joiner->candidate.pod.incarnation) {
+      continue;  // its old self has to leave first
+    }
+    std::vector<Worker> workers = joiner->candidate.workers;
+    std::sort(workers.begin(), workers.end(),
+              [](const Worker& a, const Worker& b) { return a.slot < b.slot; });
+    for (const Worker& worker : workers) {
+      if (next->FindRank(joiner->candidate.pod.uid, worker.slot, worker.incarnation) >= 0) continue;
+      next->ranks.push_back({static_cast<std::uint32_t>(pod), worker.slot, worker.incarnation,
+                             worker.tcp, worker.shm, true});
+    }
+  }
+}
+
+// Whoever has gone was to leave, and has said itself that it goes: its time was over before the
+// boundary came.
+bool OnlyDrained(const View& view, const Change& change) {
+  if (change.pod_lost) return false;
+  bool drained = false;  // a view can also end without anybody's going
+  for (std::size_t p = 0; p < view.pods.size(); ++p) {
+    if (change.gone[p] && !change.draining[p]) return false;
+    drained = drained || change.gone[p];
+  }
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    if (!change.lost_worker[r]) continue;
+    if (!change.draining[view.ranks[r].pod]) return false;
+    drained = true;
+  }
+  return drained;
+}
+
+Reason ReasonOf(const View& view, const Change& change) {
+  if (!change.planned) {
+    if (OnlyDrained(view, change)) return Reason::kPodDrained;
+    return change.pod_lost ? Reason::kPodLost : Reason::kWorkerLost;
+  }
+  if (change.drained) return Reason::kPodDrained;
+  for (Reason reason : {Reason::kPodJoined, Reason::kRejoin, Reason::kWorkerJoined}) {
+    for (const Joiner& joiner : change.joiners) {
+      if (joiner.reason == reason) return reason;
+    }
+  }
+  return view.reason;  // released or held as before
+}
+
+}  // namespace
+
+ViewPtr NextView(const View& view, const Change& change, ClauseSet without) {
+  auto next = std::make_shared<View>();
+  next->epoch = view.epoch + 1;
+  next->parent = view.epoch;
+  next->planned = change.planned;
+  next->reason = ReasonOf(view, change);
+  bool holder = KeepRanks(view, change, next.get());
+  if (next->pods.empty() || (!holder && !without.Has(Clause::kHolderStays))) return nullptr;
+  // A survivor coordinates: the proposer, or the first pod that is not about to leave.
+  next->coordinator = next->pods.front().uid;
+  for (const Pod& pod : next->pods) {
+    if (int p = view.FindPod(pod.uid); p < 0 || change.draining[p]) continue;
+    next->coordinator = pod.uid;
+    break;
+  }
+  int proposer = view.FindPod(change.proposer);
+  if (next->FindPod(change.proposer) >= 0 && proposer >= 0 && !change.draining[proposer]) {
+    next->coordinator = change.proposer;
+  }
+  AddJoiners(change, next.get());
+  next->train = next->pods.size() >= change.min_pods;
+  return next;
+}
+
+std::vector<int> PodsToDrop(std::vector<std::pair<int, int>> accusations, int self) {
+  std::sort(accusations.begin(), accusations.end());
+  accusations.erase(std::unique(accusations.begin(), accusations.end()), accusations.end());
+  std::vector<int> dropped;
+  while (!accusations.empty()) {
+    std::map<int, std::pair<int, int>> degree;  // pod -> {accusations it is in, times accused}
+    for (auto [accuser, accused] : accusations) {
+      if (accuser != self) ++degree[accuser].first;
+      if (accused != self) {
+        ++degree[accused].first;
+        ++degree[accused].second;
+      }
+    }
+    if (degree.empty()) break;
+    auto worst = std::max_element(degree.begin(), degree.end(),
+                                  [](const auto& a, const auto& b) { return a.second < b.second; });
+    int pod = worst->first;
+    dropped.push_back(pod);
+    std::erase_if(accusations,
+                  [pod](const auto& edge) { return edge.first == pod || edge.second == pod; });
+  }
+  return dropped;
+}
+
+}  // namespace ringmaster::membership

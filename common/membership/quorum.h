@@ -1,0 +1,48 @@
+// Who has voted, and whether it is enough (membership rules 3 and 6). Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/membership/ballot.h"
+#include "common/membership/clause.h"
+#include "common/membership/view.h"
+
+namespace ringmaster::membership {
+
+// A set of voters of one view by index: its pods, then the record.
+class VoterSet {
+ public:
+  void Add(std::size_t voter);
+  bool Has(std::size_t voter) const;
+  void Clear() { words_.clear(); }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+// A pod's irrevocable word that it takes no more part in a view (rule 7).
+struct Resignation {
+  Ballot promised;
+  Ballot accepted;
+  ViewPtr value;
+};
+
+enum class Quorum : std::uint8_t {
+  kNone,
+  kMajority,  // 6a, by pods alone
+  kRecord,    // 6a, with R's vote
+  kAll,       // 6b
+};
+
+std::size_t RecordIndex(const View& view);
+bool RecordHasVote(const View& view, ClauseSet without = {});
+// The least number of votes that is more than half.
+std::size_t MajorityOf(const View& view, ClauseSet without = {});
+
+// `yes`: who accepted (or promised) this very ballot. `resigned` has one entry for each pod.
+Quorum FindQuorum(const View& view, const Ballot& ballot, const VoterSet& yes,
+                  const std::vector<const Resignation*>& resigned, ClauseSet without = {});
+
+}  // namespace ringmaster::membership

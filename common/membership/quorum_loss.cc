@@ -1,0 +1,116 @@
+#include "common/membership/quorum_loss.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "common/membership/next_view.h"
+
+namespace ringmaster::membership {
+namespace {
+
+using Reports = std::vector<const RecoveryReport*>;
+
+bool IsAlive(const Candidate& candidate, const RankEntry& rank) {
+  return std::any_of(candidate.workers.begin(), candidate.workers.end(), [&](const Worker& worker) {
+    return worker.slot == rank.slot && worker.incarnation == rank.incarnation;
+  });
+}
+
+// The members of `base` that have reported and not resigned, as the first view of the lineage. Null
+// where none of them holds the state.
+ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports,
+                 std::uint32_t min_pods, ClauseSet without) {
+  Change change;
+  change.gone.assign(base.pods.size(), true);
+  change.draining.assign(base.pods.size(), false);
+  change.lost_worker.assign(base.ranks.size(), true);
+  change.pod_lost = true;
+  change.min_pods = min_pods;
+  change.proposer = base.coordinator;
+  for (const RecoveryReport* report : reports) {
+    const Pod& pod = report->candidate.pod;
+    // Who has gone beyond this view has been told that its state is void, or has newer steps.
+    if (EpochOf(report->view) > base.epoch) continue;
+    const int index = base.FindMember(pod.uid, pod.incarnation);
+    const bool counted = report->resigned && without.Has(Clause::kResignedExcluded);
+    if (index < 0 || (report->resigned && !counted)) continue;
+    change.ran = change.ran || (EpochOf(report->view) == base.epoch && report->ran);
+    change.gone[index] = false;
+    for (std::size_t r = 0; r < base.ranks.size(); ++r) {
+      if (base.ranks[r].pod != static_cast<std::uint32_t>(index)) continue;
+      change.lost_worker[r] = !counted && !IsAlive(report->candidate, base.ranks[r]);
+    }
+  }
+  const ViewPtr next = NextView(base, change, without);
+  if (next == nullptr) return nullptr;
+  View first = *next;
+  first.epoch = MakeEpoch(lineage, 1);
+  first.reason = Reason::kQuorumRecovered;
+  return std::make_shared<const View>(std::move(first));
+}
+
+}  // namespace
+
+bool QuorumLost(const QuorumRecord& record) {
+  return record.lineage > EpochLineage(EpochOf(record.view));
+}
+
+QuorumRecord BeginRecovery(const QuorumRecord& record, std::uint64_t lineage) {
+  QuorumRecord next = record;
+  next.lineage = std::max(record.lineage, lineage);
+  return next;
+}
+
+QuorumRecord FinishRecovery(const QuorumRecord& record, ViewPtr first) {
+  QuorumRecord next = NewRecord(std::move(first));
+  next.lineage = std::max(record.lineage, EpochLineage(next.view->epoch));
+  return next;
+}
+
+RecoveryResult RecoverFromQuorumLoss(std::uint64_t lineage, const std::vector<std::string>& pods,
+                                     const Reports& all, std::uint32_t min_pods,
+                                     ClauseSet without) {
+  RecoveryResult result;
+  Reports reports;
+  for (const std::string& pod : pods) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const RecoveryReport* report) {
+      return report->candidate.pod.uid == pod && report->lineage >= lineage;
+    });
+    if (at == all.end()) {
+      result.silent.push_back(pod);
+    } else {
+      reports.push_back(*at);
+    }
+  }
+  if (!result.silent.empty() && !without.Has(Clause::kReportAllOrProof)) return result;
+  std::map<Epoch, ViewPtr> bases;
+  for (const RecoveryReport* report : reports) {
+    if (report->view != nullptr) bases[report->view->epoch] = report->view;
+  }
+  std::vector<ViewPtr> order;
+  for (const auto& [epoch, view] : bases) order.push_back(view);
+  if (!without.Has(Clause::kHighestView)) std::reverse(order.begin(), order.end());
+  for (const ViewPtr& base : order) {
+    result.view = Continue(*base, lineage, reports, min_pods, without);
+    if (result.view != nullptr) return result;
+  }
+  result.nobody_holds = true;
+  return result;
+}
+
+bool ReadyToRestart(const Candidate& candidate) {
+  return !candidate.workers.empty() &&
+         std::all_of(candidate.workers.begin(), candidate.workers.end(),
+                     [](const Worker& worker) { return worker.ready && !worker.used; });
+}
+
+ViewPtr RestartView(std::uint64_t lineage, Epoch parent, std::vector<Candidate> candidates,
+                    std::uint32_t min_pods) {
+  View view = BootstrapView(std::move(candidates), min_pods);
+  view.epoch = MakeEpoch(lineage, 1);
+  view.parent = parent;
+  return std::make_shared<const View>(std::move(view));
+}
+
+}  // namespace ringmaster::membership

@@ -1,0 +1,236 @@
+// What goes wrong, and how it ends.
+#include <algorithm>
+
+#include "common/membership/sim/world.h"
+
+namespace ringmaster::membership::sim {
+namespace {
+
+// Weights of the faults by profile, in the order of Fault.
+constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
+    // worker pod restart file pause part cut wrong drain join opout stale target most recover
+    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3, 4, 4},    // mixed
+    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0, 0, 1},  // contended
+    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0, 0, 1},    // resigning
+    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0, 0, 1},    // forgetful
+    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1},    // planned
+    {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30},   // recovered
+};
+
+}  // namespace
+
+const char* FaultName(Fault fault) {
+  static const char* const kNames[] = {
+      "worker killed",  "pod killed",       "sidecar restarted", "file lost",
+      "paused",         "partitioned",      "link cut",          "wrongly suspected",
+      "drained",        "joined",           "operator down",     "stale operator",
+      "target changed", "most pods killed", "recovered wrongly"};
+  return kNames[static_cast<int>(fault)];
+}
+
+const char* ProfileName(Profile profile) {
+  static const char* const kNames[] = {"mixed",     "contended", "resigning",
+                                       "forgetful", "planned",   "recovered"};
+  return kNames[static_cast<int>(profile)];
+}
+
+int World::RandomPod() {
+  for (int tries = 0; tries < 20; ++tries) {
+    int pod = static_cast<int>(random_.Below(static_cast<std::int64_t>(pods_.size())));
+    if (!pods_[pod].gone) return pod;
+  }
+  return -1;
+}
+
+void World::Reset(int pod) {
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    bool told = static_cast<int>(i) != pod && pods_[i].up && random_.Chance(fast_detection_);
+    if (told) At(now_ + random_.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i), pod);
+  }
+}
+
+// Whether and when somebody who may say so says that the pod is dead.
+void World::ProveLater(int pod, int chance) {
+  if (random_.Chance(chance)) pods_[pod].proven_at = now_ + random_.Below(3000 * kMs);
+}
+
+// So many at once that those who are left have no majority; now and then all of them.
+void World::KillMost() {
+  std::vector<int> alive;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (!pods_[i].gone) alive.push_back(static_cast<int>(i));
+  }
+  auto count = static_cast<int>(alive.size());
+  int kill = random_.Chance(150) ? count : std::min(count - 1, (count + 1) / 2);
+  if (pods_.size() > 100) return;
+  for (int i = 0; i < kill; ++i) {
+    auto at = static_cast<std::size_t>(random_.Below(static_cast<std::int64_t>(alive.size())));
+    KillPod(alive[at]);
+    alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(at));
+    if (random_.Chance(400) || (i == 0 && kill == count)) {
+      At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+    }
+  }
+}
+
+void World::KillPod(int pod) {
+  CrashSidecar(pod);
+  pods_[pod].gone = true;
+  ProveLater(pod, 900);
+  for (SimWorker& worker : pods_[pod].workers) worker.alive = false;
+  Trace([&] { return pods_[pod].uid + " is gone for good"; });
+  Reset(pod);
+}
+
+void World::InjectFault() {
+  const int* weights = kWeights[static_cast<int>(profile_)];
+  int total = 0;
+  for (int i = 0; i < static_cast<int>(Fault::kCount); ++i) total += weights[i];
+  std::int64_t roll = random_.Below(total);
+  int drawn = 0;
+  while (roll >= weights[drawn]) roll -= weights[drawn++];
+  auto fault = static_cast<Fault>(drawn);
+  int pod = RandomPod();
+  if (pod < 0) return;
+  SimPod& victim = pods_[pod];
+  ++coverage_.faults[drawn];
+  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + victim.uid; });
+  switch (fault) {
+    case Fault::kKillWorker:
+      KillWorker(pod, static_cast<int>(random_.Below(slots_)));
+      return;
+    case Fault::kKillPod: {
+      int left = 0;
+      for (const SimPod& other : pods_) left += other.gone ? 0 : 1;
+      if (left < 2 || pods_.size() > 100) return;
+      KillPod(pod);
+      if (random_.Chance(600)) {
+        At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+      }
+      return;
+    }
+    case Fault::kRestartSidecar:
+      if (random_.Chance(500)) {
+        victim.crash_after = static_cast<int>(random_.Below(8));  // in the middle of what it does
+        return;
+      }
+      CrashSidecar(pod);
+      Reset(pod);
+      At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
+      return;
+    case Fault::kLoseFile:
+      CrashSidecar(pod);
+      victim.disk.reset();
+      Reset(pod);
+      At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
+      return;
+    case Fault::kPause:
+      victim.paused_until =
+          std::max(victim.paused_until, now_ + random_.Between(20 * kMs, 2500 * kMs));
+      return;
+    case Fault::kPartition: {
+      bool alone = random_.Chance(400);
+      for (std::size_t i = 0; i < side_.size(); ++i) {
+        side_[i] = alone ? static_cast<int>(i) == pod : random_.Chance(500);
+      }
+      operators_apart_ = random_.Chance(500);
+      At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
+      return;
+    }
+    case Fault::kCutLink: {
+      int other = RandomPod();
+      if (other < 0 || other == pod) return;
+      cut_[pod][other] = 1;
+      cut_[other][pod] = random_.Chance(700);
+      At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
+      return;
+    }
+    case Fault::kSuspectWrongly: {
+      int times = static_cast<int>(random_.Between(1, 3));
+      for (int i = 0; i < times; ++i) {
+        int who = RandomPod(), whom = RandomPod();
+        if (who >= 0 && whom >= 0) {
+          At(now_ + random_.Below(4 * kMs), Kind::kReset, who, whom);
+        }
+      }
+      return;
+    }
+    case Fault::kDrain: {
+      int staying = 0;
+      for (const SimPod& other : pods_) staying += !other.gone && !other.leaving ? 1 : 0;
+      if (staying < 2 || victim.leaving) return;
+      victim.leaving = true;
+      std::optional<TimePoint> deadline;
+      if (random_.Chance(400)) {
+        deadline = Now() + std::chrono::milliseconds(random_.Between(20, 1500));
+      }
+      if (victim.paused_until <= now_) StepMember(pod, DrainRequested{{victim.uid}, deadline});
+      for (std::size_t i = 0; i < pods_.size(); ++i) {
+        bool hears = static_cast<int>(i) != pod && pods_[i].up && pods_[i].paused_until <= now_;
+        if (hears && pods_[i].member->is_coordinator()) {
+          StepMember(static_cast<int>(i), DrainRequested{{victim.uid}, std::nullopt});
+        }
+      }
+      return;
+    }
+    case Fault::kJoin: {
+      int count = random_.Chance(300) ? 2 : 1;
+      for (int i = 0; i < count && pods_.size() < 100; ++i) {
+        At(now_ + random_.Below(20 * kMs), Kind::kStartSidecar, AddPod(false));
+      }
+      return;
+    }
+    case Fault::kOperatorOutage: {
+      Micros until = now_ + random_.Between(100 * kMs, 3000 * kMs);
+      operators_[0].down_until = until;
+      if (random_.Chance(700)) operators_[1].down_until = until;
+      return;
+    }
+    case Fault::kStaleOperator:
+      // The other one writes for a while; this one goes on with what it remembers.
+      operators_[random_.Below(2)].down_until = now_ + random_.Between(10 * kMs, 800 * kMs);
+      return;
+    case Fault::kTarget:
+      min_pods_ = static_cast<std::uint32_t>(random_.Between(1, wanted_));
+      return;  // the operator tells everybody, see TellViewDecided
+    case Fault::kKillMost:
+      KillMost();
+      return;
+    case Fault::kRecover:
+      for (int op = 0; op < 2; ++op) {
+        if (op == 0 || random_.Chance(400)) {
+          operators_[op].at_once = true;
+          At(now_ + random_.Below(20 * kMs), Kind::kArbiter, 0, op, 1);
+        }
+      }
+      return;
+    case Fault::kCount:
+      return;
+  }
+}
+
+// The end of all faults: from now on the network delivers and everybody who is not gone runs.
+void World::Heal() {
+  Trace([] { return std::string("HEALED"); });
+  healed_ = true;
+  loss_ = slow_ = 0;
+  std::fill(side_.begin(), side_.end(), 0);
+  operators_apart_ = false;
+  for (auto& row : cut_) std::fill(row.begin(), row.end(), 0);
+  operators_[0].down_until = operators_[1].down_until = 0;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    SimPod& pod = pods_[i];
+    pod.crash_after = -1;
+    if (pod.gone) continue;
+    if (!pod.up) At(now_ + random_.Below(50 * kMs), Kind::kStartSidecar, static_cast<int>(i));
+    for (int s = 0; s < slots_; ++s) {
+      if (!pod.workers[s].alive) {
+        At(now_ + random_.Below(100 * kMs), Kind::kStartWorker, static_cast<int>(i), s);
+      }
+    }
+  }
+  end_ = now_ + 40000 * kMs;
+  At(now_ + 200 * kMs, Kind::kCheck);
+}
+
+}  // namespace ringmaster::membership::sim

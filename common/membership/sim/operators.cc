@@ -1,0 +1,195 @@
+// The operators that vote for the record, tell pods of its view, and recover.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/membership/sim/world.h"
+
+namespace ringmaster::membership::sim {
+
+// As record.h says: answer from the own last write, store by compare-and-swap, read again if
+// somebody else has written.
+void World::AskRecord(int index, const Message& message, int from) {
+  SimOperator& op = operators_[index];
+  if (op.down_until > now_) return;
+  Trace([&] { return "operator " + std::to_string(index) + " <- " + Describe(message); });
+  RecordResult result = AnswerAsRecord(op.state, message, options_.without);
+  if (result.changed && op.version != record_version_ &&
+      !options_.without.Has(Clause::kRecordSwaps)) {
+    ++coverage_.record_conflicts;
+    op.state = record_;
+    op.version = record_version_;
+    result = AnswerAsRecord(op.state, message, options_.without);
+  }
+  if (result.changed) {
+    record_ = op.state = result.state;
+    op.version = ++record_version_;
+  }
+  if (random_.Chance(loss_)) return;
+  At(now_ + Delay(), Kind::kFromRecord, 0, from, 0, 0, Command::kStop,
+     Keep(std::move(result.answer)));
+}
+
+// Whoever is behind hears of the newest view that the record knows.
+void World::TellViewDecided(int pod) {
+  SimPod& self = pods_[pod];
+  if (!self.up) return;
+  bool reachable = operators_[0].down_until <= now_ && ReachesOperators(pod);
+  bool behind = EpochOf(self.member->current()) < EpochOf(record_.view);
+  if (reachable && behind) StepMember(pod, ringmaster::membership::ViewDecided{record_.view});
+  if (reachable) StepMember(pod, TargetChanged{min_pods_, 0});
+  if (reachable && self.leaving) StepMember(pod, DrainRequested{{self.uid}, std::nullopt});
+  if (self.up) At(now_ + 500 * kMs, Kind::kOperatorTells, pod);
+}
+
+// ---- Recovery from quorum loss (rule 9)
+
+namespace {
+
+constexpr Micros kPatience = 5000 * kMs;
+
+}  // namespace
+
+bool World::WriteRecord(int index, const QuorumRecord& state, bool swap) {
+  SimOperator& op = operators_[index];
+  if (swap && op.version != record_version_) {
+    ++coverage_.record_conflicts;
+    op.state = record_;
+    op.version = record_version_;
+    return false;
+  }
+  record_ = op.state = state;
+  op.version = ++record_version_;
+  return true;
+}
+
+// Who may be in a view for all that anybody knows.
+std::vector<int> World::MustReport() const {
+  std::vector<int> pods;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[i].started && !Proven(static_cast<int>(i))) pods.push_back(static_cast<int>(i));
+  }
+  return pods;
+}
+
+void World::Arbiter(int index) {
+  SimOperator& op = operators_[index];
+  if (op.down_until > now_) return;
+  if (random_.Chance(600)) {  // else from its own last write
+    op.state = record_;
+    op.version = record_version_;
+  }
+  if (op.view != EpochOf(op.state.view)) op.able_at = now_;  // a new view gets its time
+  op.view = EpochOf(op.state.view);
+  BeginIfStalled(index);
+  if (!QuorumLost(op.state)) return;
+  if (op.lineage != op.state.lineage) {
+    op.lineage = op.state.lineage;
+    op.reports.clear();
+    op.pods_at_begin = MustReport();
+  }
+  bool fresh = !options_.without.Has(Clause::kFreshPods);
+  for (int pod : fresh ? MustReport() : op.pods_at_begin) Ask(pod, op.lineage, false);
+  FinishIfHeard(index, true);
+}
+
+// R is moved only when everybody who may live can be heard, so that it is likely to come to an end.
+void World::BeginIfStalled(int index) {
+  SimOperator& op = operators_[index];
+  bool all_heard = true;
+  for (int i : MustReport()) {
+    const SimPod& pod = pods_[i];
+    bool heard = pod.up && pod.paused_until <= now_ && ReachesOperators(i);
+    all_heard = all_heard && heard;
+    if (heard && pod.member->able()) op.able_at = now_;
+  }
+  bool begin = (all_heard && now_ - op.able_at >= kPatience) || std::exchange(op.at_once, false);
+  if (!begin || QuorumLost(op.state)) return;
+  std::uint64_t lineage = std::max(op.state.lineage, EpochLineage(EpochOf(op.state.view))) + 1;
+  if (!WriteRecord(index, BeginRecovery(op.state, lineage), true)) return;
+  ++coverage_.recoveries;
+  Trace([&] {
+    return "operator " + std::to_string(index) + " begins lineage " + std::to_string(lineage);
+  });
+}
+
+void World::Ask(int pod, std::uint64_t lineage, bool fresh_workers) {
+  if (random_.Chance(loss_)) return;
+  At(now_ + Delay(), Kind::kAsked, pod, 0, lineage, fresh_workers ? 1 : 0);
+}
+
+void World::OnAsked(int pod, std::uint64_t lineage, bool fresh_workers) {
+  if (!pods_[pod].up || !ReachesOperators(pod)) return;
+  Trace([&] { return pods_[pod].uid + " is asked for lineage " + std::to_string(lineage); });
+  for (int s = 0; fresh_workers && s < slots_; ++s) {
+    if (pods_[pod].workers[s].used) KillWorker(pod, s);
+  }
+  StepMember(pod, RecoveryAsked{lineage});
+}
+
+void World::OnReport(int index, int from, const RecoveryReport& report) {
+  SimOperator& op = operators_[index];
+  if (op.down_until > now_ || !ReachesOperators(from)) return;
+  Trace([&] {
+    return "operator " + std::to_string(index) + " <- report of " + pods_[from].uid + " for " +
+           std::to_string(report.lineage) + ": " + EpochText(EpochOf(report.view)) +
+           (report.resigned ? " resigned" : "") + (report.ran ? " ran" : "");
+  });
+  op.reports[from] = report;
+  FinishIfHeard(index, false);
+}
+
+void World::FinishIfHeard(int index, bool ask) {
+  SimOperator& op = operators_[index];
+  if (!QuorumLost(op.state) || op.lineage != op.state.lineage) return;
+  std::vector<int> pods = MustReport();
+  if (options_.without.Has(Clause::kFreshPods)) {
+    pods = op.pods_at_begin;
+    std::erase_if(pods, [&](int pod) { return Proven(pod); });
+  }
+  std::vector<std::string> uids;
+  for (int pod : pods) uids.push_back(pods_[pod].uid);
+  std::vector<const RecoveryReport*> reports;
+  for (const auto& [pod, report] : op.reports) reports.push_back(&report);
+  RecoveryResult result =
+      RecoverFromQuorumLoss(op.lineage, uids, reports, min_pods_, options_.without);
+  for (const std::string& uid : result.silent) {
+    if (!ask) break;
+    coverage_.recovery_waits += pods_[IndexOf(uid)].gone ? 1 : 0;
+  }
+  if (result.view) FinishWith(index, result.view);
+  if (result.nobody_holds) Restart(index, uids, ask);
+}
+
+void World::FinishWith(int index, const ViewPtr& view) {
+  SimOperator& op = operators_[index];
+  bool swap = !options_.without.Has(Clause::kRecordLineageSwap);
+  if (!WriteRecord(index, FinishRecovery(op.state, view), swap)) return;
+  ++(view->reason == Reason::kBootstrap ? coverage_.restarts : coverage_.recovered_views);
+  Trace([&] { return "operator " + std::to_string(index) + " decides " + Describe(*view); });
+  Announce(view);
+}
+
+// From the checkpoint, once everybody who stays has workers that know nothing yet.
+void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
+  SimOperator& op = operators_[index];
+  std::vector<Candidate> candidates;
+  bool all = true;
+  for (const std::string& uid : pods) {
+    int pod = IndexOf(uid);
+    if (pods_[pod].leaving) continue;
+    auto report = op.reports.find(pod);
+    bool ready = report != op.reports.end() && ReadyToRestart(report->second.candidate) &&
+                 static_cast<int>(report->second.candidate.workers.size()) == slots_;
+    if (ready) {
+      candidates.push_back(report->second.candidate);
+    } else {
+      all = false;
+      if (ask) Ask(pod, op.lineage, true);
+    }
+  }
+  if (!all || candidates.empty()) return;
+  FinishWith(index, RestartView(op.lineage, EpochOf(op.state.view), candidates, min_pods_));
+}
+
+}  // namespace ringmaster::membership::sim

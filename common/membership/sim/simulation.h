@@ -1,0 +1,95 @@
+// Runs one schedule of the membership protocol: real Members and a real record on a simulated
+// network, with simulated sidecars, workers and operators around them. Deterministic from its seed.
+//
+// Operators recover (rule 9) when nobody can train, and at wrong moments too; some of the pods
+// that are gone are never proven dead.
+//
+// After every event it checks I1 (a worker never gets an older view), I2 and "one successor for
+// each view", I3 (a view with a decided successor, or older than one that has trained, completes no
+// step), I5 (no completed step is lost while a copy of its state lives; survivors never diverge)
+// and that joiners enter at boundaries; and after the last fault, that training goes on with all.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "common/membership/clause.h"
+
+namespace ringmaster::membership::sim {
+
+enum class Fault : std::uint8_t {
+  kKillWorker,
+  kKillPod,
+  kRestartSidecar,
+  kLoseFile,
+  kPause,
+  kPartition,
+  kCutLink,
+  kSuspectWrongly,
+  kDrain,
+  kJoin,
+  kOperatorOutage,
+  kStaleOperator,
+  kTarget,
+  kKillMost,  // so many pods at once that nobody has a majority
+  kRecover,   // an operator recovers the job from quorum loss though nothing asks for it
+  kCount,
+};
+const char* FaultName(Fault fault);
+
+// Random for most; the others aim at what random schedules reach too seldom.
+enum class Profile : std::uint8_t {
+  kMixed,            // everything
+  kContended,        // few members, many wrong suspicions, long delays: coordinators compete
+  kResigning,        // workers die together
+  kForgetful,        // sidecars restart, files get lost
+  kPlanned,          // joins and drains, some faults between
+  kQuorumRecovered,  // most die at once; recovery from quorum loss at any moment
+  kCount,
+};
+const char* ProfileName(Profile profile);
+
+struct Options {
+  std::uint64_t seed = 1;
+  int members = 0;  // 0: drawn, 1 to 64, 95 % up to 7
+  ClauseSet without;
+  // kCount: drawn.
+  Profile profile = Profile::kCount;
+  std::string* trace = nullptr;  // every event, for people
+};
+
+struct Coverage {
+  std::array<std::uint64_t, static_cast<int>(Fault::kCount)> faults{};
+  std::uint64_t schedules = 0;
+  std::uint64_t events = 0;
+  std::uint64_t messages = 0, lost = 0, repeated = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t views = 0, planned_views = 0, held_views = 0;
+  std::uint64_t campaigns = 0, refused = 0;
+  std::uint64_t by_majority = 0, by_record = 0, by_all = 0;
+  std::uint64_t record_conflicts = 0;
+  std::uint64_t blocked = 0;          // rightly: a pod that nobody has proven dead may live
+  std::uint64_t recoveries = 0;       // begun
+  std::uint64_t recovered_views = 0;  // ended with those who were left
+  std::uint64_t restarts = 0;         // ended with nobody who held the state
+  std::uint64_t recovery_waits = 0;   // for a pod that is gone and not proven dead
+  std::uint64_t steps_lost = 0;       // completed only by pods that died since
+  std::uint64_t five_and_more = 0;    // schedules with so many pods
+  int largest = 0;
+
+  void Add(const Coverage& other);
+  std::string Text() const;
+};
+
+struct Outcome {
+  std::string violation;  // empty: none
+  Coverage coverage;
+};
+
+Outcome RunSchedule(const Options& options);
+
+// The trace of a schedule that fails, and how to see it again.
+std::string Explain(const Options& options, const std::string& violation);
+
+}  // namespace ringmaster::membership::sim

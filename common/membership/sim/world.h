@@ -1,0 +1,257 @@
+// The simulated world: pods with sidecars and workers, network, operators. Private to this folder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "common/membership/member.h"
+#include "common/membership/quorum_record.h"
+#include "common/membership/sim/simulation.h"
+
+namespace ringmaster::membership::sim {
+
+using Micros = std::int64_t;
+inline constexpr Micros kMs = 1000;
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567ull) {}
+  std::uint64_t Next() {
+    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  std::int64_t Below(std::int64_t n) { return static_cast<std::int64_t>(Next() % n); }
+  std::int64_t Between(std::int64_t low, std::int64_t high) { return low + Below(high - low + 1); }
+  bool Chance(int per_thousand) { return Below(1000) < per_thousand; }
+
+ private:
+  std::uint64_t state_;
+};
+
+struct SimWorker {
+  std::uint64_t incarnation = 1;
+  bool alive = true;
+  bool ready = false;
+  bool used = false;  // has been in a view
+  Epoch installed = 0;
+  Epoch newest = 0;   // of all views it was given
+  Epoch stopped = 0;  // uses none up to this one
+  Epoch armed = 0;
+  Epoch boundary = 0;      // stands at the boundary of this view
+  bool holds = false;      // its state counts
+  std::int64_t step = -1;  // -1: no state at all
+  std::uint64_t hash = 0;
+};
+
+struct SimPod {
+  std::string uid;
+  Pod pod;
+  std::uint32_t life = 0;  // rises when the sidecar dies
+  bool up = false;
+  bool gone = false;      // for good
+  bool started = false;   // its sidecar has run
+  Micros proven_at = -1;  // when its death is proven; -1: never
+  bool leaving = false;
+  Micros paused_until = 0;
+  std::uint64_t next_incarnation = 1;
+  std::optional<PersistentState> disk;
+  std::unique_ptr<Member> member;
+  std::vector<SimWorker> workers;
+  int crash_after = -1;  // the sidecar dies after so many more actions
+
+  // The sidecar's memory.
+  Epoch stop_wanted = 0;
+  Epoch arm_wanted = 0;
+  Micros to_workers = 0, from_workers = 0;  // both directions of the link keep their order
+  Micros timer = -1;
+  std::vector<Micros> heard;
+};
+
+enum class Kind : std::uint8_t {
+  kDeliver,      // a, b: from, to; message
+  kToRecord,     // a: from; message; b: operator
+  kFromRecord,   // b: to; message
+  kTimer,        // a; x: life
+  kHeartbeats,   // a; x: life
+  kToWorker,     // a, b: pod, slot; c: command; x: epoch; y: worker incarnation
+  kFromWorker,   // the same; life in c's upper bits
+  kWorkersSeen,  // a; x: life
+  kStep,         // x: epoch
+  kFault,
+  kStartSidecar,   // a
+  kStartWorker,    // a, b
+  kReset,          // a hears at once that b is gone
+  kOperatorTells,  // a: ViewDecided
+  kHeal,
+  kCheck,
+  kEndCut,     // a, b
+  kArbiter,    // b: operator
+  kAsked,      // a; x: lineage; y: begin again with fresh workers
+  kToArbiter,  // a: from; b: operator; message: index of the report
+};
+
+enum class Command : std::uint8_t { kStop, kView, kArm, kStopped, kBoundary, kRan, kEnter };
+
+struct SimEvent {
+  Micros at;
+  std::uint64_t order;
+  Kind kind;
+  Command command;
+  std::int16_t a, b;
+  std::uint32_t message;
+  std::uint64_t x, y;
+  bool operator<(const SimEvent& other) const {
+    return at != other.at ? at > other.at : order > other.order;
+  }
+};
+
+// What an operator process believes about the record.
+struct SimOperator {
+  QuorumRecord state;
+  std::uint64_t version = 0;
+  Micros down_until = 0;
+  // Recovery from quorum loss.
+  Epoch view = 0;      // the one that `able_at` is about
+  Micros able_at = 0;  // when a pod last said that its view can train
+  bool at_once = false;
+  std::uint64_t lineage = 0;       // the one that `reports` are for
+  std::vector<int> pods_at_begin;  // what is asked for without FreshPods
+  std::map<int, RecoveryReport> reports;
+};
+
+// A decided view and what became of it.
+struct Decided {
+  ViewPtr view;
+  bool step_pending = false;
+  bool ran = false;  // has completed a step
+  Micros last_step = 0;
+};
+
+class World {
+ public:
+  explicit World(const Options& options);
+  Outcome Run();
+
+ private:
+  // world.cc: set-up, time, network, sidecars
+  void Bootstrap();
+  int AddPod(bool bootstrap);
+  void At(Micros at, Kind kind, int a = 0, int b = 0, std::uint64_t x = 0, std::uint64_t y = 0,
+          Command command = Command::kStop, std::uint32_t message = 0);
+  std::uint32_t Keep(Message&& message);
+  Message Take(std::uint32_t index);
+  void Handle(const SimEvent& event);
+  void StepMember(int pod, const Event& event);
+  void Apply(int pod, std::vector<Action>* actions);
+  void ApplyOne(int pod, Action& action);
+  void Post(int from, int to, const Message& message);
+  bool Connected(int a, int b) const;
+  bool ReachesOperators(int pod) const { return !operators_apart_ || side_[pod] == 0; }
+  Micros Delay();
+  void ArmTimer(int pod);
+  void CheckNotBusy(int pod);
+  void Heartbeats(int pod);
+  void StartSidecar(int pod);
+  void CrashSidecar(int pod);
+  int IndexOf(const std::string& uid) const;
+  Member* MemberOf(int pod) { return pods_[pod].up ? pods_[pod].member.get() : nullptr; }
+
+  // operators.cc
+  void AskRecord(int op, const Message& message, int from);
+  void TellViewDecided(int pod);
+  void OnAsked(int pod, std::uint64_t lineage, bool fresh_workers);
+  void OnReport(int op, int from, const RecoveryReport& report);
+  void Ask(int pod, std::uint64_t lineage, bool fresh_workers);
+  bool WriteRecord(int op, const QuorumRecord& state, bool swap);
+  void Arbiter(int op);
+  void BeginIfStalled(int op);
+  void FinishIfHeard(int op, bool ask);
+  void FinishWith(int op, const ViewPtr& view);
+  void Restart(int op, const std::vector<std::string>& pods, bool ask);
+  bool Proven(int pod) const { return pods_[pod].proven_at >= 0 && pods_[pod].proven_at <= now_; }
+  std::vector<int> MustReport() const;
+
+  // workers.cc
+  void ToWorkers(int pod, Command command, Epoch epoch);
+  void OnWorkerCommand(const SimEvent& event);
+  void OnWorkerWord(const SimEvent& event);
+  void WorkerSays(int pod, int slot, Command command, Epoch epoch);
+  void WorkersSeen(int pod);
+  void CheckStopped(int pod);
+  void CheckBoundary(int pod);
+  void FoundWith(const View& view, SimWorker* worker);
+  void KillWorker(int pod, int slot);
+  void StartWorker(int pod, int slot);
+  void TryStep(Epoch epoch);
+  void CompleteStep(const View& view, const std::vector<SimWorker*>& workers);
+
+  // faults.cc
+  void InjectFault();
+  void Heal();
+  int RandomPod();
+  void KillPod(int pod);
+  void KillMost();
+  void ProveLater(int pod, int chance);
+  void Reset(int pod);
+
+  // checks.cc
+  void Fail(const std::string& what);
+  void Announce(const ViewPtr& view);
+  void BeginLineage(const View& view);
+  Decided& Of(Epoch epoch);
+  bool Healthy();
+  bool RightlyBlocked();
+  void CheckEnd();
+
+  template <typename Text>
+  void Trace(Text text) {
+    if (options_.trace) AppendTrace(text());
+  }
+  void AppendTrace(const std::string& text);
+  TimePoint Now() const { return TimePoint(std::chrono::microseconds(now_)); }
+
+  Options options_;
+  Random random_;
+  Profile profile_;
+  Micros now_ = 1000 * kMs;
+  std::uint64_t order_ = 0;
+  std::priority_queue<SimEvent> queue_;
+  std::vector<Message> messages_;
+  std::vector<std::uint32_t> free_messages_;
+  std::vector<std::vector<Action>> spare_;
+
+  std::vector<SimPod> pods_;
+  std::vector<std::vector<char>> cut_;  // links that are down, by direction
+  std::vector<int> side_;               // of the partition
+  bool operators_apart_ = false;        // the partition's side 1 can't reach the operators
+  int slots_ = 1;
+  int loss_ = 0, repeat_ = 0, slow_ = 0;  // per thousand
+  int fast_detection_ = 500;
+  std::uint32_t min_pods_ = 1;
+  int wanted_ = 1;
+
+  QuorumRecord record_;
+  std::uint64_t record_version_ = 1;
+  SimOperator operators_[2];
+
+  // What really happened.
+  std::vector<std::vector<Decided>> decided_;  // by lineage and number
+  ViewPtr newest_;
+  std::vector<RecoveryReport> reports_;  // under way
+  Epoch trained_ = 0;                    // newest view that has completed a step
+  std::int64_t step_ = 0;
+  std::uint64_t hash_ = 0;
+  bool healed_ = false;
+  bool finished_ = false;
+  Micros end_ = 0;
+  std::string violation_;
+  Coverage coverage_;
+};
+
+}  // namespace ringmaster::membership::sim

@@ -1,0 +1,173 @@
+#include "operator/controllers/quorum_record_store.h"
+
+#include <fmt/format.h>
+
+#include "common/membership/message_json.h"
+#include "common/membership/state_json.h"
+#include "operator/controllers/lenient_json.h"
+#include "operator/controllers/metrics.h"
+#include "operator/controllers/pod_builder.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+
+constexpr char kDataKey[] = "record";
+// Each lost race means that somebody else's write succeeded, so a few are plenty.
+constexpr int kTries = 5;
+
+kube::Error Broken(const JobIdentity& job, const std::string& why) {
+  return {.code = kube::ErrorCode::kInternal,
+          .message = fmt::format("configmap {}/{} is not a record: {}", job.ns,
+                                 RecordName(job.name), why)};
+}
+
+Json MakeObject(const JobIdentity& job, const membership::QuorumRecord& state) {
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata",
+           {{"name", RecordName(job.name)},
+            {"namespace", job.ns},
+            {"labels", {{kJobUidLabel, job.uid}}},
+            {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}}},
+          {"data", {{kDataKey, membership::EncodeRecord(state)}}}};
+}
+
+std::string ResourceVersion(const Json& object) {
+  return object.value("/metadata/resourceVersion"_json_pointer, "");
+}
+
+}  // namespace
+
+std::string RecordName(const std::string& job) { return job + "-record"; }
+
+std::shared_ptr<QuorumRecordStore::Entry> QuorumRecordStore::EntryOf(const std::string& job_uid) {
+  const std::lock_guard lock(mu_);
+  auto& entry = entries_[job_uid];
+  if (entry == nullptr) entry = std::make_shared<Entry>();
+  return entry;
+}
+
+void QuorumRecordStore::Forget(const std::string& job_uid) {
+  const std::lock_guard lock(mu_);
+  entries_.erase(job_uid);
+}
+
+kube::Result<void> QuorumRecordStore::Load(const JobIdentity& job, Entry& entry) {
+  if (entry.known) return {};
+  const auto object = api_->Get(kube::ConfigMaps(), job.ns, RecordName(job.name));
+  if (!object && object.error().code != kube::ErrorCode::kNotFound) {
+    return tl::unexpected(object.error());
+  }
+  entry.state.reset();
+  if (object) {
+    // Of a job of the same name that was deleted: the garbage collector takes it away soon.
+    if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));
+    auto state = membership::DecodeRecord(Text(At(*object, "data"), kDataKey));
+    if (!state) return tl::unexpected(Broken(job, state.error()));
+    entry.state = std::move(*state);
+    entry.resource_version = ResourceVersion(*object);
+  }
+  entry.known = true;
+  return {};
+}
+
+kube::Result<void> QuorumRecordStore::Write(const JobIdentity& job, Entry& entry,
+                                            const membership::QuorumRecord& state) {
+  Json object = MakeObject(job, state);
+  kube::Result<Json> written;
+  if (entry.state) {
+    object["metadata"]["resourceVersion"] = entry.resource_version;
+    written = api_->Update(kube::ConfigMaps(), job.ns, object);
+  } else {
+    written = api_->Create(kube::ConfigMaps(), job.ns, object);
+  }
+  if (!written) {
+    entry.known = false;  // it may have been written for all we know
+    const kube::ErrorCode code = written.error().code;
+    const bool raced =
+        code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
+    if (raced && metrics_ != nullptr) metrics_->RecordConflict();
+    return tl::unexpected(written.error());
+  }
+  entry.state = state;
+  entry.resource_version = ResourceVersion(*written);
+  return {};
+}
+
+kube::Result<std::optional<membership::QuorumRecord>> QuorumRecordStore::Newest(
+    const JobIdentity& job) {
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  if (const auto loaded = Load(job, *entry); !loaded) return tl::unexpected(loaded.error());
+  return entry->state;
+}
+
+kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
+                                                const membership::ViewPtr& view) {
+  const JobIdentity identity{job.ns, job.name, job.uid};
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  if (const auto loaded = Load(identity, *entry); !loaded) return loaded;
+  if (!entry->state) {
+    membership::QuorumRecord state = membership::NewRecord(view);
+    state.lineage = membership::EpochLineage(view->epoch);
+    return Write(identity, *entry, state);
+  }
+  // The reports behind the view were for this lineage and no other.
+  const membership::QuorumRecord& state = *entry->state;
+  if (!membership::QuorumLost(state) || state.lineage != membership::EpochLineage(view->epoch)) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
+                                      .message = "the record has a view of this lineage already"});
+  }
+  return Write(identity, *entry, membership::FinishRecovery(state, view));
+}
+
+kube::Result<void> QuorumRecordStore::BeginRecovery(const JobIdentity& job, std::uint64_t lineage,
+                                                    const membership::ViewPtr& newest) {
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  if (const auto loaded = Load(job, *entry); !loaded) return loaded;
+  if (!entry->state) {
+    // Its votes are forgotten. It gives none on the views that it may have voted on.
+    const membership::QuorumRecord anew = membership::NewRecord(newest);
+    return Write(job, *entry, membership::BeginRecovery(anew, lineage));
+  }
+  const membership::QuorumRecord& state = *entry->state;
+  if (state.lineage >= lineage || membership::EpochLineage(state.view->epoch) >= lineage) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
+                                      .message = "the record is at this lineage already"});
+  }
+  return Write(job, *entry, membership::BeginRecovery(state, lineage));
+}
+
+kube::Result<std::string> QuorumRecordStore::Answer(const JobIdentity& job,
+                                                    const std::string& text) {
+  const auto message = membership::DecodeMessage(text);
+  if (!message) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kInvalid,
+                                      .message = "bad message for the record: " + message.error()});
+  }
+  const auto entry = EntryOf(job.uid);
+  const std::lock_guard lock(entry->mu);
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    const auto loaded = Load(job, *entry);
+    // A sidecar may outlive its job: nothing is kept for that.
+    if (!loaded || !entry->state) Forget(job.uid);
+    if (!loaded) return tl::unexpected(loaded.error());
+    if (!entry->state) {
+      return tl::unexpected(
+          kube::Error{.code = kube::ErrorCode::kNotFound, .message = "the job has no record yet"});
+    }
+    const membership::RecordResult result = membership::AnswerAsRecord(*entry->state, *message);
+    if (!result.changed) return membership::EncodeMessage(result.answer);
+    const auto written = Write(job, *entry, result.state);
+    if (written) return membership::EncodeMessage(result.answer);
+    if (written.error().code != kube::ErrorCode::kConflict) return tl::unexpected(written.error());
+  }
+  return tl::unexpected(kube::Error{.code = kube::ErrorCode::kConflict,
+                                    .message = "the record changes faster than we can write it"});
+}
+
+}  // namespace ringmaster::controllers

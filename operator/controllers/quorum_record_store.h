@@ -1,0 +1,69 @@
+// The record R of each job (membership rule 8): a ConfigMap <job>-record, owned by the job, made
+// with create-only and changed by compare-and-swap on resourceVersion. What is answered comes from
+// the own last write or a read of the API server, never from a watch cache.
+//
+// Thread rule: every method is safe from any thread; one job is answered one message at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "common/membership/quorum_loss.h"
+#include "common/membership/quorum_record.h"
+#include "operator/api/horovod_job.h"
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::controllers {
+
+class Metrics;
+
+struct JobIdentity {
+  std::string ns;
+  std::string name;
+  std::string uid;
+};
+
+class QuorumRecordStore {
+ public:
+  // `metrics` may be null; else it outlives the store.
+  explicit QuorumRecordStore(std::shared_ptr<kube::KubeApi> api, Metrics* metrics = nullptr)
+      : api_(std::move(api)), metrics_(metrics) {}
+
+  // nullopt: there is no record.
+  kube::Result<std::optional<membership::QuorumRecord>> Newest(const JobIdentity& job);
+  // Makes the record with its first view, or ends the recovery of the view's lineage with it.
+  // kAlreadyExists: somebody was quicker, and Newest says what.
+  kube::Result<void> Bootstrap(const api::HorovodJob& job, const membership::ViewPtr& view);
+  // Moves the record to this lineage: a recovery from quorum loss begins. kAlreadyExists: as for
+  // Bootstrap. If somebody has deleted it, it is made anew with the newest view that is known.
+  kube::Result<void> BeginRecovery(const JobIdentity& job, std::uint64_t lineage,
+                                   const membership::ViewPtr& newest);
+  // Answers a message for the voter R, both as JSON text. kNotFound: no record yet.
+  kube::Result<std::string> Answer(const JobIdentity& job, const std::string& message);
+  void Forget(const std::string& job_uid);
+
+ private:
+  struct Entry {
+    std::mutex mu;
+    bool known = false;  // what follows is our last write or read; guarded by mu
+    std::optional<membership::QuorumRecord> state;  // guarded by mu
+    std::string resource_version;                   // guarded by mu
+  };
+  std::shared_ptr<Entry> EntryOf(const std::string& job_uid);
+  kube::Result<void> Load(const JobIdentity& job, Entry& entry);
+  // kConflict: somebody else wrote it; the entry is forgotten then.
+  kube::Result<void> Write(const JobIdentity& job, Entry& entry,
+                           const membership::QuorumRecord& state);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  Metrics* const metrics_;
+  std::mutex mu_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;  // by job uid; guarded by mu_
+};
+
+std::string RecordName(const std::string& job);
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,141 @@
+// The record of a job on each of the API servers: two operators that both believe to be the one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "common/membership/message_json.h"
+#include "operator/api/testing/job_object.h"
+#include "operator/controllers/quorum_record_store.h"
+#include "operator/local/testing/conformance.h"
+#include "tests/support/until.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::ErrorCode;
+using membership::MessageKind;
+using ::testing::HasSubstr;
+
+class QuorumRecordStoreServersTest : public local::testing::OnEveryServer {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(OnEveryServer::SetUp());
+    ASSERT_NO_FATAL_FAILURE(ApplyJob());
+    a_ = std::make_unique<QuorumRecordStore>(api_);
+    b_ = std::make_unique<QuorumRecordStore>(api_);
+  }
+  // Everything belongs to its job: without one it would be collected at once.
+  void ApplyJob() {
+    const auto made = api_->Create(kube::HorovodJobs(), ns_, api::testing::JobObject("digits", 2));
+    ASSERT_TRUE(made) << made.error().message;
+    const auto job = api::ParseHorovodJob(*made);
+    ASSERT_TRUE(job) << api::ToString(job.error());
+    job_ = *job;
+    id_ = {job_.ns, job_.name, job_.uid};
+  }
+  static membership::ViewPtr First(const std::vector<std::string>& pods) {
+    std::vector<membership::Candidate> candidates;
+    for (const std::string& pod : pods) {
+      membership::Candidate candidate;
+      candidate.pod = {.uid = pod, .name = pod, .incarnation = 1};
+      candidate.workers = {{.slot = 0, .incarnation = 1, .ready = true}};
+      candidates.push_back(candidate);
+    }
+    return std::make_shared<const membership::View>(membership::BootstrapView(candidates, 1));
+  }
+  // What the record answers to somebody who wants to decide the view after `first`.
+  static MessageKind Prepare(QuorumRecordStore& store, const JobIdentity& id,
+                             const membership::ViewPtr& first, std::int64_t round,
+                             const std::string& pod) {
+    membership::Message prepare;
+    prepare.kind = MessageKind::kPrepare;
+    prepare.from = pod;
+    prepare.incarnation = 1;
+    prepare.view = first->epoch;
+    prepare.base = first;
+    prepare.ballot = {round, pod};
+    const auto text = store.Answer(id, membership::EncodeMessage(prepare));
+    EXPECT_TRUE(text) << text.error().message;
+    const auto answer = text ? membership::DecodeMessage(*text) : membership::DecodeMessage("");
+    EXPECT_TRUE(answer);
+    return answer ? answer->kind : MessageKind::kDecided;
+  }
+
+  api::HorovodJob job_;
+  JobIdentity id_;
+  std::unique_ptr<QuorumRecordStore> a_, b_;
+};
+
+TEST_P(QuorumRecordStoreServersTest, TheFirstViewIsMadeOnceAndEverybodyReadsTheSame) {
+  EXPECT_FALSE(a_->Newest(id_).value());
+  EXPECT_FALSE(b_->Newest(id_).value());
+  ASSERT_TRUE(a_->Bootstrap(job_, First({"p", "q"})));
+  // It has seen that there is none, and writes on that.
+  const auto late = b_->Bootstrap(job_, First({"p"}));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kAlreadyExists);
+  const auto read = b_->Newest(id_);
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((**read).view->pods.size(), 2u);
+}
+
+TEST_P(QuorumRecordStoreServersTest, OfTwoWhoFoundAtTheSameTimeOneSucceeds) {
+  for (int round = 0; round < 5; ++round) {
+    QuorumRecordStore stores[] = {QuorumRecordStore(api_), QuorumRecordStore(api_)};
+    std::atomic<int> bootstrapped = 0;
+    {
+      std::jthread other([&] { bootstrapped += stores[1].Bootstrap(job_, First({"p"})) ? 1 : 0; });
+      bootstrapped += stores[0].Bootstrap(job_, First({"p", "q"})) ? 1 : 0;
+    }
+    EXPECT_EQ(bootstrapped, 1);
+    ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
+  }
+}
+
+TEST_P(QuorumRecordStoreServersTest, APromiseBindsTheOtherOperatorToo) {
+  const auto first = First({"p", "q"});
+  ASSERT_TRUE(a_->Bootstrap(job_, first));
+  EXPECT_EQ(Prepare(*b_, id_, first, 1, "p"), MessageKind::kPromise);
+  EXPECT_EQ(Prepare(*a_, id_, first, 3, "q"), MessageKind::kPromise) << "a knew nothing of 1";
+  EXPECT_EQ(Prepare(*b_, id_, first, 2, "p"), MessageKind::kRefused) << "b knew nothing of 3";
+  EXPECT_EQ(Prepare(*a_, id_, first, 2, "p"), MessageKind::kRefused);
+}
+
+TEST_P(QuorumRecordStoreServersTest, ALineageBeginsOnceAndEndsWithOneView) {
+  const auto first = First({"p", "q"});
+  ASSERT_TRUE(a_->Bootstrap(job_, first));
+  EXPECT_TRUE(b_->Newest(id_).value());
+  ASSERT_TRUE(a_->BeginRecovery(id_, 2, first));
+  EXPECT_EQ(b_->BeginRecovery(id_, 2, first).error().code, ErrorCode::kConflict)
+      << "it knew lineage 1";
+  EXPECT_EQ(b_->BeginRecovery(id_, 2, first).error().code, ErrorCode::kAlreadyExists);
+  auto view = *First({"p"});
+  view.epoch = (std::uint64_t{2} << 40) | 1;
+  const auto recovered = std::make_shared<const membership::View>(view);
+  ASSERT_TRUE(b_->Bootstrap(job_, recovered));
+  EXPECT_FALSE(a_->Bootstrap(job_, recovered));
+  EXPECT_EQ((*a_->Newest(id_))->view->epoch, view.epoch);
+}
+
+TEST_P(QuorumRecordStoreServersTest, TheRecordGoesWithItsJobAndIsNoneOfItsSuccessors) {
+  ASSERT_TRUE(a_->Bootstrap(job_, First({"p"})));
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {.propagation = "Orphan"}));
+  ASSERT_TRUE(support::Until([&] { return !api_->Get(kube::HorovodJobs(), ns_, "digits"); }));
+  const JobIdentity former = id_;
+  ASSERT_NO_FATAL_FAILURE(ApplyJob());
+  ASSERT_NE(former.uid, id_.uid);
+  const auto foreign = a_->Newest(id_);
+  ASSERT_FALSE(foreign);
+  EXPECT_THAT(foreign.error().message, HasSubstr("another job owns it"));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
+  ASSERT_TRUE(a_->Bootstrap(job_, First({"p"})));
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), ns_, "digits", {}));
+  EXPECT_TRUE(
+      support::Until([&] { return !api_->Get(kube::ConfigMaps(), ns_, RecordName("digits")); }));
+}
+
+RM_ON_EVERY_SERVER(QuorumRecordStoreServersTest);
+
+}  // namespace
+}  // namespace ringmaster::controllers

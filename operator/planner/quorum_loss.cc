@@ -1,0 +1,254 @@
+// Phase 6, second half: going on when no view can decide its successor any more (rule 9).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/work.h"
+
+namespace ringmaster::planner {
+namespace {
+
+constexpr char kWaitingForProof[] = "WaitingForProof";
+constexpr char kHelp[] = "docs/membership.md says what to do";
+
+struct Voter {
+  std::string uid;
+  std::string text;  // for people
+  bool attending = false;
+};
+
+bool Attends(const Snapshot& in, const std::string& uid) {
+  const SidecarFacts* sidecar = FindSidecar(in, uid);
+  return sidecar != nullptr && sidecar->attending;
+}
+
+// A worker pod's object stays until its death is proven (the finalizer) or it has left by plan.
+bool CountsAsDead(const Snapshot& in, const std::string& uid) {
+  return IsProvenDead(in, uid) || (FindPod(in, uid) == nullptr && !Attends(in, uid));
+}
+
+// Whoever may be in a view. A sidecar hears of a view only after its address stands on its pod.
+std::vector<Voter> MustReport(const Snapshot& in) {
+  std::vector<Voter> voters;
+  for (const PodFacts& pod : in.pods) {
+    const bool registered =
+        !pod.http.empty() || FindSidecar(in, pod.uid) != nullptr || InView(in, pod.uid);
+    if (IsProvenDead(in, pod.uid) || !registered) continue;
+    voters.push_back({pod.uid,
+                      fmt::format("{} on node {}", pod.name, pod.node.empty() ? "?" : pod.node),
+                      Attends(in, pod.uid)});
+  }
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (!sidecar.attending || FindPod(in, sidecar.pod_uid) != nullptr) continue;
+    // Its stream outlives it: a machine that is off.
+    if (IsProvenDead(in, sidecar.pod_uid)) continue;
+    voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
+  }
+  return voters;
+}
+
+bool MayFork(const Snapshot& in) {
+  return in.job.spec.elastic_policy.on_quorum_loss == api::OnQuorumLoss::kRestartFromCheckpoint;
+}
+
+// It has never been heard by this operator, which has only just taken the job over: that is no
+// silence.
+bool MayBeOnItsWay(const Snapshot& in, const std::string& uid) {
+  return in.now < HeardAllBy(in) && FindSidecar(in, uid) == nullptr;
+}
+
+bool SomebodyIsOnTheWay(const Snapshot& in) {
+  const std::vector<Voter> voters = MustReport(in);
+  return std::any_of(voters.begin(), voters.end(),
+                     [&](const Voter& voter) { return MayBeOnItsWay(in, voter.uid); });
+}
+
+bool SomebodyTrains(const Snapshot& in) {
+  return std::any_of(in.sidecars.begin(), in.sidecars.end(), [&](const SidecarFacts& sidecar) {
+    return sidecar.attending && sidecar.able && !IsProvenDead(in, sidecar.pod_uid);
+  });
+}
+
+// Where nobody says that its view trains: since when none can; nullopt where nothing says so
+// either.
+std::optional<Time> StalledSince(const Snapshot& in) {
+  bool known = false, all_dead = true;
+  Time since = in.view_since;
+  for (const membership::Pod& pod : in.view->pods) {
+    const bool dead = CountsAsDead(in, pod.uid);
+    all_dead = all_dead && dead;
+    known = known || dead || IsGone(in, pod.uid);
+    if (dead || !Attends(in, pod.uid)) continue;
+    known = true;
+    since = std::max(since, FindSidecar(in, pod.uid)->unable_since);
+  }
+  if (all_dead) return Time();  // there is nothing to wait for
+  return known ? std::optional(since) : std::nullopt;
+}
+
+void WaitFor(Work& work, const std::vector<std::string>& waits) {
+  work.stall_reason = kWaitingForProof;
+  work.stall_message = fmt::format(
+      "too few of the view live to go on, and {} may still train somewhere: no word "
+      "from there and no proof of death. Goes on when it is heard again or proven "
+      "dead; {}",
+      fmt::join(waits, ", "), kHelp);
+}
+
+// What the former leader said may still be so.
+void WaitForTheSidecars(Work& work) {
+  work.LookAgainAt(HeardAllBy(work.in));
+  const api::Condition* before = work.in.job.status.Find("Rebuilding");
+  if (before == nullptr || !before->status || before->reason != kWaitingForProof) return;
+  work.stall_reason = before->reason;
+  work.stall_message = before->message;
+}
+
+void AwaitReports(Work& work, const std::vector<std::string>& waits) {
+  work.stall_reason = kQuorumLost;
+  work.stall_message = fmt::format("asked to make way for lineage {}, and not heard yet: {}",
+                                   work.in.lineage, fmt::join(waits, ", "));
+}
+
+// Its members may decide the next one by themselves, and mostly have within kStallSaid.
+void LeaveItToTheView(Work& work, Time since) {
+  if (work.in.now < since + kStallSaid) return work.LookAgainAt(since + kStallSaid);
+  work.LookAgainAt(since + kStallPatience);
+  work.stall_reason = kStalled;
+  work.stall_message =
+      fmt::format("no pod trains: the members of view {} have {} s to go on by themselves",
+                  membership::EpochText(work.in.view->epoch), kStallPatience.count());
+}
+
+void Begin(Work& work) {
+  const Snapshot& in = work.in;
+  if (SomebodyTrains(in)) return;
+  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(work);
+  const std::optional<Time> since = StalledSince(in);
+  if (!since) return;
+  if (in.now < *since + kStallPatience) return LeaveItToTheView(work, *since);
+  std::vector<std::string> waits;
+  for (const Voter& voter : MustReport(in)) {
+    if (!voter.attending) waits.push_back(voter.text);
+  }
+  // Only where it can come to an end: till then the view may still go on by itself.
+  if (!waits.empty() && !MayFork(in)) return WaitFor(work, waits);
+  work.out.recover = membership::EpochLineage(in.view->epoch) + 1;
+  work.Say(true, kQuorumLost,
+           fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
+                       "those who are left",
+                       membership::EpochText(in.view->epoch), work.out.recover));
+}
+
+void Ask(Work& work, bool fresh_workers) {
+  for (const SidecarFacts& sidecar : work.in.sidecars) {
+    if (!sidecar.attending) continue;
+    const bool used =
+        std::any_of(sidecar.candidate.workers.begin(), sidecar.candidate.workers.end(),
+                    [](const membership::Worker& worker) { return worker.used; });
+    work.out.tells.push_back(
+        {sidecar.pod_uid, RecoverNotice{work.in.lineage, fresh_workers && used}});
+  }
+}
+
+void SayIgnored(Work& work, const std::vector<std::string>& ignored) {
+  if (ignored.empty()) return;
+  work.Say(true, "ForkPossible",
+           fmt::format("onQuorumLoss is RestartFromCheckpoint: {} was not waited for. If it still "
+                       "runs, the job runs twice until it is reached",
+                       fmt::join(ignored, ", ")));
+}
+
+// A step needs every member of its view, so who holds the newest view holds its steps, and the
+// rebuild counts what is left. Of a newer view nobody has reported; its steps went unheard.
+std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
+  std::string text =
+      fmt::format("goes on with {} as epoch {}, from epoch {}", Plural(view.pods.size(), "pod"),
+                  membership::EpochText(view.epoch), membership::EpochText(view.parent));
+  if (view.parent >= in.view->epoch) {
+    return text +
+           ", the newest that is known; status.lastRebuild.stepsLost says how many steps "
+           "are lost with the others";
+  }
+  std::vector<std::string> lost;
+  for (const membership::Pod& pod : in.view->pods) {
+    if (view.FindPod(pod.uid) < 0) lost.push_back(pod.name);
+  }
+  return text + fmt::format(
+                    "; the steps of epoch {} are lost with {}. status.stepsLost is without "
+                    "them, as nobody who lives has counted them: "
+                    "ringmaster_sidecar_step of these pods may still be in Prometheus",
+                    membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
+}
+
+void StartAgain(Work& work, const QuorumRecovery& end) {
+  work.out.first_view = BootstrapOf(work, work.in.lineage);
+  if (work.out.first_view != nullptr) JudgeStartAgain(work);
+  if (work.verdict.ended()) {
+    work.out.first_view = nullptr;
+    return;
+  }
+  work.stall_reason = "StartingAgain";
+  work.stall_message = fmt::format(
+      "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
+      "needed for that: {}",
+      work.in.job.spec.elastic_policy.min_replicas);
+  if (work.out.first_view == nullptr) return;
+  work.Say(true, "StartedAgain",
+           "no living worker held the job's state: the job starts again from its checkpoint. What "
+           "was done since that was written is lost; status.stepsLost is without it");
+  SayIgnored(work, end.ignored);
+}
+
+void Finish(Work& work) {
+  const QuorumRecovery& end = EvaluateRecovery(work.in);
+  Ask(work, end.nobody_holds);
+  if (SomebodyIsOnTheWay(work.in)) return WaitForTheSidecars(work);
+  if (!end.unheard.empty()) return WaitFor(work, end.unheard);
+  if (!end.waits.empty()) return AwaitReports(work, end.waits);
+  if (end.view != nullptr) {
+    work.out.first_view = end.view;
+    work.Say(true, "QuorumRecovered", GoesOnWith(work.in, *end.view));
+    return SayIgnored(work, end.ignored);
+  }
+  StartAgain(work, end);
+}
+
+}  // namespace
+
+QuorumRecovery EvaluateRecovery(const Snapshot& in) {
+  QuorumRecovery out;
+  std::vector<std::string> uids;
+  std::vector<const membership::RecoveryReport*> reports;
+  const std::vector<Voter> voters = MustReport(in);
+  for (const Voter& voter : voters) {
+    const SidecarFacts* sidecar = FindSidecar(in, voter.uid);
+    const bool reported =
+        sidecar != nullptr && sidecar->report && sidecar->report->lineage >= in.lineage;
+    if (!reported && !voter.attending && MayFork(in) && !MayBeOnItsWay(in, voter.uid)) {
+      out.ignored.push_back(voter.text);
+      continue;
+    }
+    uids.push_back(voter.uid);
+    if (reported) reports.push_back(&*sidecar->report);
+  }
+  const auto min = static_cast<std::uint32_t>(in.job.spec.elastic_policy.min_replicas);
+  const membership::RecoveryResult result =
+      membership::RecoverFromQuorumLoss(in.lineage, uids, reports, min);
+  for (const Voter& voter : voters) {
+    if (!Contains(result.silent, voter.uid)) continue;
+    out.waits.push_back(voter.text);
+    if (!voter.attending) out.unheard.push_back(voter.text);
+  }
+  out.view = result.view;
+  out.nobody_holds = result.nobody_holds;
+  return out;
+}
+
+void RecoverFromQuorumLoss(Work& work) {
+  if (work.in.view == nullptr || work.finishing) return;
+  const bool begun = work.in.lineage > membership::EpochLineage(work.in.view->epoch);
+  begun ? Finish(work) : Begin(work);
+}
+
+}  // namespace ringmaster::planner
