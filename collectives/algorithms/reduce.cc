@@ -62,13 +62,6 @@ int OpIndex(rm_op op) {
 
 }  // namespace
 
-size_t ElementBytes(rm_dtype dtype) {
-  static constexpr size_t kBytes[] = {1, 1, 4, 8, 2, 2, 4, 8};
-  return dtype >= RM_UINT8 && dtype <= RM_FLOAT64 ? kBytes[dtype] : 0;
-}
-
-bool KnownOp(rm_op op) { return op >= RM_SUM && op <= RM_PRODUCT; }
-
 void Reduce(void* dst, std::span<const void* const> srcs, size_t count, rm_dtype dtype, rm_op op,
             int divisor) {
   const TypeKernels& kernels = KernelsFor(dtype);

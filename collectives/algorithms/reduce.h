@@ -8,13 +8,9 @@
 #include <cstddef>
 #include <span>
 
-#include "ringmaster/ringmaster.h"
+#include "ringmaster/types.h"
 
 namespace ringmaster::algorithms {
-
-// 0 for an unknown type.
-size_t ElementBytes(rm_dtype dtype);
-bool KnownOp(rm_op op);
 
 // dst[i] = (srcs[0][i] op srcs[1][i] op ...) / divisor. dst may be one of the sources, but not
 // overlap one otherwise. RM_AVERAGE adds like RM_SUM: the division is only what `divisor` says

@@ -10,6 +10,7 @@
 #endif
 
 #include "collectives/algorithms/reduce_table.h"
+#include "collectives/element/half.h"
 
 // Sources and destination are the same buffer or don't overlap, so iterations are independent.
 #if defined(__clang__)
@@ -124,59 +125,15 @@ void ReducePlain(void* dst_bytes, const void* const* src_bytes, int n, size_t co
 struct BFloat16 {
   static void Load(float* to, const uint16_t* from, size_t n) {
     RM_LOOP
-    for (size_t i = 0; i < n; ++i) {
-      uint32_t bits = static_cast<uint32_t>(from[i]) << 16;
-      std::memcpy(&to[i], &bits, sizeof(bits));
-    }
+    for (size_t i = 0; i < n; ++i) to[i] = element::BFloat16ToFloat(from[i]);
   }
   static void Store(uint16_t* to, const float* from, size_t n) {
     RM_LOOP
-    for (size_t i = 0; i < n; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, &from[i], sizeof(bits));
-      uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-      uint32_t nan = bits >> 16 | 0x40;
-      to[i] = static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
-    }
+    for (size_t i = 0; i < n; ++i) to[i] = element::FloatToBFloat16(from[i]);
   }
 };
 
 struct Float16 {
-  static float ToFloat(uint16_t half) {
-    uint32_t magnitude = static_cast<uint32_t>(half & 0x7fff) << 13;
-    float scaled;
-    std::memcpy(&scaled, &magnitude, sizeof(scaled));
-    scaled *= 0x1p112f;  // the exponents' biases differ by 112; makes subnormals right too
-    uint32_t bits;
-    std::memcpy(&bits, &scaled, sizeof(bits));
-    if ((half & 0x7c00) == 0x7c00) bits = magnitude | 0x7f800000;
-    bits |= static_cast<uint32_t>(half & 0x8000) << 16;
-    float out;
-    std::memcpy(&out, &bits, sizeof(out));
-    return out;
-  }
-  static uint16_t FromFloat(float value) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    uint32_t sign = bits >> 16 & 0x8000;
-    bits &= 0x7fffffff;
-    uint32_t half;
-    if (bits > 0x7f800000) {
-      half = 0x7e00;
-    } else if (bits >= 0x477ff000) {  // rounds to infinity
-      half = 0x7c00;
-    } else if (bits <
-               0x38800000) {  // subnormal: adding 0.5 lets the adder do the shift and the rounding
-      float magnitude;
-      std::memcpy(&magnitude, &bits, sizeof(magnitude));
-      magnitude += 0.5f;
-      std::memcpy(&half, &magnitude, sizeof(half));
-      half -= 0x3f000000;
-    } else {
-      half = (bits - 0x38000000 + 0xfff + (bits >> 13 & 1)) >> 13;
-    }
-    return static_cast<uint16_t>(sign | half);
-  }
   static void Load(float* to, const uint16_t* from, size_t n) {
     size_t i = 0;
 #if defined(__F16C__)
@@ -185,7 +142,7 @@ struct Float16 {
       _mm256_storeu_ps(to + i, _mm256_cvtph_ps(halves));
     }
 #endif
-    for (; i < n; ++i) to[i] = ToFloat(from[i]);
+    for (; i < n; ++i) to[i] = element::HalfToFloat(from[i]);
   }
   static void Store(uint16_t* to, const float* from, size_t n) {
     size_t i = 0;
@@ -195,7 +152,7 @@ struct Float16 {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), halves);
     }
 #endif
-    for (; i < n; ++i) to[i] = FromFloat(from[i]);
+    for (; i < n; ++i) to[i] = element::FloatToHalf(from[i]);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collectives/algorithms/reduce.h"
+#include "collectives/element/element.h"
 #include "collectives/transport/fault_point.h"
 
 namespace ringmaster::algorithms {
@@ -59,9 +60,9 @@ struct ShmGroup::Staged {
   size_t OffsetOf(size_t index) const { return index * chunk_count * element_bytes; }
 };
 
-ShmGroup::ShmGroup(transport::Watch* watch, uint64_t epoch,
+ShmGroup::ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
                    std::vector<std::shared_ptr<ArenaMap>> maps, int self)
-    : watch_(watch),
+    : liveness_(liveness),
       tag_(transport::EpochTag(epoch)),
       maps_(std::move(maps)),
       self_(self),
@@ -72,8 +73,8 @@ ShmGroup::ShmGroup(transport::Watch* watch, uint64_t epoch,
 Status ShmGroup::WaitFor(int member, FlagMember flag, uint64_t count) {
   if (count == 0)
     return Status();  // before the first; the flag may still carry an older view's tag
-  return watch_->WaitFlag(&(maps_[static_cast<size_t>(member)]->control()->*flag), tag_, count,
-                          op_number_);
+  return liveness_->WaitFlag(&(maps_[static_cast<size_t>(member)]->control()->*flag), tag_, count,
+                             op_number_);
 }
 
 Status ShmGroup::WaitForAll(FlagMember flag, uint64_t count) {
@@ -93,7 +94,7 @@ Status ShmGroup::WaitForStageSlot(uint64_t chunk) {
 Status ShmGroup::Allreduce(const void* in, void* out, size_t count, const Reduction& how,
                            uint64_t op_number, bool only_first) {
   op_number_ = op_number;
-  size_t bytes = count * ElementBytes(how.dtype);
+  size_t bytes = count * element::Size(how.dtype);
   if (bytes <= small_bytes_) return OneShot(in, out, count, how);
   bool in_place = false;
   if (!only_first) {
@@ -109,7 +110,7 @@ Status ShmGroup::OneShot(const void* in, void* out, size_t count, const Reductio
   Status status = WaitForAll(&ControlBlock::small, k - 1);
   if (!status.ok()) return status;
   std::memcpy(maps_[static_cast<size_t>(self_)]->small_slot(k), in,
-              count * ElementBytes(how.dtype));
+              count * element::Size(how.dtype));
   FaultPoint("shm_before_publish");
   RaiseOwn(&ControlBlock::small, k);
   FaultPoint("shm_after_publish");
@@ -125,7 +126,7 @@ Status ShmGroup::OneShot(const void* in, void* out, size_t count, const Reductio
 
 Status ShmGroup::StagedAllreduce(const void* in, void* out, size_t count, const Reduction& how,
                                  bool only_first) {
-  size_t element_bytes = ElementBytes(how.dtype);
+  size_t element_bytes = element::Size(how.dtype);
   Staged job{static_cast<const std::byte*>(in),
              static_cast<std::byte*>(out),
              count,
@@ -229,7 +230,7 @@ Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
 }
 
 Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
-  size_t element_bytes = ElementBytes(how.dtype);
+  size_t element_bytes = element::Size(how.dtype);
   Slice own_slice = SliceOf(count, element_bytes, self_, maps_.size());
   size_t block = kCopyBlock / element_bytes;
   FaultPoint("arena_before_reduce");

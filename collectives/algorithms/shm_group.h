@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "collectives/transport/arena.h"
-#include "collectives/transport/watch.h"
-#include "ringmaster/communicator.h"
+#include "collectives/transport/liveness_monitor.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::algorithms {
 
@@ -32,7 +32,7 @@ struct Reduction {
 class ShmGroup {
  public:
   // `maps` in rank order, the own one at `self`.
-  ShmGroup(transport::Watch* watch, uint64_t epoch,
+  ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
            std::vector<std::shared_ptr<transport::ArenaMap>> maps, int self);
 
   int size() const { return static_cast<int>(maps_.size()); }
@@ -71,7 +71,7 @@ class ShmGroup {
   Status Offer(const void* in, void* out, size_t bytes, bool* all);
   Status ReduceInPlace(size_t count, const Reduction& how);
 
-  transport::Watch* const watch_;
+  transport::LivenessMonitor* const liveness_;
   const uint64_t tag_;
   const std::vector<std::shared_ptr<transport::ArenaMap>> maps_;
   const int self_;

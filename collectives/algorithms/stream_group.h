@@ -1,10 +1,10 @@
 // Collectives among ranks that are connected by streams (TCP, or a unix socket where memory can't
 // be shared).
 //
-// Everything is made of one motion: send a list of pieces to one peer while receiving another list
-// from a second one, neither blocking the other; what arrives is reduced at once, while it is in
-// cache, and may be sent on before its piece is complete. Small messages: recursive doubling (an
-// exchange at 2 ranks); large ones: a ring.
+// Everything is made of one transfer: send a list of segments to one peer while receiving another
+// list from a second one, neither blocking the other; what arrives is reduced at once, while it is
+// in cache, and may be sent on before its segment is complete. Small messages: recursive doubling
+// (an exchange at 2 ranks); large ones: a ring.
 //
 // All ranks get the same bits: the operands' order depends only on the ranks.
 // Thread rule: the thread of the collective.
@@ -16,16 +16,17 @@
 #include <vector>
 
 #include "collectives/algorithms/shm_group.h"
-#include "collectives/transport/link.h"
-#include "collectives/transport/watch.h"
-#include "ringmaster/communicator.h"
+#include "collectives/transport/connection.h"
+#include "collectives/transport/liveness_monitor.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::algorithms {
 
 class StreamGroup {
  public:
   // `ranks`: the members' ranks in the view, ascending; `self`: index of the own one.
-  StreamGroup(transport::Watch* watch, uint64_t epoch, std::vector<int> ranks, int self);
+  StreamGroup(transport::LivenessMonitor* liveness, uint64_t epoch, std::vector<int> ranks,
+              int self);
 
   int size() const { return static_cast<int>(ranks_.size()); }
   int self() const { return self_; }
@@ -33,30 +34,30 @@ class StreamGroup {
   Status Allreduce(const void* in, void* out, size_t count, const Reduction& how,
                    uint64_t op_number);
   Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
-  // blocks[k]: the pieces that member k has and all get.
+  // blocks[k]: the segments that member k has and all get.
   Status Allgatherv(std::span<const std::vector<std::span<std::byte>>> blocks, uint64_t op_number);
 
  private:
   // A stretch of memory that is sent or received as one frame.
-  struct Piece {
+  struct Segment {
     std::byte* data = nullptr;
     size_t bytes = 0;
     const std::byte* other = nullptr;  // receiving: data = other op arrived (null: data = arrived)
     bool last = false;                 // the last reduction of these elements: divide
   };
-  // Sends `out_pieces` to one member and receives `in_pieces` from another. The first `ready`
-  // outgoing pieces can go at once, the i-th after them is what the i-th incoming one brings.
-  struct Motion {
+  // Sends `out_segments` to one member and receives `in_segments` from another. The first `ready`
+  // outgoing segments can go at once, the i-th after them is what the i-th incoming one brings.
+  struct Transfer {
     int to = -1;
     int from = -1;
-    std::span<const Piece> out_pieces;
-    std::span<const Piece> in_pieces;
+    std::span<const Segment> out_segments;
+    std::span<const Segment> in_segments;
     size_t ready = 0;
     const Reduction* how = nullptr;
   };
-  class Run;
+  class TransferLoop;
 
-  Status Move(const Motion& motion);
+  Status Run(const Transfer& transfer);
   Status Exchange(int peer, const void* send, void* recv, size_t bytes);
   Status SendTo(int peer, const void* data, size_t bytes);
   Status ReceiveFrom(int peer, void* data, size_t bytes);
@@ -66,11 +67,11 @@ class StreamGroup {
   Status TreeBroadcast(void* data, size_t bytes, int root);
   Status ChainBroadcast(void* data, size_t bytes, int root);
 
-  transport::Link* LinkTo(int member) const {
-    return watch_->link(ranks_[static_cast<size_t>(member)]);
+  transport::Connection* ConnectionTo(int member) const {
+    return liveness_->connection(ranks_[static_cast<size_t>(member)]);
   }
 
-  transport::Watch* const watch_;
+  transport::LivenessMonitor* const liveness_;
   const uint64_t epoch_;
   const std::vector<int> ranks_;
   const int self_;

@@ -10,6 +10,7 @@
 namespace ringmaster::communicator {
 
 using transport::Clock;
+using transport::Connection;
 using transport::DialResult;
 using transport::FaultPoint;
 using transport::FrameKind;
@@ -18,7 +19,6 @@ using transport::FrameSender;
 using transport::Hello;
 using transport::HelloReply;
 using transport::IoResult;
-using transport::Link;
 using transport::ReplyKind;
 using transport::UniqueFd;
 
@@ -32,10 +32,10 @@ constexpr int kTickMillis = 20;
 }  // namespace
 
 Bootstrap::Bootstrap(transport::EndpointImpl* endpoint, const CommunicatorOptions& options,
-                     transport::Watch* watch)
+                     transport::LivenessMonitor* liveness)
     : endpoint_(endpoint),
       options_(options),
-      watch_(watch),
+      liveness_(liveness),
       shm_(options.allow_shm && endpoint->arena() != nullptr),
       size_(static_cast<int>(options.peers.size())),
       deadline_(Clock::now() + options.connect_timeout),
@@ -61,7 +61,7 @@ Status Bootstrap::Run() {
 Status Bootstrap::ConnectAll() {
   missing_ = size_ - 1;
   while (missing_ > 0) {
-    if (watch_->aborted()) return watch_->status();
+    if (liveness_->aborted()) return liveness_->status();
     Status status = LookForNewerEpoch();
     for (int rank = 0; status.ok() && rank < options_.rank; ++rank) {
       const Peer& peer = peers_[static_cast<size_t>(rank)];
@@ -155,14 +155,14 @@ Status Bootstrap::HandleReply(int rank) {
       peer.state = State::kAbsent;
       return Status();
     case ReplyKind::kMovedOn:
-      return watch_->Fail(RM_ERR_EPOCH_MOVED,
-                          who + " is already in epoch " + std::to_string(peer.reply.epoch));
+      return liveness_->Fail(RM_ERR_EPOCH_MOVED,
+                             who + " is already in epoch " + std::to_string(peer.reply.epoch));
     case ReplyKind::kWrongJob:
-      return watch_->Fail(RM_ERR_INVALID,
-                          who + " at " + options_.peers[static_cast<size_t>(rank)].tcp +
-                              " belongs to another job than '" + endpoint_->job() + "'");
+      return liveness_->Fail(RM_ERR_INVALID,
+                             who + " at " + options_.peers[static_cast<size_t>(rank)].tcp +
+                                 " belongs to another job than '" + endpoint_->job() + "'");
     default:
-      return watch_->Fail(RM_ERR_INVALID, who + " speaks another version of the protocol");
+      return liveness_->Fail(RM_ERR_INVALID, who + " speaks another version of the protocol");
   }
 }
 
@@ -219,7 +219,7 @@ void Bootstrap::Ready(int rank, bool is_unix) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   peer.state = State::kReady;
   peer.arena.Reset();
-  watch_->SetLink(rank, std::make_unique<Link>(std::move(peer.fd), rank, is_unix));
+  liveness_->SetConnection(rank, std::make_unique<Connection>(std::move(peer.fd), rank, is_unix));
   --missing_;
 }
 
@@ -227,7 +227,7 @@ void Bootstrap::Ready(int rank, bool is_unix) {
 
 Status Bootstrap::WaitForEvents() {
   std::vector<pollfd> polls = {{endpoint_->listener().event(), POLLIN, 0},
-                               {watch_->abort_event(), POLLIN, 0}};
+                               {liveness_->abort_event(), POLLIN, 0}};
   std::vector<int> ranks;
   for (int rank = 0; rank < size_; ++rank) {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
@@ -239,7 +239,7 @@ Status Bootstrap::WaitForEvents() {
   bool may_dial = ranks.size() < static_cast<size_t>(missing_);
   int limit = may_dial ? 5 : kTickMillis;
   poll(polls.data(), polls.size(), transport::PollMillis(deadline_, limit));
-  if (watch_->aborted()) return watch_->status();
+  if (liveness_->aborted()) return liveness_->status();
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (polls[i + 2].revents == 0) continue;
     int rank = ranks[i];
@@ -263,7 +263,7 @@ Status Bootstrap::WaitForEvents() {
 Status Bootstrap::LookForTheDead() {
   if (Clock::now() < next_probe_) return Status();
   next_probe_ = Clock::now() + kProbeEvery;
-  Status status = watch_->CheckLinks(0);
+  Status status = liveness_->CheckConnections(0);
   if (!status.ok()) return status;
   for (int i = 0; i < size_; ++i) {
     int rank = (probe_turn_ + i) % size_;
@@ -282,10 +282,11 @@ Status Bootstrap::LookForTheDead() {
 Status Bootstrap::LookForNewerEpoch() {
   uint64_t newest = endpoint_->listener().Newest();
   if (newest <= options_.epoch) return Status();
-  return watch_->Fail(RM_ERR_EPOCH_MOVED, "a peer is already in epoch " + std::to_string(newest));
+  return liveness_->Fail(RM_ERR_EPOCH_MOVED,
+                         "a peer is already in epoch " + std::to_string(newest));
 }
 
-Status Bootstrap::Lost(int rank, const std::string& why) { return watch_->Suspect(rank, why); }
+Status Bootstrap::Lost(int rank, const std::string& why) { return liveness_->Suspect(rank, why); }
 
 Status Bootstrap::TimeoutStatus() const {
   std::string who;
@@ -295,10 +296,10 @@ Status Bootstrap::TimeoutStatus() const {
     who += (who.empty() ? "" : ", ") + std::to_string(rank);
     if (trouble.empty()) trouble = peers_[static_cast<size_t>(rank)].trouble;
   }
-  return watch_->Fail(RM_ERR_TIMEOUT, "epoch " + std::to_string(options_.epoch) +
-                                          ": no connection with rank " + who + " within " +
-                                          std::to_string(options_.connect_timeout.count()) + " ms" +
-                                          (trouble.empty() ? "" : " (" + trouble + ")"));
+  return liveness_->Fail(RM_ERR_TIMEOUT, "epoch " + std::to_string(options_.epoch) +
+                                             ": no connection with rank " + who + " within " +
+                                             std::to_string(options_.connect_timeout.count()) +
+                                             " ms" + (trouble.empty() ? "" : " (" + trouble + ")"));
 }
 
 // ---- groups ----
@@ -309,12 +310,13 @@ Status Bootstrap::AgreeOnGroups() {
   for (size_t rank = 0; rank < n; ++rank) mine[rank] = maps_[rank] != nullptr;
   groups_.assign(n, 0);
   auto send = [&](int rank, const void* data, size_t bytes) {
-    FrameSender frame(watch_->link(rank), options_.epoch, 0, data, bytes, FrameKind::kGroups);
-    return watch_->Send(&frame, bytes, 0, deadline_);
+    FrameSender frame(liveness_->connection(rank), options_.epoch, 0, data, bytes,
+                      FrameKind::kGroups);
+    return liveness_->Send(&frame, bytes, 0, deadline_);
   };
   auto receive = [&](int rank, void* data, size_t bytes) {
-    FrameReceiver frame(watch_->link(rank), options_.epoch, 0, bytes, FrameKind::kGroups);
-    return watch_->Receive(&frame, data, bytes, 0, deadline_);
+    FrameReceiver frame(liveness_->connection(rank), options_.epoch, 0, bytes, FrameKind::kGroups);
+    return liveness_->Receive(&frame, data, bytes, 0, deadline_);
   };
   Status status;
   if (options_.rank != 0) {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "collectives/transport/endpoint.h"
-#include "collectives/transport/watch.h"
+#include "collectives/transport/liveness_monitor.h"
 #include "ringmaster/communicator.h"
 
 namespace ringmaster::communicator {
@@ -21,7 +21,7 @@ namespace ringmaster::communicator {
 class Bootstrap {
  public:
   Bootstrap(transport::EndpointImpl* endpoint, const CommunicatorOptions& options,
-            transport::Watch* watch);
+            transport::LivenessMonitor* liveness);
 
   Status Run();
 
@@ -63,7 +63,7 @@ class Bootstrap {
 
   transport::EndpointImpl* const endpoint_;
   const CommunicatorOptions& options_;
-  transport::Watch* const watch_;
+  transport::LivenessMonitor* const liveness_;
   const bool shm_;
   const int size_;
   const transport::Clock::time_point deadline_;

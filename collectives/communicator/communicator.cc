@@ -11,8 +11,9 @@
 #include "collectives/algorithms/shm_group.h"
 #include "collectives/algorithms/stream_group.h"
 #include "collectives/communicator/bootstrap.h"
+#include "collectives/element/element.h"
 #include "collectives/transport/endpoint.h"
-#include "collectives/transport/watch.h"
+#include "collectives/transport/liveness_monitor.h"
 
 namespace ringmaster {
 namespace communicator {
@@ -30,11 +31,12 @@ class CommunicatorImpl : public Communicator {
       : rank_(options.rank),
         size_(static_cast<int>(options.peers.size())),
         epoch_(options.epoch),
-        watch_({options.epoch, options.rank, endpoint->job(), options.peers, options.on_suspect}) {}
+        liveness_({options.epoch, options.rank, endpoint == nullptr ? "" : endpoint->job(),
+                   options.peers, options.on_suspect}) {}
 
   // Who has completed everything leaves in order; else the closing of the connections ends the
   // peers' waits.
-  ~CommunicatorImpl() override { watch_.SayBye(op_); }
+  ~CommunicatorImpl() override { liveness_.SayBye(op_); }
 
   Status Build(transport::EndpointImpl* endpoint, const CommunicatorOptions& options);
 
@@ -47,7 +49,7 @@ class CommunicatorImpl : public Communicator {
   Status Broadcast(void* data, size_t bytes, int root) override;
   Status Barrier() override;
 
-  void Abort(const std::string& why) override { watch_.Abort(why); }
+  void Abort(const std::string& why) override { liveness_.Abort(why); }
   const char* PathTo(int peer) const override;
   std::span<std::byte> ArenaBuffer(size_t bytes) override;
 
@@ -64,7 +66,7 @@ class CommunicatorImpl : public Communicator {
   const int rank_;
   const int size_;
   const uint64_t epoch_;
-  transport::Watch watch_;
+  transport::LivenessMonitor liveness_;
 
   // Constant after Build.
   std::vector<uint32_t> groups_;           // by rank
@@ -79,8 +81,13 @@ class CommunicatorImpl : public Communicator {
 
 Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
                                const CommunicatorOptions& options) {
+  if (endpoint == nullptr) {  // alone, and nobody will come: no peers, no memory but the caller's
+    groups_ = {0};
+    members_ = {{0}};
+    return Status();
+  }
   endpoint->KeepOnly(options.peers);
-  Bootstrap bootstrap(endpoint, options, &watch_);
+  Bootstrap bootstrap(endpoint, options, &liveness_);
   Status status = bootstrap.Run();
   if (!status.ok()) return status;
   groups_ = bootstrap.groups();
@@ -94,12 +101,12 @@ Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
     std::vector<std::shared_ptr<transport::ArenaMap>> maps;
     for (int rank : mine) maps.push_back(bootstrap.maps()[static_cast<size_t>(rank)]);
     int self = static_cast<int>(std::find(mine.begin(), mine.end(), rank_) - mine.begin());
-    shm_ = std::make_unique<ShmGroup>(&watch_, epoch_, std::move(maps), self);
+    shm_ = std::make_unique<ShmGroup>(&liveness_, epoch_, std::move(maps), self);
   }
   if (members_.size() > 1 && mine.front() == rank_) {
     std::vector<int> ranks;
     for (const auto& group : members_) ranks.push_back(group.front());
-    leaders_ = std::make_unique<StreamGroup>(&watch_, epoch_, ranks,
+    leaders_ = std::make_unique<StreamGroup>(&liveness_, epoch_, ranks,
                                              static_cast<int>(groups_[static_cast<size_t>(rank_)]));
   }
   // Ranks of one pod share its cores; of other machines we know nothing and assume that they have
@@ -110,23 +117,23 @@ Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
       std::count_if(options.peers.begin(), options.peers.end(), [&](const PeerEndpoint& peer) {
         return host(peer.tcp) == host(own.tcp) || (!peer.shm.empty() && peer.pod == own.pod);
       });
-  watch_.SetSpin(std::max<long>(here, static_cast<long>(mine.size())) <=
-                 static_cast<long>(std::thread::hardware_concurrency()));
+  liveness_.SetSpin(std::max<long>(here, static_cast<long>(mine.size())) <=
+                    static_cast<long>(std::thread::hardware_concurrency()));
   return Status();
 }
 
 Status CommunicatorImpl::Begin() {
-  if (watch_.aborted()) return watch_.status();
+  if (liveness_.aborted()) return liveness_.status();
   ++op_;
   return Status();
 }
 
 Status CommunicatorImpl::Allreduce(const void* in, void* out, size_t count, rm_dtype dtype,
                                    rm_op op) {
-  size_t element_bytes = algorithms::ElementBytes(dtype);
+  size_t element_bytes = element::Size(dtype);
   if (element_bytes == 0)
     return Invalid("dtype " + std::to_string(dtype) + " is unknown: 0 to 7 are");
-  if (!algorithms::KnownOp(op))
+  if (!element::IsKnownOp(op))
     return Invalid("op " + std::to_string(op) + " is unknown: 0 to 4 are");
   if (count > SIZE_MAX / element_bytes / 4)
     return Invalid("count " + std::to_string(count) + " is too large");
@@ -154,7 +161,7 @@ Status CommunicatorImpl::AllreduceAcross(const void* in, void* out, size_t count
   how.divisor = divisor;
   if (status.ok() && leads()) status = leaders_->Allreduce(in, out, count, how, op_);
   if (status.ok() && shares_memory()) {
-    status = shm_->Broadcast(out, count * algorithms::ElementBytes(how.dtype), 0, op_);
+    status = shm_->Broadcast(out, count * element::Size(how.dtype), 0, op_);
   }
   return status;
 }
@@ -258,9 +265,12 @@ Status Communicator::Create(Endpoint* endpoint, const CommunicatorOptions& optio
     return communicator::Invalid("rank " + std::to_string(options.rank) + " is not among " +
                                  std::to_string(size) + " peers");
   }
+  if (endpoint == nullptr && size > 1) {
+    return communicator::Invalid("a view of " + std::to_string(size) + " ranks needs an endpoint");
+  }
   auto* impl = static_cast<transport::EndpointImpl*>(endpoint);
   if (options.stop.stop_requested()) return Status(RM_ERR_EPOCH_MOVED, "stopped");
-  Status status = impl->listener().Begin(options.epoch);
+  Status status = impl == nullptr ? Status() : impl->listener().Begin(options.epoch);
   if (!status.ok()) return status;
   auto built = std::make_unique<communicator::CommunicatorImpl>(impl, options);
   std::stop_callback on_stop(options.stop,

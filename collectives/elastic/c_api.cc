@@ -7,7 +7,7 @@
 
 #include "collectives/elastic/handle_table.h"
 #include "collectives/elastic/worker.h"
-#include "collectives/engine/dtype.h"
+#include "collectives/element/element.h"
 #include "ringmaster/ringmaster.h"
 
 namespace {
@@ -67,7 +67,7 @@ Status CheckTensor(const char* name, const void* data, size_t count, rm_dtype dt
   if (name[0] == ringmaster::engine::kReservedPrefix) {
     return {RM_ERR_INVALID, "name begins with the byte 1, which is reserved for the library"};
   }
-  const size_t element = ringmaster::engine::DtypeSize(dtype);
+  const size_t element = ringmaster::element::Size(dtype);
   const std::string tensor = std::string("tensor '") + name + "': ";
   if (element == 0) {
     return {RM_ERR_INVALID,
@@ -130,7 +130,7 @@ extern "C" {
 int rm_abi_version(void) { return RM_ABI_VERSION; }
 const char* rm_version(void) { return RINGMASTER_VERSION; }
 const char* rm_last_error(void) { return last_error.c_str(); }
-size_t rm_dtype_size(rm_dtype dtype) { return ringmaster::engine::DtypeSize(dtype); }
+size_t rm_dtype_size(rm_dtype dtype) { return ringmaster::element::Size(dtype); }
 
 const char* rm_status_name(rm_status status) {
   switch (status) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "collectives/engine/operation.h"
+#include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ringmaster/communicator.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::elastic {
 

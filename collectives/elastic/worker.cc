@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "collectives/link/view_json.h"
+#include "collectives/elastic/view_frame.h"
 
 namespace ringmaster::elastic {
 namespace {
@@ -42,22 +42,24 @@ Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
 Worker::~Worker() {
   // Order: the engine stops using the link, the link stops using the engine, then both can go.
   if (engine_) engine_->Close();
-  if (link_) link_->Send({{"t", "bye"}, {"reason", "shutdown"}});
-  link_.reset();
+  if (sidecar_) sidecar_->Send({{"t", "bye"}, {"reason", "shutdown"}});
+  sidecar_.reset();
   engine_.reset();
 }
 
 Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
                      Clock::time_point deadline, std::unique_ptr<Worker>* out) {
   std::unique_ptr<Worker> worker(new Worker(options, state));
-  Status status = options.socket.empty() ? worker->StartAlone() : worker->StartLinked(deadline);
+  Status status =
+      options.socket.empty() ? worker->StartAlone() : worker->StartWithSidecar(deadline);
   if (status.ok()) *out = std::move(worker);
   return status;
 }
 
 Status Worker::StartAlone() {
+  communicators_ = std::make_unique<RealCommunicators>(nullptr);
   engine_ = std::make_unique<engine::Engine>(
-      engine::Engine::Options{nullptr, this, state_, true, options_.fusion_bytes, {}});
+      engine::Engine::Options{communicators_.get(), this, state_, true, options_.fusion_bytes, {}});
   engine::View view;
   view.epoch = kFirstEpoch;
   view.reason = "Bootstrap";
@@ -71,7 +73,7 @@ Status Worker::StartAlone() {
   return status;
 }
 
-Status Worker::StartLinked(Clock::time_point deadline) {
+Status Worker::StartWithSidecar(Clock::time_point deadline) {
   Endpoint::Options endpoint;
   endpoint.bind = options_.bind + ":0";
   endpoint.job = options_.job;
@@ -82,14 +84,15 @@ Status Worker::StartLinked(Clock::time_point deadline) {
   // view.
   engine_ = std::make_unique<engine::Engine>(
       engine::Engine::Options{communicators_.get(), this, state_, true, options_.fusion_bytes, {}});
-  link_ = std::make_unique<link::WorkerLink>(link::WorkerLink::Options{options_.socket}, this);
+  sidecar_ = std::make_unique<sidecar_client::SidecarClient>(
+      sidecar_client::SidecarClient::Options{options_.socket}, this);
 
   std::unique_lock lock(mu_);
   const auto settled = [this] {
     return !failure_.empty() || (role_ != Role::kUnknown && role_ != Role::kStandby);
   };
   if (!changed_.wait_until(lock, deadline, settled)) {
-    const std::string trouble = link_->trouble();
+    const std::string trouble = sidecar_->trouble();
     return {RM_ERR_UNAVAILABLE,
             "rm_init: " +
                 (trouble.empty() ? "the sidecar has not answered before the deadline" : trouble)};
@@ -129,7 +132,7 @@ void Worker::SendEnter() {
     if (wants_to_enter_) return;
     wants_to_enter_ = true;
   }
-  if (link_) link_->Send({{"t", "enter"}});
+  if (sidecar_) sidecar_->Send({{"t", "enter"}});
 }
 
 bool Worker::joining() const {
@@ -138,14 +141,14 @@ bool Worker::joining() const {
 }
 
 Status Worker::Submit(const std::shared_ptr<engine::Operation>& operation) {
-  if (joining() && !engine_->is_void()) {
+  if (joining() && !engine_->detached()) {
     if (Status s = Enter(Clock::time_point::max()); !s.ok()) return s;
   }
   return engine_->Submit(operation);
 }
 
 Status Worker::StepEnd(rm_step_info* info) {
-  if (joining() && !engine_->is_void()) {
+  if (joining() && !engine_->detached()) {
     if (Status s = Enter(Clock::time_point::max()); !s.ok()) return s;
   }
   engine::StepResult result;
@@ -191,7 +194,7 @@ std::string Worker::LastRebuild() const {
 // -------------------------------------------------------------------------------------------
 
 void Worker::OnStopped(uint64_t epoch) {
-  if (link_) link_->Send({{"t", "stopped"}, {"epoch", epoch}});
+  if (sidecar_) sidecar_->Send({{"t", "stopped"}, {"epoch", epoch}});
 }
 
 void Worker::OnInstalled(uint64_t epoch, double connect_seconds) {
@@ -200,8 +203,8 @@ void Worker::OnInstalled(uint64_t epoch, double connect_seconds) {
     installed_ = epoch;
     wants_to_enter_ = false;
   }
-  if (link_)
-    link_->Send(
+  if (sidecar_)
+    sidecar_->Send(
         {{"t", "installed"}, {"epoch", epoch}, {"seconds", {{"connect", connect_seconds}}}});
 }
 
@@ -211,30 +214,31 @@ void Worker::OnBoundary(uint64_t epoch, uint64_t step) {
     boundary_epoch_ = epoch;
     boundary_step_ = step;
   }
-  if (link_) link_->Send({{"t", "boundary"}, {"epoch", epoch}, {"step", step}});
+  if (sidecar_) sidecar_->Send({{"t", "boundary"}, {"epoch", epoch}, {"step", step}});
 }
 
 void Worker::OnSuspect(uint64_t epoch, int rank, const std::string& why) {
-  if (link_) link_->Send({{"t", "suspect"}, {"epoch", epoch}, {"rank", rank}, {"reason", why}});
+  if (sidecar_)
+    sidecar_->Send({{"t", "suspect"}, {"epoch", epoch}, {"rank", rank}, {"reason", why}});
 }
 
 void Worker::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {
-  if (!link_) return;
-  link_->Send({{"t", "rebuilt"},
-               {"epoch", times.epoch},
-               {"step", step},
-               {"resumed", resumed},
-               {"seconds",
-                {{"stop", times.stop},
-                 {"connect", times.connect},
-                 {"redo", times.redo},
-                 {"resume", times.resume}}}});
+  if (!sidecar_) return;
+  sidecar_->Send({{"t", "rebuilt"},
+                  {"epoch", times.epoch},
+                  {"step", step},
+                  {"resumed", resumed},
+                  {"seconds",
+                   {{"stop", times.stop},
+                    {"connect", times.connect},
+                    {"redo", times.redo},
+                    {"resume", times.resume}}}});
 }
 
 void Worker::OnFinished(uint64_t epoch) {
-  if (!link_) return;
-  link_->PingSoon();  // with the last step and values: nobody asks later
-  link_->Send({{"t", "finished"}, {"epoch", epoch}});
+  if (!sidecar_) return;
+  sidecar_->PingSoon();  // with the last step and values: nobody asks later
+  sidecar_->Send({{"t", "finished"}, {"epoch", epoch}});
 }
 
 void Worker::OnReadyToEnter() { SendEnter(); }
@@ -319,9 +323,9 @@ void Worker::OnWelcome(const nlohmann::json& frame) {
     changed_.notify_all();
   }
   // Frames that a sidecar which has just started again may have lost; it knows what is old.
-  if (enter_again) link_->Send({{"t", "enter"}});
+  if (enter_again) sidecar_->Send({{"t", "enter"}});
   if (boundary != 0 && step == engine_->step())
-    link_->Send({{"t", "boundary"}, {"epoch", boundary}, {"step", step}});
+    sidecar_->Send({{"t", "boundary"}, {"epoch", boundary}, {"step", step}});
 }
 
 void Worker::OnPromoted(const nlohmann::json& frame) {
@@ -336,7 +340,7 @@ void Worker::OnPromoted(const nlohmann::json& frame) {
 
 void Worker::OnView(const nlohmann::json& frame) {
   engine::View view;
-  Status status = link::ParseView(frame.at("view"), frame.value("self", -1), &view);
+  Status status = ParseView(frame.at("view"), frame.value("self", -1), &view);
   if (!status.ok()) {
     return engine_->PostEnd(
         {RM_ERR_INTERNAL, "the sidecar sent a view that can't be read: " + status.message()});

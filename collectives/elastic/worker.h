@@ -10,11 +10,12 @@
 
 #include "collectives/elastic/options.h"
 #include "collectives/engine/engine.h"
-#include "collectives/link/worker_link.h"
+#include "collectives/sidecar_client/sidecar_client.h"
+#include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
 
-class Worker : public engine::EngineListener, public link::LinkHandler {
+class Worker : public engine::EngineListener, public sidecar_client::SidecarHandler {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -40,7 +41,7 @@ class Worker : public engine::EngineListener, public link::LinkHandler {
 
   Worker(const WorkerOptions& options, engine::StateRegistry* state);
   Status StartAlone();
-  Status StartLinked(Clock::time_point deadline);
+  Status StartWithSidecar(Clock::time_point deadline);
   void SendEnter();
 
   // engine::EngineListener
@@ -52,7 +53,7 @@ class Worker : public engine::EngineListener, public link::LinkHandler {
   void OnFinished(uint64_t epoch) override;
   void OnReadyToEnter() override;
 
-  // link::LinkHandler
+  // sidecar_client::SidecarHandler
   nlohmann::json Hello() override;
   nlohmann::json PingFields() override;
   void OnFrame(const nlohmann::json& frame) override;
@@ -81,8 +82,8 @@ class Worker : public engine::EngineListener, public link::LinkHandler {
   int last_size_ = 0;                     // guarded by mu_: of the previous step_end
 
   std::unique_ptr<engine::Engine> engine_;  // constant after Start
-  std::unique_ptr<link::WorkerLink>
-      link_;  // constant after Start; null: alone. Ends before the engine.
+  std::unique_ptr<sidecar_client::SidecarClient>
+      sidecar_;  // constant after Start; null: alone. Ends before the engine.
 };
 
 }  // namespace ringmaster::elastic

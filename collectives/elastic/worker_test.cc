@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "collectives/link/fake_sidecar.h"
+#include "collectives/sidecar_client/fake_sidecar.h"
 
 namespace ringmaster::elastic {
 namespace {
@@ -27,7 +27,7 @@ class WorkerTest : public testing::Test {
   WorkerTest() {
     char name[] = "/tmp/rm-worker-XXXXXX";
     directory_ = mkdtemp(name);
-    sidecar_ = std::make_unique<link::FakeSidecar>(directory_ + "/s");
+    sidecar_ = std::make_unique<sidecar_client::FakeSidecar>(directory_ + "/s");
   }
   ~WorkerTest() override {
     for (auto& [slot, pid] : pids_) kill(pid, SIGKILL);
@@ -103,7 +103,7 @@ class WorkerTest : public testing::Test {
   }
 
   std::string directory_;
-  std::unique_ptr<link::FakeSidecar> sidecar_;
+  std::unique_ptr<sidecar_client::FakeSidecar> sidecar_;
   std::map<int, pid_t> pids_;
   uint64_t epoch_ = 0;
 };

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "collectives/engine/dtype.h"
+#include "collectives/element/element.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -189,7 +189,7 @@ void Engine::Loop() {
     Mail mail = WaitForMail();
     if (mail.end) End(*mail.end);
     if (mail.stop) HandleStop(mail);
-    if (mail.dropped) BecomeVoid();
+    if (mail.dropped) Detach();
     HandleArmed(mail);
     HandleSubmitted(&mail);
     if (mail.close) break;
@@ -260,7 +260,7 @@ void Engine::HandleSubmitted(Mail* mail) {
   for (auto& operation : mail->submitted) {
     if (ended) {
       operation->Complete(*ended);
-    } else if (void_) {
+    } else if (detached_) {
       CompleteLocally(operation);
     } else {
       pending_.Add(operation);
@@ -422,8 +422,8 @@ void Engine::CompleteLocally(const std::shared_ptr<Operation>& operation) {
     return options_.listener->OnReadyToEnter();
   }
   if (request.kind == Kind::kAllreduce) {
-    CopyScaled(operation->in, operation->out, request.count, request.dtype,
-               request.prescale * request.postscale);
+    element::CopyScaled(operation->in, operation->out, request.count, request.dtype,
+                        request.prescale * request.postscale);
   } else if (request.kind == Kind::kAllgather) {
     const uint64_t bytes = operation->rows * request.bytes();
     auto data = Buffer::Make(bytes);

@@ -117,7 +117,7 @@ class Engine {
   // hold the state.
   uint64_t ran_epoch() const { return ran_epoch_; }
   bool busy() const { return busy_; }
-  bool is_void() const { return void_; }
+  bool detached() const { return detached_; }
   RebuildTimes last_rebuild() const;
 
  private:
@@ -160,7 +160,7 @@ class Engine {
   Status Recover(RecoveryPlan* plan);
   Status HandOver(const RecoveryPlan::Handover& handover);
   Status SyncState(const RecoveryPlan& plan);
-  void BecomeVoid();
+  void Detach();
   void Enter(const RecoveryPlan& plan);
 
   const Options options_;
@@ -179,7 +179,7 @@ class Engine {
 
   std::atomic<bool> entered_ = false;
   std::atomic<bool> busy_ = false;
-  std::atomic<bool> void_ =
+  std::atomic<bool> detached_ =
       false;  // dropped by mistake: operations complete here alone until the step ends
   std::atomic<uint64_t> step_shown_ = 0;
   std::atomic<uint64_t> ran_epoch_ = 0;

@@ -5,7 +5,6 @@
 
 #include "collectives/engine/engine.h"
 #include "collectives/engine/exchange.h"
-#include "collectives/engine/solo_communicator.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -28,13 +27,13 @@ void Engine::Install(View view, Clock::time_point since) {
   }
   if (view.self < 0) {
     view_.epoch = view.epoch;
-    return BecomeVoid();
+    return Detach();
   }
 
   const bool first = !entered_;
   // The first view of a job, or of one that begins again: everybody has what it began with, also
   // who was welcomed as a joiner of the view that died.
-  if (first && !void_ && view.reason == "Bootstrap") has_state_ = true;
+  if (first && !detached_ && view.reason == "Bootstrap") has_state_ = true;
   view_ = std::move(view);
   rebuilt_pending_ = false;
   synced_ = false;
@@ -84,11 +83,7 @@ Status Engine::Connect(const View& view, std::shared_ptr<Communicator>* out) {
   }
   Status status;
   std::unique_ptr<Communicator> made;
-  if (view.size() == 1) {
-    made = MakeSoloCommunicator(view.epoch);
-  } else {
-    status = options_.communicators->Create(options, &made);
-  }
+  status = options_.communicators->Create(options, &made);
   std::lock_guard lock(mu_);
   connecting_epoch_ = 0;
   if (!status.ok()) return status;
@@ -163,19 +158,19 @@ Status Engine::HandOver(const RecoveryPlan::Handover& handover) {
 
 Status Engine::SyncState(const RecoveryPlan& plan) {
   const bool donor = view_.self == plan.donor;
-  auto pieces = std::make_shared<std::vector<StatePiece>>();
+  auto segments = std::make_shared<std::vector<StateSegment>>();
   Status saved;
   if (donor) {
-    auto save = [state = options_.state, pieces] { return state->Save(pieces.get()); };
+    auto save = [state = options_.state, segments] { return state->Save(segments.get()); };
     if (!user_tasks_.Run(view_.epoch, save, &saved)) return Interrupted();
   }
   ByteWriter header;
   header.Put(static_cast<uint32_t>(saved.code()));
   header.PutString(saved.message());
-  header.Put(static_cast<uint32_t>(pieces->size()));
-  for (const StatePiece& piece : *pieces) {
-    header.PutString(piece.name);
-    header.Put(piece.bytes);
+  header.Put(static_cast<uint32_t>(segments->size()));
+  for (const StateSegment& segment : *segments) {
+    header.PutString(segment.name);
+    header.Put(segment.bytes);
   }
   std::vector<std::byte> bytes = header.bytes();
   uint64_t length = bytes.size();
@@ -188,35 +183,35 @@ Status Engine::SyncState(const RecoveryPlan& plan) {
     ByteReader in(bytes);
     const auto code = static_cast<rm_status>(in.Get<uint32_t>());
     saved = {code, in.GetString()};
-    pieces->resize(in.Get<uint32_t>());
+    segments->resize(in.Get<uint32_t>());
     uint64_t total = 0;
-    for (StatePiece& piece : *pieces) {
-      piece.name = in.GetString();
-      piece.bytes = in.Get<uint64_t>();
-      total += has_state_ ? 0 : piece.bytes;
+    for (StateSegment& segment : *segments) {
+      segment.name = in.GetString();
+      segment.bytes = in.Get<uint64_t>();
+      total += has_state_ ? 0 : segment.bytes;
     }
     // A joiner stages all of it, so that a fault in the middle leaves its memory as it was. The
     // others pass it on.
     auto memory = Buffer::Make(has_state_ ? kChunk : total);
     if (memory == nullptr) return {RM_ERR_UNAVAILABLE, "no memory for the state of the job"};
     std::byte* at = memory->data();
-    for (StatePiece& piece : *pieces) {
-      piece.data = at;
-      if (!has_state_) at += piece.bytes;
+    for (StateSegment& segment : *segments) {
+      segment.data = at;
+      if (!has_state_) at += segment.bytes;
     }
     staged = memory;
   }
-  for (const StatePiece& piece : *pieces) {
-    for (uint64_t done = 0; done < piece.bytes; done += kChunk) {
-      auto* at = static_cast<std::byte*>(piece.data) + (donor || !has_state_ ? done : 0);
-      const size_t part = std::min<uint64_t>(kChunk, piece.bytes - done);
+  for (const StateSegment& segment : *segments) {
+    for (uint64_t done = 0; done < segment.bytes; done += kChunk) {
+      auto* at = static_cast<std::byte*>(segment.data) + (donor || !has_state_ ? done : 0);
+      const size_t part = std::min<uint64_t>(kChunk, segment.bytes - done);
       if (Status s = communicator_->Broadcast(at, part, plan.donor); !s.ok()) return s;
     }
   }
 
   Status loaded = saved;
   if (!has_state_ && saved.ok()) {
-    auto load = [state = options_.state, pieces, staged] { return state->Load(*pieces); };
+    auto load = [state = options_.state, segments, staged] { return state->Load(*segments); };
     if (!user_tasks_.Run(view_.epoch, load, &loaded)) return Interrupted();
   }
   // After this all know that the joiners are done: whoever leaves step_end leaves no joiner without
@@ -235,7 +230,7 @@ Status Engine::SyncState(const RecoveryPlan& plan) {
   return {};
 }
 
-void Engine::BecomeVoid() {
+void Engine::Detach() {
   {
     std::lock_guard lock(mu_);
     communicator_ = nullptr;
@@ -244,7 +239,7 @@ void Engine::BecomeVoid() {
   const bool had_state = std::exchange(has_state_, false);
   if (view_.epoch == 0 || !had_state)
     return;  // has not been in a view yet: still waits for its first
-  void_ = true;
+  detached_ = true;
   entered_ = false;
   retained_.clear();
   if (boundary_) return options_.listener->OnReadyToEnter();
@@ -254,7 +249,7 @@ void Engine::BecomeVoid() {
 
 void Engine::Enter(const RecoveryPlan& plan) {
   phase_ = Phase::kActive;
-  void_ = false;
+  detached_ = false;
   if (!view_.train && plan.all_at_boundary) {
     // Below minReplicas: everybody stands at a boundary already and stays there.
     return options_.listener->OnBoundary(view_.epoch, step_);

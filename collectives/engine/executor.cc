@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "collectives/engine/dtype.h"
+#include "collectives/element/element.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -17,7 +17,7 @@ Status ExecuteAllreduce(Communicator* communicator, const Response& response,
   const Request& first = response.requests.front();
   uint64_t count = 0;
   for (const Request& request : response.requests) count += request.count;
-  result->bytes = count * DtypeSize(first.dtype);
+  result->bytes = count * element::Size(first.dtype);
   result->data = pool->Get(result->bytes);
   if (result->data == nullptr) return NoMemory(result->bytes);
   if (count == 0) return {};
@@ -27,7 +27,7 @@ Status ExecuteAllreduce(Communicator* communicator, const Response& response,
     return communicator->Allreduce(pending.Find(first.name)->in, to, count, first.dtype, first.op);
   }
   for (const Request& request : response.requests) {
-    CopyScaled(pending.Find(request.name)->in, to, request.count, request.dtype, request.prescale);
+    element::CopyScaled(pending.Find(request.name)->in, to, request.count, request.dtype, request.prescale);
     to += request.bytes();
   }
   return communicator->Allreduce(result->data->data(), result->data->data(), count, first.dtype,
@@ -75,7 +75,7 @@ void GiveOut(const Retained& result, const Request& request, const std::byte* fr
     operation->gathered = result.data;
     operation->rows_by_rank = result.rows_by_rank;
   } else if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
-    CopyScaled(from, operation->out, request.count, request.dtype, request.postscale);
+    element::CopyScaled(from, operation->out, request.count, request.dtype, request.postscale);
   }
 }
 

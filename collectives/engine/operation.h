@@ -13,7 +13,7 @@
 
 #include "collectives/engine/buffer.h"
 #include "collectives/engine/request.h"
-#include "ringmaster/communicator.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::engine {
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "collectives/engine/dtype.h"
+#include "collectives/element/element.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -59,11 +59,7 @@ const char* KindName(Kind kind) {
   return "unknown";
 }
 
-uint64_t Request::bytes() const { return count * DtypeSize(dtype); }
-
-bool Request::valid() const {
-  return kind <= Kind::kShutdown && DtypeSize(dtype) > 0 && op >= RM_SUM && op <= RM_PRODUCT;
-}
+uint64_t Request::bytes() const { return count * element::Size(dtype); }
 
 void Write(ByteWriter* out, const Request& request) {
   out->PutString(request.name);
@@ -98,8 +94,9 @@ std::string DescribeMismatch(const std::vector<Request>& by_rank) {
   std::string why =
       differ("operation", [](const Request& r) { return std::string(KindName(r.kind)); });
   if (why.empty())
-    why = differ("dtype", [](const Request& r) { return std::string(DtypeName(r.dtype)); });
-  if (why.empty()) why = differ("op", [](const Request& r) { return std::string(OpName(r.op)); });
+    why = differ("dtype", [](const Request& r) { return std::string(element::Name(r.dtype)); });
+  if (why.empty())
+    why = differ("op", [](const Request& r) { return std::string(element::OpName(r.op)); });
   if (why.empty()) why = differ("root", [](const Request& r) { return std::to_string(r.root); });
   if (why.empty()) {
     const bool gather = !by_rank.empty() && by_rank[0].kind == Kind::kAllgather;

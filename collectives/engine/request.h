@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectives/engine/wire.h"
-#include "ringmaster/ringmaster.h"
+#include "ringmaster/types.h"
 
 namespace ringmaster::engine {
 
@@ -26,7 +26,6 @@ struct Request {
 
   bool operator==(const Request&) const = default;
   uint64_t bytes() const;
-  bool valid() const;  // as read from the wire
 };
 
 void Write(ByteWriter* out, const Request& request);

@@ -33,11 +33,11 @@ void StateRegistry::SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, v
   callbacks_ = {save, load, user};
 }
 
-Status StateRegistry::Save(std::vector<StatePiece>* pieces) {
+Status StateRegistry::Save(std::vector<StateSegment>* segments) {
   Callbacks callbacks;
   {
     std::lock_guard lock(mu_);
-    for (const auto& [name, piece] : buffers_) pieces->push_back(piece);
+    for (const auto& [name, segment] : buffers_) segments->push_back(segment);
     callbacks = callbacks_;
   }
   if (callbacks.save != nullptr) {
@@ -46,18 +46,18 @@ Status StateRegistry::Save(std::vector<StatePiece>* pieces) {
     if (const int code = callbacks.save(callbacks.user, &data, &bytes); code != 0) {
       return {RM_ERR_INTERNAL, "the save callback of the donor returned " + std::to_string(code)};
     }
-    pieces->push_back({"", const_cast<void*>(data), bytes});
+    segments->push_back({"", const_cast<void*>(data), bytes});
   }
-  if (pieces->empty()) {
+  if (segments->empty()) {
     return {RM_ERR_NO_STATE,
             std::string("a worker joined and the job has no state to give it: ") + kHowTo};
   }
   return {};
 }
 
-Status StateRegistry::Load(const std::vector<StatePiece>& pieces) {
+Status StateRegistry::Load(const std::vector<StateSegment>& segments) {
   Callbacks callbacks;
-  std::map<std::string, StatePiece> buffers;
+  std::map<std::string, StateSegment> buffers;
   {
     std::lock_guard lock(mu_);
     callbacks = callbacks_;
@@ -68,8 +68,8 @@ Status StateRegistry::Load(const std::vector<StatePiece>& pieces) {
             std::string("this worker joined and has no state registered to load: ") + kHowTo};
   }
   size_t blobs = 0;
-  for (const StatePiece& piece : pieces) {
-    if (piece.name.empty()) {
+  for (const StateSegment& segment : segments) {
+    if (segment.name.empty()) {
       ++blobs;
       if (callbacks.load == nullptr) {
         return {RM_ERR_NO_STATE,
@@ -77,28 +77,28 @@ Status StateRegistry::Load(const std::vector<StatePiece>& pieces) {
       }
       continue;
     }
-    const auto own = buffers.find(piece.name);
+    const auto own = buffers.find(segment.name);
     if (own == buffers.end()) {
       return {RM_ERR_NO_STATE,
-              "state '" + piece.name + "' of the job is not registered in this worker"};
+              "state '" + segment.name + "' of the job is not registered in this worker"};
     }
-    if (own->second.bytes != piece.bytes) {
+    if (own->second.bytes != segment.bytes) {
       return {RM_ERR_MISMATCH,
-              "state '" + piece.name + "' has " + std::to_string(own->second.bytes) +
-                  " bytes in this worker and " + std::to_string(piece.bytes) + " in the job"};
+              "state '" + segment.name + "' has " + std::to_string(own->second.bytes) +
+                  " bytes in this worker and " + std::to_string(segment.bytes) + " in the job"};
     }
   }
-  if (pieces.size() - blobs != buffers.size() || (blobs == 0 && callbacks.load != nullptr)) {
+  if (segments.size() - blobs != buffers.size() || (blobs == 0 && callbacks.load != nullptr)) {
     return {RM_ERR_MISMATCH,
             "this worker has registered state that the job's other workers have not"};
   }
-  for (const StatePiece& piece : pieces) {
-    if (piece.name.empty()) {
-      if (const int code = callbacks.load(callbacks.user, piece.data, piece.bytes); code != 0) {
+  for (const StateSegment& segment : segments) {
+    if (segment.name.empty()) {
+      if (const int code = callbacks.load(callbacks.user, segment.data, segment.bytes); code != 0) {
         return {RM_ERR_INTERNAL, "the load callback returned " + std::to_string(code)};
       }
-    } else if (piece.bytes > 0) {
-      std::memcpy(buffers[piece.name].data, piece.data, piece.bytes);
+    } else if (segment.bytes > 0) {
+      std::memcpy(buffers[segment.name].data, segment.data, segment.bytes);
     }
   }
   return {};

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "ringmaster/communicator.h"
+#include "ringmaster/ringmaster.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::engine {
 
-// One named piece of state; the callbacks' blob has the empty name.
-struct StatePiece {
+// One named segment of state; the callbacks' blob has the empty name.
+struct StateSegment {
   std::string name;
   void* data = nullptr;
   uint64_t bytes = 0;
@@ -27,11 +28,11 @@ class StateRegistry {
   Status Unregister(const std::string& name);
   void SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, void* user);
 
-  // The pieces of a donor. Their memory stays as it is until the thread that called leaves
+  // The segments of a donor. Their memory stays as it is until the thread that called leaves
   // step_end.
-  Status Save(std::vector<StatePiece>* pieces);
+  Status Save(std::vector<StateSegment>* segments);
   // Gives a joiner what a donor has saved. Names and sizes must be those registered here.
-  Status Load(const std::vector<StatePiece>& pieces);
+  Status Load(const std::vector<StateSegment>& segments);
 
  private:
   struct Callbacks {
@@ -41,8 +42,8 @@ class StateRegistry {
   };
 
   std::mutex mu_;
-  std::map<std::string, StatePiece> buffers_;  // guarded by mu_
-  Callbacks callbacks_;                        // guarded by mu_
+  std::map<std::string, StateSegment> buffers_;  // guarded by mu_
+  Callbacks callbacks_;                          // guarded by mu_
 };
 
 }  // namespace ringmaster::engine

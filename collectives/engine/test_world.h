@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/engine/dtype.h"
+#include "collectives/element/element.h"
 #include "collectives/engine/engine.h"
 
 namespace ringmaster::engine {
@@ -40,7 +40,7 @@ class CountingCommunicator : public Communicator {
   int size() const override { return real_->size(); }
   uint64_t epoch() const override { return real_->epoch(); }
   Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) override {
-    return Call(out, count * DtypeSize(dtype),
+    return Call(out, count * element::Size(dtype),
                 [&] { return real_->Allreduce(in, out, count, dtype, op); });
   }
   Status Allgatherv(const void* send, void* recv, std::span<const size_t> bytes) override {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <mutex>
 
-#include "ringmaster/communicator.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::engine {
 

@@ -14,7 +14,8 @@
 #include <span>
 
 #include "collectives/transport/unique_fd.h"
-#include "ringmaster/communicator.h"
+#include "ringmaster/endpoint.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::transport {
 

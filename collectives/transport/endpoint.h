@@ -11,7 +11,8 @@
 
 #include "collectives/transport/arena.h"
 #include "collectives/transport/listener.h"
-#include "ringmaster/communicator.h"
+#include "ringmaster/endpoint.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::transport {
 

@@ -10,7 +10,8 @@
 #include <string>
 
 #include "collectives/transport/unique_fd.h"
-#include "ringmaster/communicator.h"
+#include "ringmaster/endpoint.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::transport {
 

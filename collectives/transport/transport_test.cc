@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "collectives/transport/arena.h"
+#include "collectives/transport/connection.h"
 #include "collectives/transport/endpoint.h"
-#include "collectives/transport/link.h"
-#include "collectives/transport/watch.h"
+#include "collectives/transport/liveness_monitor.h"
 
 namespace ringmaster::transport {
 namespace {
@@ -214,8 +214,8 @@ class Frames : public ::testing::Test {
   Frames() {
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    ours_ = std::make_unique<Link>(UniqueFd(fds[0]), 1, true);
-    theirs_ = std::make_unique<Link>(UniqueFd(fds[1]), 0, true);
+    ours_ = std::make_unique<Connection>(UniqueFd(fds[0]), 1, true);
+    theirs_ = std::make_unique<Connection>(UniqueFd(fds[1]), 0, true);
   }
   void Send(uint64_t epoch, uint64_t op, const std::string& text) {
     FrameSender frame(theirs_.get(), epoch, op, text.data(), text.size());
@@ -231,7 +231,7 @@ class Frames : public ::testing::Test {
     }
     return progress;
   }
-  std::unique_ptr<Link> ours_, theirs_;
+  std::unique_ptr<Connection> ours_, theirs_;
 };
 
 TEST_F(Frames, OfAnOlderEpochAreDropped) {

@@ -35,7 +35,7 @@ struct Hello {
 };
 
 enum class ReplyKind : uint32_t {
-  kJoined = 1,    // the link stands
+  kJoined = 1,    // the connection stands
   kUseTcp = 2,    // the peer doesn't share memory in this view: dial its TCP listener
   kMovedOn = 3,   // stale epoch; `epoch` is the newer one
   kWrongJob = 4,  // the listener belongs to another job

@@ -18,46 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "ringmaster/ringmaster.h"
+#include "ringmaster/endpoint.h"
+#include "ringmaster/status.h"
+#include "ringmaster/types.h"
 
 namespace ringmaster {
-
-// An error as a value; `code` tells the caller what to do, `message` tells people why.
-class [[nodiscard]] Status {
- public:
-  Status() = default;
-  Status(rm_status code, std::string message) : code_(code), message_(std::move(message)) {}
-  bool ok() const { return code_ == RM_OK; }
-  rm_status code() const { return code_; }
-  const std::string& message() const { return message_; }
-
- private:
-  rm_status code_ = RM_OK;
-  std::string message_;
-};
-
-// How one rank of a view is reached.
-struct PeerEndpoint {
-  std::string tcp;  // "host:port" of its listener
-  std::string shm;  // abstract unix socket that hands out its arena; empty: none
-  int pod = 0;      // index of its pod: ranks of one pod have the same
-};
-
-// The listener and the shared-memory arena of this process. They outlive communicators, so that a
-// rebuild only opens what is new: one Endpoint for a process, many communicators one after the
-// other.
-class RM_API Endpoint {
- public:
-  struct Options {
-    std::string bind = "127.0.0.1:0";  // port 0: chosen free
-    std::string job;                   // uid; peers of another job are refused
-    size_t arena_bytes = 0;            // 0: default
-    bool shared_memory = true;
-  };
-  static Status Create(const Options& options, std::unique_ptr<Endpoint>* out);
-  virtual ~Endpoint() = default;
-  virtual PeerEndpoint Address() const = 0;
-};
 
 struct CommunicatorOptions {
   uint64_t epoch = 0;
@@ -77,6 +42,7 @@ class RM_API Communicator {
   // Returns when every member of the view has called it. kEpochMoved when `options.stop` is
   // requested meanwhile, a member died or a peer is already in a newer epoch; RM_ERR_TIMEOUT names
   // who has not come. The epoch must be newer than that of every earlier Create on this endpoint.
+  // A view of one rank needs no endpoint: `endpoint` may be null then.
   static Status Create(Endpoint* endpoint, const CommunicatorOptions& options,
                        std::unique_ptr<Communicator>* out);
   virtual ~Communicator() = default;

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "collectives/transport/arena.h"
-#include "collectives/transport/link.h"
+#include "collectives/transport/connection.h"
 
 namespace ringmaster::transport {
 
-class Watch {
+class LivenessMonitor {
  public:
   struct Options {
     uint64_t epoch = 0;
@@ -33,13 +33,13 @@ class Watch {
     std::function<void(int rank, const std::string& why)> on_suspect;
   };
 
-  explicit Watch(Options options);
+  explicit LivenessMonitor(Options options);
 
   // Fixed once the view is built. `spin`: the ranks of this machine have a core each.
   void SetSpin(bool spin) { spin_ = spin; }
   // Null for the own rank and for peers not connected yet.
-  void SetLink(int peer, std::unique_ptr<Link> link);
-  Link* link(int peer) const { return links_[static_cast<size_t>(peer)].get(); }
+  void SetConnection(int peer, std::unique_ptr<Connection> connection);
+  Connection* connection(int peer) const { return connections_[static_cast<size_t>(peer)].get(); }
 
   void Abort(const std::string& why);
   bool aborted() const { return aborted_.load(std::memory_order_acquire); }
@@ -51,7 +51,7 @@ class Watch {
   // What a step of I/O with that peer said. kSome and kNone are fine.
   Status Explain(Progress progress, int peer);
   // Looks for broken connections. `op`: number of the operation in progress.
-  Status CheckLinks(uint64_t op);
+  Status CheckConnections(uint64_t op);
   // Reports that rank as dead, and fails.
   Status Suspect(int peer, const std::string& why);
 
@@ -73,11 +73,11 @@ class Watch {
   Status SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
   // What the next unread bytes of a connection whose other end is closed say.
   enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
-  Ending Judge(const Link& link, uint64_t op) const;
+  Ending Judge(const Connection& connection, uint64_t op) const;
 
   const Options options_;
   bool spin_ = false;
-  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<bool> suspected_;
   std::vector<pollfd> polls_;
   UniqueFd event_;

@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace ringmaster::link {
+#include "common/worker_link/frame.h"
+
+namespace ringmaster::sidecar_client {
 
 class FakeSidecar {
  public:
@@ -43,7 +45,7 @@ class FakeSidecar {
   struct Peer {
     int fd = -1;
     int slot = -1;
-    std::string in;
+    worker_link::FrameReader reader;
   };
 
   void Listen();
@@ -72,4 +74,4 @@ class FakeSidecar {
   std::thread thread_;
 };
 
-}  // namespace ringmaster::link
+}  // namespace ringmaster::sidecar_client

@@ -14,17 +14,15 @@
 
 namespace ringmaster::transport {
 
-class Link {
+class Connection {
  public:
-  Link(UniqueFd fd, int peer, bool is_unix) : fd_(std::move(fd)), peer_(peer), is_unix_(is_unix) {}
+  Connection(UniqueFd fd, int peer, bool is_unix)
+      : fd_(std::move(fd)), peer_(peer), is_unix_(is_unix) {}
 
   int fd() const { return fd_.get(); }
   int peer() const { return peer_; }
   bool is_unix() const { return is_unix_; }
   void Shutdown() const;
-
-  // Peer has said Bye and left, with everything we need from it in hand.
-  bool left = false;
 
  private:
   UniqueFd fd_;
@@ -39,16 +37,16 @@ enum class Progress { kNone, kSome, kClosed, kNewerEpoch, kMismatch, kBye };
 class FrameSender {
  public:
   FrameSender() = default;
-  FrameSender(Link* link, uint64_t epoch, uint64_t op, const void* data, size_t bytes,
+  FrameSender(Connection* connection, uint64_t epoch, uint64_t op, const void* data, size_t bytes,
               FrameKind kind = FrameKind::kData);
   // Sends what the socket takes of the header and the first `ready` payload bytes.
   Progress Push(size_t ready);
   bool done() const { return header_sent_ == sizeof(header_) && sent_ == header_.bytes; }
-  Link* link() const { return link_; }
+  Connection* connection() const { return connection_; }
   size_t sent() const { return sent_; }
 
  private:
-  Link* link_ = nullptr;
+  Connection* connection_ = nullptr;
   FrameHeader header_;
   const std::byte* data_ = nullptr;
   size_t header_sent_ = 0;
@@ -59,19 +57,19 @@ class FrameSender {
 class FrameReceiver {
  public:
   FrameReceiver() = default;
-  FrameReceiver(Link* link, uint64_t epoch, uint64_t op, size_t bytes,
+  FrameReceiver(Connection* connection, uint64_t epoch, uint64_t op, size_t bytes,
                 FrameKind kind = FrameKind::kData);
   // Receives at most `room` payload bytes into `into` and adds their number to *got.
   Progress Pull(void* into, size_t room, size_t* got);
   bool done() const { return expected_ && received_ == bytes_; }
-  Link* link() const { return link_; }
+  Connection* connection() const { return connection_; }
   size_t received() const { return received_; }
   const FrameHeader& header() const { return header_; }
 
  private:
   Progress Judge();
 
-  Link* link_ = nullptr;
+  Connection* connection_ = nullptr;
   uint64_t epoch_ = 0;
   uint64_t op_ = 0;
   size_t bytes_ = 0;

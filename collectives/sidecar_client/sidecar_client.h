@@ -1,11 +1,11 @@
-// The worker's side of the link to its sidecar: JSON frames on a unix socket (docs/contracts.md,
-// section 2).
+// The worker's side of the worker link: JSON frames to its sidecar on a unix socket
+// (docs/contracts.md, section 2).
 //
 // It has a thread of its own, so that a worker that sleeps in user code still answers. It pings,
 // reconnects for ever, and after 10 s without an answered ping (on the clock that counts suspended
 // time too) says that the worker is fenced.
 //
-// Thread rule: Send() from any thread; the handler is called on the link's thread, without locks.
+// Thread rule: Send() from any thread; the handler is called on the client's thread, without locks.
 #pragma once
 
 #include <atomic>
@@ -17,20 +17,20 @@
 #include <thread>
 #include <vector>
 
-#include "ringmaster/communicator.h"
+#include "common/worker_link/frame.h"
 
-namespace ringmaster::link {
+namespace ringmaster::sidecar_client {
 
-class LinkHandler {
+class SidecarHandler {
  public:
-  virtual ~LinkHandler() = default;
+  virtual ~SidecarHandler() = default;
   virtual nlohmann::json Hello() = 0;                     // the first frame of each connection
   virtual nlohmann::json PingFields() = 0;                // what a ping carries beside its number
   virtual void OnFrame(const nlohmann::json& frame) = 0;  // all but `pong`
   virtual void OnFenced(const std::string& why) = 0;      // once
 };
 
-class WorkerLink {
+class SidecarClient {
  public:
   struct Options {
     std::string socket;
@@ -38,8 +38,8 @@ class WorkerLink {
     int fence_ms = 10000;
   };
 
-  WorkerLink(Options options, LinkHandler* handler);
-  ~WorkerLink();  // sends what is queued, if that is possible at once
+  SidecarClient(Options options, SidecarHandler* handler);
+  ~SidecarClient();  // sends what is queued, if that is possible at once
 
   // Kept until there is a connection, then sent in order.
   void Send(const nlohmann::json& frame);
@@ -53,7 +53,7 @@ class WorkerLink {
   void Connect();
   void Disconnect(const std::string& why);
   void ReadFrames();
-  void HandleFrame(const std::string& text);
+  void HandleFrame(const nlohmann::json& frame);
   void HandleTyped(const std::string& type, const nlohmann::json& frame);
   bool TakeQueued();
   void Write();
@@ -62,7 +62,7 @@ class WorkerLink {
   void CheckFence(int64_t now);
 
   const Options options_;
-  LinkHandler* const handler_;
+  SidecarHandler* const handler_;
   int wake_ = -1;  // eventfd
   std::atomic<bool> ping_soon_{false};
 
@@ -71,11 +71,12 @@ class WorkerLink {
   std::string trouble_;            // guarded by mu_
   bool closing_ = false;           // guarded by mu_
 
-  // link thread
+  // the client's thread
   int socket_ = -1;
   bool welcomed_ = false;
   bool fenced_ = false;
-  std::string in_, out_;
+  worker_link::FrameReader reader_;
+  std::string out_;
   int ping_ms_, fence_ms_;
   int64_t connect_at_ = 0;  // ms, boot time
   int connect_wait_ms_ = 0;
@@ -87,4 +88,4 @@ class WorkerLink {
   std::thread thread_;
 };
 
-}  // namespace ringmaster::link
+}  // namespace ringmaster::sidecar_client

@@ -1,4 +1,4 @@
-#include "collectives/link/worker_link.h"
+#include "collectives/sidecar_client/sidecar_client.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,10 +14,13 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "collectives/link/frame.h"
+#include "common/worker_link/frame.h"
 
-namespace ringmaster::link {
+namespace ringmaster::sidecar_client {
 namespace {
+
+using worker_link::EncodeFrame;
+using worker_link::FrameReader;
 
 constexpr int kFirstWaitMs = 50;
 constexpr int kLastWaitMs = 1000;
@@ -30,7 +33,7 @@ int64_t BootMs() {
 
 }  // namespace
 
-WorkerLink::WorkerLink(Options options, LinkHandler* handler)
+SidecarClient::SidecarClient(Options options, SidecarHandler* handler)
     : options_(std::move(options)),
       handler_(handler),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -38,7 +41,7 @@ WorkerLink::WorkerLink(Options options, LinkHandler* handler)
       fence_ms_(options_.fence_ms),
       thread_([this] { Loop(); }) {}
 
-WorkerLink::~WorkerLink() {
+SidecarClient::~SidecarClient() {
   {
     std::lock_guard lock(mu_);
     closing_ = true;
@@ -49,7 +52,7 @@ WorkerLink::~WorkerLink() {
   close(wake_);
 }
 
-void WorkerLink::Send(const nlohmann::json& frame) {
+void SidecarClient::Send(const nlohmann::json& frame) {
   std::string bytes = EncodeFrame(frame);
   {
     std::lock_guard lock(mu_);
@@ -58,12 +61,12 @@ void WorkerLink::Send(const nlohmann::json& frame) {
   eventfd_write(wake_, 1);
 }
 
-std::string WorkerLink::trouble() const {
+std::string SidecarClient::trouble() const {
   std::lock_guard lock(mu_);
   return trouble_;
 }
 
-void WorkerLink::Loop() {
+void SidecarClient::Loop() {
   while (true) {
     const int64_t now = BootMs();
     CheckFence(now);
@@ -86,7 +89,7 @@ void WorkerLink::Loop() {
   }
 }
 
-int64_t WorkerLink::NextTimer(int64_t now) const {
+int64_t SidecarClient::NextTimer(int64_t now) const {
   int64_t next = now + 60000;
   if (socket_ < 0) next = std::min(next, connect_at_);
   if (socket_ >= 0 && welcomed_) next = std::min(next, ping_at_);
@@ -94,14 +97,14 @@ int64_t WorkerLink::NextTimer(int64_t now) const {
   return next;
 }
 
-void WorkerLink::CheckFence(int64_t now) {
+void SidecarClient::CheckFence(int64_t now) {
   if (fenced_ || answered_ == 0 || now - answered_ < fence_ms_) return;
   fenced_ = true;
   handler_->OnFenced("the sidecar has not answered for " + std::to_string(fence_ms_) +
                      " ms: this worker may have been replaced and stops");
 }
 
-void WorkerLink::Connect() {
+void SidecarClient::Connect() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, options_.socket.data(),
@@ -113,13 +116,13 @@ void WorkerLink::Connect() {
     return Disconnect("can't connect to " + options_.socket + ": " + why);
   }
   socket_ = fd;
-  in_.clear();
+  reader_ = {};
   out_ = EncodeFrame(handler_->Hello());
   std::lock_guard lock(mu_);
   trouble_.clear();
 }
 
-void WorkerLink::Disconnect(const std::string& why) {
+void SidecarClient::Disconnect(const std::string& why) {
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
   welcomed_ = false;
@@ -133,7 +136,7 @@ void WorkerLink::Disconnect(const std::string& why) {
 
 // What is queued goes out after the welcome: before it the sidecar doesn't know who is speaking.
 // True: closing.
-bool WorkerLink::TakeQueued() {
+bool SidecarClient::TakeQueued() {
   std::lock_guard lock(mu_);
   if (socket_ >= 0 && welcomed_) {
     for (const std::string& frame : queue_) out_ += frame;
@@ -142,7 +145,7 @@ bool WorkerLink::TakeQueued() {
   return closing_;
 }
 
-void WorkerLink::Write() {
+void SidecarClient::Write() {
   while (!out_.empty()) {
     const ssize_t n = send(socket_, out_.data(), out_.size(), MSG_NOSIGNAL);
     if (n > 0) {
@@ -154,7 +157,7 @@ void WorkerLink::Write() {
   }
 }
 
-void WorkerLink::ReadFrames() {
+void SidecarClient::ReadFrames() {
   char buffer[65536];
   while (socket_ >= 0) {
     const ssize_t n = recv(socket_, buffer, sizeof(buffer), 0);
@@ -162,26 +165,24 @@ void WorkerLink::ReadFrames() {
     if (n < 0 && errno == EAGAIN) break;
     if (n <= 0)
       return Disconnect(n == 0 ? "the sidecar closed the connection" : std::strerror(errno));
-    in_.append(buffer, n);
-    std::string text;
-    FrameResult result;
-    while ((result = NextFrame(&in_, &text)) == FrameResult::kFrame) HandleFrame(text);
-    if (result == FrameResult::kTooLong)
-      return Disconnect("the sidecar sent a frame of more than 16 MiB");
+    reader_.Feed({buffer, static_cast<size_t>(n)});
+    nlohmann::json frame;
+    FrameReader::Result result;
+    while ((result = reader_.Next(&frame)) == FrameReader::Result::kFrame) HandleFrame(frame);
+    if (result == FrameReader::Result::kError)
+      return Disconnect("the sidecar sent no frame: " + reader_.error());
   }
 }
 
-void WorkerLink::HandleFrame(const std::string& text) {
-  const auto frame = nlohmann::json::parse(text, nullptr, false);
-  if (!frame.is_object() || !frame.contains("t") || !frame["t"].is_string()) return;
+void SidecarClient::HandleFrame(const nlohmann::json& frame) {
   try {
     HandleTyped(frame["t"], frame);
   } catch (const nlohmann::json::exception& error) {
-    std::fprintf(stderr, "ringmaster: frame ignored: %s: %s\n", error.what(), text.c_str());
+    std::fprintf(stderr, "ringmaster: frame ignored: %s: %s\n", error.what(), frame.dump().c_str());
   }
 }
 
-void WorkerLink::HandleTyped(const std::string& type, const nlohmann::json& frame) {
+void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& frame) {
   if (type == "pong") {
     const uint64_t number = frame.value("n", uint64_t{0});
     while (!pings_.empty() && pings_.front().first <= number) {
@@ -202,7 +203,7 @@ void WorkerLink::HandleTyped(const std::string& type, const nlohmann::json& fram
   handler_->OnFrame(frame);
 }
 
-void WorkerLink::Ping(int64_t now) {
+void SidecarClient::Ping(int64_t now) {
   nlohmann::json ping = handler_->PingFields();
   ping["t"] = "ping";
   ping["n"] = ++ping_number_;
@@ -212,4 +213,4 @@ void WorkerLink::Ping(int64_t now) {
   ping_at_ = now + ping_ms_;
 }
 
-}  // namespace ringmaster::link
+}  // namespace ringmaster::sidecar_client

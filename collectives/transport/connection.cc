@@ -1,4 +1,4 @@
-#include "collectives/transport/link.h"
+#include "collectives/transport/connection.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -19,11 +19,11 @@ Progress FromErrno() {
 
 }  // namespace
 
-void Link::Shutdown() const { shutdown(fd_.get(), SHUT_RDWR); }
+void Connection::Shutdown() const { shutdown(fd_.get(), SHUT_RDWR); }
 
-FrameSender::FrameSender(Link* link, uint64_t epoch, uint64_t op, const void* data, size_t bytes,
-                         FrameKind kind)
-    : link_(link), data_(static_cast<const std::byte*>(data)) {
+FrameSender::FrameSender(Connection* connection, uint64_t epoch, uint64_t op, const void* data,
+                         size_t bytes, FrameKind kind)
+    : connection_(connection), data_(static_cast<const std::byte*>(data)) {
   header_.kind = kind;
   header_.epoch = epoch;
   header_.op = op;
@@ -44,7 +44,7 @@ Progress FrameSender::Push(size_t ready) {
   msghdr message = {};
   message.msg_iov = parts;
   message.msg_iovlen = count;
-  ssize_t rc = sendmsg(link_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  ssize_t rc = sendmsg(connection_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (rc < 0) return FromErrno();
   size_t of_header = std::min(static_cast<size_t>(rc), sizeof(header_) - header_sent_);
   header_sent_ += of_header;
@@ -52,8 +52,9 @@ Progress FrameSender::Push(size_t ready) {
   return rc > 0 ? Progress::kSome : Progress::kNone;
 }
 
-FrameReceiver::FrameReceiver(Link* link, uint64_t epoch, uint64_t op, size_t bytes, FrameKind kind)
-    : link_(link), epoch_(epoch), op_(op), bytes_(bytes), kind_(kind) {}
+FrameReceiver::FrameReceiver(Connection* connection, uint64_t epoch, uint64_t op, size_t bytes,
+                             FrameKind kind)
+    : connection_(connection), epoch_(epoch), op_(op), bytes_(bytes), kind_(kind) {}
 
 Progress FrameReceiver::Judge() {
   if (header_.magic != kMagic) return Progress::kMismatch;
@@ -87,7 +88,7 @@ Progress FrameReceiver::Pull(void* into, size_t room, size_t* got) {
   msghdr message = {};
   message.msg_iov = parts;
   message.msg_iovlen = count;
-  ssize_t rc = recvmsg(link_->fd(), &message, MSG_DONTWAIT);
+  ssize_t rc = recvmsg(connection_->fd(), &message, MSG_DONTWAIT);
   if (rc < 0) return FromErrno();
   if (rc == 0) return Progress::kClosed;
   size_t n = static_cast<size_t>(rc);

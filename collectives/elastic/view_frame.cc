@@ -1,8 +1,8 @@
-#include "collectives/link/view_json.h"
+#include "collectives/elastic/view_frame.h"
 
 #include <nlohmann/json.hpp>
 
-namespace ringmaster::link {
+namespace ringmaster::elastic {
 
 Status ParseView(const nlohmann::json& json, int self, engine::View* view) {
   try {
@@ -31,4 +31,4 @@ Status ParseView(const nlohmann::json& json, int self, engine::View* view) {
   return {};
 }
 
-}  // namespace ringmaster::link
+}  // namespace ringmaster::elastic

@@ -1,4 +1,4 @@
-#include "collectives/transport/watch.h"
+#include "collectives/transport/liveness_monitor.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -34,34 +34,34 @@ uint32_t* LowerHalf(Flag* flag) { return reinterpret_cast<uint32_t*>(&flag->word
 
 }  // namespace
 
-Watch::Watch(Options options)
+LivenessMonitor::LivenessMonitor(Options options)
     : options_(std::move(options)),
-      links_(options_.peers.size()),
+      connections_(options_.peers.size()),
       suspected_(options_.peers.size(), false),
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-void Watch::SetLink(int peer, std::unique_ptr<Link> link) {
+void LivenessMonitor::SetConnection(int peer, std::unique_ptr<Connection> connection) {
   std::lock_guard lock(mu_);  // Fail() walks over the links from any thread
-  links_[static_cast<size_t>(peer)] = std::move(link);
-  if (aborted() && links_[static_cast<size_t>(peer)] != nullptr)
-    links_[static_cast<size_t>(peer)]->Shutdown();
+  connections_[static_cast<size_t>(peer)] = std::move(connection);
+  if (aborted() && connections_[static_cast<size_t>(peer)] != nullptr)
+    connections_[static_cast<size_t>(peer)]->Shutdown();
 }
 
-Status Watch::status() const {
+Status LivenessMonitor::status() const {
   std::lock_guard lock(mu_);
   return status_;
 }
 
-void Watch::Abort(const std::string& why) { (void)Fail(RM_ERR_EPOCH_MOVED, why); }
+void LivenessMonitor::Abort(const std::string& why) { (void)Fail(RM_ERR_EPOCH_MOVED, why); }
 
-Status Watch::Fail(rm_status code, const std::string& why) {
+Status LivenessMonitor::Fail(rm_status code, const std::string& why) {
   {
     std::lock_guard lock(mu_);
     if (!status_.ok()) return status_;
     status_ = Status(RM_ERR_EPOCH_MOVED, why);
     aborted_.store(true, std::memory_order_seq_cst);
-    for (const auto& link : links_) {
-      if (link != nullptr) link->Shutdown();
+    for (const auto& connection : connections_) {
+      if (connection != nullptr) connection->Shutdown();
     }
   }
   uint64_t one = 1;
@@ -72,7 +72,7 @@ Status Watch::Fail(rm_status code, const std::string& why) {
   return Status(code, why);
 }
 
-Status Watch::Explain(Progress progress, int peer) {
+Status LivenessMonitor::Explain(Progress progress, int peer) {
   std::string who = "rank " + std::to_string(peer);
   switch (progress) {
     case Progress::kNone:
@@ -95,7 +95,7 @@ Status Watch::Explain(Progress progress, int peer) {
   return Status();
 }
 
-Status Watch::Suspect(int peer, const std::string& why) {
+Status LivenessMonitor::Suspect(int peer, const std::string& why) {
   bool first = false;
   if (!aborted() && !suspected_[static_cast<size_t>(peer)]) {
     first = true;
@@ -106,9 +106,9 @@ Status Watch::Suspect(int peer, const std::string& why) {
   return status;
 }
 
-Watch::Ending Watch::Judge(const Link& link, uint64_t op) const {
+LivenessMonitor::Ending LivenessMonitor::Judge(const Connection& connection, uint64_t op) const {
   FrameHeader header;
-  ssize_t rc = recv(link.fd(), &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
+  ssize_t rc = recv(connection.fd(), &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
   if (rc <= 0) return Ending::kBroken;
   // Data before the end: whoever waits for it decides.
   if (rc < static_cast<ssize_t>(sizeof(header)) || header.magic != kMagic ||
@@ -118,21 +118,21 @@ Watch::Ending Watch::Judge(const Link& link, uint64_t op) const {
   return header.op >= op ? Ending::kLeft : Ending::kLeftEarly;
 }
 
-Status Watch::CheckLinks(uint64_t op) {
+Status LivenessMonitor::CheckConnections(uint64_t op) {
   if (aborted()) return status();
   polls_.clear();
-  for (const auto& link : links_) {
-    if (link != nullptr) polls_.push_back({link->fd(), POLLRDHUP, 0});
+  for (const auto& connection : connections_) {
+    if (connection != nullptr) polls_.push_back({connection->fd(), POLLRDHUP, 0});
   }
   if (poll(polls_.data(), polls_.size(), 0) <= 0) return Status();
   std::vector<int> broken;
   size_t at = 0;
-  for (const auto& link : links_) {
-    if (link == nullptr) continue;
+  for (const auto& connection : connections_) {
+    if (connection == nullptr) continue;
     if (polls_[at++].revents == 0) continue;
-    Ending ending = Judge(*link, op);
-    if (ending == Ending::kLeftEarly) return Explain(Progress::kBye, link->peer());
-    if (ending == Ending::kBroken) broken.push_back(link->peer());
+    Ending ending = Judge(*connection, op);
+    if (ending == Ending::kLeftEarly) return Explain(Progress::kBye, connection->peer());
+    if (ending == Ending::kBroken) broken.push_back(connection->peer());
   }
   if (aborted()) return status();
   if (broken.empty()) return Status();
@@ -146,7 +146,7 @@ Status Watch::CheckLinks(uint64_t op) {
               "rank " + std::to_string(broken.front()) + " has given up the view");
 }
 
-Status Watch::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
+Status LivenessMonitor::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
   if (Reached(*flag, tag, count)) return Status();
   if (spin_) {
     for (int i = 0; i < kSpins; ++i) {
@@ -162,12 +162,12 @@ Status Watch::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
   return SleepOn(flag, tag, count, op);
 }
 
-Status Watch::SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
+Status LivenessMonitor::SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
   timespec limit{0, kSleepNanos};
   Status status;
   sleeping_on_.store(flag, std::memory_order_seq_cst);
   while (true) {
-    status = CheckLinks(op);
+    status = CheckConnections(op);
     if (!status.ok()) break;
     flag->waiting.store(1, std::memory_order_seq_cst);
     uint64_t word = flag->word.load(std::memory_order_seq_cst);
@@ -181,7 +181,7 @@ Status Watch::SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
   return status;
 }
 
-Status Watch::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) {
+Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) {
   if (aborted()) return status();
   if (spin_ && idle < kIoSpins) {
     Pause();
@@ -196,32 +196,33 @@ Status Watch::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) {
   int rc = poll(polls_.data(), polls_.size(), kPollMillis);
   if (aborted()) return status();
   // Nothing on the connections in use for that long: perhaps another rank has died.
-  if (rc == 0) return CheckLinks(op);
+  if (rc == 0) return CheckConnections(op);
   return Status();
 }
 
-Status Watch::Overdue(int peer) {
+Status LivenessMonitor::Overdue(int peer) {
   return Fail(RM_ERR_TIMEOUT, "rank " + std::to_string(peer) + " did not answer in time");
 }
 
-Status Watch::Send(FrameSender* frame, size_t bytes, uint64_t op, Clock::time_point deadline) {
+Status LivenessMonitor::Send(FrameSender* frame, size_t bytes, uint64_t op,
+                             Clock::time_point deadline) {
   for (int idle = 0; !frame->done();) {
     Progress progress = frame->Push(bytes);
     if (progress == Progress::kSome) {
       idle = 0;
       continue;
     }
-    Status status = Explain(progress, frame->link()->peer());
-    pollfd wanted{frame->link()->fd(), POLLOUT, 0};
+    Status status = Explain(progress, frame->connection()->peer());
+    pollfd wanted{frame->connection()->fd(), POLLOUT, 0};
     if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
-    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->link()->peer());
+    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->connection()->peer());
     if (!status.ok()) return status;
   }
   return Status();
 }
 
-Status Watch::Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
-                      Clock::time_point deadline) {
+Status LivenessMonitor::Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
+                                Clock::time_point deadline) {
   for (int idle = 0; !frame->done();) {
     size_t at = frame->received();
     size_t got = 0;
@@ -230,23 +231,23 @@ Status Watch::Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t o
       idle = 0;
       continue;
     }
-    Status status = Explain(progress, frame->link()->peer());
-    pollfd wanted{frame->link()->fd(), POLLIN, 0};
+    Status status = Explain(progress, frame->connection()->peer());
+    pollfd wanted{frame->connection()->fd(), POLLIN, 0};
     if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
-    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->link()->peer());
+    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->connection()->peer());
     if (!status.ok()) return status;
   }
   return Status();
 }
 
-void Watch::SayBye(uint64_t op) {
+void LivenessMonitor::SayBye(uint64_t op) {
   if (aborted()) return;
   FrameHeader bye;
   bye.kind = FrameKind::kBye;
   bye.epoch = options_.epoch;
   bye.op = op;
-  for (const auto& link : links_) {
-    if (link != nullptr) (void)SendSmall(link->fd(), &bye, sizeof(bye));
+  for (const auto& connection : connections_) {
+    if (connection != nullptr) (void)SendSmall(connection->fd(), &bye, sizeof(bye));
   }
 }
 

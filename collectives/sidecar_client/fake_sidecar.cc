@@ -1,4 +1,4 @@
-#include "collectives/link/fake_sidecar.h"
+#include "collectives/sidecar_client/fake_sidecar.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -8,9 +8,12 @@
 
 #include <cstring>
 
-#include "collectives/link/frame.h"
+#include "common/worker_link/frame.h"
 
-namespace ringmaster::link {
+namespace ringmaster::sidecar_client {
+
+using worker_link::EncodeFrame;
+using worker_link::FrameReader;
 
 FakeSidecar::FakeSidecar(std::string path)
     : path_(std::move(path)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -100,7 +103,7 @@ void FakeSidecar::Accept() {
   pollfd wait{listener_, POLLIN, 0};
   if (poll(&wait, 1, 0) != 1) return;
   const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd >= 0) peers_.push_back({fd, -1, ""});
+  if (fd >= 0) peers_.push_back({fd, -1, {}});
 }
 
 void FakeSidecar::Read(Peer* peer) {
@@ -113,10 +116,10 @@ void FakeSidecar::Read(Peer* peer) {
       peer->fd = -1;
       break;
     }
-    peer->in.append(buffer, n);
+    peer->reader.Feed({buffer, static_cast<size_t>(n)});
   }
-  std::string text;
-  while (NextFrame(&peer->in, &text) == FrameResult::kFrame) Handle(peer, Json::parse(text));
+  Json frame;
+  while (peer->reader.Next(&frame) == FrameReader::Result::kFrame) Handle(peer, frame);
 }
 
 void FakeSidecar::Handle(Peer* peer, const Json& frame) {
@@ -213,4 +216,4 @@ uint64_t FakeSidecar::InstallView(const std::vector<int>& slots, const std::stri
   return epoch;
 }
 
-}  // namespace ringmaster::link
+}  // namespace ringmaster::sidecar_client

@@ -5,9 +5,9 @@
 
 #include "collectives/engine/view.h"
 
-namespace ringmaster::link {
+namespace ringmaster::elastic {
 
 // RM_ERR_INVALID names the field that is missing or of a wrong type.
 Status ParseView(const nlohmann::json& json, int self, engine::View* view);
 
-}  // namespace ringmaster::link
+}  // namespace ringmaster::elastic

@@ -1,0 +1,93 @@
+#include "collectives/element/element.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "collectives/element/half.h"
+
+namespace ringmaster::element {
+namespace {
+
+// The value of a half by its definition, with the library's arithmetic and none of our bits.
+float HalfByDefinition(uint16_t half) {
+  const float sign = half & 0x8000 ? -1.0f : 1.0f;
+  const int exponent = half >> 10 & 0x1f;
+  const int mantissa = half & 0x3ff;
+  if (exponent == 31) {
+    return mantissa == 0 ? sign * std::numeric_limits<float>::infinity()
+                         : std::numeric_limits<float>::quiet_NaN();
+  }
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  return sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+}
+
+TEST(Half, EveryHalfIsReadAsDefinedAndWrittenBack) {
+  for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float value = HalfToFloat(half);
+    const float expected = HalfByDefinition(half);
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(value)) << bits;
+      EXPECT_TRUE(std::isnan(HalfToFloat(FloatToHalf(value)))) << bits;
+      continue;
+    }
+    ASSERT_EQ(value, expected) << bits;
+    ASSERT_EQ(FloatToHalf(value), half) << bits;
+  }
+}
+
+TEST(Half, RoundsToTheNearestAndTiesToEven) {
+  for (uint16_t half = 0; half < 0x7bff; ++half) {
+    const float low = HalfToFloat(half);
+    const float high = HalfToFloat(half + 1);
+    const float middle = low + (high - low) / 2;  // exact: a float has 13 bits more
+    ASSERT_EQ(FloatToHalf(middle), half % 2 == 0 ? half : half + 1);
+    ASSERT_EQ(FloatToHalf(std::nextafter(middle, low)), half);
+    ASSERT_EQ(FloatToHalf(std::nextafter(middle, high)), half + 1);
+  }
+  EXPECT_EQ(FloatToHalf(65519.0f), 0x7bff);
+  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);
+  EXPECT_EQ(FloatToHalf(-1e30f), 0xfc00);
+}
+
+TEST(BFloat16, RoundsToTheNearestAndTiesToEven) {
+  EXPECT_EQ(FloatToBFloat16(1.0f), 0x3f80);
+  EXPECT_EQ(FloatToBFloat16(1.0f + 0x1p-8f), 0x3f80);  // a tie, down to even
+  EXPECT_EQ(FloatToBFloat16(1.0f + 0x3p-8f), 0x3f82);  // a tie, up to even
+  EXPECT_EQ(BFloat16ToFloat(0xc040), -3.0f);
+  EXPECT_TRUE(std::isnan(BFloat16ToFloat(FloatToBFloat16(std::nanf("")))));
+}
+
+TEST(Element, UnknownTypesHaveNoSizeAndUnknownReductionsAreNotKnown) {
+  EXPECT_EQ(Size(RM_FLOAT64), 8u);
+  EXPECT_EQ(Size(RM_BFLOAT16), 2u);
+  EXPECT_EQ(Size(static_cast<rm_dtype>(8)), 0u);
+  EXPECT_EQ(Size(static_cast<rm_dtype>(-1)), 0u);
+  EXPECT_TRUE(IsKnownOp(RM_PRODUCT));
+  EXPECT_FALSE(IsKnownOp(static_cast<rm_op>(5)));
+  EXPECT_FALSE(IsKnownOp(static_cast<rm_op>(-1)));
+}
+
+TEST(Element, CopyScaledMultipliesEveryTypeAndRoundsIntegersDown) {
+  const std::vector<int32_t> integers = {-3, 3};
+  std::vector<int32_t> halves(2);
+  CopyScaled(integers.data(), halves.data(), 2, RM_INT32, 0.5);
+  EXPECT_EQ(halves, (std::vector<int32_t>{-2, 1}));
+
+  const std::vector<uint16_t> fp16 = {FloatToHalf(1.5f), FloatToHalf(-2.0f)};
+  std::vector<uint16_t> doubled(2);
+  CopyScaled(fp16.data(), doubled.data(), 2, RM_FLOAT16, 2.0);
+  EXPECT_EQ(HalfToFloat(doubled[0]), 3.0f);
+  EXPECT_EQ(HalfToFloat(doubled[1]), -4.0f);
+
+  std::vector<uint16_t> bf16 = {FloatToBFloat16(0.5f)};
+  CopyScaled(bf16.data(), bf16.data(), 1, RM_BFLOAT16, 4.0);
+  EXPECT_EQ(BFloat16ToFloat(bf16[0]), 2.0f);
+}
+
+}  // namespace
+}  // namespace ringmaster::element
