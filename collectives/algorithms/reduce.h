@@ -1,8 +1,8 @@
 // Elementwise reductions of n buffers in one pass. Pure, any thread.
 //
-// The order of the sources is the order of the arithmetic, so who reduces the same sources gets the
-// same bits. fp16 and bf16 are added up as float and rounded once. Integers wrap; NaN wins in min
-// and max.
+// The order of the sources is the order of the arithmetic, so ranks that reduce the same sources
+// get the same bits. fp16 and bf16 are added up as float and rounded once. Integers wrap; NaN wins
+// in min and max.
 #pragma once
 
 #include <cstddef>

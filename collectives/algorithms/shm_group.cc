@@ -72,7 +72,7 @@ ShmGroup::ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
 
 Status ShmGroup::WaitFor(int member, FlagMember flag, uint64_t count) {
   if (count == 0)
-    return Status();  // before the first; the flag may still carry an older view's tag
+    return Status();  // nothing to wait for, and the flag may still carry an older view's tag
   return liveness_->WaitFlag(&(maps_[static_cast<size_t>(member)]->control()->*flag), tag_, count,
                              op_number_);
 }
@@ -86,6 +86,8 @@ Status ShmGroup::WaitForAll(FlagMember flag, uint64_t count) {
   return Status();
 }
 
+// Chunk c lies in the slot that chunk c - kStageSlots has used: free when all ranks have consumed
+// that one, and a flag counts what is done, so one more than the chunk's number.
 Status ShmGroup::WaitForStageSlot(uint64_t chunk) {
   if (chunk < kStageSlots) return Status();
   return WaitForAll(&ControlBlock::consumed, chunk - kStageSlots + 1);
@@ -104,7 +106,9 @@ Status ShmGroup::Allreduce(const void* in, void* out, size_t count, const Reduct
   return in_place ? ReduceInPlace(count, how) : StagedAllreduce(in, out, count, how, only_first);
 }
 
-// Two slots by parity need no second hand-shake: who has published k+1 has read all of k.
+// Operation k writes to the slot that k-2 has used. A rank publishes k-1 only when it has returned
+// from k-2, so with all ranks' k-1 published nobody reads that slot any more: two slots by parity
+// replace a second hand-shake at the end of each operation.
 Status ShmGroup::OneShot(const void* in, void* out, size_t count, const Reduction& how) {
   uint64_t k = ++small_;
   Status status = WaitForAll(&ControlBlock::small, k - 1);
@@ -206,14 +210,15 @@ Status ShmGroup::CopySlices(const Staged& job, size_t index) {
 Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
   uint64_t k = ++offers_;
   const ArenaMap& map = *maps_[static_cast<size_t>(self_)];
-  // Two places by parity: who has offered k+2 has completed k+1 with us, so nobody still reads what
-  // was offered for k.
+  // Entry k is written over by k+2. We offer k+2 only when k+1 has returned here; it returns when
+  // all ranks have come to it, so when all have returned from k and read entry k no more. (A rank
+  // that needn't wait for the offers below still waits for all in the reduction itself.)
   transport::Offered& offer = own()->offers[k % 2];
   offer.in = map.OffsetOf(in, bytes);
   offer.out = map.OffsetOf(out, bytes);
   *all = offer.in != 0 && offer.out != 0;
   RaiseOwn(&ControlBlock::offered, k);
-  // Who has nothing to offer knows the answer and need not wait.
+  // A rank with nothing to offer knows the answer, and so will all that look at its offer.
   for (int i = 1; *all && i < size(); ++i) {
     int member = (self_ + i) % size();
     Status status = WaitFor(member, &ControlBlock::offered, k);
@@ -249,7 +254,9 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
                   elements * element_bytes);
     }
   }
-  // Takes one number of the chunks' counter, so that the flags go on as after a staged chunk.
+  // Takes one number of the chunks' counter, so that the flags go on as after a staged chunk: a
+  // later operation that stages waits for `consumed` of the chunks before, and must not wait for
+  // ever.
   uint64_t chunk = chunk_++;
   FaultPoint("shm_before_reduced");
   RaiseOwn(&ControlBlock::reduced, chunk + 1);

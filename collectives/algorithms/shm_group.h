@@ -1,8 +1,8 @@
 // Collectives among ranks that have mapped each other's arenas.
 //
-// Small messages go through one slot for each rank and call ("one shot": everybody reads
-// everybody's, one hand-shake). Large ones go in chunks: each rank stages its chunk, reduces its
-// own slice of everybody's, and copies the others' slices. Buffers that lie in the arenas of all
+// Small messages go through one slot for each rank and call ("one shot": all read all
+// slots, one hand-shake). Large ones go in chunks: each rank stages its chunk, reduces its
+// own slice of all chunks, and copies the others' slices. Buffers that lie in the arenas of all
 // are reduced where they are. What each flag counts stands in arena.h; the counters run on over
 // calls, so no barrier is needed between them.
 //
@@ -67,7 +67,7 @@ class ShmGroup {
   Status Stage(const Staged& job, size_t index);
   Status ReduceSlice(const Staged& job, size_t index);
   Status CopySlices(const Staged& job, size_t index);
-  // Publishes where the buffers lie; *all: everybody's lie in the arenas.
+  // Publishes where the buffers lie; *all: those of all ranks lie in the arenas.
   Status Offer(const void* in, void* out, size_t bytes, bool* all);
   Status ReduceInPlace(size_t count, const Reduction& how);
 

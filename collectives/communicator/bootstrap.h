@@ -1,9 +1,9 @@
-// Connects one rank with all others of a view, finds out who shares memory with whom, and returns
-// when all have done so.
+// Connects one rank with all others of a view, finds out which ranks share memory, and returns when
+// all have done so.
 //
 // The higher rank of a pair dials the lower one: its abstract unix socket first, where both want
-// shared memory, its TCP port otherwise. Then rank 0 hears from all who can map whom and tells all
-// the groups: so whoever returns knows that every member has installed the view.
+// shared memory, its TCP port otherwise. Then rank 0 hears from each rank which arenas it could map
+// and tells all the groups: so a rank that returns knows that every member has come this far.
 //
 // Owner and thread: one call of Communicator::Create.
 #pragma once
@@ -27,7 +27,7 @@ class Bootstrap {
 
   // After Run: the group of each rank; ranks of a group have mapped each other's arenas.
   const std::vector<uint32_t>& groups() const { return groups_; }
-  // By rank; null for who shares nothing with this one.
+  // By rank; null for ranks that share nothing with this one.
   const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return maps_; }
 
  private:

@@ -34,8 +34,8 @@ class CommunicatorImpl : public Communicator {
         liveness_({options.epoch, options.rank, endpoint == nullptr ? "" : endpoint->job(),
                    options.peers, options.on_suspect}) {}
 
-  // Who has completed everything leaves in order; else the closing of the connections ends the
-  // peers' waits.
+  // A rank that has completed everything says goodbye, and its peers go on with what they have;
+  // else the closing of the connections ends their waits.
   ~CommunicatorImpl() override { liveness_.SayBye(op_); }
 
   Status Build(transport::EndpointImpl* endpoint, const CommunicatorOptions& options);
@@ -81,7 +81,7 @@ class CommunicatorImpl : public Communicator {
 
 Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
                                const CommunicatorOptions& options) {
-  if (endpoint == nullptr) {  // alone, and nobody will come: no peers, no memory but the caller's
+  if (endpoint == nullptr) {  // a job of one process: no peers, no memory but the caller's
     groups_ = {0};
     members_ = {{0}};
     return Status();

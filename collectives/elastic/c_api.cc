@@ -2,12 +2,12 @@
 // Worker.
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "collectives/elastic/handle_table.h"
 #include "collectives/elastic/worker.h"
 #include "collectives/element/element.h"
+#include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 
 namespace {
@@ -24,9 +24,9 @@ using Clock = std::chrono::steady_clock;
 
 // Never destroyed: threads of the user may still be here while the process exits.
 struct Global {
-  std::mutex init_mu;  // one rm_init or rm_shutdown at a time
-  std::mutex mu;
-  std::shared_ptr<Worker> worker;  // guarded by mu
+  ringmaster::sync::Mutex init_mu;  // one rm_init or rm_shutdown at a time
+  ringmaster::sync::Mutex mu;
+  std::shared_ptr<Worker> worker GUARDED_BY(mu);
   ringmaster::engine::StateRegistry state;
   HandleTable handles;
 };
@@ -46,7 +46,7 @@ rm_status Answer(const Status& status) {
 
 std::shared_ptr<Worker> Current() {
   Global& g = Library();
-  std::lock_guard lock(g.mu);
+  ringmaster::sync::MutexLock lock(&g.mu);
   return g.worker;
 }
 
@@ -99,26 +99,26 @@ int MembershipField(Field field, int otherwise) {
 
 Status Initialise(double timeout_seconds) {
   Global& g = Library();
-  std::lock_guard init(g.init_mu);
+  ringmaster::sync::MutexLock init(&g.init_mu);
   if (Current()) return {};
   WorkerOptions options;
   if (Status s = ringmaster::elastic::OptionsFromEnvironment(&options); !s.ok()) return s;
   std::unique_ptr<Worker> worker;
   Status status = Worker::Start(options, &g.state, Deadline(timeout_seconds, 600), &worker);
   if (!status.ok()) return status;
-  std::lock_guard lock(g.mu);
+  ringmaster::sync::MutexLock lock(&g.mu);
   g.worker = std::move(worker);
   return {};
 }
 
 Status ShutDown(double timeout_seconds) {
   Global& g = Library();
-  std::lock_guard init(g.init_mu);
+  ringmaster::sync::MutexLock init(&g.init_mu);
   auto worker = Current();
   if (!worker) return {};
   Status status = worker->Shutdown(Deadline(timeout_seconds, 600));
   if (status.code() == RM_ERR_TIMEOUT) return status;
-  std::lock_guard lock(g.mu);
+  ringmaster::sync::MutexLock lock(&g.mu);
   g.worker.reset();
   return status;
 }

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "collectives/engine/operation.h"
+#include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
@@ -15,24 +15,24 @@ namespace ringmaster::elastic {
 class HandleTable {
  public:
   rm_handle Add(std::shared_ptr<engine::Operation> operation) {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     operations_[++last_] = std::move(operation);
     return last_;
   }
   std::shared_ptr<engine::Operation> Find(rm_handle handle) const {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     const auto found = operations_.find(handle);
     return found == operations_.end() ? nullptr : found->second;
   }
   void Release(rm_handle handle) {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     operations_.erase(handle);
   }
 
  private:
-  mutable std::mutex mu_;
-  rm_handle last_ = 0;
-  std::unordered_map<rm_handle, std::shared_ptr<engine::Operation>> operations_;
+  mutable sync::Mutex mu_;
+  rm_handle last_ GUARDED_BY(mu_) = 0;
+  std::unordered_map<rm_handle, std::shared_ptr<engine::Operation>> operations_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::elastic

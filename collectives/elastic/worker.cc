@@ -1,7 +1,5 @@
 #include "collectives/elastic/worker.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +8,6 @@
 namespace ringmaster::elastic {
 namespace {
 
-constexpr int kLinkVersion = 1;
 constexpr uint64_t kFirstEpoch = uint64_t{1} << 40 | 1;  // 1.1, as a job's first view
 
 class RealCommunicators : public engine::CommunicatorFactory {
@@ -37,7 +34,9 @@ engine::Membership ExpectedFrom(const nlohmann::json& frame) {
 }  // namespace
 
 Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
-    : options_(options), state_(state), slot_(options.slot), incarnation_(options.incarnation) {}
+    : options_(options),
+      state_(state),
+      registration_(options.slot, options.incarnation, options.standby) {}
 
 Worker::~Worker() {
   // Order: the engine stops using the link, the link stops using the engine, then both can go.
@@ -65,11 +64,9 @@ Status Worker::StartAlone() {
   view.reason = "Bootstrap";
   view.peers.resize(1);
   view.self = 0;
-  role_ = Role::kMember;
   engine_->PostView(view);
   Status status = engine_->AwaitEntered(Clock::time_point::max());
-  last_epoch_ = kFirstEpoch;
-  last_size_ = 1;
+  RememberView();
   return status;
 }
 
@@ -87,26 +84,14 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
   sidecar_ = std::make_unique<sidecar_client::SidecarClient>(
       sidecar_client::SidecarClient::Options{options_.socket}, this);
 
-  std::unique_lock lock(mu_);
-  const auto settled = [this] {
-    return !failure_.empty() || (role_ != Role::kUnknown && role_ != Role::kStandby);
-  };
-  if (!changed_.wait_until(lock, deadline, settled)) {
+  Role role = Role::kUnknown;
+  Status status = registration_.AwaitRole(deadline, &role);
+  if (status.code() == RM_ERR_TIMEOUT) {
     const std::string trouble = sidecar_->trouble();
-    return {RM_ERR_UNAVAILABLE,
-            "rm_init: " +
-                (trouble.empty() ? "the sidecar has not answered before the deadline" : trouble)};
+    return {RM_ERR_UNAVAILABLE, "rm_init: " + (trouble.empty() ? status.message() : trouble)};
   }
-  if (!failure_.empty()) return {RM_ERR_INTERNAL, failure_};
-  const bool bootstrap = role_ == Role::kBootstrap;
-  lock.unlock();
-  if (!bootstrap) return {};
-  if (Status s = Enter(deadline); !s.ok()) return s;
-  const auto membership = engine_->membership();
-  lock.lock();
-  last_epoch_ = membership.epoch;
-  last_size_ = membership.size;
-  return {};
+  if (!status.ok()) return status;
+  return role == Role::kBootstrap ? Enter(deadline) : Status();
 }
 
 // ---- The user's calls
@@ -117,27 +102,24 @@ Status Worker::Enter(Clock::time_point deadline) {
   SendEnter();
   Status status = engine_->AwaitEntered(deadline);
   if (!status.ok()) return status;
-  const auto membership = engine_->membership();
-  std::lock_guard lock(mu_);
-  if (last_epoch_ == 0) {
-    last_epoch_ = membership.epoch;
-    last_size_ = membership.size;
-  }
+  RememberView();
   return {};
 }
 
+void Worker::RememberView() {
+  const auto membership = engine_->membership();
+  sync::MutexLock lock(&mu_);
+  if (last_epoch_ != 0) return;
+  last_epoch_ = membership.epoch;
+  last_size_ = membership.size;
+}
+
 void Worker::SendEnter() {
-  {
-    std::lock_guard lock(mu_);
-    if (wants_to_enter_) return;
-    wants_to_enter_ = true;
-  }
-  if (sidecar_) sidecar_->Send({{"t", "enter"}});
+  if (registration_.RequestEntry() && sidecar_) sidecar_->Send({{"t", "enter"}});
 }
 
 bool Worker::joining() const {
-  std::lock_guard lock(mu_);
-  return role_ == Role::kJoining && !engine_->entered();
+  return registration_.role() == Role::kJoining && !engine_->entered();
 }
 
 Status Worker::Submit(const std::shared_ptr<engine::Operation>& operation) {
@@ -153,7 +135,7 @@ Status Worker::StepEnd(rm_step_info* info) {
   }
   engine::StepResult result;
   if (Status s = engine_->StepEnd(&result); !s.ok()) return s;
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   if (info != nullptr) {
     *info = {result.epoch,       result.step, last_size_, result.size, result.epoch != last_epoch_,
              result.state_synced};
@@ -170,7 +152,7 @@ Status Worker::Shutdown(Clock::time_point deadline) {
 }
 
 void Worker::Report(const std::string& name, double value) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   values_[name] = value;
 }
 
@@ -198,22 +180,14 @@ void Worker::OnStopped(uint64_t epoch) {
 }
 
 void Worker::OnInstalled(uint64_t epoch, double connect_seconds) {
-  {
-    std::lock_guard lock(mu_);
-    installed_ = epoch;
-    wants_to_enter_ = false;
-  }
+  registration_.Installed(epoch);
   if (sidecar_)
     sidecar_->Send(
         {{"t", "installed"}, {"epoch", epoch}, {"seconds", {{"connect", connect_seconds}}}});
 }
 
 void Worker::OnBoundary(uint64_t epoch, uint64_t step) {
-  {
-    std::lock_guard lock(mu_);
-    boundary_epoch_ = epoch;
-    boundary_step_ = step;
-  }
+  registration_.AtBoundary(epoch, step);
   if (sidecar_) sidecar_->Send({{"t", "boundary"}, {"epoch", epoch}, {"step", step}});
 }
 
@@ -246,24 +220,11 @@ void Worker::OnReadyToEnter() { SendEnter(); }
 // ---- What the sidecar says
 // ------------------------------------------------------------------------------------------
 
-nlohmann::json Worker::Hello() {
-  const PeerEndpoint address = endpoint_->Address();
-  std::lock_guard lock(mu_);
-  return {{"t", "hello"},
-          {"version", kLinkVersion},
-          {"role", "worker"},
-          {"slot", slot_},
-          {"incarnation", incarnation_},
-          {"pid", getpid()},
-          {"tcp", address.tcp},
-          {"shm", address.shm},
-          {"epoch", installed_},
-          {"standby", options_.standby && (role_ == Role::kUnknown || role_ == Role::kStandby)}};
-}
+nlohmann::json Worker::Hello() { return registration_.Hello(endpoint_->Address()); }
 
 nlohmann::json Worker::PingFields() {
   const uint64_t epoch = engine_->membership().epoch;
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   return {{"epoch", epoch},
           {"step", engine_->step()},
           {"ran", engine_->ran_epoch()},
@@ -286,56 +247,31 @@ void Worker::OnFrame(const nlohmann::json& frame) {
   if (type == "error") {
     const std::string message = frame.value("message", "the sidecar gave up");
     engine_->PostEnd({RM_ERR_INTERNAL, message});
-    std::lock_guard lock(mu_);
-    failure_ = message;
-    changed_.notify_all();
-    return;
+    return registration_.Failed(message);
   }
   std::fprintf(stderr, "ringmaster: unknown frame '%s' from the sidecar ignored\n", type.c_str());
 }
 
 void Worker::OnWelcome(const nlohmann::json& frame) {
-  const std::string state = frame.value("state", "");
-  const Role role = state == "bootstrap" ? Role::kBootstrap
-                    : state == "standby" ? Role::kStandby
-                    : state == "member"  ? Role::kMember
-                                         : Role::kJoining;
+  const Role role = RoleIn(frame);
   if (role == Role::kJoining) {
-    // New, or dropped by a wrong suspicion while the link was down: what it holds counts for
+    // New, or dropped by a wrong suspicion while the connection was down: what it holds counts for
     // nothing now.
     engine_->PostDropped();
   }
   if (role != Role::kMember) engine_->ExpectMembership(ExpectedFrom(frame));
-  bool enter_again = false;
-  uint64_t boundary = 0, step = 0;
-  {
-    std::lock_guard lock(mu_);
-    const bool reconnect = role_ != Role::kUnknown;
-    if (!(role == Role::kMember && reconnect))
-      role_ = role == Role::kMember ? Role::kJoining : role;
-    slot_ = frame.value("slot", slot_);
-    incarnation_ = frame.value("incarnation", incarnation_);
-    enter_again = reconnect && wants_to_enter_;
-    if (reconnect && boundary_epoch_ == installed_) {
-      boundary = boundary_epoch_;
-      step = boundary_step_;
-    }
-    changed_.notify_all();
+  const Registration::Repeat repeat = registration_.Welcomed(frame);
+  if (repeat.enter) sidecar_->Send({{"t", "enter"}});
+  if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->step()) {
+    sidecar_->Send(
+        {{"t", "boundary"}, {"epoch", repeat.boundary_epoch}, {"step", repeat.boundary_step}});
   }
-  // Frames that a sidecar which has just started again may have lost; it knows what is old.
-  if (enter_again) sidecar_->Send({{"t", "enter"}});
-  if (boundary != 0 && step == engine_->step())
-    sidecar_->Send({{"t", "boundary"}, {"epoch", boundary}, {"step", step}});
 }
 
 void Worker::OnPromoted(const nlohmann::json& frame) {
   engine_->PostDropped();
   engine_->ExpectMembership(ExpectedFrom(frame));
-  std::lock_guard lock(mu_);
-  role_ = Role::kJoining;
-  slot_ = frame.value("slot", slot_);
-  incarnation_ = frame.value("incarnation", incarnation_);
-  changed_.notify_all();
+  registration_.Promoted(frame);
 }
 
 void Worker::OnView(const nlohmann::json& frame) {
@@ -345,10 +281,7 @@ void Worker::OnView(const nlohmann::json& frame) {
     return engine_->PostEnd(
         {RM_ERR_INTERNAL, "the sidecar sent a view that can't be read: " + status.message()});
   }
-  if (view.self < 0) {
-    std::lock_guard lock(mu_);
-    role_ = Role::kJoining;
-  }
+  if (view.self < 0) registration_.Dropped();
   engine_->PostView(std::move(view));
 }
 

@@ -1,16 +1,18 @@
-// One training process in its job: ties the engine to the sidecar's link and to the user's calls.
+// One training process in its job: ties the engine to the sidecar and to the user's calls.
 //
-// Thread rule: user calls from any thread; On* of the listener on the engine's thread, of the link
-// on the link's.
+// Thread rule: user calls from any thread; On* of the engine's listener on the engine's thread, of
+// the sidecar's handler on the sidecar client's.
 #pragma once
 
-#include <condition_variable>
+#include <map>
 #include <memory>
-#include <mutex>
+#include <string>
 
 #include "collectives/elastic/options.h"
+#include "collectives/elastic/registration.h"
 #include "collectives/engine/engine.h"
 #include "collectives/sidecar_client/sidecar_client.h"
+#include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
@@ -37,12 +39,12 @@ class Worker : public engine::EngineListener, public sidecar_client::SidecarHand
   std::string LastRebuild() const;
 
  private:
-  enum class Role { kUnknown, kBootstrap, kJoining, kStandby, kMember };
-
   Worker(const WorkerOptions& options, engine::StateRegistry* state);
   Status StartAlone();
   Status StartWithSidecar(Clock::time_point deadline);
   void SendEnter();
+  // The first step of a worker counts its changes from the view that it entered in.
+  void RememberView();
 
   // engine::EngineListener
   void OnStopped(uint64_t epoch) override;
@@ -67,19 +69,12 @@ class Worker : public engine::EngineListener, public sidecar_client::SidecarHand
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<engine::CommunicatorFactory> communicators_;
 
-  mutable std::mutex mu_;
-  std::condition_variable changed_;
-  Role role_ = Role::kUnknown;            // guarded by mu_
-  int slot_ = 0;                          // guarded by mu_
-  uint64_t incarnation_ = 1;              // guarded by mu_
-  std::string failure_;                   // guarded by mu_: the sidecar gave up
-  bool wants_to_enter_ = false;           // guarded by mu_
-  uint64_t installed_ = 0;                // guarded by mu_: epoch
-  uint64_t boundary_epoch_ = 0;           // guarded by mu_: stands at the boundary of this view
-  uint64_t boundary_step_ = 0;            // guarded by mu_
-  std::map<std::string, double> values_;  // guarded by mu_
-  uint64_t last_epoch_ = 0;               // guarded by mu_: of the previous step_end
-  int last_size_ = 0;                     // guarded by mu_: of the previous step_end
+  Registration registration_;
+
+  sync::Mutex mu_;
+  std::map<std::string, double> values_ GUARDED_BY(mu_);
+  uint64_t last_epoch_ GUARDED_BY(mu_) = 0;  // of the previous step_end
+  int last_size_ GUARDED_BY(mu_) = 0;        // of the previous step_end
 
   std::unique_ptr<engine::Engine> engine_;  // constant after Start
   std::unique_ptr<sidecar_client::SidecarClient>

@@ -4,7 +4,7 @@
 // A round is a collective. Its first part is one small allreduce (MIN) over a vector of bytes: "I
 // announce nothing", "I have nothing new", "armed", and one byte for each request in the cache.
 // Only when some rank has a request that is not in the cache, a second part exchanges those
-// requests in full. docs/engine.md tells the reasons.
+// requests in full. docs/collectives.md tells the reasons.
 //
 // Thread rule: the engine's thread only.
 #pragma once

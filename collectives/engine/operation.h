@@ -5,14 +5,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "collectives/engine/buffer.h"
 #include "collectives/engine/request.h"
+#include "common/sync/mutex.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::engine {
@@ -40,31 +39,34 @@ class Operation {
   StepResult step;
 
   void Complete(Status status) {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     if (done_) return;
     status_ = std::move(status);
     done_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   bool done() const {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     return done_;
   }
   // False: the deadline passed.
   bool WaitUntil(std::chrono::steady_clock::time_point deadline) const {
-    std::unique_lock lock(mu_);
-    return changed_.wait_until(lock, deadline, [this] { return done_; });
+    sync::MutexLock lock(&mu_);
+    while (!done_) {
+      if (!changed_.WaitUntil(&mu_, deadline)) return done_;
+    }
+    return true;
   }
   Status status() const {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     return status_;
   }
 
  private:
-  mutable std::mutex mu_;
-  mutable std::condition_variable changed_;
-  bool done_ = false;
-  Status status_;
+  mutable sync::Mutex mu_;
+  mutable sync::CondVar changed_;
+  bool done_ GUARDED_BY(mu_) = false;
+  Status status_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::engine

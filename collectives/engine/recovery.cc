@@ -65,7 +65,7 @@ Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan) {
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     const Holding& holding = by_rank[rank];
     if (!holding.has_state) {
-      plan->fresh.push_back(static_cast<int>(rank));
+      plan->joiners.push_back(static_cast<int>(rank));
       continue;
     }
     if (!any_state) plan->donor = static_cast<int>(rank);

@@ -1,4 +1,5 @@
-// Who holds which results after a view change, and what follows from it: pure, no communication.
+// Which ranks hold which results after a view change, and what follows from it: pure, no
+// communication.
 //
 // Thread rule: none, functions only.
 #pragma once
@@ -38,7 +39,7 @@ struct RecoveryPlan {
   uint64_t next_number = 0;         // of all ranks afterwards
   uint64_t step = 0;
   int donor = 0;                 // the lowest rank with state
-  std::vector<int> fresh;        // ranks that need state
+  std::vector<int> joiners;      // ranks that need state
   bool all_at_boundary = false;  // after the handovers
 };
 

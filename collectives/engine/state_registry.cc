@@ -17,26 +17,26 @@ Status StateRegistry::Register(const std::string& name, void* data, size_t bytes
     return {RM_ERR_INVALID,
             "state '" + name + "': data is null, bytes is " + std::to_string(bytes)};
   }
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   buffers_[name] = {name, data, bytes};
   return {};
 }
 
 Status StateRegistry::Unregister(const std::string& name) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   if (buffers_.erase(name) == 0) return {RM_ERR_INVALID, "state '" + name + "' is not registered"};
   return {};
 }
 
 void StateRegistry::SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, void* user) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   callbacks_ = {save, load, user};
 }
 
 Status StateRegistry::Save(std::vector<StateSegment>* segments) {
   Callbacks callbacks;
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     for (const auto& [name, segment] : buffers_) segments->push_back(segment);
     callbacks = callbacks_;
   }
@@ -59,7 +59,7 @@ Status StateRegistry::Load(const std::vector<StateSegment>& segments) {
   Callbacks callbacks;
   std::map<std::string, StateSegment> buffers;
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     callbacks = callbacks_;
     buffers = buffers_;
   }

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 #include "ringmaster/status.h"
 
@@ -41,9 +41,9 @@ class StateRegistry {
     void* user = nullptr;
   };
 
-  std::mutex mu_;
-  std::map<std::string, StateSegment> buffers_;  // guarded by mu_
-  Callbacks callbacks_;                          // guarded by mu_
+  sync::Mutex mu_;
+  std::map<std::string, StateSegment> buffers_ GUARDED_BY(mu_);
+  Callbacks callbacks_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::engine

@@ -1,15 +1,14 @@
 // Lends the engine a user's thread that waits in step_end or enter: state callbacks must run there,
-// not on the engine's.
+// not on the engine's (they take the interpreter's lock, and touch what the user's thread owns).
 //
 // Thread rule: Run() from the engine's thread; Serve() from user threads.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include "common/sync/mutex.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::engine {
@@ -36,10 +35,10 @@ class UserTasks {
     Status result;
   };
 
-  std::mutex mu_;
-  std::condition_variable changed_;
-  std::shared_ptr<Task> waiting_;  // guarded by mu_
-  uint64_t interrupted_ = 0;       // guarded by mu_; views up to this epoch
+  sync::Mutex mu_;
+  sync::CondVar changed_;
+  std::shared_ptr<Task> waiting_ GUARDED_BY(mu_);
+  uint64_t interrupted_ GUARDED_BY(mu_) = 0;  // views up to this epoch
 };
 
 }  // namespace ringmaster::engine

@@ -1,5 +1,5 @@
-// A view as a worker sees it: who takes part, and which of them it is (docs/contracts.md, section
-// 3).
+// A view as a worker sees it: which ranks take part, and which of them it is (docs/contracts.md,
+// section 3).
 #pragma once
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/worker_link/frame.h"
@@ -15,20 +16,32 @@ namespace ringmaster::sidecar_client {
 using worker_link::EncodeFrame;
 using worker_link::FrameReader;
 
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+
+}  // namespace
+
 FakeSidecar::FakeSidecar(std::string path)
     : path_(std::move(path)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  Listen();
+  {
+    sync::MutexLock lock(&mu_);
+    Listen();
+  }
   thread_ = std::thread([this] { Loop(); });
 }
 
 FakeSidecar::~FakeSidecar() {
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     closing_ = true;
   }
   eventfd_write(wake_, 1);
   thread_.join();
-  CloseAll();
+  {
+    sync::MutexLock lock(&mu_);
+    CloseAll();
+  }
   close(wake_);
   unlink(path_.c_str());
 }
@@ -52,29 +65,29 @@ void FakeSidecar::CloseAll() {
 }
 
 void FakeSidecar::Restart() {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   CloseAll();
   Listen();
   eventfd_write(wake_, 1);
 }
 
 void FakeSidecar::Welcome(int slot, const std::string& state) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   welcome_[slot] = state;
 }
 
 void FakeSidecar::AnswerPings(bool answer) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   answer_pings_ = answer;
 }
 
 void FakeSidecar::SetFence(int ms) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   fence_ms_ = ms;
 }
 
 int FakeSidecar::hellos(int slot) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   return hellos_[slot];
 }
 
@@ -82,20 +95,20 @@ void FakeSidecar::Loop() {
   while (true) {
     std::vector<pollfd> waits;
     {
-      std::lock_guard lock(mu_);
+      sync::MutexLock lock(&mu_);
       if (closing_) return;
       waits.push_back({wake_, POLLIN, 0});
       waits.push_back({listener_, POLLIN, 0});
       for (const Peer& peer : peers_) waits.push_back({peer.fd, POLLIN, 0});
     }
     poll(waits.data(), waits.size(), 1000);
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     eventfd_t ignored;
     eventfd_read(wake_, &ignored);
     for (size_t i = 0; i < peers_.size(); ++i) Read(&peers_[i]);
     std::erase_if(peers_, [](const Peer& peer) { return peer.fd < 0; });
     Accept();
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 
@@ -156,7 +169,7 @@ void FakeSidecar::Write(int fd, const Json& frame) {
 }
 
 void FakeSidecar::Send(int slot, const Json& frame) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   for (const Peer& peer : peers_) {
     if (peer.slot == slot) Write(peer.fd, frame);
   }
@@ -164,28 +177,33 @@ void FakeSidecar::Send(int slot, const Json& frame) {
 
 FakeSidecar::Json FakeSidecar::Await(int slot, const std::string& type,
                                      const std::function<bool(const Json&)>& matches) {
-  Json found;
-  std::unique_lock lock(mu_);
-  changed_.wait_for(lock, std::chrono::seconds(30), [&] {
-    const auto& frames = heard_[slot];
-    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-      if ((*frame)["t"] != type || (matches && !matches(*frame))) continue;
-      found = *frame;
-      return true;
-    }
-    return false;
-  });
-  return found;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  sync::MutexLock lock(&mu_);
+  const Json* found = FindHeard(slot, type, matches);
+  while (found == nullptr && changed_.WaitUntil(&mu_, deadline)) {
+    found = FindHeard(slot, type, matches);
+  }
+  return found == nullptr ? Json() : *found;
+}
+
+const FakeSidecar::Json* FakeSidecar::FindHeard(int slot, const std::string& type,
+                                                const std::function<bool(const Json&)>& matches) {
+  const auto& frames = heard_[slot];
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if ((*frame)["t"] == type && (!matches || matches(*frame))) return &*frame;
+  }
+  return nullptr;
 }
 
 void FakeSidecar::AwaitGone(int slot) {
-  std::unique_lock lock(mu_);
-  changed_.wait_for(lock, std::chrono::seconds(30), [&] {
-    for (const Peer& peer : peers_) {
-      if (peer.slot == slot) return false;
-    }
-    return true;
-  });
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  sync::MutexLock lock(&mu_);
+  while (IsConnected(slot) && changed_.WaitUntil(&mu_, deadline)) continue;
+}
+
+bool FakeSidecar::IsConnected(int slot) const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [&](const Peer& peer) { return peer.slot == slot; });
 }
 
 uint64_t FakeSidecar::InstallView(const std::vector<int>& slots, const std::string& reason,
@@ -193,7 +211,7 @@ uint64_t FakeSidecar::InstallView(const std::vector<int>& slots, const std::stri
   uint64_t parent, epoch;
   Json view;
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     parent = epoch_;
     epoch = ++epoch_;
   }
@@ -204,7 +222,7 @@ uint64_t FakeSidecar::InstallView(const std::vector<int>& slots, const std::stri
           {"train", train},        {"planned", false}, {"pods", Json::array({{{"uid", "pod-0"}}})},
           {"ranks", Json::array()}};
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     for (int slot : slots) {
       view["ranks"].push_back(
           {{"pod", 0}, {"slot", slot}, {"tcp", hello_[slot]["tcp"]}, {"shm", hello_[slot]["shm"]}});

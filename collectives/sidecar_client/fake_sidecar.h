@@ -4,15 +4,14 @@
 // Thread rule: one thread of its own reads; Send, Await and the rest from the test's thread.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/sync/mutex.h"
 #include "common/worker_link/frame.h"
 
 namespace ringmaster::sidecar_client {
@@ -48,29 +47,33 @@ class FakeSidecar {
     worker_link::FrameReader reader;
   };
 
-  void Listen();
-  void CloseAll();
+  void Listen() REQUIRES(mu_);
+  void CloseAll() REQUIRES(mu_);
   void Loop();
-  void Accept();
-  void Read(Peer* peer);
-  void Handle(Peer* peer, const Json& frame);
+  void Accept() REQUIRES(mu_);
+  void Read(Peer* peer) REQUIRES(mu_);
+  void Handle(Peer* peer, const Json& frame) REQUIRES(mu_);
+  // Null if there is none; the newest one.
+  const Json* FindHeard(int slot, const std::string& type,
+                        const std::function<bool(const Json&)>& matches) REQUIRES(mu_);
+  bool IsConnected(int slot) const REQUIRES(mu_);
   void Write(int fd, const Json& frame);
 
   const std::string path_;
-  int listener_ = -1;
   int wake_ = -1;
 
-  std::mutex mu_;
-  std::condition_variable changed_;
-  bool closing_ = false;
-  bool answer_pings_ = true;
-  int fence_ms_ = 10000;
-  uint64_t epoch_ = uint64_t{1} << 40;
-  std::vector<Peer> peers_;
-  std::map<int, std::string> welcome_;
-  std::map<int, Json> hello_;
-  std::map<int, int> hellos_;
-  std::map<int, std::vector<Json>> heard_;  // by slot
+  sync::Mutex mu_;
+  sync::CondVar changed_;
+  int listener_ GUARDED_BY(mu_) = -1;
+  bool closing_ GUARDED_BY(mu_) = false;
+  bool answer_pings_ GUARDED_BY(mu_) = true;
+  int fence_ms_ GUARDED_BY(mu_) = 10000;
+  uint64_t epoch_ GUARDED_BY(mu_) = uint64_t{1} << 40;
+  std::vector<Peer> peers_ GUARDED_BY(mu_);
+  std::map<int, std::string> welcome_ GUARDED_BY(mu_);
+  std::map<int, Json> hello_ GUARDED_BY(mu_);
+  std::map<int, int> hellos_ GUARDED_BY(mu_);
+  std::map<int, std::vector<Json>> heard_ GUARDED_BY(mu_);  // by slot
   std::thread thread_;
 };
 

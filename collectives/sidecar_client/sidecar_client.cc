@@ -37,13 +37,12 @@ SidecarClient::SidecarClient(Options options, SidecarHandler* handler)
     : options_(std::move(options)),
       handler_(handler),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      ping_ms_(options_.ping_ms),
-      fence_ms_(options_.fence_ms),
+      heartbeat_(options_.ping_ms, options_.fence_ms),
       thread_([this] { Loop(); }) {}
 
 SidecarClient::~SidecarClient() {
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     closing_ = true;
   }
   eventfd_write(wake_, 1);
@@ -55,14 +54,14 @@ SidecarClient::~SidecarClient() {
 void SidecarClient::Send(const nlohmann::json& frame) {
   std::string bytes = EncodeFrame(frame);
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     queue_.push_back(std::move(bytes));
   }
   eventfd_write(wake_, 1);
 }
 
 std::string SidecarClient::trouble() const {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   return trouble_;
 }
 
@@ -72,7 +71,7 @@ void SidecarClient::Loop() {
     CheckFence(now);
     if (socket_ < 0 && now >= connect_at_) Connect();
     const bool soon = ping_soon_.exchange(false);
-    if (socket_ >= 0 && welcomed_ && (soon || now >= ping_at_)) Ping(now);
+    if (socket_ >= 0 && welcomed_ && (soon || now >= heartbeat_.ping_at())) Ping(now);
     const bool closing = TakeQueued();
     if (socket_ >= 0 && !out_.empty()) Write();
     if (closing) return;
@@ -92,15 +91,13 @@ void SidecarClient::Loop() {
 int64_t SidecarClient::NextTimer(int64_t now) const {
   int64_t next = now + 60000;
   if (socket_ < 0) next = std::min(next, connect_at_);
-  if (socket_ >= 0 && welcomed_) next = std::min(next, ping_at_);
-  if (answered_ != 0 && !fenced_) next = std::min(next, answered_ + fence_ms_);
-  return next;
+  if (socket_ >= 0 && welcomed_) next = std::min(next, heartbeat_.ping_at());
+  return std::min(next, heartbeat_.fence_at());
 }
 
 void SidecarClient::CheckFence(int64_t now) {
-  if (fenced_ || answered_ == 0 || now - answered_ < fence_ms_) return;
-  fenced_ = true;
-  handler_->OnFenced("the sidecar has not answered for " + std::to_string(fence_ms_) +
+  if (!heartbeat_.Fence(now)) return;
+  handler_->OnFenced("the sidecar has not answered for " + std::to_string(heartbeat_.fence_ms()) +
                      " ms: this worker may have been replaced and stops");
 }
 
@@ -118,7 +115,7 @@ void SidecarClient::Connect() {
   socket_ = fd;
   reader_ = {};
   out_ = EncodeFrame(handler_->Hello());
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   trouble_.clear();
 }
 
@@ -130,14 +127,14 @@ void SidecarClient::Disconnect(const std::string& why) {
   connect_wait_ms_ =
       connect_wait_ms_ == 0 ? kFirstWaitMs : std::min(2 * connect_wait_ms_, kLastWaitMs);
   connect_at_ = BootMs() + connect_wait_ms_;
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   trouble_ = why;
 }
 
-// What is queued goes out after the welcome: before it the sidecar doesn't know who is speaking.
-// True: closing.
+// What is queued goes out after the welcome: before it the sidecar doesn't know which worker
+// speaks. True: closing.
 bool SidecarClient::TakeQueued() {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   if (socket_ >= 0 && welcomed_) {
     for (const std::string& frame : queue_) out_ += frame;
     queue_.clear();
@@ -184,21 +181,13 @@ void SidecarClient::HandleFrame(const nlohmann::json& frame) {
 
 void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& frame) {
   if (type == "pong") {
-    const uint64_t number = frame.value("n", uint64_t{0});
-    while (!pings_.empty() && pings_.front().first <= number) {
-      answered_ = std::max(answered_, pings_.front().second);
-      pings_.pop_front();
-    }
-    return;
+    return heartbeat_.Answered(frame.value("n", uint64_t{0}));
   }
   if (type == "welcome") {
     welcomed_ = true;
     connect_wait_ms_ = 0;
-    ping_ms_ = std::max(1, frame.value("pingMs", ping_ms_));
-    fence_ms_ = std::max(1, frame.value("fenceMs", fence_ms_));
-    ping_at_ = BootMs();
-    pings_.clear();
-    if (answered_ == 0) answered_ = BootMs();
+    heartbeat_.Restart(BootMs(), frame.value("pingMs", heartbeat_.ping_ms()),
+                       frame.value("fenceMs", heartbeat_.fence_ms()));
   }
   handler_->OnFrame(frame);
 }
@@ -206,11 +195,8 @@ void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& f
 void SidecarClient::Ping(int64_t now) {
   nlohmann::json ping = handler_->PingFields();
   ping["t"] = "ping";
-  ping["n"] = ++ping_number_;
-  pings_.emplace_back(ping_number_, now);
-  if (pings_.size() > 1000) pings_.pop_front();
+  ping["n"] = heartbeat_.Ping(now);
   out_ += EncodeFrame(ping);
-  ping_at_ = now + ping_ms_;
 }
 
 }  // namespace ringmaster::sidecar_client

@@ -11,12 +11,13 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "collectives/sidecar_client/heartbeat.h"
+#include "common/sync/mutex.h"
 #include "common/worker_link/frame.h"
 
 namespace ringmaster::sidecar_client {
@@ -66,24 +67,19 @@ class SidecarClient {
   int wake_ = -1;  // eventfd
   std::atomic<bool> ping_soon_{false};
 
-  mutable std::mutex mu_;
-  std::deque<std::string> queue_;  // guarded by mu_: whole frames
-  std::string trouble_;            // guarded by mu_
-  bool closing_ = false;           // guarded by mu_
+  mutable sync::Mutex mu_;
+  std::deque<std::string> queue_ GUARDED_BY(mu_);  // whole frames
+  std::string trouble_ GUARDED_BY(mu_);
+  bool closing_ GUARDED_BY(mu_) = false;
 
   // the client's thread
   int socket_ = -1;
   bool welcomed_ = false;
-  bool fenced_ = false;
   worker_link::FrameReader reader_;
   std::string out_;
-  int ping_ms_, fence_ms_;
+  Heartbeat heartbeat_;
   int64_t connect_at_ = 0;  // ms, boot time
   int connect_wait_ms_ = 0;
-  int64_t ping_at_ = 0;
-  uint64_t ping_number_ = 0;
-  std::deque<std::pair<uint64_t, int64_t>> pings_;  // sent, not answered: number and time
-  int64_t answered_ = 0;  // when the last answered ping was sent; 0: none yet
 
   std::thread thread_;
 };

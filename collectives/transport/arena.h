@@ -4,7 +4,7 @@
 //
 // Layout: ControlBlock (one page) | kSmallSlots small slots | kStageSlots stage slots | caller's
 // buffer. Thread rule: the owner's flags are written by the thread that runs the owner's
-// collective, and by nobody else.
+// collective, and by no other thread or process.
 #pragma once
 
 #include <atomic>
@@ -29,18 +29,21 @@ inline constexpr size_t kStageOffset = kSmallOffset + kSmallSlots * kSmallSlotBy
 inline constexpr size_t kBufferOffset = kStageOffset + kStageSlots * kStageSlotBytes;
 inline constexpr size_t kDefaultArenaBytes = kBufferOffset + (size_t{256} << 20);
 
-// A counter that others wait for. Its upper bits are the view's tag: what a dead view's owner wrote
-// counts as nothing.
+// A counter that others wait for: it only rises within a view, so a rank that looks late still sees
+// that its number was reached. Its upper bits are the view's tag: the arena outlives views, and
+// what its owner wrote in another view counts as nothing, without anybody clearing it.
 struct alignas(64) Flag {
   std::atomic<uint64_t> word;     // tag << 40 | count
-  std::atomic<uint32_t> waiting;  // someone sleeps on the lower half of `word`
+  std::atomic<uint32_t> waiting;  // a rank sleeps on the lower half of `word`
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Flag) == 64);
 
 inline constexpr int kFlagCountBits = 40;
 inline constexpr uint64_t kFlagCountMask = (uint64_t{1} << kFlagCountBits) - 1;
 
-// 24 bits that differ between any two views that can be alive at once.
+// 24 bits that differ between any two views that can be alive at once: the low bits of the view's
+// number and of its lineage. One bit is flipped so that the first views' tags aren't the zero of
+// fresh memory.
 inline uint64_t EpochTag(uint64_t epoch) {
   return ((epoch & 0xffff) | ((epoch >> 40 & 0xff) << 16)) ^ 0x800000;
 }
@@ -50,7 +53,7 @@ inline bool Reached(const Flag& flag, uint64_t tag, uint64_t count) {
   return word >> kFlagCountBits == tag && (word & kFlagCountMask) >= count;
 }
 
-// Stores the count and wakes who sleeps on it.
+// Stores the count and wakes the ranks that sleep on it. To be called by the flag's owner.
 void Raise(Flag* flag, uint64_t tag, uint64_t count);
 
 // Where a rank's buffers for a reduction in place lie in its arena; 0: elsewhere.
@@ -67,7 +70,7 @@ struct ControlBlock {
   alignas(64) Flag reduced;   // chunks whose own slice is reduced
   alignas(64) Flag consumed;  // chunks that this rank needs no more from anybody
   alignas(64) Flag offered;   // buffers offered for reduction in place (below), by operation
-  Offered offers[2];          // by the operation's parity
+  Offered offers[2];          // by the operation's parity: see ShmGroup::Offer
 };
 static_assert(sizeof(ControlBlock) <= kControlBytes);
 

@@ -54,7 +54,7 @@ Status Listener::Start() {
 }
 
 Status Listener::Begin(uint64_t epoch) {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   if (epoch == epoch_) {
     return Status(RM_ERR_INVALID,
                   "epoch " + std::to_string(epoch) + " was already built on this endpoint");
@@ -74,7 +74,7 @@ Status Listener::Begin(uint64_t epoch) {
 
 std::vector<Listener::Arrival> Listener::Take(uint64_t epoch) {
   Drain(arrived_.get());
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   auto found = parked_.find(epoch);
   if (found == parked_.end()) return {};
   std::vector<Arrival> taken = std::move(found->second);
@@ -83,7 +83,7 @@ std::vector<Listener::Arrival> Listener::Take(uint64_t epoch) {
 }
 
 uint64_t Listener::Newest() const {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   return parked_.empty() ? epoch_ : std::max(epoch_, parked_.rbegin()->first);
 }
 
@@ -140,7 +140,7 @@ void Listener::Settle(Arrival arrival) {
   CopyName(job_, job);
   if (std::memcmp(job, hello.job, kJobBytes) != 0)
     return Reply(arrival.fd, ReplyKind::kWrongJob, 0);
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   if (hello.kind == HelloKind::kProbe) return Reply(arrival.fd, ReplyKind::kAlive, epoch_);
   if (hello.epoch < epoch_) return Reply(arrival.fd, ReplyKind::kMovedOn, epoch_);
   std::vector<Arrival>& parked = parked_[hello.epoch];

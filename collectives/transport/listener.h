@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "collectives/transport/socket.h"
 #include "collectives/transport/unique_fd.h"
 #include "collectives/transport/wire.h"
+#include "common/sync/mutex.h"
 
 namespace ringmaster::transport {
 
@@ -65,9 +65,9 @@ class Listener {
   // Listener's thread only.
   std::vector<Pending> pending_;
 
-  mutable std::mutex mu_;
-  uint64_t epoch_ = 0;                               // guarded by mu_
-  std::map<uint64_t, std::vector<Arrival>> parked_;  // guarded by mu_
+  mutable sync::Mutex mu_;
+  uint64_t epoch_ GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, std::vector<Arrival>> parked_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::transport

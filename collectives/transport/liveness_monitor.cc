@@ -41,14 +41,14 @@ LivenessMonitor::LivenessMonitor(Options options)
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void LivenessMonitor::SetConnection(int peer, std::unique_ptr<Connection> connection) {
-  std::lock_guard lock(mu_);  // Fail() walks over the links from any thread
+  sync::MutexLock lock(&mu_);  // Fail() walks over the links from any thread
   connections_[static_cast<size_t>(peer)] = std::move(connection);
   if (aborted() && connections_[static_cast<size_t>(peer)] != nullptr)
     connections_[static_cast<size_t>(peer)]->Shutdown();
 }
 
 Status LivenessMonitor::status() const {
-  std::lock_guard lock(mu_);
+  sync::MutexLock lock(&mu_);
   return status_;
 }
 
@@ -56,7 +56,7 @@ void LivenessMonitor::Abort(const std::string& why) { (void)Fail(RM_ERR_EPOCH_MO
 
 Status LivenessMonitor::Fail(rm_status code, const std::string& why) {
   {
-    std::lock_guard lock(mu_);
+    sync::MutexLock lock(&mu_);
     if (!status_.ok()) return status_;
     status_ = Status(RM_ERR_EPOCH_MOVED, why);
     aborted_.store(true, std::memory_order_seq_cst);
@@ -165,6 +165,8 @@ Status LivenessMonitor::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint6
 Status LivenessMonitor::SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
   timespec limit{0, kSleepNanos};
   Status status;
+  // Fail() wakes the flag that is named here: it sets `aborted` first and reads this afterwards, we
+  // name the flag first and look at `aborted` afterwards, so one of the two sees the other.
   sleeping_on_.store(flag, std::memory_order_seq_cst);
   while (true) {
     status = CheckConnections(op);
@@ -204,40 +206,41 @@ Status LivenessMonitor::Overdue(int peer) {
   return Fail(RM_ERR_TIMEOUT, "rank " + std::to_string(peer) + " did not answer in time");
 }
 
-Status LivenessMonitor::Send(FrameSender* frame, size_t bytes, uint64_t op,
-                             Clock::time_point deadline) {
-  for (int idle = 0; !frame->done();) {
-    Progress progress = frame->Push(bytes);
+Status LivenessMonitor::Finish(const Connection& connection, short events,
+                               const std::function<bool()>& done,
+                               const std::function<Progress()>& step, uint64_t op,
+                               Clock::time_point deadline) {
+  for (int idle = 0; !done();) {
+    Progress progress = step();
     if (progress == Progress::kSome) {
       idle = 0;
       continue;
     }
-    Status status = Explain(progress, frame->connection()->peer());
-    pollfd wanted{frame->connection()->fd(), POLLOUT, 0};
+    Status status = Explain(progress, connection.peer());
+    pollfd wanted{connection.fd(), events, 0};
     if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
-    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->connection()->peer());
+    if (status.ok() && Clock::now() >= deadline) status = Overdue(connection.peer());
     if (!status.ok()) return status;
   }
   return Status();
 }
 
+Status LivenessMonitor::Send(FrameSender* frame, size_t bytes, uint64_t op,
+                             Clock::time_point deadline) {
+  return Finish(
+      *frame->connection(), POLLOUT, [&] { return frame->done(); },
+      [&] { return frame->Push(bytes); }, op, deadline);
+}
+
 Status LivenessMonitor::Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
                                 Clock::time_point deadline) {
-  for (int idle = 0; !frame->done();) {
+  auto pull = [&] {
     size_t at = frame->received();
     size_t got = 0;
-    Progress progress = frame->Pull(static_cast<std::byte*>(into) + at, bytes - at, &got);
-    if (progress == Progress::kSome) {
-      idle = 0;
-      continue;
-    }
-    Status status = Explain(progress, frame->connection()->peer());
-    pollfd wanted{frame->connection()->fd(), POLLIN, 0};
-    if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
-    if (status.ok() && Clock::now() >= deadline) status = Overdue(frame->connection()->peer());
-    if (!status.ok()) return status;
-  }
-  return Status();
+    return frame->Pull(static_cast<std::byte*>(into) + at, bytes - at, &got);
+  };
+  return Finish(
+      *frame->connection(), POLLIN, [&] { return frame->done(); }, pull, op, deadline);
 }
 
 void LivenessMonitor::SayBye(uint64_t op) {

@@ -1,9 +1,9 @@
 // The life of one view as its communicator sees it: dead or alive, and every wait within it.
 //
-// It dies once, for the first reason anybody gives: Abort() from any thread, a connection that
+// It dies once, for the first reason that is given: Abort() from any thread, a connection that
 // broke, a peer that left. Dying shuts the connections, so that the peers' waits end too. A broken
-// connection alone doesn't make its peer a suspect: a live one may have given the view up. Only who
-// no longer answers a probe is reported.
+// connection alone doesn't make its peer a suspect: a live one may have given the view up. Only a
+// peer that no longer answers a probe is reported.
 //
 // Thread rule: Abort() and aborted() from any thread, the rest from the thread of the collective.
 #pragma once
@@ -13,13 +13,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/transport/arena.h"
 #include "collectives/transport/connection.h"
+#include "common/sync/mutex.h"
 
 namespace ringmaster::transport {
 
@@ -70,6 +70,9 @@ class LivenessMonitor {
 
  private:
   Status Overdue(int peer);
+  // Repeats `step` of a frame on the connection until it is `done`.
+  Status Finish(const Connection& connection, short events, const std::function<bool()>& done,
+                const std::function<Progress()>& step, uint64_t op, Clock::time_point deadline);
   Status SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
   // What the next unread bytes of a connection whose other end is closed say.
   enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
@@ -84,8 +87,8 @@ class LivenessMonitor {
 
   std::atomic<bool> aborted_{false};
   std::atomic<Flag*> sleeping_on_{nullptr};
-  mutable std::mutex mu_;
-  Status status_;  // guarded by mu_
+  mutable sync::Mutex mu_;
+  Status status_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::transport

@@ -44,7 +44,7 @@ IoResult RecvSmall(int fd, void* data, size_t bytes, size_t* got, UniqueFd* atta
 // Is a process listening behind this address? Asks it, waits at most `limit`. Two answers: yes or
 // no.
 bool ProbeAlive(const PeerEndpoint& peer, const std::string& job, std::chrono::milliseconds limit);
-// Does somebody listen on that abstract socket?
+// Does a process listen on that abstract socket?
 bool UnixListenerExists(const std::string& name);
 
 // Milliseconds until `deadline` for poll(), at least 0, at most `most`.

@@ -41,8 +41,8 @@ class RM_API Communicator {
  public:
   // Returns when every member of the view has called it. kEpochMoved when `options.stop` is
   // requested meanwhile, a member died or a peer is already in a newer epoch; RM_ERR_TIMEOUT names
-  // who has not come. The epoch must be newer than that of every earlier Create on this endpoint.
-  // A view of one rank needs no endpoint: `endpoint` may be null then.
+  // the ranks that have not come. The epoch must be newer than that of every earlier Create on this
+  // endpoint. A view of one rank needs no endpoint: `endpoint` may be null then.
   static Status Create(Endpoint* endpoint, const CommunicatorOptions& options,
                        std::unique_ptr<Communicator>* out);
   virtual ~Communicator() = default;

@@ -1,0 +1,108 @@
+#include "collectives/elastic/registration.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/worker_link/frame.h"
+
+namespace ringmaster::elastic {
+
+Role RoleIn(const nlohmann::json& welcome) {
+  const std::string state = welcome.value("state", "");
+  if (state == "bootstrap") return Role::kBootstrap;
+  if (state == "standby") return Role::kStandby;
+  return state == "member" ? Role::kMember : Role::kJoining;
+}
+
+nlohmann::json Registration::Hello(const PeerEndpoint& address) const {
+  sync::MutexLock lock(&mu_);
+  return {{"t", "hello"},
+          {"version", worker_link::kLinkVersion},
+          {"role", "worker"},
+          {"slot", slot_},
+          {"incarnation", incarnation_},
+          {"pid", getpid()},
+          {"tcp", address.tcp},
+          {"shm", address.shm},
+          {"epoch", installed_},
+          {"standby", standby_ && (role_ == Role::kUnknown || role_ == Role::kStandby)}};
+}
+
+Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
+  const Role role = RoleIn(frame);
+  Repeat repeat;
+  sync::MutexLock lock(&mu_);
+  const bool reconnect = role_ != Role::kUnknown;
+  // A process that the sidecar calls a member and that knows of no view was restarted: it joins.
+  if (!(role == Role::kMember && reconnect)) role_ = role == Role::kMember ? Role::kJoining : role;
+  TakeIdentity(frame);
+  repeat.enter = reconnect && wants_to_enter_;
+  if (reconnect && boundary_epoch_ == installed_) {
+    repeat.boundary_epoch = boundary_epoch_;
+    repeat.boundary_step = boundary_step_;
+  }
+  changed_.NotifyAll();
+  return repeat;
+}
+
+void Registration::Promoted(const nlohmann::json& frame) {
+  sync::MutexLock lock(&mu_);
+  role_ = Role::kJoining;
+  TakeIdentity(frame);
+  changed_.NotifyAll();
+}
+
+void Registration::Dropped() {
+  sync::MutexLock lock(&mu_);
+  role_ = Role::kJoining;
+}
+
+void Registration::Failed(const std::string& message) {
+  sync::MutexLock lock(&mu_);
+  failure_ = message;
+  changed_.NotifyAll();
+}
+
+bool Registration::RequestEntry() {
+  sync::MutexLock lock(&mu_);
+  if (wants_to_enter_) return false;
+  wants_to_enter_ = true;
+  return true;
+}
+
+void Registration::Installed(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  installed_ = epoch;
+  wants_to_enter_ = false;
+}
+
+void Registration::AtBoundary(uint64_t epoch, uint64_t step) {
+  sync::MutexLock lock(&mu_);
+  boundary_epoch_ = epoch;
+  boundary_step_ = step;
+}
+
+Role Registration::role() const {
+  sync::MutexLock lock(&mu_);
+  return role_;
+}
+
+Status Registration::AwaitRole(Clock::time_point deadline, Role* role) {
+  sync::MutexLock lock(&mu_);
+  while (!settled()) {
+    if (!changed_.WaitUntil(&mu_, deadline) && !settled()) {
+      return {RM_ERR_TIMEOUT, "the sidecar has not answered before the deadline"};
+    }
+  }
+  if (!failure_.empty()) return {RM_ERR_INTERNAL, failure_};
+  *role = role_;
+  return {};
+}
+
+void Registration::TakeIdentity(const nlohmann::json& frame) {
+  slot_ = frame.value("slot", slot_);
+  incarnation_ = frame.value("incarnation", incarnation_);
+}
+
+}  // namespace ringmaster::elastic

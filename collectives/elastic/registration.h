@@ -1,0 +1,77 @@
+// What this worker and its sidecar have told each other: the worker's role and identity, and what
+// it has said that a sidecar which starts again must hear again.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "common/sync/mutex.h"
+#include "ringmaster/endpoint.h"
+#include "ringmaster/status.h"
+
+namespace ringmaster::elastic {
+
+enum class Role { kUnknown, kBootstrap, kJoining, kStandby, kMember };
+
+// The role that a `welcome` frame gives.
+Role RoleIn(const nlohmann::json& welcome);
+
+class Registration {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Registration(int slot, uint64_t incarnation, bool standby)
+      : standby_(standby), slot_(slot), incarnation_(incarnation) {}
+
+  // The first frame of each connection.
+  nlohmann::json Hello(const PeerEndpoint& address) const;
+
+  // What a sidecar that has just started again may not know.
+  struct Repeat {
+    bool enter = false;
+    uint64_t boundary_epoch = 0;  // 0: stands at no boundary
+    uint64_t boundary_step = 0;
+  };
+  Repeat Welcomed(const nlohmann::json& frame);
+  // A standby takes a dead worker's place, and is a joiner from now on.
+  void Promoted(const nlohmann::json& frame);
+  // The worker is in no view any more.
+  void Dropped();
+  // The sidecar gave up.
+  void Failed(const std::string& message);
+
+  // False: it was said before, and no view has been installed since.
+  bool RequestEntry();
+  void Installed(uint64_t epoch);
+  void AtBoundary(uint64_t epoch, uint64_t step);
+
+  Role role() const;
+  // Until the worker has a role in the job: a standby has none. RM_ERR_TIMEOUT: the deadline has
+  // passed; RM_ERR_INTERNAL: the sidecar gave up.
+  Status AwaitRole(Clock::time_point deadline, Role* role);
+
+ private:
+  bool settled() const REQUIRES(mu_) {
+    return !failure_.empty() || (role_ != Role::kUnknown && role_ != Role::kStandby);
+  }
+  void TakeIdentity(const nlohmann::json& frame) REQUIRES(mu_);
+
+  const bool standby_;
+
+  mutable sync::Mutex mu_;
+  sync::CondVar changed_;
+  Role role_ GUARDED_BY(mu_) = Role::kUnknown;
+  int slot_ GUARDED_BY(mu_);
+  uint64_t incarnation_ GUARDED_BY(mu_);
+  std::string failure_ GUARDED_BY(mu_);  // empty: none
+  bool wants_to_enter_ GUARDED_BY(mu_) = false;
+  uint64_t installed_ GUARDED_BY(mu_) = 0;       // epoch
+  uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // stands at the boundary of this view
+  uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace ringmaster::elastic

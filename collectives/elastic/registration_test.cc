@@ -1,0 +1,78 @@
+#include "collectives/elastic/registration.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::elastic {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Welcome(const std::string& state) {
+  return {{"t", "welcome"}, {"state", state}, {"slot", 3}, {"incarnation", 7}};
+}
+
+const auto kNow = Registration::Clock::time_point::min();
+
+TEST(RegistrationTest, AWelcomeGivesRoleAndIdentity) {
+  Registration registration(0, 1, false);
+  Role role = Role::kUnknown;
+  EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_TIMEOUT);
+  registration.Welcomed(Welcome("bootstrap"));
+  ASSERT_TRUE(registration.AwaitRole(kNow, &role).ok());
+  EXPECT_EQ(role, Role::kBootstrap);
+  const Json hello = registration.Hello({"1.2.3.4:5", "name", 0});
+  EXPECT_EQ(hello["slot"], 3);
+  EXPECT_EQ(hello["incarnation"], 7);
+  EXPECT_EQ(hello["tcp"], "1.2.3.4:5");
+}
+
+TEST(RegistrationTest, AProcessThatWasRestartedInAMembersSlotJoins) {
+  Registration restarted(0, 1, false);
+  restarted.Welcomed(Welcome("member"));
+  EXPECT_EQ(restarted.role(), Role::kJoining);
+
+  Registration reconnected(0, 1, false);
+  reconnected.Welcomed(Welcome("bootstrap"));
+  reconnected.Welcomed(Welcome("member"));
+  EXPECT_EQ(reconnected.role(), Role::kBootstrap);
+}
+
+TEST(RegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
+  Registration registration(0, 1, true);
+  EXPECT_EQ(registration.Hello({})["standby"], true);
+  registration.Welcomed(Welcome("standby"));
+  Role role = Role::kUnknown;
+  EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_TIMEOUT);
+  registration.Promoted(Welcome(""));
+  EXPECT_TRUE(registration.AwaitRole(kNow, &role).ok());
+  EXPECT_EQ(role, Role::kJoining);
+  EXPECT_EQ(registration.Hello({})["standby"], false);
+}
+
+TEST(RegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
+  Registration registration(0, 1, false);
+  registration.Welcomed(Welcome("joining"));
+  EXPECT_TRUE(registration.RequestEntry());
+  EXPECT_FALSE(registration.RequestEntry());
+  EXPECT_TRUE(registration.Welcomed(Welcome("joining")).enter);
+  registration.Installed(9);
+  EXPECT_FALSE(registration.Welcomed(Welcome("member")).enter);
+  registration.AtBoundary(9, 4);
+  const auto repeat = registration.Welcomed(Welcome("member"));
+  EXPECT_EQ(repeat.boundary_epoch, 9u);
+  EXPECT_EQ(repeat.boundary_step, 4u);
+  registration.Installed(10);
+  EXPECT_EQ(registration.Welcomed(Welcome("member")).boundary_epoch, 0u);
+}
+
+TEST(RegistrationTest, AFailureEndsTheWait) {
+  Registration registration(0, 1, false);
+  registration.Failed("the job is over");
+  Role role = Role::kUnknown;
+  EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_INTERNAL);
+}
+
+}  // namespace
+}  // namespace ringmaster::elastic

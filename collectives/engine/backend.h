@@ -1,0 +1,42 @@
+// Backend: what moves the bytes of agreed operations.
+//
+// Agreement, votes and recovery stay on the host's communicator, whatever the backend: so a view
+// change is decided in one place, and a backend only has to run what all have agreed on, or say
+// that it could not. The one there is, CpuBackend, runs on the host's communicator itself, so
+// aborting that ends its calls too; a backend with a path of its own adds Abort(), for any thread.
+//
+// Owner: the engine's Pipeline. Thread rule: the engine's thread only.
+#pragma once
+
+#include <memory>
+
+#include "collectives/engine/pending_table.h"
+#include "collectives/engine/response.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // A view stands. `host` is its communicator and stays valid until Uninstall().
+  virtual void Install(Communicator* host) = 0;
+  virtual void Uninstall() = 0;
+
+  // Runs what the ranks have agreed on and puts the result in a buffer of the backend. The callers'
+  // inputs are left intact. On failure (RM_ERR_EPOCH_MOVED) nothing has happened that a caller
+  // could see.
+  virtual Status Execute(const Response& response, const PendingTable& pending,
+                         Retained* result) = 0;
+
+  // Gives all ranks the result that rank `holder` has kept: `held` on the holder, null elsewhere.
+  // Ranks that have it too take part all the same. `result` says how many bytes it has.
+  virtual Status HandOver(int holder, std::shared_ptr<Buffer> held, Retained* result) = 0;
+
+  // Copies the result to the callers' buffers and completes their operations, but for step ends,
+  // which the engine completes itself. False: an operation of the response is not pending here.
+  virtual bool Publish(const Retained& result, PendingTable* pending) = 0;
+};
+
+}  // namespace ringmaster::engine

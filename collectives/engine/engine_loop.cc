@@ -1,0 +1,333 @@
+#include "collectives/engine/engine_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/engine/cpu_backend.h"
+#include "collectives/engine/detached.h"
+#include "collectives/engine/exchange.h"
+#include "collectives/engine/state_transfer.h"
+
+namespace ringmaster::engine {
+namespace {
+
+// Long: a rank that can't be reached is the membership protocol's to find out, and its stop ends
+// the attempt.
+constexpr std::chrono::seconds kConnectTimeout{60};
+
+}  // namespace
+
+EngineLoop::EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, EngineInfo* info,
+                       HostCommunicator* host)
+    : options_(std::move(options)),
+      inbox_(inbox),
+      users_(users),
+      info_(info),
+      host_(host),
+      has_state_(options_.has_state),
+      pipeline_(std::make_unique<CpuBackend>(), options_.fusion_bytes) {}
+
+void EngineLoop::Run() {
+  while (true) {
+    Messages messages = Await();
+    if (messages.end) End(*messages.end);
+    if (messages.stop) HandleStop(messages);
+    if (messages.dropped) Detach();
+    HandleArmed(messages);
+    HandleSubmitted(messages);
+    if (messages.close) break;
+    if (messages.view) Install(std::move(*messages.view), messages.view_at);
+    if (WantsRound()) Round();
+  }
+  End({RM_ERR_SHUTDOWN, "the library was shut down"});
+}
+
+// ---- What was posted
+
+Messages EngineLoop::Await() {
+  if (WantsRound()) {
+    info_->busy = true;
+    return inbox_->Take();
+  }
+  info_->busy = phase_ != Phase::kActive;
+  Messages messages = inbox_->Wait(MayRound() ? std::optional(rounds_.due()) : std::nullopt);
+  info_->busy = true;
+  return messages;
+}
+
+void EngineLoop::HandleStop(const Messages& messages) {
+  const uint64_t epoch = *messages.stop;
+  stopped_epoch_ = std::max(stopped_epoch_, epoch);
+  if (view_.epoch <= epoch) {
+    LeaveView();
+    rebuild_.Stopped(Clock::now() - messages.stop_at);
+  }
+  options_.listener->OnStopped(epoch);
+}
+
+void EngineLoop::HandleArmed(const Messages& messages) {
+  for (const auto& [epoch, armed] : messages.armed) {
+    const bool runs = epoch == view_.epoch && phase_ == Phase::kActive;
+    if (armed) {
+      boundary_.Arm(epoch);
+      // A worker that stands there already says so again: its first word may have been lost.
+      const bool stands = boundary_.standing() || !info_->entered;
+      if (runs && stands) options_.listener->OnBoundary(epoch, boundary_.step());
+    } else if (boundary_.Disarm(epoch)) {
+      // All stand at the boundary, so each may go on by itself.
+      if (runs && view_.train) ReleaseBoundary();
+    }
+  }
+}
+
+void EngineLoop::HandleSubmitted(const Messages& messages) {
+  if (messages.submitted.empty()) return;
+  const std::optional<Status> refused = inbox_->refused();
+  for (const auto& operation : messages.submitted) {
+    if (refused) {
+      operation->Complete(*refused);
+    } else if (info_->detached) {
+      CompleteDetached(operation);
+    } else {
+      pipeline_.Add(operation);
+      rounds_.Submitted();
+    }
+  }
+  users_->Notify();
+}
+
+void EngineLoop::End(const Status& why) {
+  inbox_->Refuse(why);
+  LeaveView();
+  for (auto& operation : pipeline_.TakeAll()) operation->Complete(why);
+  boundary_.Fail(why);
+  users_->Notify();
+}
+
+// ---- A round
+
+bool EngineLoop::MayRound() const {
+  return phase_ == Phase::kActive && !boundary_.standing() && !pipeline_.idle() && info_->entered;
+}
+
+bool EngineLoop::WantsRound() const {
+  return MayRound() && (rounds_.urgent() || rounds_.Due(Clock::now()));
+}
+
+void EngineLoop::Round() {
+  Reach(FaultPoint::kBeforeNegotiation, pipeline_.next_number());
+  rounds_.Begin();
+  RoundResult result;
+  // Below minReplicas every step is the last one until the job has enough workers again.
+  const bool armed = boundary_.armed(view_.epoch) || !view_.train;
+  if (Status s = pipeline_.Agree(armed, &result); !s.ok()) return Break(s);
+  Reach(FaultPoint::kAfterNegotiation, pipeline_.next_number());
+
+  if (result.responses.empty() && !result.anything_new) {
+    rounds_.Fruitless(Clock::now());
+  } else {
+    rounds_.Fruitful();
+  }
+  for (Response& response : result.responses) {
+    if (Status s = Execute(std::move(response)); !s.ok()) return Break(s);
+    if (phase_ != Phase::kActive) return;  // shut down
+  }
+}
+
+Status EngineLoop::Execute(Response response) {
+  const uint64_t number = pipeline_.next_number();
+  Reach(FaultPoint::kBeforeExecute, number);
+  const Retained* result = nullptr;
+  if (Status s = pipeline_.Execute(std::move(response), &result); !s.ok()) return s;
+  Reach(FaultPoint::kAfterExecute, number);
+  info_->ran_epoch = view_.epoch;
+  Finish(*result);
+  Reach(FaultPoint::kAfterPublish, number);
+  return {};
+}
+
+// The second half of an operation, whether it was executed here or handed over.
+void EngineLoop::Finish(const Retained& result) {
+  const Response& response = result.response;
+  if (response.error == RM_OK && response.kind() == Kind::kShutdown) return FinishShutdown(result);
+  inbox_->Forget(response);
+  pipeline_.Publish(result);
+  if (response.error == RM_OK && response.kind() == Kind::kStepEnd) EndStep(response.armed);
+  if (!rebuild_.pending()) return;
+  const RebuildTimes& times = rebuild_.Resumed(Clock::now());
+  info_->SetLastRebuild(times);
+  // That a step was completed means that all had called step_end: so if ours waits, it will be done
+  // here too, by hand-over or once more.
+  const uint64_t step = boundary_.step();
+  options_.listener->OnRebuilt(times, step, step + (pipeline_.IsPending(kStepEndName) ? 1 : 0));
+}
+
+void EngineLoop::FinishShutdown(const Retained& result) {
+  // Nobody leaves before all know. If the barrier fails, another rank knows it and has gone.
+  (void)host_->get()->Barrier();
+  options_.listener->OnFinished(view_.epoch);
+  inbox_->Forget(result.response);
+  pipeline_.Publish(result);
+  End({RM_ERR_SHUTDOWN, "the job was shut down by all ranks"});
+}
+
+void EngineLoop::EndStep(bool armed) {
+  boundary_.Reach(pipeline_.Take(kStepEndName));
+  info_->step = boundary_.step();
+  // In a recovery the boundary is released when the view is installed: a fault cancels the plan.
+  if (phase_ != Phase::kActive) return;
+  if (!armed) return ReleaseBoundary();
+  Reach(FaultPoint::kAtBoundary, boundary_.step());
+  options_.listener->OnBoundary(view_.epoch, boundary_.step());
+}
+
+void EngineLoop::ReleaseBoundary() {
+  if (boundary_.Release(view_.epoch, view_.size())) users_->Notify();
+}
+
+void EngineLoop::Break(const Status& why) {
+  if (host_->get() == nullptr) return;  // the job was shut down meanwhile
+  phase_ = Phase::kBroken;
+  host_->get()->Abort(why.message());
+  if (why.code() == RM_ERR_EPOCH_MOVED || why.code() == RM_ERR_TIMEOUT) return;
+  End(why);  // no memory, a defect: this worker can't go on, and its exit tells the others
+}
+
+// ---- A new view
+
+void EngineLoop::Install(View view, Clock::time_point since) {
+  if (view.epoch <= std::max(view_.epoch, stopped_epoch_) || inbox_->refused()) return;
+  if (view.self < 0) {
+    view_.epoch = view.epoch;
+    return Detach();
+  }
+
+  const bool first = !info_->entered;
+  // The first view of a job, or of one that begins again: everybody has what it began with, also
+  // one that was welcomed as a joiner of the view that died.
+  if (first && !info_->detached && view.reason == "Bootstrap") has_state_ = true;
+  view_ = std::move(view);
+  rebuild_.Begin();
+  boundary_.set_synced(false);
+  if (Status s = Connect(); !s.ok()) return;  // the next view will come
+  rebuild_.Connected(view_.epoch, view_.reason, Clock::now() - since);
+  info_->SetMembership(MembershipOf(view_));
+  options_.listener->OnInstalled(view_.epoch, rebuild_.connect_seconds());
+
+  const auto redo_begin = Clock::now();
+  RecoveryPlan plan;
+  Reach(FaultPoint::kBeforeExchange);
+  if (Status s = Recover(&plan); !s.ok()) return Break(s);
+  const auto now = Clock::now();
+  rebuild_.Redone(now, now - redo_begin, first);
+  Enter(plan);
+}
+
+Status EngineLoop::Connect() {
+  LeaveView();
+  CommunicatorOptions options;
+  options.epoch = view_.epoch;
+  options.rank = view_.self;
+  options.peers = view_.peers;
+  options.connect_timeout = kConnectTimeout;
+  options.on_suspect = [listener = options_.listener, epoch = view_.epoch](int rank,
+                                                                           const std::string& why) {
+    listener->OnSuspect(epoch, rank, why);
+  };
+  if (Status s = host_->Connect(options_.communicators, std::move(options)); !s.ok()) return s;
+  pipeline_.Install(host_->get());
+  return {};
+}
+
+// Brings all ranks to the same point: what some have executed and others lack is handed over, what
+// nobody has executed stays pending and runs again. Each hand-over leaves a rank a valid, longer
+// prefix, so a death in the middle just starts this again in the next view.
+Status EngineLoop::Recover(RecoveryPlan* plan) {
+  if (Status s = ExchangeHoldings(plan); !s.ok()) return s;
+  Reach(FaultPoint::kAfterExchange);
+  for (const auto& handover : plan->handovers) {
+    const Retained* lacked = nullptr;
+    if (Status s = pipeline_.HandOver(handover, has_state_, &lacked); !s.ok()) return s;
+    if (lacked != nullptr) Finish(*lacked);
+    Reach(FaultPoint::kAfterHandover, handover.result.response.number);
+    if (inbox_->refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
+  }
+  rounds_.Restart();
+  if (plan->joiners.empty()) return {};
+  if (Status s = SyncState(*plan); !s.ok()) return s;
+  Reach(FaultPoint::kAfterSync);
+  return {};
+}
+
+Status EngineLoop::ExchangeHoldings(RecoveryPlan* plan) {
+  const Holding mine{has_state_, boundary_.standing() || !info_->entered, pipeline_.next_number(),
+                     boundary_.step(), pipeline_.Holdings()};
+  std::vector<std::vector<std::byte>> messages;
+  if (Status s = ExchangeMessages(host_->get(), WriteHolding(mine), &messages); !s.ok()) return s;
+  std::vector<Holding> by_rank(messages.size());
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (!ReadHolding(messages[rank], &by_rank[rank])) {
+      return {RM_ERR_INTERNAL,
+              "rank " + std::to_string(rank) + " speaks another version of the library"};
+    }
+  }
+  return PlanRecovery(by_rank, plan);
+}
+
+Status EngineLoop::SyncState(const RecoveryPlan& plan) {
+  StateTransfer transfer(host_->get(), options_.state, users_, {plan.donor, has_state_});
+  if (Status s = transfer.Run(); !s.ok()) return s;
+  if (!has_state_ && transfer.loaded().ok()) {
+    has_state_ = true;
+    pipeline_.Restart(plan.next_number);
+    boundary_.Restart(plan.step);
+    info_->step = plan.step;
+  }
+  if (Status s = transfer.AwaitAll(); !s.ok()) return s;
+  if (!has_state_) return transfer.loaded();
+  boundary_.set_synced(transfer.saved().ok());
+  return {};
+}
+
+void EngineLoop::Enter(const RecoveryPlan& plan) {
+  phase_ = Phase::kActive;
+  info_->detached = false;
+  if (!view_.train && plan.all_at_boundary) {
+    // Below minReplicas: everybody stands at a boundary already and stays there.
+    return options_.listener->OnBoundary(view_.epoch, boundary_.step());
+  }
+  info_->entered = true;
+  ReleaseBoundary();
+  users_->Notify();
+}
+
+void EngineLoop::LeaveView() {
+  phase_ = Phase::kNoView;
+  pipeline_.Uninstall();
+  host_->Drop();
+}
+
+void EngineLoop::Detach() {
+  LeaveView();
+  const bool had_state = std::exchange(has_state_, false);
+  if (view_.epoch == 0 || !had_state) return;  // in no view yet: still waits for its first
+  info_->detached = true;
+  info_->entered = false;
+  pipeline_.DropResults();
+  if (boundary_.standing()) return options_.listener->OnReadyToEnter();
+  for (auto& operation : pipeline_.TakeAll()) CompleteDetached(operation);
+  users_->Notify();
+}
+
+void EngineLoop::CompleteDetached(const std::shared_ptr<Operation>& operation) {
+  inbox_->Forget(operation->request.name);
+  if (operation->request.kind != Kind::kStepEnd) return CompleteAlone(operation.get());
+  boundary_.Stand(operation);
+  options_.listener->OnReadyToEnter();
+}
+
+void EngineLoop::Reach(FaultPoint point, uint64_t detail) {
+  if (options_.on_point) options_.on_point(point, detail);
+}
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,83 @@
+// The engine's loop: takes what was posted, agrees in rounds on what runs, and brings interrupted
+// operations to their end when a view has changed. It decides; the parts it is made of do the work.
+//
+// Owner: Engine, which runs it on a thread of its own. Thread rule: that thread alone.
+#pragma once
+
+#include <memory>
+
+#include "collectives/engine/engine_info.h"
+#include "collectives/engine/engine_options.h"
+#include "collectives/engine/inbox.h"
+#include "collectives/engine/pipeline.h"
+#include "collectives/engine/recovery.h"
+#include "collectives/engine/round_timer.h"
+#include "collectives/engine/step_boundary.h"
+#include "collectives/engine/user_tasks.h"
+#include "collectives/engine/view.h"
+
+namespace ringmaster::engine {
+
+class EngineLoop {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, EngineInfo* info,
+             HostCommunicator* host);
+
+  // Until the inbox says close.
+  void Run();
+
+ private:
+  // kBroken: the view has failed under us, and the sidecar will say what comes next.
+  enum class Phase { kNoView, kActive, kBroken };
+
+  // ---- What was posted
+  Messages Await();
+  void HandleStop(const Messages& messages);
+  void HandleArmed(const Messages& messages);
+  void HandleSubmitted(const Messages& messages);
+  void End(const Status& why);
+
+  // ---- A round
+  bool MayRound() const;
+  bool WantsRound() const;
+  void Round();
+  Status Execute(Response response);
+  void Finish(const Retained& result);
+  void FinishShutdown(const Retained& result);
+  void EndStep(bool armed);
+  void ReleaseBoundary();
+  void Break(const Status& why);
+
+  // ---- A new view
+  void Install(View view, Clock::time_point since);
+  Status Connect();
+  Status Recover(RecoveryPlan* plan);
+  Status ExchangeHoldings(RecoveryPlan* plan);
+  Status SyncState(const RecoveryPlan& plan);
+  void Enter(const RecoveryPlan& plan);
+  void LeaveView();
+  void Detach();
+  void CompleteDetached(const std::shared_ptr<Operation>& operation);
+
+  void Reach(FaultPoint point, uint64_t detail = 0);
+
+  const EngineOptions options_;
+  Inbox* const inbox_;
+  UserTasks* const users_;
+  EngineInfo* const info_;
+  HostCommunicator* const host_;
+
+  Phase phase_ = Phase::kNoView;
+  View view_;
+  // Views up to this one are never used again: the sidecar was told so.
+  uint64_t stopped_epoch_ = 0;
+  bool has_state_;  // false: takes part, contributes nothing, and needs the job's state
+  Pipeline pipeline_;
+  RoundTimer rounds_;
+  StepBoundary boundary_;
+  RebuildTimer rebuild_;
+};
+
+}  // namespace ringmaster::engine

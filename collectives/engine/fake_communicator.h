@@ -1,0 +1,71 @@
+// A communicator of one rank in a made-up world, for tests of the engine's parts: records what it
+// is asked, answers at once, and can be told to fail.
+//
+// Thread rule: Abort() from any thread, the rest from one.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/element/element.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+class FakeCommunicator : public Communicator {
+ public:
+  FakeCommunicator(int rank, int size, uint64_t epoch = 1)
+      : rank_(rank), size_(size), epoch_(epoch) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  uint64_t epoch() const override { return epoch_; }
+  // As if all ranks gave the same.
+  Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) override {
+    element::CopyScaled(in, out, count, dtype, op == RM_SUM ? size_ : 1);
+    return Answer("allreduce");
+  }
+  Status Allgatherv(const void* send, void* recv, std::span<const size_t> bytes) override {
+    auto* at = static_cast<std::byte*>(recv);
+    for (size_t b : bytes) {
+      if (b > 0) std::memcpy(at, send, b);
+      at += b;
+    }
+    return Answer("allgather");
+  }
+  // `from_root`, where another rank is the root, plays its part.
+  Status Broadcast(void* data, size_t bytes, int root) override {
+    if (root != rank_ && from_root) from_root(data, bytes);
+    return Answer("broadcast");
+  }
+  Status Barrier() override { return Answer("barrier"); }
+  void Abort(const std::string& why) override {
+    aborted = true;
+    why_ = why;
+  }
+  const char* PathTo(int) const override { return "shm"; }
+  std::span<std::byte> ArenaBuffer(size_t) override { return {}; }
+
+  std::vector<std::string> calls;
+  int fail_at = -1;  // the call with this index fails
+  std::function<void(void* data, size_t bytes)> from_root;
+  std::atomic<bool> aborted{false};
+  std::string why_;
+
+ private:
+  Status Answer(const char* call) {
+    calls.push_back(call);
+    if (fail_at == static_cast<int>(calls.size()) - 1) return {RM_ERR_EPOCH_MOVED, "told to fail"};
+    return {};
+  }
+
+  const int rank_;
+  const int size_;
+  const uint64_t epoch_;
+};
+
+}  // namespace ringmaster::engine

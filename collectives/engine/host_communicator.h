@@ -1,0 +1,54 @@
+// The host's communicator of the view that this worker is in, as far as other threads may touch it:
+// they end what it does and what is being connected, and can't miss it.
+//
+// An abort is for views up to an epoch, and sticky: a view that the engine's thread begins to
+// connect only afterwards ends the same way. So it doesn't matter which of the two comes first.
+//
+// Thread rule: Abort() and AbortCurrent() from any thread, the rest from the engine's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "common/sync/mutex.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+// Makes the communicator of a view: the real one, or a fake with faults.
+class CommunicatorFactory {
+ public:
+  virtual ~CommunicatorFactory() = default;
+  virtual Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) = 0;
+};
+
+class HostCommunicator {
+ public:
+  // Gives up the view there is and connects the one of `options` (whose stop token is ours to set).
+  Status Connect(CommunicatorFactory* factory, CommunicatorOptions options);
+  // The view is over: closes the connections.
+  void Drop();
+  // Null: none. Valid until Connect() or Drop().
+  Communicator* get() const { return current_; }
+
+  // Ends everything in views up to `epoch`, now and later.
+  void Abort(uint64_t epoch, const std::string& why);
+  // The same for the view that there is or that is being connected; returns its epoch, 0: none.
+  uint64_t AbortCurrent(const std::string& why);
+
+ private:
+  // The communicator to abort, if its view is one that was aborted.
+  std::shared_ptr<Communicator> Interrupt(uint64_t epoch) REQUIRES(mu_);
+
+  Communicator* current_ = nullptr;  // engine's thread: communicator_, without the lock
+
+  sync::Mutex mu_;
+  std::shared_ptr<Communicator> communicator_ GUARDED_BY(mu_);
+  std::stop_source connecting_ GUARDED_BY(mu_);
+  uint64_t connecting_epoch_ GUARDED_BY(mu_) = 0;  // 0: not connecting
+  uint64_t aborted_epoch_ GUARDED_BY(mu_) = 0;     // views up to this one are over
+};
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,73 @@
+// What users and the sidecar ask of the engine's thread, and which names are in flight.
+//
+// Messages of one kind replace each other where only the newest counts, so the inbox never grows
+// while the engine's thread sits in a collective.
+//
+// Thread rule: posting from any thread; Wait() and Take() from the engine's thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "collectives/engine/operation.h"
+#include "collectives/engine/response.h"
+#include "collectives/engine/view.h"
+#include "common/sync/mutex.h"
+
+namespace ringmaster::engine {
+
+struct Messages {
+  std::vector<std::shared_ptr<Operation>> submitted;
+  std::optional<uint64_t> stop;  // the newest epoch to stop
+  std::chrono::steady_clock::time_point stop_at;
+  std::optional<View> view;  // the newest
+  std::chrono::steady_clock::time_point view_at;
+  std::map<uint64_t, bool> armed;
+  std::optional<Status> end;  // the first
+  bool dropped = false;
+  bool close = false;
+};
+
+class Inbox {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void PostStop(uint64_t epoch);
+  void PostView(View view);
+  void PostDropped();
+  void PostArmed(uint64_t epoch, bool armed);
+  void PostEnd(Status why);
+  void PostClose();
+  // RM_ERR_INVALID: an operation of this name is in flight.
+  Status Submit(const std::shared_ptr<Operation>& operation);
+
+  // What has been posted since; may be nothing.
+  Messages Take();
+  // Waits for a message, but not longer than `until`; without it for ever.
+  Messages Wait(std::optional<Clock::time_point> until);
+
+  // The names may be used again. To be called before their operations complete: a user may ask for
+  // the next one of the name at once.
+  void Forget(const Response& response);
+  void Forget(const std::string& name);
+  // From now on Submit() answers `why`; only the first call counts.
+  void Refuse(const Status& why);
+  std::optional<Status> refused() const;
+
+ private:
+  bool HasMessages() const REQUIRES(mu_);
+  Messages TakeLocked() REQUIRES(mu_);
+
+  mutable sync::Mutex mu_;
+  sync::CondVar posted_;
+  Messages messages_ GUARDED_BY(mu_);
+  std::unordered_set<std::string> in_flight_ GUARDED_BY(mu_);
+  std::optional<Status> refused_ GUARDED_BY(mu_);
+};
+
+}  // namespace ringmaster::engine

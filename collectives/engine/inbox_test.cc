@@ -1,0 +1,80 @@
+#include "collectives/engine/inbox.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace ringmaster::engine {
+namespace {
+
+std::shared_ptr<Operation> Named(const std::string& name) {
+  Request request;
+  request.name = name;
+  return std::make_shared<Operation>(std::move(request), nullptr, nullptr);
+}
+
+View ViewOf(uint64_t epoch) {
+  View view;
+  view.epoch = epoch;
+  return view;
+}
+
+TEST(InboxTest, ANameIsInFlightUntilItIsForgotten) {
+  Inbox inbox;
+  EXPECT_TRUE(inbox.Submit(Named("a")).ok());
+  EXPECT_EQ(inbox.Submit(Named("a")).code(), RM_ERR_INVALID);
+  EXPECT_TRUE(inbox.Submit(Named("b")).ok());
+  EXPECT_EQ(inbox.Take().submitted.size(), 2u);
+  EXPECT_EQ(inbox.Submit(Named("a")).code(), RM_ERR_INVALID);
+  inbox.Forget("a");
+  EXPECT_TRUE(inbox.Submit(Named("a")).ok());
+}
+
+TEST(InboxTest, RefusesForTheFirstReasonThatWasGiven) {
+  Inbox inbox;
+  inbox.Refuse({RM_ERR_LEFT, "drained"});
+  inbox.Refuse({RM_ERR_SHUTDOWN, "shut down"});
+  EXPECT_EQ(inbox.Submit(Named("a")).code(), RM_ERR_LEFT);
+  EXPECT_TRUE(inbox.Take().submitted.empty());
+}
+
+TEST(InboxTest, AStopVoidsTheViewsUpToItsEpoch) {
+  Inbox inbox;
+  inbox.PostView(ViewOf(4));
+  inbox.PostStop(4);
+  inbox.PostStop(3);
+  inbox.PostView(ViewOf(4));
+  Messages messages = inbox.Take();
+  EXPECT_EQ(messages.stop, 4u);
+  EXPECT_FALSE(messages.view);
+  inbox.PostStop(4);
+  inbox.PostView(ViewOf(5));
+  messages = inbox.Take();
+  ASSERT_TRUE(messages.view);
+  EXPECT_EQ(messages.view->epoch, 5u);
+}
+
+TEST(InboxTest, TheNewestViewCountsAndBeingDroppedVoidsIt) {
+  Inbox inbox;
+  inbox.PostView(ViewOf(5));
+  inbox.PostView(ViewOf(4));
+  EXPECT_EQ(inbox.Take().view->epoch, 5u);
+  inbox.PostView(ViewOf(6));
+  inbox.PostDropped();
+  const Messages messages = inbox.Take();
+  EXPECT_FALSE(messages.view);
+  EXPECT_TRUE(messages.dropped);
+}
+
+TEST(InboxTest, WaitEndsWithAMessageOrAtItsTime) {
+  Inbox inbox;
+  const Messages none = inbox.Wait(Inbox::Clock::now() + std::chrono::milliseconds(1));
+  EXPECT_FALSE(none.close);
+  std::thread poster([&] { inbox.PostClose(); });
+  EXPECT_TRUE(inbox.Wait(std::nullopt).close);
+  poster.join();
+  EXPECT_FALSE(inbox.Take().close);  // told once
+}
+
+}  // namespace
+}  // namespace ringmaster::engine

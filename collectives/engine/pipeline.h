@@ -1,0 +1,63 @@
+// The operations of this rank on their way: asked for, agreed on, executed, kept, given out.
+//
+// Owner: the engine's loop. Thread rule: the engine's thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/engine/backend.h"
+#include "collectives/engine/negotiator.h"
+#include "collectives/engine/pending_table.h"
+#include "collectives/engine/recovery.h"
+#include "collectives/engine/result_log.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+class Pipeline {
+ public:
+  Pipeline(std::unique_ptr<Backend> backend, size_t fusion_bytes)
+      : backend_(std::move(backend)), negotiator_(fusion_bytes) {}
+
+  // A view stands, or is over. Between the two nothing is executed.
+  void Install(Communicator* host);
+  void Uninstall();
+
+  // ---- Asked for
+  void Add(std::shared_ptr<Operation> operation) { pending_.Add(std::move(operation)); }
+  bool idle() const { return pending_.empty(); }
+  // Null if there is none of this name.
+  std::shared_ptr<Operation> Take(const std::string& name) { return pending_.Take(name); }
+  std::vector<std::shared_ptr<Operation>> TakeAll() { return pending_.TakeAll(); }
+  bool IsPending(const std::string& name) const { return pending_.Find(name) != nullptr; }
+
+  // ---- Agreed on, executed, given out
+  // One round with all ranks. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
+  Status Agree(bool armed, RoundResult* result);
+  // Executes `response` as operation next_number(), whose result is then kept: *result.
+  Status Execute(Response response, const Retained** result);
+  // Copies the result to the callers' buffers and completes their operations, but for step ends.
+  void Publish(const Retained& result) { backend_->Publish(result, &pending_); }
+  uint64_t next_number() const { return log_.next_number(); }
+
+  // ---- After a view change
+  std::vector<Holding::Result> Holdings() const { return log_.Holdings(); }
+  // Takes part in giving a kept result to those that lack it. *result: what this rank has lacked
+  // and now keeps; null if it lacked nothing (`lacks`: it has state, so it may lack something).
+  Status HandOver(const RecoveryPlan::Handover& handover, bool lacks, const Retained** result);
+  // What is kept is of no use to anybody any more: this rank's state counts for nothing.
+  void DropResults() { log_.Trim(); }
+  // This rank has been given the state in which all operations below have been executed.
+  void Restart(uint64_t next_number) { log_.Restart(next_number); }
+
+ private:
+  Communicator* host_ = nullptr;  // null: no view
+  const std::unique_ptr<Backend> backend_;
+  Negotiator negotiator_;
+  PendingTable pending_;
+  ResultLog log_;
+};
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,48 @@
+#include "collectives/sidecar_client/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::sidecar_client {
+namespace {
+
+TEST(HeartbeatTest, NobodyIsFencedBeforeTheFirstWelcome) {
+  Heartbeat heartbeat(250, 1000);
+  EXPECT_FALSE(heartbeat.Fence(1'000'000));
+  heartbeat.Restart(5000, 250, 1000);
+  EXPECT_EQ(heartbeat.fence_at(), 6000);
+}
+
+TEST(HeartbeatTest, TheTimeCountsFromTheSendingOfTheLastAnsweredPing) {
+  Heartbeat heartbeat(250, 1000);
+  heartbeat.Restart(5000, 100, 1000);
+  EXPECT_EQ(heartbeat.ping_at(), 5000);
+  const uint64_t first = heartbeat.Ping(5000);
+  EXPECT_EQ(heartbeat.ping_at(), 5100);
+  const uint64_t second = heartbeat.Ping(5100);
+  heartbeat.Ping(5200);
+  EXPECT_LT(first, second);
+  heartbeat.Answered(second);  // and so the first one
+  EXPECT_EQ(heartbeat.fence_at(), 6100);
+  heartbeat.Answered(first);  // late: changes nothing
+  EXPECT_EQ(heartbeat.fence_at(), 6100);
+}
+
+TEST(HeartbeatTest, FencesOnceWhenTheTimeHasCome) {
+  Heartbeat heartbeat(250, 1000);
+  heartbeat.Restart(5000, 250, 1000);
+  EXPECT_FALSE(heartbeat.Fence(5999));
+  EXPECT_TRUE(heartbeat.Fence(6000));
+  EXPECT_FALSE(heartbeat.Fence(7000));
+}
+
+TEST(HeartbeatTest, ANewConnectionForgetsPingsButNotWhenTheLastWasAnswered) {
+  Heartbeat heartbeat(250, 1000);
+  heartbeat.Restart(5000, 250, 1000);
+  const uint64_t lost = heartbeat.Ping(5300);
+  heartbeat.Restart(5500, 250, 2000);
+  heartbeat.Answered(lost);
+  EXPECT_EQ(heartbeat.fence_at(), 7000);
+}
+
+}  // namespace
+}  // namespace ringmaster::sidecar_client
