@@ -1,0 +1,90 @@
+#include "collectives/engine/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "collectives/engine/cpu_backend.h"
+#include "collectives/engine/fake_communicator.h"
+
+namespace ringmaster::engine {
+namespace {
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  PipelineTest() : host_(0, 2), pipeline_(std::make_unique<CpuBackend>(), 1 << 20) {
+    pipeline_.Install(&host_);
+  }
+
+  std::shared_ptr<Operation> Ask(const std::string& name, Kind kind = Kind::kAllreduce) {
+    Request request{name, kind, RM_FLOAT32, RM_SUM, 0, data_.size(), 1.0, 1.0};
+    auto operation = std::make_shared<Operation>(std::move(request), data_.data(), data_.data());
+    pipeline_.Add(operation);
+    return operation;
+  }
+
+  std::vector<float> data_ = {1, 2};
+  FakeCommunicator host_;
+  Pipeline pipeline_;
+};
+
+TEST_F(PipelineTest, AnOperationIsAgreedOnExecutedAndGivenOut) {
+  const auto operation = Ask("a");
+  RoundResult round;
+  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  ASSERT_EQ(round.responses.size(), 1u);
+  const Retained* result = nullptr;
+  ASSERT_TRUE(pipeline_.Execute(round.responses[0], &result).ok());
+  EXPECT_EQ(result->response.number, 0u);
+  EXPECT_EQ(pipeline_.next_number(), 1u);
+  EXPECT_FALSE(operation->done());
+  pipeline_.Publish(*result);
+  EXPECT_TRUE(operation->done());
+  EXPECT_EQ(data_, (std::vector<float>{2, 4}));
+  EXPECT_TRUE(pipeline_.idle());
+}
+
+TEST_F(PipelineTest, TheVoteOfARoundProvesThatAllHaveTheResultsBeforeIt) {
+  Ask("b", Kind::kBroadcast);
+  RoundResult round;
+  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  const Retained* result = nullptr;
+  ASSERT_TRUE(pipeline_.Execute(round.responses[0], &result).ok());
+  pipeline_.Publish(*result);
+  EXPECT_EQ(pipeline_.Holdings().size(), 1u);
+  Ask("c");
+  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  EXPECT_TRUE(pipeline_.Holdings().empty());
+}
+
+TEST_F(PipelineTest, WhatFailsStaysPendingAndTakesNoNumber) {
+  const auto operation = Ask("a");
+  RoundResult round;
+  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  host_.fail_at = static_cast<int>(host_.calls.size());
+  const Retained* result = nullptr;
+  EXPECT_EQ(pipeline_.Execute(round.responses[0], &result).code(), RM_ERR_EPOCH_MOVED);
+  EXPECT_EQ(pipeline_.next_number(), 0u);
+  EXPECT_TRUE(pipeline_.IsPending("a"));
+  EXPECT_FALSE(operation->done());
+}
+
+TEST_F(PipelineTest, OnlyARankThatLacksAHandedOverResultKeepsIt) {
+  RecoveryPlan::Handover handover;
+  handover.holder = 1;
+  handover.result.bytes = 8;
+  handover.result.response.number = 0;
+  handover.result.response.requests.resize(1);
+  const Retained* lacked = nullptr;
+  ASSERT_TRUE(pipeline_.HandOver(handover, /*lacks=*/false, &lacked).ok());
+  EXPECT_EQ(lacked, nullptr);
+  EXPECT_EQ(pipeline_.next_number(), 0u);
+  ASSERT_TRUE(pipeline_.HandOver(handover, /*lacks=*/true, &lacked).ok());
+  ASSERT_NE(lacked, nullptr);
+  EXPECT_EQ(pipeline_.next_number(), 1u);
+  ASSERT_TRUE(pipeline_.HandOver(handover, /*lacks=*/true, &lacked).ok());
+  EXPECT_EQ(lacked, nullptr) << "it has that one now";
+}
+
+}  // namespace
+}  // namespace ringmaster::engine
