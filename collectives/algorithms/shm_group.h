@@ -36,7 +36,6 @@ class ShmGroup {
            std::vector<std::shared_ptr<transport::ArenaMap>> maps, int self);
 
   int size() const { return static_cast<int>(maps_.size()); }
-  int self() const { return self_; }
 
   // `op_number` is the communicator's. With `only_first` the result is only complete at the group's
   // first rank.

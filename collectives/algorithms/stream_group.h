@@ -29,7 +29,6 @@ class StreamGroup {
               int self);
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  int self() const { return self_; }
 
   Status Allreduce(const void* in, void* out, size_t count, const Reduction& how,
                    uint64_t op_number);

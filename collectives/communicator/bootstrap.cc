@@ -137,8 +137,7 @@ Status Bootstrap::HandleReply(int rank) {
   std::string who = "rank " + std::to_string(rank);
   switch (peer.reply.magic == transport::kMagic ? peer.reply.kind : ReplyKind::kWrongVersion) {
     case ReplyKind::kJoined: {
-      bool is_unix = peer.use_unix;
-      if (is_unix) {
+      if (peer.use_unix) {
         maps_[static_cast<size_t>(rank)] =
             endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, peer.arena,
                               peer.reply.arena_id, peer.reply.arena_bytes, &peer.trouble);
@@ -146,7 +145,7 @@ Status Bootstrap::HandleReply(int rank) {
           transport::LogLine("no shared memory with " + who + ", using a stream: " + peer.trouble);
         }
       }
-      Ready(rank, is_unix);
+      Ready(rank);
       return Status();
     }
     case ReplyKind::kUseTcp:
@@ -212,14 +211,14 @@ void Bootstrap::Welcome(transport::Listener::Arrival arrival) {
   }
   if (!SendSmall(arrival.fd.get(), &reply, sizeof(reply), attached)) return;
   peer.fd = std::move(arrival.fd);
-  Ready(rank, share);
+  Ready(rank);
 }
 
-void Bootstrap::Ready(int rank, bool is_unix) {
+void Bootstrap::Ready(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   peer.state = State::kReady;
   peer.arena.Reset();
-  liveness_->SetConnection(rank, std::make_unique<Connection>(std::move(peer.fd), rank, is_unix));
+  liveness_->SetConnection(rank, std::make_unique<Connection>(std::move(peer.fd), rank));
   --missing_;
 }
 

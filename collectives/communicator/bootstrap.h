@@ -56,7 +56,7 @@ class Bootstrap {
   Status LookForNewerEpoch();
   Status Lost(int rank, const std::string& why);
   void TryAgain(int rank, const std::string& why);
-  void Ready(int rank, bool is_unix);
+  void Ready(int rank);
   Status AgreeOnGroups();
   void Group(const std::vector<std::vector<uint8_t>>& can_map);
   Status TimeoutStatus() const;

@@ -5,7 +5,6 @@
 
 #include "collectives/engine/cpu_backend.h"
 #include "collectives/engine/detached.h"
-#include "collectives/engine/exchange.h"
 #include "collectives/engine/state_transfer.h"
 
 namespace ringmaster::engine {
@@ -14,6 +13,18 @@ namespace {
 // Long: a rank that can't be reached is the membership protocol's to find out, and its stop ends
 // the attempt.
 constexpr std::chrono::seconds kConnectTimeout{60};
+
+CommunicatorOptions OptionsFor(const View& view, EngineListener* listener) {
+  CommunicatorOptions options;
+  options.epoch = view.epoch;
+  options.rank = view.self;
+  options.peers = view.peers;
+  options.connect_timeout = kConnectTimeout;
+  options.on_suspect = [listener, epoch = view.epoch](int rank, const std::string& why) {
+    listener->OnSuspect(epoch, rank, why);
+  };
+  return options;
+}
 
 }  // namespace
 
@@ -115,13 +126,13 @@ bool EngineLoop::WantsRound() const {
 }
 
 void EngineLoop::Round() {
-  Reach(FaultPoint::kBeforeNegotiation, pipeline_.next_number());
+  options_.Reach(FaultPoint::kBeforeNegotiation, pipeline_.next_number());
   rounds_.Begin();
   RoundResult result;
   // Below minReplicas every step is the last one until the job has enough workers again.
   const bool armed = boundary_.armed(view_.epoch) || !view_.train;
   if (Status s = pipeline_.Agree(armed, &result); !s.ok()) return Break(s);
-  Reach(FaultPoint::kAfterNegotiation, pipeline_.next_number());
+  options_.Reach(FaultPoint::kAfterNegotiation, pipeline_.next_number());
 
   if (result.responses.empty() && !result.anything_new) {
     rounds_.Fruitless(Clock::now());
@@ -136,13 +147,13 @@ void EngineLoop::Round() {
 
 Status EngineLoop::Execute(Response response) {
   const uint64_t number = pipeline_.next_number();
-  Reach(FaultPoint::kBeforeExecute, number);
+  options_.Reach(FaultPoint::kBeforeExecute, number);
   const Retained* result = nullptr;
   if (Status s = pipeline_.Execute(std::move(response), &result); !s.ok()) return s;
-  Reach(FaultPoint::kAfterExecute, number);
+  options_.Reach(FaultPoint::kAfterExecute, number);
   info_->ran_epoch = view_.epoch;
   Finish(*result);
-  Reach(FaultPoint::kAfterPublish, number);
+  options_.Reach(FaultPoint::kAfterPublish, number);
   return {};
 }
 
@@ -177,7 +188,7 @@ void EngineLoop::EndStep(bool armed) {
   // In a recovery the boundary is released when the view is installed: a fault cancels the plan.
   if (phase_ != Phase::kActive) return;
   if (!armed) return ReleaseBoundary();
-  Reach(FaultPoint::kAtBoundary, boundary_.step());
+  options_.Reach(FaultPoint::kAtBoundary, boundary_.step());
   options_.listener->OnBoundary(view_.epoch, boundary_.step());
 }
 
@@ -209,69 +220,45 @@ void EngineLoop::Install(View view, Clock::time_point since) {
   view_ = std::move(view);
   rebuild_.Begin();
   boundary_.set_synced(false);
-  if (Status s = Connect(); !s.ok()) return;  // the next view will come
+  LeaveView();
+  Status connected = host_->Connect(options_.communicators, OptionsFor(view_, options_.listener));
+  if (!connected.ok()) return;  // the next view will come
+  pipeline_.Install(host_->get());
   rebuild_.Connected(view_.epoch, view_.reason, Clock::now() - since);
   info_->SetMembership(MembershipOf(view_));
   options_.listener->OnInstalled(view_.epoch, rebuild_.connect_seconds());
 
   const auto redo_begin = Clock::now();
   RecoveryPlan plan;
-  Reach(FaultPoint::kBeforeExchange);
+  options_.Reach(FaultPoint::kBeforeExchange);
   if (Status s = Recover(&plan); !s.ok()) return Break(s);
   const auto now = Clock::now();
   rebuild_.Redone(now, now - redo_begin, first);
   Enter(plan);
 }
 
-Status EngineLoop::Connect() {
-  LeaveView();
-  CommunicatorOptions options;
-  options.epoch = view_.epoch;
-  options.rank = view_.self;
-  options.peers = view_.peers;
-  options.connect_timeout = kConnectTimeout;
-  options.on_suspect = [listener = options_.listener, epoch = view_.epoch](int rank,
-                                                                           const std::string& why) {
-    listener->OnSuspect(epoch, rank, why);
-  };
-  if (Status s = host_->Connect(options_.communicators, std::move(options)); !s.ok()) return s;
-  pipeline_.Install(host_->get());
-  return {};
-}
-
 // Brings all ranks to the same point: what some have executed and others lack is handed over, what
 // nobody has executed stays pending and runs again. Each hand-over leaves a rank a valid, longer
 // prefix, so a death in the middle just starts this again in the next view.
 Status EngineLoop::Recover(RecoveryPlan* plan) {
-  if (Status s = ExchangeHoldings(plan); !s.ok()) return s;
-  Reach(FaultPoint::kAfterExchange);
+  const Holding mine{has_state_, boundary_.standing() || !info_->entered, pipeline_.next_number(),
+                     boundary_.step(), pipeline_.Holdings()};
+  std::vector<Holding> by_rank;
+  if (Status s = ExchangeHoldings(host_->get(), mine, &by_rank); !s.ok()) return s;
+  if (Status s = PlanRecovery(by_rank, plan); !s.ok()) return s;
+  options_.Reach(FaultPoint::kAfterExchange);
   for (const auto& handover : plan->handovers) {
     const Retained* lacked = nullptr;
     if (Status s = pipeline_.HandOver(handover, has_state_, &lacked); !s.ok()) return s;
     if (lacked != nullptr) Finish(*lacked);
-    Reach(FaultPoint::kAfterHandover, handover.result.response.number);
+    options_.Reach(FaultPoint::kAfterHandover, handover.result.response.number);
     if (inbox_->refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
   }
   rounds_.Restart();
   if (plan->joiners.empty()) return {};
   if (Status s = SyncState(*plan); !s.ok()) return s;
-  Reach(FaultPoint::kAfterSync);
+  options_.Reach(FaultPoint::kAfterSync);
   return {};
-}
-
-Status EngineLoop::ExchangeHoldings(RecoveryPlan* plan) {
-  const Holding mine{has_state_, boundary_.standing() || !info_->entered, pipeline_.next_number(),
-                     boundary_.step(), pipeline_.Holdings()};
-  std::vector<std::vector<std::byte>> messages;
-  if (Status s = ExchangeMessages(host_->get(), WriteHolding(mine), &messages); !s.ok()) return s;
-  std::vector<Holding> by_rank(messages.size());
-  for (size_t rank = 0; rank < messages.size(); ++rank) {
-    if (!ReadHolding(messages[rank], &by_rank[rank])) {
-      return {RM_ERR_INTERNAL,
-              "rank " + std::to_string(rank) + " speaks another version of the library"};
-    }
-  }
-  return PlanRecovery(by_rank, plan);
 }
 
 Status EngineLoop::SyncState(const RecoveryPlan& plan) {
@@ -324,10 +311,6 @@ void EngineLoop::CompleteDetached(const std::shared_ptr<Operation>& operation) {
   if (operation->request.kind != Kind::kStepEnd) return CompleteAlone(operation.get());
   boundary_.Stand(operation);
   options_.listener->OnReadyToEnter();
-}
-
-void EngineLoop::Reach(FaultPoint point, uint64_t detail) {
-  if (options_.on_point) options_.on_point(point, detail);
 }
 
 }  // namespace ringmaster::engine

@@ -52,16 +52,12 @@ class EngineLoop {
 
   // ---- A new view
   void Install(View view, Clock::time_point since);
-  Status Connect();
   Status Recover(RecoveryPlan* plan);
-  Status ExchangeHoldings(RecoveryPlan* plan);
   Status SyncState(const RecoveryPlan& plan);
   void Enter(const RecoveryPlan& plan);
   void LeaveView();
   void Detach();
   void CompleteDetached(const std::shared_ptr<Operation>& operation);
-
-  void Reach(FaultPoint point, uint64_t detail = 0);
 
   const EngineOptions options_;
   Inbox* const inbox_;

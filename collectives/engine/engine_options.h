@@ -53,6 +53,10 @@ struct EngineOptions {
   bool has_state = true;  // false: a joiner
   size_t fusion_bytes = size_t{64} << 20;
   std::function<void(FaultPoint, uint64_t detail)> on_point;  // tests; empty: none
+
+  void Reach(FaultPoint point, uint64_t detail = 0) const {
+    if (on_point) on_point(point, detail);
+  }
 };
 
 }  // namespace ringmaster::engine

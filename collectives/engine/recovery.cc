@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/engine/exchange.h"
+
 namespace ringmaster::engine {
 
 std::vector<std::byte> WriteHolding(const Holding& holding) {
@@ -38,6 +40,20 @@ bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
     holding->results.push_back(std::move(result));
   }
   return in.ok();
+}
+
+Status ExchangeHoldings(Communicator* communicator, const Holding& mine,
+                        std::vector<Holding>* by_rank) {
+  std::vector<std::vector<std::byte>> messages;
+  if (Status s = ExchangeMessages(communicator, WriteHolding(mine), &messages); !s.ok()) return s;
+  by_rank->assign(messages.size(), {});
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (!ReadHolding(messages[rank], &(*by_rank)[rank])) {
+      return {RM_ERR_INTERNAL,
+              "rank " + std::to_string(rank) + " speaks another version of the library"};
+    }
+  }
+  return {};
 }
 
 namespace {

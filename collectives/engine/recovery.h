@@ -1,7 +1,7 @@
-// Which ranks hold which results after a view change, and what follows from it: pure, no
-// communication.
+// Which ranks hold which results after a view change, and what follows from it.
 //
-// Thread rule: none, functions only.
+// PlanRecovery is pure: all ranks plan the same from the same holdings.
+// Thread rule: ExchangeHoldings is a collective; the others none.
 #pragma once
 
 #include <deque>
@@ -29,6 +29,10 @@ struct Holding {
 
 std::vector<std::byte> WriteHolding(const Holding& holding);
 bool ReadHolding(std::span<const std::byte> bytes, Holding* holding);
+
+// Tells all ranks what this one holds, and hears it from all.
+Status ExchangeHoldings(Communicator* communicator, const Holding& mine,
+                        std::vector<Holding>* by_rank);
 
 struct RecoveryPlan {
   struct Handover {

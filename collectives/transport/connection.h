@@ -16,18 +16,15 @@ namespace ringmaster::transport {
 
 class Connection {
  public:
-  Connection(UniqueFd fd, int peer, bool is_unix)
-      : fd_(std::move(fd)), peer_(peer), is_unix_(is_unix) {}
+  Connection(UniqueFd fd, int peer) : fd_(std::move(fd)), peer_(peer) {}
 
   int fd() const { return fd_.get(); }
   int peer() const { return peer_; }
-  bool is_unix() const { return is_unix_; }
   void Shutdown() const;
 
  private:
   UniqueFd fd_;
   const int peer_;
-  const bool is_unix_;
 };
 
 // What became of one step of I/O.
@@ -64,7 +61,6 @@ class FrameReceiver {
   bool done() const { return expected_ && received_ == bytes_; }
   Connection* connection() const { return connection_; }
   size_t received() const { return received_; }
-  const FrameHeader& header() const { return header_; }
 
  private:
   Progress Judge();

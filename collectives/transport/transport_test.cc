@@ -214,8 +214,8 @@ class Frames : public ::testing::Test {
   Frames() {
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    ours_ = std::make_unique<Connection>(UniqueFd(fds[0]), 1, true);
-    theirs_ = std::make_unique<Connection>(UniqueFd(fds[1]), 0, true);
+    ours_ = std::make_unique<Connection>(UniqueFd(fds[0]), 1);
+    theirs_ = std::make_unique<Connection>(UniqueFd(fds[1]), 0);
   }
   void Send(uint64_t epoch, uint64_t op, const std::string& text) {
     FrameSender frame(theirs_.get(), epoch, op, text.data(), text.size());
