@@ -11,7 +11,7 @@ import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
+BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/release/bin"))
 SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
 WORKER = BIN / "elastic_worker"
 # Generous: two cores are shared with whatever else the machine does. Nothing is asserted about time.
