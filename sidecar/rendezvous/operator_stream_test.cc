@@ -153,8 +153,8 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   client_->ReportRecovery("r");
   Exit(1);
   EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
-              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7",
-                          "recovery from quorum loss r", "exit 1 signal 9 restarting"));
+              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7", "recovery r",
+                          "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
   client_->ReportView("2", "", 0);
