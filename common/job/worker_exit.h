@@ -19,8 +19,8 @@ struct WorkerExit {
   std::uint64_t incarnation = 0;  // of the process in its slot
   int signal = 0;                 // 0: none
   bool standby = false;
-  std::int64_t at_us =
-      0;  // when the launcher saw it, by the machine's monotonic clock; 0: not said
+  // When the launcher saw it, by the machine's monotonic clock; 0: not said.
+  std::int64_t at_us = 0;
 
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
