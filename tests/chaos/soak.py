@@ -31,9 +31,9 @@ import harness  # noqa: E402
 
 DIGITS = harness.REPOSITORY / "examples/digits"
 JOB = "digits"
-STEPS_OF_A_PASS = 23
+STEPS_OF_AN_EPOCH = 23
 # The last steps are left alone: a rank that is killed while the job finishes fails it, and rightly so.
-QUIET_STEPS = 2 * STEPS_OF_A_PASS
+QUIET_STEPS = 2 * STEPS_OF_AN_EPOCH
 BACK_SECONDS = 90.0  # until the pods that were broken are in a view again; generous, the machine is shared
 FINISH_SECONDS = 300.0
 # A sidecar that has come back may yet be dropped from the view by those who missed it, and rejoin then.
@@ -218,7 +218,7 @@ def copy_of_job(folder, options):
     """The example with this run's length; faults are not counted against it, for they are what it is here for."""
     shutil.copytree(DIGITS, folder, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     text = (folder / "job.yaml").read_text()
-    for pattern, value in ((r"(DIGITS_PASSES, value: )\"\d+\"", r'\1"%d"' % options.passes),
+    for pattern, value in ((r"(DIGITS_EPOCHS, value: )\"\d+\"", r'\1"%d"' % options.epochs),
                            (r"(DIGITS_PACE_MS, value: )\"\d+\"", r'\1"%d"' % options.pace_ms),
                            (r"\n( *)slotsPerWorker:", r"\n\1runPolicy: {backoffLimit: 1000}\n\1slotsPerWorker:"),
                            (r"( replicas: )\d+", r"\g<1>%d" % options.replicas)):
@@ -279,8 +279,8 @@ def parse(arguments):
     parser.add_argument("--replicas", type=int, default=4, help="pods at the start (default 4)")
     parser.add_argument("--least", type=int, default=2, help="scale to no fewer (default 2, the example's minReplicas)")
     parser.add_argument("--most", type=int, default=8, help="scale to no more (default 8, the example's maxReplicas)")
-    parser.add_argument("--passes", type=int, default=30,
-                        help="passes of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
+    parser.add_argument("--epochs", type=int, default=30,
+                        help="epochs of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
     parser.add_argument("--pace-ms", type=int, default=40, help="sleep in each step (default 40)")
     parser.add_argument("--keep", help="where the logs of a failed run go")
     options = parser.parse_args(arguments)
@@ -288,7 +288,7 @@ def parse(arguments):
     unknown = sorted(set(options.only) - set(Soak.KINDS))
     if unknown:
         parser.error("--only %s: the kinds are %s" % (",".join(unknown), ", ".join(Soak.KINDS)))
-    options.steps = options.passes * STEPS_OF_A_PASS
+    options.steps = options.epochs * STEPS_OF_AN_EPOCH
     return options
 
 

@@ -49,7 +49,7 @@ class World:
         self.samplers.append(newcomer)
         self.streams.append(newcomer.batches(self.batch))
 
-    def finish_pass(self):
+    def finish_epoch(self):
         while True:
             shares = self.hand_out()
             if shares[0] is None:
@@ -61,9 +61,9 @@ class World:
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
 def test_APassHandsOutEverySampleOnceWhateverTheSize(monkeypatch, size):
     world = World(monkeypatch, samples=103, size=size, batch=10)
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(103))
-    assert all(s.pass_number == 1 for s in world.samplers)
+    assert all(s.epoch == 1 for s in world.samplers)
 
 
 def test_SharesAreDisjointAndCoverTheWindow():
@@ -80,7 +80,7 @@ def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSamePass(monk
     world.drop(2)
     world.settle(sums)
     assert not set(shares[2]) & set(world.counted)
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
@@ -91,7 +91,7 @@ def test_TheBatchOfAWorkerThatDiedAfterTheReductionDoesNotComeAgain(monkeypatch)
     world.drop(2)
     world.settle(sums)
     assert set(shares[2]) <= set(world.counted)
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
@@ -104,7 +104,7 @@ def test_AJoinerInTheMiddleOfAPassTakesItsPartOfTheRest(monkeypatch):
     shares = world.hand_out()
     assert [len(s) for s in shares] == [4, 4, 4]
     world.settle(world.reduce())
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
@@ -114,8 +114,8 @@ def test_AJoinerAtTheEndOfAPassBeginsTheNextPassWithTheOthers(monkeypatch):
         world.hand_out()
         world.settle(world.reduce())
     world.join()
-    world.finish_pass()
-    assert [s.pass_number for s in world.samplers] == [1, 1, 1]
+    world.finish_epoch()
+    assert [s.epoch for s in world.samplers] == [1, 1, 1]
 
 
 def test_AStepInWhichTwoRanksTookOneSampleIsVoidAndLosesNothing(monkeypatch):
@@ -124,7 +124,7 @@ def test_AStepInWhichTwoRanksTookOneSampleIsVoidAndLosesNothing(monkeypatch):
     world.hand_out(views=[(0, 4), (1, 4), (1, 3)])
     results = world.settle(world.reduce())
     assert all(r.void for r in results) and not world.counted
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 

@@ -82,10 +82,10 @@ class Bucket:
 class _Distributed:
     """The methods that DistributedOptimizer adds to the class of the optimizer it was given."""
 
-    def _ringmaster_init(self, sampler, compression, op, passes, end_step, bucket_bytes):
+    def _ringmaster_init(self, sampler, compression, op, backward_passes, end_step, bucket_bytes):
         self._compression = compression
         self._op = op
-        self._passes = passes
+        self._backward_passes = backward_passes
         self._ends_step = end_step
         self._sampler = None
         self._synchronized = False
@@ -95,7 +95,7 @@ class _Distributed:
         self._launched = 0
         parameters = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
         self._buckets = _make_buckets(parameters, bucket_bytes)
-        self._delay = {parameter: passes for parameter in parameters}
+        self._delay = {parameter: backward_passes for parameter in parameters}
         self._accumulators = []  # hooks die with them
         for bucket in self._buckets:
             for parameter in bucket.parameters:
@@ -130,7 +130,7 @@ class _Distributed:
             _core.unregister_state(self._state_name)
         if sampler is not None and self._sampler is None:
             self._sampler = sampler
-            sampler.batches_per_step = self._passes
+            sampler.batches_per_step = self._backward_passes
 
     # ---- While backward runs
 
@@ -222,7 +222,7 @@ class _Distributed:
     def _forget_gradients(self):
         self._launched = 0
         self._contribution = None
-        self._delay = {parameter: self._passes for parameter in self._delay}
+        self._delay = {parameter: self._backward_passes for parameter in self._delay}
 
     def _settle(self, sums):
         """What to divide by. Tells the sampler whose samples are in."""
