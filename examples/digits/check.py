@@ -99,7 +99,7 @@ def check_steps(run):
     """No step is missing, neither for all nor in one worker's life, nor a worker in a step."""
     numbers = sorted(run.steps)
     for number in sorted(set(range(1, numbers[-1] + 1)) - set(numbers)):
-        run.find("lost step", "step %d: nobody completed it, yet later ones were" % number)
+        run.find("lost step", "step %d: no worker completed it, yet later ones were" % number)
     left_after = {}  # worker: the last steps of its stays, of which all but one ended by mistake
     for worker, lines in run.workers.items():
         ends = {line["step"] for line in lines[-1:]}
@@ -120,13 +120,13 @@ def check_steps(run):
 def _came_back(before, after):
     """A worker that was out of a view by mistake returns with the others' state: between its lines
     lie at least two views, one without it and one with it again. The steps that it slept through
-    are in the others' logs, or nobody's, which is found as a step that nobody completed.
+    are in the others' logs, or in none, which is found as a step that no worker completed.
     """
     return after["step"] > before["step"] and after["epoch"] >= before["epoch"] + 2
 
 
 def _check_attendance(run, step, left_after):
-    """Whoever was in the step's view has a line, or left before it could write one."""
+    """Every worker of the step's view has a line, or left before it could write one."""
     ranks = Counter((line["epoch"], line["rank"]) for _, line in step.lines)
     for (_, rank), count in ranks.items():
         if count > 1:

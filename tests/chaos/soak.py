@@ -28,6 +28,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 import harness  # noqa: E402
+from processes import alive  # noqa: E402
 
 DIGITS = harness.REPOSITORY / "examples/digits"
 JOB = "digits"
@@ -36,7 +37,7 @@ STEPS_OF_AN_EPOCH = 23
 QUIET_STEPS = 2 * STEPS_OF_AN_EPOCH
 BACK_SECONDS = 90.0  # until the pods that were broken are in a view again; generous, the machine is shared
 FINISH_SECONDS = 300.0
-# A sidecar that has come back may yet be dropped from the view by those who missed it, and rejoin then.
+# A sidecar that has come back may yet be dropped from the view by sidecars that missed it, and rejoin then.
 UNSURE_SECONDS = 2.0
 
 
@@ -59,21 +60,14 @@ class Pod:
         self.name, self.uid = status["name"], status["uid"]
         ranked = [w for w in status.get("workers", []) if w["rank"] >= 0 and w["state"] == "training"]
         self.worker = min(ranked, key=lambda w: w["rank"], default=None)
-        # Only who has completed a step in the newest view holds the state for sure: a joiner that has not may have been
+        # Only a worker that has completed a step in the newest view holds the state for sure: a joiner that has not may have been
         # given nothing yet, and when all others die then, so does the state.
         self.trains = (bool(self.worker) and status.get("epoch") == epoch and status.get("state") == "Training"
                        and last_epoch(audit, self.worker["pid"]) == epoch)
 
     def sidecar(self):
-        found = harness.pids(b"RINGMASTER_POD_UID=" + self.uid.encode(), "ringmaster-sidecar")
+        found = harness.pids("RINGMASTER_POD_UID=" + self.uid, "ringmaster-sidecar")
         return found[0] if found else None
-
-
-def alive(pid):
-    try:
-        return pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Soak:
@@ -229,7 +223,7 @@ def copy_of_job(folder, options):
 
 
 def keep(run, audit, text, folder):
-    """The logs of a failed run, for the one who looks for the cause."""
+    """The logs of a failed run, to find the cause in."""
     folder = pathlib.Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -4,7 +4,6 @@ Each trouble is said by a condition and an event, costs the API server little ho
 The tests stand in the order in which they run: first eight jobs that can't start, then one that trains through everything.
 """
 import json
-import os
 import pathlib
 import re
 import shutil

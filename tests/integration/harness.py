@@ -6,11 +6,15 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests/shared"))
+import processes  # noqa: E402
+
 BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
 SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
 WORKER = BIN / "elastic_worker"
@@ -214,16 +218,6 @@ def send(run, sig=signal.SIGINT):
     run.process.send_signal(sig)
 
 
-def pids(entry, command=""):
-    """Processes with `entry` (bytes, NAME=value) in their environment whose program has that name."""
-    found = []
-    for process in pathlib.Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            program = pathlib.Path((process / "cmdline").read_bytes().split(b"\0")[0].decode()).name
-            if entry in (process / "environ").read_bytes().split(b"\0") and command in ("", program):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+def pids(entry, program=""):
+    """Processes with `entry` (NAME=value) in their environment; of this program, if one is named."""
+    return [pid for pid, name in processes.with_environment(entry) if program in ("", name)]

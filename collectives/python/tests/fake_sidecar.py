@@ -204,7 +204,7 @@ class FakeSidecar:
             if len(waiting) == self.founders and len(entered) == self.founders + len(self.held):
                 self._install("Bootstrap", waiting, planned=True)
         elif any(member.finished for member in self.members):
-            for peer in entered:  # the job is finishing: nobody comes any more
+            for peer in entered:  # the job is finishing: no worker joins any more
                 peer.entered = False
                 peer.send("left", epoch=self.epoch, reason="the job is finishing")
         elif any(m.hello["slot"] in self.draining for m in self.members):

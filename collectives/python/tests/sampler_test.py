@@ -59,7 +59,7 @@ class World:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
-def test_APassHandsOutEverySampleOnceWhateverTheSize(monkeypatch, size):
+def test_AnEpochHandsOutEverySampleOnceWhateverTheSize(monkeypatch, size):
     world = World(monkeypatch, samples=103, size=size, batch=10)
     world.finish_epoch()
     assert sorted(world.counted) == list(range(103))
@@ -73,7 +73,7 @@ def test_SharesAreDisjointAndCoverTheWindow():
     assert {len(part) for part in parts} == {3, 4}
 
 
-def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSamePass(monkeypatch):
+def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSameEpoch(monkeypatch):
     world = World(monkeypatch, samples=50, size=4, batch=12)
     shares = world.hand_out()
     sums = world.reduce(took_part=[0, 1, 3])
@@ -95,7 +95,7 @@ def test_TheBatchOfAWorkerThatDiedAfterTheReductionDoesNotComeAgain(monkeypatch)
     assert sorted(world.counted) == list(range(50))
 
 
-def test_AJoinerInTheMiddleOfAPassTakesItsPartOfTheRest(monkeypatch):
+def test_AJoinerInTheMiddleOfAnEpochTakesItsPartOfTheRest(monkeypatch):
     world = World(monkeypatch, samples=50, size=2, batch=12)
     for _ in range(2):
         world.hand_out()
@@ -108,7 +108,7 @@ def test_AJoinerInTheMiddleOfAPassTakesItsPartOfTheRest(monkeypatch):
     assert sorted(world.counted) == list(range(50))
 
 
-def test_AJoinerAtTheEndOfAPassBeginsTheNextPassWithTheOthers(monkeypatch):
+def test_AJoinerAtTheEndOfAnEpochBeginsTheNextEpochWithTheOthers(monkeypatch):
     world = World(monkeypatch, samples=24, size=2, batch=12)
     for _ in range(2):
         world.hand_out()
@@ -147,7 +147,7 @@ def test_ManyRandomDeathsAndJoinsNeverSkipOrRepeatASample(monkeypatch):
         assert sorted(world.counted) == list(range(97)), "seed %d" % seed
 
 
-def test_EachPassHasItsOwnOrderAndTheSeedDecidesIt():
+def test_EachEpochHasItsOwnOrderAndTheSeedDecidesIt():
     first, second = ElasticSampler(20, seed=1), ElasticSampler(20, seed=1)
     assert first._order == second._order
     second.set_epoch(1)

@@ -2,8 +2,8 @@
 samples.
 
 Gradients travel in buckets (last layers first). Behind its gradients each bucket carries the rank's
-*contribution* (see sampler.py; without a sampler a single 1): the sum says whose gradients are in
-the result, and divides it. If a death falls between two buckets of a step, one may have the dead
+*contribution* (see sampler.py; without a sampler a single 1): the sum says which ranks' gradients are
+in the result, and divides it. If a death falls between two buckets of a step, one may have the dead
 worker's part and the other not: the sums then differ, all survivors see the same, and all reduce
 the step's buckets again from the inputs, which are kept. So the gradient of a step is always
 exactly the mean over one set of samples, and that set is what the sampler counts as done.
@@ -225,13 +225,13 @@ class _Distributed:
         self._delay = {parameter: self._backward_passes for parameter in self._delay}
 
     def _settle(self, sums):
-        """What to divide by. Tells the sampler whose samples are in."""
+        """What to divide by. Tells the sampler which samples are in."""
         total, self._void = sum(sums), False
         if self._sampler is not None and self._sampler.contribution():
             self._void = self._sampler.settle(sums).void
             total = total / len(sums)
         if total == 0.0 or self._void:
-            self._void = True  # nobody's gradient is in: no update
+            self._void = True  # the result has no rank's gradient: no update
             return 1.0
         return 1.0 if self._op == Sum else total
 

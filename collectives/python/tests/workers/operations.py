@@ -1,4 +1,4 @@
-"""Every collective on every rank, with values that say who took part."""
+"""Every collective on every rank, with values that tell which ranks took part."""
 
 import torch
 
