@@ -12,7 +12,7 @@ import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests/shared"))
+sys.path.insert(0, str(REPOSITORY / "tests/support"))
 import processes  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
