@@ -27,6 +27,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
 from processes import alive, with_environment  # noqa: E402
+from waiting import until  # noqa: E402
 
 SETTLED = 5.5  # seconds
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -89,14 +90,9 @@ class Job:
             env={**os.environ, "RINGMASTER_AUDIT_DIR": self.audit}, stdout=self.output, stderr=subprocess.STDOUT)
 
     def wait(self, what, condition, seconds):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            found = condition()
-            if found:
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.01)
+        found = until(condition, seconds, 0.01, over=lambda: self.process.poll() is not None)
+        if found:
+            return found
         self.output.seek(0)
         sys.exit("recovery: %s did not come; the job's last words:\n%s" % (what, self.output.read()[-3000:]))
 

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests/support"))
 import processes  # noqa: E402
+from waiting import until  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
 SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
@@ -31,17 +31,11 @@ def environment(**more):
 
 def wait_for(what, condition, seconds=PATIENCE, alive=None):
     """The first true value of condition(); fails with `what` after `seconds`, or when alive() is not."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        if alive and not alive():
-            value = condition()
-            if value:
-                return value
-            raise AssertionError("the run ended while waiting for " + what)
-        time.sleep(0.02)
+    value = until(condition, seconds, 0.02, over=alive and (lambda: not alive()))
+    if value:
+        return value
+    if alive and not alive():
+        raise AssertionError("the run ended while waiting for " + what)
     raise AssertionError("%s did not come within %.0f s" % (what, seconds))
 
 
@@ -208,9 +202,7 @@ def left_behind(before):
                 else:
                     new.append("%s: %s" % (kind, name))
         return new
-    deadline = time.monotonic() + 20
-    while now() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: not now(), 20, 0.05)
     return "\n".join(now())
 
 
