@@ -1,7 +1,7 @@
 """A sidecar for tests: one pod of many slots, membership decided by one thread, no protocol with
 others.
 
-It speaks the worker link (docs/contracts.md, section 2) well enough to found a world, to go on
+It speaks the worker link (docs/contracts.md, section 2) well enough to bootstrap a world, to go on
 after a worker's death, to let joiners in and to drain, so that real worker processes with the real
 library can be tested without operator, launcher or rendezvous.
 """
