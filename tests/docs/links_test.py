@@ -55,5 +55,13 @@ def test_sources_that_are_named_without_their_folder_are_there():
     assert len(names) > 30
 
 
+@pytest.mark.parametrize("package", ["ringmaster", "ringmaster/torch"])
+def test_the_python_page_has_every_public_name(package):
+    source = text_of("collectives/python/%s/__init__.py" % package)
+    names = re.findall(r'"(\w+?)(?:_async)?_?"', re.search(r"__all__ = \[(.*?)\]", source, re.S).group(1))
+    assert len(names) > 10
+    assert [name for name in names if not re.search(r"\b%s\b" % name, text_of("docs/python.md"))] == []
+
+
 def test_every_top_folder_says_what_lives_in_it():
     assert [name for name in TOP if not name.startswith(".") and name != "docs" and name + "/README.md" not in PAGES] == []
