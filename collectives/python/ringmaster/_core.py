@@ -16,7 +16,7 @@ from ringmaster import _library, errors
 class View(namedtuple("View", "rank size number")):
     """This worker's place in a membership: its rank, the world's size, and the view's number.
 
-    `number` is lineage << 40 | n and only rises; str(view) is lineage.n, as status and logs show it.
+    `number` is lineage << 40 | n and only rises; str(view) is lineage.n, as status and logs say.
     """
     __slots__ = ()
 

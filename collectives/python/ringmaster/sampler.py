@@ -64,7 +64,7 @@ class ElasticSampler:
 
     @property
     def epoch(self):
-        """The number of this pass over the data, from 0. (What rank and size belong to is a view.)"""
+        """The number of this pass over the data, from 0."""
         return self._epoch
 
     @property

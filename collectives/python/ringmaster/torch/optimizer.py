@@ -2,10 +2,10 @@
 samples.
 
 Gradients travel in buckets (last layers first). Behind its gradients each bucket carries the rank's
-*contribution* (see sampler.py; without a sampler a single 1): the sum says which ranks' gradients are
-in the result, and divides it. If a death falls between two buckets of a step, one may have the dead
-worker's part and the other not: the sums then differ, all survivors see the same, and all reduce
-the step's buckets again from the inputs, which are kept. So the gradient of a step is always
+*contribution* (see sampler.py; without a sampler a single 1): the sum says which ranks' gradients
+are in the result, and divides it. If a death falls between two buckets of a step, one may have the
+dead worker's part and the other not: the sums then differ, all survivors see the same, and all
+reduce the step's buckets again from the inputs, which are kept. So the gradient of a step is always
 exactly the mean over one set of samples, and that set is what the sampler counts as done.
 """
 
