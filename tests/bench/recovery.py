@@ -187,7 +187,7 @@ def describe(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--build", default="build/release")
     parser.add_argument("--workers", default="2,4,8")
     parser.add_argument("--victims", default="other,rank0,coordinator,pod")
     parser.add_argument("--kills", type=int, default=10)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(REPOSITORY / "tests/support"))
 import processes  # noqa: E402
 from waiting import until  # noqa: E402
 
-BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
+BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/release/bin"))
 SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
 WORKER = BIN / "elastic_worker"
 # Generous: two cores are shared with whatever else the machine does. Nothing is asserted about time.
