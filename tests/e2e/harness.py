@@ -108,10 +108,6 @@ class Job:
         return self.wait("success", lambda s: any(c["type"] == "Succeeded" and c["status"] == "True"
                                                   for c in s.get("conditions", [])), seconds)
 
-    def wait_failed(self, seconds=PATIENCE):
-        return self.wait("the job to fail", lambda s: any(c["type"] == "Failed" and c["status"] == "True"
-                                                          for c in s.get("conditions", [])), seconds)
-
     def exec(self, pod, *words, container="worker", check=True):
         return self.cluster.kubectl("exec", "-n", self.namespace, pod, "-c", container, "--", *words, check=check)
 
