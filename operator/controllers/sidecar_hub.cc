@@ -42,7 +42,7 @@ void SidecarHub::Report(const std::string& key, std::chrono::milliseconds delay)
   if (handler) handler(key, delay);
 }
 
-SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registration,
+SidecarHub::AttendanceId SidecarHub::Attend(const job::Registration& registration,
                                             std::shared_ptr<NoticeSink> sink) {
   const std::string key = registration.job_namespace + "/" + registration.job_name;
   AttendanceId id;
@@ -54,13 +54,8 @@ SidecarHub::AttendanceId SidecarHub::Attend(const SidecarRegistration& registrat
     Sidecar& sidecar = job.sidecars[registration.pod_uid];
     places_.erase(sidecar.attendance);
     const planner::SidecarFacts before = std::move(sidecar.facts);
-    sidecar = Sidecar{.attendance = id, .sink = std::move(sink)};
-    sidecar.facts.pod_name = registration.pod_name;
-    sidecar.facts.pod_uid = registration.pod_uid;
+    sidecar = Sidecar{.facts = {registration}, .attendance = id, .sink = std::move(sink)};
     sidecar.facts.attending = true;
-    sidecar.facts.http_address = registration.http_address;
-    sidecar.facts.boot_id = registration.boot_id;
-    sidecar.facts.epoch = registration.epoch;
     sidecar.facts.finished_epoch = before.finished_epoch;
     sidecar.facts.last_exit = before.last_exit;
     sidecar.facts.unable_since = std::chrono::system_clock::now();
@@ -111,7 +106,7 @@ void SidecarHub::OnReadiness(AttendanceId id, bool ready, std::vector<std::uint3
 }
 
 void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
-                        std::optional<planner::RebuildFacts> rebuild) {
+                        std::optional<job::Rebuild> rebuild) {
   Change(id, kGather, [&](Job& job, Sidecar& sidecar) {
     if (view != nullptr) {
       sidecar.facts.epoch = std::max(sidecar.facts.epoch, view->epoch);
@@ -119,23 +114,24 @@ void SidecarHub::OnView(AttendanceId id, membership::ViewPtr view,
     }
     if (!rebuild) return;
     if (metrics_ != nullptr) metrics_->Rebuilt(places_[id].job_uid, *rebuild);
-    planner::RebuildFacts& known = job.rebuilds[rebuild->epoch];
+    job::Rebuild& known = job.rebuilds[rebuild->epoch];
     // The slowest member is when the ring was whole again.
     known.epoch = rebuild->epoch;
     if (known.reason.empty()) known.reason = rebuild->reason;
-    known.seconds = std::max(known.seconds, rebuild->seconds);
+    if (job::TotalSeconds(rebuild->seconds) > job::TotalSeconds(known.seconds)) {
+      known.seconds = std::move(rebuild->seconds);
+    }
     known.steps_lost = std::max(known.steps_lost, rebuild->steps_lost);
     while (job.rebuilds.size() > kMaxRebuilds) job.rebuilds.erase(job.rebuilds.begin());
   });
 }
 
-void SidecarHub::OnWorkerExit(AttendanceId id, std::uint64_t worker_incarnation,
-                              planner::WorkerExitFacts exit) {
+void SidecarHub::OnWorkerExit(AttendanceId id, job::WorkerExit exit) {
   Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
     const auto [newest, is_first] =
-        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, worker_incarnation);
-    if (!is_first && worker_incarnation <= newest->second) return;
-    newest->second = worker_incarnation;
+        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, exit.incarnation);
+    if (!is_first && exit.incarnation <= newest->second) return;
+    newest->second = exit.incarnation;
     exit.pod_name = sidecar.facts.pod_name;
     if (!exit.by_us) sidecar.facts.last_exit = exit.exit_code;
     job.exits.push_back(std::move(exit));

@@ -8,7 +8,6 @@ namespace ringmaster::controllers {
 namespace {
 
 using membership::MakeEpoch;
-using planner::RebuildFacts;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -23,6 +22,12 @@ membership::ViewPtr View(std::uint64_t number) {
   membership::View view;
   view.epoch = MakeEpoch(1, number);
   return std::make_shared<const membership::View>(view);
+}
+
+job::Rebuild Figures(std::uint64_t epoch, const char* reason, double seconds,
+                     std::int64_t steps_lost) {
+  return {
+      .epoch = epoch, .reason = reason, .seconds = {{"decide", seconds}}, .steps_lost = steps_lost};
 }
 
 class SidecarHubTest : public testing::Test {
@@ -138,22 +143,21 @@ TEST_F(SidecarHubTest, EachTopicIsToldOnceAndAgainWhenItHasChanged) {
 
 TEST_F(SidecarHubTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
   const auto a = Attend("a"), b = Attend("b");
-  hub_.OnView(a, View(3), RebuildFacts{3, "PodLost", 0.2, 1});
-  hub_.OnView(b, View(2), RebuildFacts{3, "", 0.1, 4});
-  hub_.OnView(a, View(2), RebuildFacts{3, "", 0.1, 0});
+  hub_.OnView(a, View(3), Figures(3, "PodLost", 0.2, 1));
+  hub_.OnView(b, View(2), Figures(3, "", 0.1, 4));
+  hub_.OnView(a, View(2), Figures(3, "", 0.1, 0));
   const SidecarHub::JobFacts facts = hub_.Facts("job-uid");
   EXPECT_EQ(facts.view->epoch, MakeEpoch(1, 3));
   EXPECT_EQ(Facts("a").epoch, MakeEpoch(1, 3)) << "late news takes nothing back";
   ASSERT_EQ(facts.rebuilds.size(), 1u);
   EXPECT_EQ(facts.rebuilds[0].reason, "PodLost");
-  EXPECT_EQ(facts.rebuilds[0].seconds, 0.2);
+  EXPECT_EQ(job::TotalSeconds(facts.rebuilds[0].seconds), 0.2);
   EXPECT_EQ(facts.rebuilds[0].steps_lost, 4);
 }
 
 TEST_F(SidecarHubTest, OnlyTheLatestFiguresAreKept) {
   const auto id = Attend("a");
-  for (std::uint64_t i = 1; i <= 100; ++i)
-    hub_.OnView(id, nullptr, RebuildFacts{i, "PodLost", 0, 0});
+  for (std::uint64_t i = 1; i <= 100; ++i) hub_.OnView(id, nullptr, Figures(i, "PodLost", 0, 0));
   const auto rebuilds = hub_.Facts("job-uid").rebuilds;
   EXPECT_EQ(rebuilds.size(), 64u);
   EXPECT_EQ(rebuilds.back().epoch, 100u);
@@ -161,11 +165,11 @@ TEST_F(SidecarHubTest, OnlyTheLatestFiguresAreKept) {
 
 TEST_F(SidecarHubTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted) {
   const auto id = Attend("a");
-  hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
-  hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
-  hub_.OnWorkerExit(id, 2, {.slot = 0, .exit_code = 139});
+  hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
+  hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
+  hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 139, .incarnation = 2});
   for (const std::uint64_t again : {1, 2}) {
-    hub_.OnWorkerExit(id, again, {.slot = 0, .exit_code = 137});
+    hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = again});
   }
   ASSERT_EQ(hub_.Facts("job-uid").exits.size(), 2u);
   EXPECT_EQ(hub_.Facts("job-uid").exits[0].pod_name, "a");
@@ -179,9 +183,9 @@ TEST_F(SidecarHubTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted) {
 TEST_F(SidecarHubTest, HowItsLastWorkerEndedIsRememberedOverAReconnectUnlessItWasAskedFor) {
   const auto id = Attend("a");
   EXPECT_EQ(Facts("a").last_exit, std::nullopt);
-  hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 139});
-  hub_.OnWorkerExit(id, 2, {.slot = 0, .exit_code = 137});
-  hub_.OnWorkerExit(id, 3, {.slot = 0, .exit_code = 143, .by_us = true});
+  hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 139, .incarnation = 1});
+  hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 2});
+  hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 143, .by_us = true, .incarnation = 3});
   EXPECT_EQ(Facts("a").last_exit, 137);
   hub_.Leave(id);
   Attend("a");
@@ -232,11 +236,11 @@ TEST_F(SidecarHubTest, AJobThatAnotherHasBegunIsTakenOverOnce) {
 TEST_F(SidecarHubTest, WhatAPodThatIsGoneHasReportedIsForgotten) {
   for (int life = 0; life < 2; ++life) {
     const auto id = Attend("a");
-    hub_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
-    hub_.OnWorkerExit(id, 1, {.slot = 1, .exit_code = 137});
+    hub_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
+    hub_.OnWorkerExit(id, {.slot = 1, .exit_code = 137, .incarnation = 1});
     hub_.Leave(id);
     hub_.Retain("job-uid", {"a"});
-    hub_.OnWorkerExit(Attend("a"), 1, {.slot = 0, .exit_code = 137});
+    hub_.OnWorkerExit(Attend("a"), {.slot = 0, .exit_code = 137, .incarnation = 1});
     EXPECT_EQ(hub_.Facts("job-uid").exits.size(), 2u * (life + 1)) << "its pod is there";
     hub_.Leave(Attend("a"));
     hub_.Retain("job-uid", {});

@@ -69,7 +69,7 @@ void BlameForPod(Work& work, const PodFacts& pod) {
   }
 }
 
-void BlameForExit(Work& work, const WorkerExitFacts& exit) {
+void BlameForExit(Work& work, const job::WorkerExit& exit) {
   if (!api::SignalOfExit(exit.exit_code)) return;
   const auto pod = std::find_if(work.in.pods.begin(), work.in.pods.end(),
                                 [&](const PodFacts& p) { return p.name == exit.pod_name; });

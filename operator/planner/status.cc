@@ -151,7 +151,7 @@ void SetRing(Work& work) {
 
 void SetRebuilds(Work& work) {
   api::Status& status = work.out.status;
-  for (const RebuildFacts& rebuild : work.in.rebuilds) {
+  for (const job::Rebuild& rebuild : work.in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
     const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
@@ -163,8 +163,8 @@ void SetRebuilds(Work& work) {
                            EpochText(rebuild.epoch), rebuild.reason,
                            Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
     }
-    status.last_rebuild =
-        api::LastRebuild{rebuild.epoch, rebuild.reason, rebuild.seconds, rebuild.steps_lost};
+    status.last_rebuild = api::LastRebuild{rebuild.epoch, rebuild.reason,
+                                           job::TotalSeconds(rebuild.seconds), rebuild.steps_lost};
   }
 }
 

@@ -125,7 +125,7 @@ void CountPod(Work& work, const PodFacts& pod) {
 
 void CountWorkerExits(Work& work) {
   api::Status& status = work.out.status;
-  for (const WorkerExitFacts& exit : work.in.exits) {
+  for (const job::WorkerExit& exit : work.in.exits) {
     // Where it is not restarted its pod ends with it, and is counted then.
     if (exit.by_us || !exit.restarting) continue;
     ++status.worker_restarts;

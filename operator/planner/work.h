@@ -96,7 +96,7 @@ void SetCondition(Work& work, const std::string& type, bool on, std::string reas
 
 // Cooldown of nodes: what is held against one, and which ones new pods avoid.
 void BlameForPod(Work& work, const PodFacts& pod);
-void BlameForExit(Work& work, const WorkerExitFacts& exit);
+void BlameForExit(Work& work, const job::WorkerExit& exit);
 void BlameForSilence(Work& work, const PodFacts& pod);
 std::vector<std::string> NodesToAvoid(Work& work);
 
