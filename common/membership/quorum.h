@@ -16,7 +16,6 @@ class VoterSet {
  public:
   void Add(std::size_t voter);
   bool Has(std::size_t voter) const;
-  void Clear() { words_.clear(); }
 
  private:
   std::vector<std::uint64_t> words_;
