@@ -29,7 +29,7 @@ Outcome World::Run() {
   coverage_.schedules = 1;
   for (const SimPod& pod : pods_) {
     if (!pod.member) continue;
-    const MemberCounters& c = pod.member->counters();
+    const MemberCounters c = pod.member->counters();
     coverage_.campaigns += c.campaigns;
     coverage_.refused += c.refused;
     coverage_.by_majority += c.decided_by_majority;
@@ -411,7 +411,7 @@ void World::StartSidecar(int pod) {
     for (SimOperator& op : operators_) op.reports.erase(pod);
   }
   if (self.member) {
-    const MemberCounters& c = self.member->counters();
+    const MemberCounters c = self.member->counters();
     coverage_.campaigns += c.campaigns;
     coverage_.refused += c.refused;
     coverage_.by_majority += c.decided_by_majority;
