@@ -32,7 +32,7 @@ class Acceptor {
 
   void EnterView() { pending_.reset(); }
 
-  // True: has promised the ballot. Else the sender has been told why not.
+  // True: has promised the ballot. Else the sender has been answered with the reason.
   bool OnPrepare(const Message& message);
   // True: accepts the proposal as soon as the workers have stopped (AcceptPending).
   bool OnPropose(const Ballot& ballot, const ViewPtr& value, const std::string& from);

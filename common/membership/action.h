@@ -21,7 +21,7 @@ struct PersistentState {
   Ballot promised;
   Ballot accepted;
   ViewPtr accepted_value;
-  bool stopping = false;  // the workers have been told to stop: the view is over
+  bool stopping = false;  // the workers have been ordered to stop: the view is over
   bool resigned = false;
   bool planning = false;      // as the coordinator: members may have been armed
   std::uint64_t lineage = 0;  // promised: takes part in no view of a lower one (rule 9)
@@ -49,12 +49,12 @@ struct InstallView {
   ViewPtr view;
 };
 // This pod is out of the job by plan: its workers get `left`. The sidecar runs on until `done()` or
-// its grace period ends, to tell those who have not heard.
+// its grace period ends, to notify members that have not received the view.
 struct LeftByPlan {
   Epoch epoch = 0;
 };
-// For the operator: replaces what it was told before.
-struct ReportToArbiter {
+// For the operator: replaces the report that it got before.
+struct ReportToOperator {
   RecoveryReport report;
 };
 struct Log {
@@ -62,6 +62,6 @@ struct Log {
 };
 
 using Action = std::variant<Persist, Send, SendToRecord, StopWorkers, ArmWorkers, InstallView,
-                            LeftByPlan, ReportToArbiter, Log>;
+                            LeftByPlan, ReportToOperator, Log>;
 
 }  // namespace ringmaster::membership

@@ -31,14 +31,14 @@ class Applicants {
   void OnJoin(const Message& message);
   void Add(const Joiner& joiner);
   void Remove(const std::string& pod) { applicants_.erase(pod); }
-  // Those who are in the new view are applicants no more.
+  // Pods that are in the new view are applicants no more.
   void EnterView();
   // So many pods are expected to join together; 0: not known.
   void SetExpected(std::uint32_t pods) { expected_pods_ = pods; }
 
-  // Those who may be let in, by pod uid.
+  // The ones that may be let in, in the order of their uids.
   std::vector<Joiner> Admissible() const;
-  // Some may be let in, and nobody else is waited for.
+  // Some may be let in, and no others are waited for.
   bool Complete() const;
   // When the wait for more of them ends.
   std::optional<TimePoint> NextDeadline() const;

@@ -1,4 +1,4 @@
-// What a member is told when it is made. Plain values.
+// The settings that a member is made with. Plain values.
 #pragma once
 
 #include <chrono>

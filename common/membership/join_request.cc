@@ -12,7 +12,7 @@ void JoinRequest::EnterView(bool was_in, bool was_resigned) {
 }
 
 // The view counts on what this pod was before it lost its file. It will never answer as that, and
-// must say so even if it does not want to come back.
+// must make it known even if it does not want to come back.
 bool JoinRequest::Replaced() const {
   const MemberState& state = *parts_.state;
   return !state.in_view() && state.view().FindPod(state.uid()) >= 0;

@@ -28,7 +28,7 @@ class JoinRequest {
 
   // A newer view is known. `was_in`, `was_resigned`: of this pod in the former one.
   void EnterView(bool was_in, bool was_resigned);
-  // The workers have changed: what was said is void.
+  // The workers have changed: the last request is out of date.
   void Renew() { repeat_.Stop(); }
   // Sends the request if it is time.
   void Check();

@@ -1,4 +1,5 @@
-// The learner of one view's successor: counts who has accepted which proposal (rule 6).
+// The learner of one view's successor: counts which voters have accepted which proposal
+// (rule 6).
 //  Owned by Succession; used by the member's thread only.
 #pragma once
 

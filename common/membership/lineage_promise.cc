@@ -50,7 +50,7 @@ void LineagePromise::Report(std::uint64_t lineage) {
   report.ran = state.in_view() && parts_.ranks->ran();
   report.candidate.pod = self_;
   report.candidate.workers = parts_.workers->living();
-  parts_.outbox->Emit(ReportToArbiter{std::move(report)});
+  parts_.outbox->Emit(ReportToOperator{std::move(report)});
 }
 
 }  // namespace ringmaster::membership

@@ -26,8 +26,8 @@ class LineagePromise {
 
   // The operator asks for it; ignored if a view of the lineage is known or a higher one promised.
   void Ask(std::uint64_t lineage);
-  // The workers have changed since the report: a worker may have come that was not told to stop,
-  // and the operator has to know.
+  // The workers have changed since the report: a worker may have come that was not ordered to
+  // stop, and the operator has to know.
   void Renew();
   // Goes on with what was asked. True: has promised, so that every attempt to decide is over.
   bool Advance();

@@ -1,5 +1,5 @@
-// The worker processes of this pod: which live, and what they have been told (stop, arm) and have
-// answered.
+// The worker processes of this pod: which live, which commands they have got (stop, arm) and what
+// they have answered.
 //  Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
@@ -21,12 +21,12 @@ class LocalWorkers {
 
   // The living workers. True: this is news.
   bool Update(const std::vector<Worker>& living);
-  bool known() const { return known_; }  // before that nothing is concluded from who is missing
+  bool known() const { return known_; }  // until then a missing worker proves nothing
   const std::vector<Worker>& living() const { return living_; }
   bool Alive(std::uint32_t slot, std::uint64_t incarnation) const;
 
-  // Tells the workers once to stop using the current view for good. That the view is over is stored
-  // first: a sidecar that restarts must know that its workers will not go on in it.
+  // Orders the workers once to stop using the current view for good. That the view is over is
+  // stored first: a sidecar that restarts must know that its workers will not go on in it.
   void StopView();
   bool stop_sent() const { return stop_sent_; }
   bool stopped() const { return stopped_; }
@@ -43,7 +43,7 @@ class LocalWorkers {
   // A worker that StopAllBelow() has not reached may have come.
   void ForgetStopAll() { stop_all_epoch_ = stopped_epoch_ = 0; }
 
-  // Tells the workers once to agree on a step at whose end they stop (rule 12).
+  // Orders the workers once to agree on a step at whose end they stop (rule 12).
   void Arm();
 
   // All ranks of the view have agreed to end: nothing is rebuilt any more. False: nothing new.

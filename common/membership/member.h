@@ -4,8 +4,8 @@
 // out the actions IN ORDER: nothing after a `Persist` may happen before the state is stored.
 //
 // How an owner uses it:
-//   - Give `Started` first, then `WorkersChanged` as soon as the launcher or the workers have said
-//     who lives (never before: an unknown worker would count as dead).
+//   - Give `Started` first, then `WorkersChanged` as soon as launcher or workers have reported
+//     which workers live (never before: an unknown worker would count as dead).
 //   - `StopWorkers(e)` is answered by `WorkersStopped(e)` when every living local worker has sent
 //     `stopped` with an epoch of at least e, or is dead; at once if none lives. A worker that
 //     connects meanwhile must get the `stop` too.
@@ -16,15 +16,16 @@
 //   - Events and messages may repeat; those about an older view are ignored or answered.
 //
 // The parts, each with a header of its own; member_impl.h wires them:
-//   member_state     who this member is in which view, and what it has promised: what is stored
+//   member_state     its place in which view, and what it has promised: what is stored
 //   succession       decides the view's successor (Paxos): acceptor, proposer (campaign), learner
 //   peer_status      which pods are silent, accused, resigned
-//   rank_status      which workers have died, and whether anybody holds the training state
-//   local_workers    the workers of this pod: living, told to stop, armed
-//   successor        the value to propose, from all that is known (next_view)
-//   planned_change   arm, boundary, propose; departure: who leaves; applicants, join_request: who
-//   joins lineage_promise  recovery from quorum loss; record_copy, status_report: what is sent
-//   until heard outbox           the actions of one step, in their order
+//   rank_status      which workers have died, and whether any still holds the training state
+//   local_workers    the workers of this pod: living, ordered to stop, armed
+//   successor        the value to propose, from all that is known (next_view computes it)
+//   planned_change   arm, boundary, propose; with departure (drains), applicants, join_request
+//   lineage_promise  the part of a member in a recovery from quorum loss
+//   record_copy, status_report   what is repeated until the receiver has it
+//   outbox           the actions of one step, in their order
 #pragma once
 
 #include <cstdint>
@@ -72,9 +73,9 @@ class Member {
   bool is_coordinator() const;     // of the current view
   bool changing() const;           // a successor of the current view is being decided
   bool draining() const;           // this pod has been asked to leave
-  bool done() const;               // out by plan and nobody needs it any more: the sidecar may end
+  bool done() const;               // out by plan and the record knows it: the sidecar may end
   // Every worker of the current view that holds the state is known to be dead, so nothing can go
-  // on from it. Not final at once: word that a joiner holds the state by now may be under way.
+  // on from it. Not final at once: a message that a joiner holds the state by now may be under way.
   bool state_lost() const;
   // In the current view, and knows of nothing that keeps it from training.
   bool able() const;

@@ -40,7 +40,7 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
 }
 
 bool MemberImpl::Done() const {
-  // The record has the view that says so, or will never take it.
+  // The record has the view without this pod, or will never take it.
   return departure_.left() && (record_.Knows(state_.epoch()) || state_.frozen());
 }
 
@@ -200,7 +200,7 @@ void MemberImpl::Resign() {
   report_.Renew();
 }
 
-// Every member that sees the quorum tells the others.
+// Every member that sees the quorum notifies the others.
 void MemberImpl::CheckDecision() {
   const ViewPtr next = succession_.TakeDecision();
   if (!next) return;

@@ -36,7 +36,7 @@ class MemberState {
   Resignation resignation() const;
 
   void Promise(const Ballot& ballot);
-  // `resigning`: with the same write, so that this acceptance is the last word.
+  // `resigning`: with the same write, so that nothing is accepted after it.
   void Accept(const Ballot& ballot, const ViewPtr& value, bool resigning);
   void Resign();
   void SetStopping();

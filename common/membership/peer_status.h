@@ -1,5 +1,5 @@
 // What is known about the pods of the current view: silence, accusations, resignations. Forgotten
-// with each new view, except for who is silent.
+// with each new view, except for silence.
 //  Owned by MemberImpl; reads MemberState; used by the member's thread only.
 #pragma once
 
@@ -40,13 +40,13 @@ class PeerStatus {
 
   // The pod takes no more part in this view as far as this member knows.
   bool Gone(int pod) const;
-  // Gone, though no process of it has said so.
+  // Gone without having resigned.
   bool Lost(int pod) const { return pods_[pod].suspected || pods_[pod].replaced; }
   bool AnyFault() const;
   // How many pods would campaign before this one: the coordinator, then the pods in their order.
   int Position() const;
-  // Whether those who may answer are enough; if not, an attempt would only cost members that come
-  // back. R counts: that it can't be reached is not known before it is asked.
+  // Whether the pods that may answer are a quorum. If not, a campaign would only drop members that
+  // may come back. R counts: that it can't be reached is not known before it is asked.
   bool QuorumInReach() const;
   // The record is spared where the pods can do without it.
   bool RecordNeeded() const;

@@ -41,7 +41,7 @@ bool PlannedChange::OnPlan(const Message& message) {
 void PlannedChange::OnBoundary(const Message& message, int from) {
   if (!parts_.state->is_coordinator()) return;
   at_boundary_[from] = true;
-  // A coordinator that restarted has forgotten its plan; those who stand at the boundary have not.
+  // A coordinator that restarted has forgotten its plan; the pods at the boundary have not.
   if (message.number != 0 && number_ == 0) {
     Start(message.number);
     SendPlan();

@@ -135,8 +135,8 @@ void Proposer::CheckPromises() {
   parts_.workers->StopView();
 }
 
-// The own ballot can't win any more: a pod has resigned with a higher promise, or nobody has
-// answered for long.
+// The own ballot can't win any more: a pod has resigned with a higher promise, or no answer
+// has come for long.
 bool Proposer::Overtaken() const {
   for (const Resignation* resignation : parts_.peers->Resignations()) {
     if (resignation && campaign_.ballot < resignation->promised) return true;
@@ -177,7 +177,7 @@ void Proposer::CheckStopping() {
     Propose(false);
     return;
   }
-  GiveUp();  // nobody who holds the state would be left
+  GiveUp();  // no worker that holds the state would be left
   Postpone();
 }
 
@@ -217,7 +217,7 @@ void Proposer::AskAgain(const std::string& pod) {
   }
 }
 
-// Asks all who have not answered.
+// Sends the request to all voters that have not answered.
 void Proposer::SendCampaign() {
   const View& view = parts_.state->view();
   Message message = CampaignMessage();

@@ -24,8 +24,8 @@ namespace ringmaster::membership {
 class SuccessorSource {
  public:
   virtual ~SuccessorSource() = default;
-  // The successor that follows from what this member knows. Null: nobody who holds the training
-  // state would be left. `without_self`: this member is about to resign.
+  // The successor that follows from what this member knows. Null: no worker that holds the
+  // training state would be left. `without_self`: this member is about to resign.
   virtual ViewPtr Successor(bool without_self) const = 0;
 };
 
@@ -58,10 +58,10 @@ class Proposer {
   void YieldTo(const Ballot& ballot);
   // Leaves the others their turn first.
   void Postpone();
-  // Somebody has resigned. If nobody has proposed anything, the order of those who wait is new.
+  // A pod has resigned. If nothing has been proposed, the order of those that wait is new.
   void RestartOrder();
   // Stores that this member resigns; a coordinator proposes the view without itself with the same
-  // write if it can, so that nobody has to campaign for it.
+  // write if it can, so that no other member has to campaign for it.
   void Resign();
 
   void OnPromise(const Message& message, std::size_t voter);

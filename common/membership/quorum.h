@@ -1,4 +1,4 @@
-// Who has voted, and whether it is enough (membership rules 3 and 6). Pure.
+// Which voters have voted, and whether they are a quorum (membership rules 3 and 6). Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class VoterSet {
   std::vector<std::uint64_t> words_;
 };
 
-// A pod's irrevocable word that it takes no more part in a view (rule 7).
+// A pod's irrevocable statement that it takes no more part in a view (rule 7).
 struct Resignation {
   Ballot promised;
   Ballot accepted;

@@ -14,12 +14,12 @@ class RecordCopy {
   RecordCopy(Duration retry, Outbox* outbox) : retry_(retry), outbox_(outbox) {}
 
   void EnterView() { repeat_.Stop(); }
-  // R has said that it knows this view.
+  // R has answered that it knows this view.
   void SetKnown(Epoch epoch);
   bool Knows(Epoch epoch) const { return known_ >= epoch; }
   // Sends the current view, `epoch`, if it is time. `responsible`: it is this member's to do, as
-  // the coordinator or as one that leaves with the view. (The others may not have heard of it yet,
-  // and this one will not be there to tell them.)
+  // the coordinator or as one that leaves with the view: the others may not have received it yet,
+  // and this one will soon send nothing any more.
   void Check(bool responsible, Epoch epoch);
   const Repeat& repeat() const { return repeat_; }
 

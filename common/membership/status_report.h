@@ -30,9 +30,9 @@ class StatusReport {
   };
   StatusReport(const Parts& parts, Duration retry) : parts_(parts), retry_(retry) {}
 
-  // There is news, or a new view: what is to be said is said at once.
+  // There is news, or a new view: the next report is sent at once.
   void Renew() { repeat_.Stop(); }
-  // Sends the report if it is time and there is anything to say.
+  // Sends the report if it is time and it has any content.
   void Check();
   const Repeat& repeat() const { return repeat_; }
 

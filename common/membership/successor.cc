@@ -69,7 +69,7 @@ ViewPtr SuccessorFromFacts::AtBoundary(Change change) const {
   }
   ViewPtr next = NextView(view, change, without_);
   if (next || !change.drained) return next;
-  // Nobody would be left: those who were to leave stay.
+  // No pod would be left: the draining ones stay.
   change.gone.assign(change.gone.size(), false);
   change.drained = false;
   return NextView(view, change, without_);

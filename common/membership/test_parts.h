@@ -35,7 +35,7 @@ inline std::vector<std::string> Texts(const std::vector<Action>& actions) {
     if (const auto* arm = std::get_if<ArmWorkers>(&action)) {
       texts.push_back("arm " + EpochText(arm->epoch));
     }
-    if (std::get_if<ReportToArbiter>(&action)) texts.push_back("report");
+    if (std::get_if<ReportToOperator>(&action)) texts.push_back("report");
   }
   return texts;
 }
