@@ -35,9 +35,9 @@ enum class Clause : std::uint8_t {
   kReportAllOrProof,    // 9: every pod that is not proven dead has reported
   kFreshPods,           // 9: ... of the pods that there are after the last report
   kStopBeforeReport,    // 9: the workers have stopped before the report leaves
-  kLineagePromise,      // 9, 5: who has reported takes part in no lower lineage
+  kLineagePromise,      // 9, 5: a pod that has reported takes part in no lower lineage
   kHighestView,         // 9: the highest reported view that a holder of the state is in
-  kResignedExcluded,    // 9: who has resigned is no member
+  kResignedExcluded,    // 9: a pod that has resigned is no member
   kRecordLineageSwap,   // 9: R is moved to the new lineage by compare-and-swap
   kCount,
 };

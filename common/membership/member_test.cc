@@ -129,7 +129,7 @@ class Job {
       queue_.push_back({uid, FirstOperationDone{install->view->epoch}});
     } else if (std::get_if<LeftByPlan>(&action)) {
       log_[uid].push_back("left");
-    } else if (auto* report = std::get_if<ReportToArbiter>(&action)) {
+    } else if (auto* report = std::get_if<ReportToOperator>(&action)) {
       log_[uid].push_back("report");
       reports_[uid] = report->report;
     }
@@ -607,7 +607,7 @@ TEST(MemberTest, ItReportsNothingBeforeItKnowsItsWorkers) {
   const auto reports = [&](const Event& event) {
     const std::vector<Action> actions = member.Step(event, now);
     return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return std::holds_alternative<ReportToArbiter>(action);
+      return std::holds_alternative<ReportToOperator>(action);
     });
   };
   EXPECT_FALSE(reports(Started{}));

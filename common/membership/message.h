@@ -1,4 +1,4 @@
-// What the members of a job and the record say to each other. Delivery may fail, repeat or reorder.
+// The messages between the members of a job and the record. Delivery may fail, repeat or reorder.
 //
 // Plain data, no threads; the text form is message_json.h.
 #pragma once

@@ -1,5 +1,5 @@
 // JSON codec of protocol messages (MemberMessage.body, RecordRequest.message, RecordReply.message)
-// and of what a pod tells the arbiter (RecoveryReport.body).
+// and of what a pod reports to the operator in a recovery from quorum loss (RecoveryReport.body).
 #pragma once
 
 #include <string>

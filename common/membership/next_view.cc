@@ -56,8 +56,8 @@ void AddJoiners(const Change& change, View* next) {
   }
 }
 
-// Whoever has gone was to leave, and has said itself that it goes: its time was over before the
-// boundary came.
+// All pods that have gone were draining and have resigned themselves: their deadline passed before
+// the boundary came.
 bool OnlyDrained(const View& view, const Change& change) {
   if (change.pod_lost) return false;
   bool drained = false;  // a view can also end without anybody's going

@@ -20,8 +20,8 @@ struct Joiner {
 struct Change {
   std::vector<bool> gone;         // one for each pod: leaves this view
   std::vector<bool> lost_worker;  // one for each rank: the process died, its pod stays
-  bool pod_lost = false;          // somebody went silent (else: processes died)
-  bool drained = false;           // somebody leaves by plan
+  bool pod_lost = false;          // a pod went silent (else: processes died)
+  bool drained = false;           // a pod leaves by plan
   bool planned = false;           // all stand at the boundary
   bool ran = false;               // the view has completed an operation: all hold the state
   std::vector<Joiner> joiners;
@@ -30,12 +30,14 @@ struct Change {
   std::uint32_t min_pods = 1;
 };
 
-// Null when nobody would be left who holds the state (rule 13): such a view must not be.
-// Survivors keep their order, newcomers come last.
+// Null when no worker that holds the training state would be left (rule 13): a view of joiners
+// alone would train from nothing while a dropped pod holds the state. Survivors keep their order,
+// newcomers come last.
 ViewPtr NextView(const View& view, const Change& change, ClauseSet without = {});
 
-// Whom to drop when members accuse each other of silence ({accuser, accused}): the fewest pods that
-// leave no accusation among the rest, judged greedily; in doubt the accused, never `self`.
+// Which pods to drop when members accuse each other of silence ({accuser, accused}): the fewest
+// pods that leave no accusation among the rest, judged greedily; in doubt the accused, never
+// `self`.
 std::vector<int> PodsToDrop(std::vector<std::pair<int, int>> accusations, int self);
 
 }  // namespace ringmaster::membership

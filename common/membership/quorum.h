@@ -1,4 +1,4 @@
-// Who has voted, and whether it is enough (membership rules 3 and 6). Pure.
+// Which voters have voted, and whether they are a quorum (membership rules 3 and 6). Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,12 @@ class VoterSet {
  public:
   void Add(std::size_t voter);
   bool Has(std::size_t voter) const;
-  void Clear() { words_.clear(); }
 
  private:
   std::vector<std::uint64_t> words_;
 };
 
-// A pod's irrevocable word that it takes no more part in a view (rule 7).
+// A pod's irrevocable statement that it takes no more part in a view (rule 7).
 struct Resignation {
   Ballot promised;
   Ballot accepted;

@@ -30,7 +30,7 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
   change.proposer = base.coordinator;
   for (const RecoveryReport* report : reports) {
     const Pod& pod = report->candidate.pod;
-    // Who has gone beyond this view has been told that its state is void, or has newer steps.
+    // A pod that knows a newer view is not in this one: its state is void, or it has newer steps.
     if (EpochOf(report->view) > base.epoch) continue;
     const int index = base.FindMember(pod.uid, pod.incarnation);
     const bool counted = report->resigned && without.Has(Clause::kResignedExcluded);

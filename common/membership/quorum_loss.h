@@ -1,13 +1,12 @@
 // Recovery from quorum loss (membership rule 9): how a job goes on when no view can decide its
 // successor any more.
-//  Pure. The operator drives it, in steps of which each may be lost and taken again:
+//  Pure. The operator drives it, in steps each of which may be lost and repeated:
 //
 //   1. R is moved to a lineage above all that are known (BeginRecovery, by compare-and-swap).
-//   2. Every pod that is not proven dead is asked, by `RecoveryAsked`. It stops its workers,
-//   stores
+//   2. Every pod that is not proven dead is asked, by `RecoveryAsked`. It stops its workers, stores
 //      the promise of that lineage, and reports (RecoveryReport).
-//   3. When nobody is silent (RecoverFromQuorumLoss), R is moved to the first view of the lineage
-//      (FinishRecovery, by compare-and-swap), and everybody is told.
+//   3. When no pod is silent (RecoverFromQuorumLoss), R is moved to the first view of the lineage
+//      (FinishRecovery, by compare-and-swap), and all pods are notified.
 //
 // Why it is safe: after the last report every pod is dead or takes part in no lower lineage, so no
 // view of one trains or decides any more; and R names one first view. The pods that are asked for
@@ -42,7 +41,7 @@ QuorumRecord FinishRecovery(const QuorumRecord& record, ViewPtr first);
 
 struct RecoveryResult {
   std::vector<std::string> silent;  // of `pods`: have not reported
-  ViewPtr view;                     // the first of the lineage; null while somebody is silent, or:
+  ViewPtr view;                     // the first of the lineage; null while a pod is silent, or:
   bool nobody_holds = false;        // no living worker holds the state: from the checkpoint
 };
 

@@ -61,7 +61,7 @@ enum class Reason : std::uint8_t {
   kWorkerJoined,     // a worker restarted in place
   kPodJoined,        // a new pod
   kRejoin,           // a pod that a wrong suspicion had dropped
-  kQuorumRecovered,  // a new lineage, from those who were left (rule 9)
+  kQuorumRecovered,  // a new lineage, from the pods that were left (rule 9)
 };
 std::string_view ReasonText(Reason reason);
 
@@ -95,7 +95,7 @@ struct Worker {
   std::uint64_t incarnation = 0;
   std::string tcp;
   std::string shm;
-  // Has sent `enter` since it was last told that it is in no view: it may be put into one.
+  // Has sent `enter` since it was last notified that it is in no view: it may be put into one.
   bool ready = false;
   // Has built a view: what it has in memory is not what a fresh process has.
   bool used = false;

@@ -148,7 +148,7 @@ void Agent::Run(const membership::Action& action) {
     Install(install->view);
   } else if (std::get_if<membership::LeftByPlan>(&action) != nullptr) {
     LeaveByPlan(drain_reason_.empty() ? "drained" : drain_reason_);
-  } else if (auto* report = std::get_if<membership::ReportToArbiter>(&action)) {
+  } else if (auto* report = std::get_if<membership::ReportToOperator>(&action)) {
     membership::RecoveryReport told = report->report;
     told.candidate.workers = table_.Living();  // it knows which of them have been in a view
     outputs_.report_recovery(told);

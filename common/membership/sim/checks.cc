@@ -17,7 +17,7 @@ void World::AppendTrace(const std::string& text) {
   *options_.trace += time + text + "\n";
 }
 
-// Somebody says that this view is decided.
+// A member or an operator takes this view as decided.
 void World::Announce(const ViewPtr& view) {
   const ViewPtr before = Of(view->epoch).view;
   if (before) {
@@ -36,7 +36,7 @@ void World::Announce(const ViewPtr& view) {
   if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   const ViewPtr parent = Of(view->parent).view;
   if (!parent) return;
-  // Whoever is new must find the others at a boundary: a state copied in a step is torn.
+  // A joiner must find the others at a boundary: a state copied in the middle of a step is torn.
   bool admits = std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankEntry& rank) {
     return parent->FindRank(view->pods[rank.pod].uid, rank.slot, rank.incarnation) < 0;
   });
@@ -53,8 +53,8 @@ void World::Announce(const ViewPtr& view) {
   }
 }
 
-// The first view of a lineage: what its members hold is what the job goes on from, and nobody who
-// lives may hold more.
+// The first view of a lineage: the job goes on from what its members hold, and no living pod may
+// hold more.
 void World::BeginLineage(const View& view) {
   const bool restart = view.reason == Reason::kBootstrap;
   std::int64_t step = restart ? 0 : -1;
@@ -67,8 +67,8 @@ void World::BeginLineage(const View& view) {
     hash = worker.hash;
   }
   for (const SimPod& pod : pods_) {
-    // Who leaves ends anyway. A pod that its own view does not list, or not as what it is since it
-    // lost its file, has said that its state is void.
+    // A pod that leaves ends anyway. One that its own view does not list, or lists as the
+    // incarnation before it lost its file, counts its state as void.
     if (pod.gone || pod.leaving || !pod.disk || !pod.disk->view) continue;
     if (pod.disk->view->FindMember(pod.uid, pod.pod.incarnation) < 0) continue;
     for (const SimWorker& worker : pod.workers) {
@@ -120,8 +120,8 @@ bool World::Healthy() {
 }
 
 // Whether a pod may live for all that anybody can prove, and too few of the newest view live to
-// decide its successor without it, or nobody who holds the state. The newest that anybody still
-// knows: who decided a newer one may have lost its file since.
+// decide its successor without it, or no pod that holds the state. The newest view that any
+// pod still knows: the pods that decided a newer one may have lost their files since.
 bool World::RightlyBlocked() {
   bool anybody = false, unproven = false;
   for (std::size_t i = 0; i < pods_.size(); ++i) {

@@ -44,17 +44,17 @@ int World::RandomPod() {
 
 void World::Reset(int pod) {
   for (std::size_t i = 0; i < pods_.size(); ++i) {
-    bool told = static_cast<int>(i) != pod && pods_[i].up && random_.Chance(fast_detection_);
-    if (told) At(now_ + random_.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i), pod);
+    bool notified = static_cast<int>(i) != pod && pods_[i].up && random_.Chance(fast_detection_);
+    if (notified) At(now_ + random_.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i), pod);
   }
 }
 
-// Whether and when somebody who may say so says that the pod is dead.
+// Whether and when there is a proof that the pod is dead.
 void World::ProveLater(int pod, int chance) {
   if (random_.Chance(chance)) pods_[pod].proven_at = now_ + random_.Below(3000 * kMs);
 }
 
-// So many at once that those who are left have no majority; now and then all of them.
+// So many at once that the pods that are left have no majority; now and then all of them.
 void World::KillMost() {
   std::vector<int> alive;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -82,97 +82,50 @@ void World::KillPod(int pod) {
   Reset(pod);
 }
 
-void World::InjectFault() {
+Fault World::DrawFault() {
   const int* weights = kWeights[static_cast<int>(profile_)];
   int total = 0;
   for (int i = 0; i < static_cast<int>(Fault::kCount); ++i) total += weights[i];
   std::int64_t roll = random_.Below(total);
   int drawn = 0;
   while (roll >= weights[drawn]) roll -= weights[drawn++];
-  auto fault = static_cast<Fault>(drawn);
-  int pod = RandomPod();
+  return static_cast<Fault>(drawn);
+}
+
+void World::InjectFault() {
+  const Fault fault = DrawFault();
+  const int pod = RandomPod();
   if (pod < 0) return;
-  SimPod& victim = pods_[pod];
-  ++coverage_.faults[drawn];
-  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + victim.uid; });
+  ++coverage_.faults[static_cast<int>(fault)];
+  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod].uid; });
+  Inject(fault, pod);
+}
+
+void World::Inject(Fault fault, int pod) {
   switch (fault) {
     case Fault::kKillWorker:
-      KillWorker(pod, static_cast<int>(random_.Below(slots_)));
-      return;
-    case Fault::kKillPod: {
-      int left = 0;
-      for (const SimPod& other : pods_) left += other.gone ? 0 : 1;
-      if (left < 2 || pods_.size() > 100) return;
-      KillPod(pod);
-      if (random_.Chance(600)) {
-        At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
-      }
-      return;
-    }
+      return KillWorker(pod, static_cast<int>(random_.Below(slots_)));
+    case Fault::kKillPod:
+      return KillOne(pod);
     case Fault::kRestartSidecar:
-      if (random_.Chance(500)) {
-        victim.crash_after = static_cast<int>(random_.Below(8));  // in the middle of what it does
-        return;
-      }
-      CrashSidecar(pod);
-      Reset(pod);
-      At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
+      if (!random_.Chance(500)) return RestartSidecar(pod, false);
+      pods_[pod].crash_after = static_cast<int>(random_.Below(8));  // in the middle of its actions
       return;
     case Fault::kLoseFile:
-      CrashSidecar(pod);
-      victim.disk.reset();
-      Reset(pod);
-      At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
-      return;
-    case Fault::kPause:
-      victim.paused_until =
-          std::max(victim.paused_until, now_ + random_.Between(20 * kMs, 2500 * kMs));
-      return;
-    case Fault::kPartition: {
-      bool alone = random_.Chance(400);
-      for (std::size_t i = 0; i < side_.size(); ++i) {
-        side_[i] = alone ? static_cast<int>(i) == pod : random_.Chance(500);
-      }
-      operators_apart_ = random_.Chance(500);
-      At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
+      return RestartSidecar(pod, true);
+    case Fault::kPause: {
+      Micros& until = pods_[pod].paused_until;
+      until = std::max(until, now_ + random_.Between(20 * kMs, 2500 * kMs));
       return;
     }
-    case Fault::kCutLink: {
-      int other = RandomPod();
-      if (other < 0 || other == pod) return;
-      cut_[pod][other] = 1;
-      cut_[other][pod] = random_.Chance(700);
-      At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
-      return;
-    }
-    case Fault::kSuspectWrongly: {
-      int times = static_cast<int>(random_.Between(1, 3));
-      for (int i = 0; i < times; ++i) {
-        int who = RandomPod(), whom = RandomPod();
-        if (who >= 0 && whom >= 0) {
-          At(now_ + random_.Below(4 * kMs), Kind::kReset, who, whom);
-        }
-      }
-      return;
-    }
-    case Fault::kDrain: {
-      int staying = 0;
-      for (const SimPod& other : pods_) staying += !other.gone && !other.leaving ? 1 : 0;
-      if (staying < 2 || victim.leaving) return;
-      victim.leaving = true;
-      std::optional<TimePoint> deadline;
-      if (random_.Chance(400)) {
-        deadline = Now() + std::chrono::milliseconds(random_.Between(20, 1500));
-      }
-      if (victim.paused_until <= now_) StepMember(pod, DrainRequested{{victim.uid}, deadline});
-      for (std::size_t i = 0; i < pods_.size(); ++i) {
-        bool hears = static_cast<int>(i) != pod && pods_[i].up && pods_[i].paused_until <= now_;
-        if (hears && pods_[i].member->is_coordinator()) {
-          StepMember(static_cast<int>(i), DrainRequested{{victim.uid}, std::nullopt});
-        }
-      }
-      return;
-    }
+    case Fault::kPartition:
+      return Partition(pod);
+    case Fault::kCutLink:
+      return CutLink(pod);
+    case Fault::kSuspectWrongly:
+      return SuspectWrongly();
+    case Fault::kDrain:
+      return Drain(pod);
     case Fault::kJoin: {
       int count = random_.Chance(300) ? 2 : 1;
       for (int i = 0; i < count && pods_.size() < 100; ++i) {
@@ -180,36 +133,105 @@ void World::InjectFault() {
       }
       return;
     }
-    case Fault::kOperatorOutage: {
-      Micros until = now_ + random_.Between(100 * kMs, 3000 * kMs);
-      operators_[0].down_until = until;
-      if (random_.Chance(700)) operators_[1].down_until = until;
-      return;
-    }
+    case Fault::kOperatorOutage:
+      return StopOperators();
     case Fault::kStaleOperator:
-      // The other one writes for a while; this one goes on with what it remembers.
+      // The other operator writes for a while; this one goes on with what it remembers.
       operators_[random_.Below(2)].down_until = now_ + random_.Between(10 * kMs, 800 * kMs);
       return;
     case Fault::kTarget:
       min_pods_ = static_cast<std::uint32_t>(random_.Between(1, wanted_));
-      return;  // the operator tells everybody, see TellViewDecided
+      return;  // NotifyView sends it to all pods
     case Fault::kKillMost:
-      KillMost();
-      return;
+      return KillMost();
     case Fault::kRecover:
-      for (int op = 0; op < 2; ++op) {
-        if (op == 0 || random_.Chance(400)) {
-          operators_[op].at_once = true;
-          At(now_ + random_.Below(20 * kMs), Kind::kArbiter, 0, op, 1);
-        }
-      }
-      return;
+      return RecoverForNoReason();
     case Fault::kCount:
       return;
   }
 }
 
-// The end of all faults: from now on the network delivers and everybody who is not gone runs.
+// Where two pods at least are left. Mostly another pod takes its place.
+void World::KillOne(int pod) {
+  int left = 0;
+  for (const SimPod& other : pods_) left += other.gone ? 0 : 1;
+  if (left < 2 || pods_.size() > 100) return;
+  KillPod(pod);
+  if (random_.Chance(600)) {
+    At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+  }
+}
+
+void World::RestartSidecar(int pod, bool lose_file) {
+  CrashSidecar(pod);
+  if (lose_file) pods_[pod].disk.reset();
+  Reset(pod);
+  At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
+}
+
+void World::Partition(int pod) {
+  bool alone = random_.Chance(400);
+  for (std::size_t i = 0; i < side_.size(); ++i) {
+    side_[i] = alone ? static_cast<int>(i) == pod : random_.Chance(500);
+  }
+  operators_apart_ = random_.Chance(500);
+  At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
+}
+
+void World::CutLink(int pod) {
+  int other = RandomPod();
+  if (other < 0 || other == pod) return;
+  cut_[pod][other] = 1;
+  cut_[other][pod] = random_.Chance(700);
+  At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
+}
+
+void World::SuspectWrongly() {
+  int times = static_cast<int>(random_.Between(1, 3));
+  for (int i = 0; i < times; ++i) {
+    int accuser = RandomPod(), accused = RandomPod();
+    if (accuser >= 0 && accused >= 0) {
+      At(now_ + random_.Below(4 * kMs), Kind::kReset, accuser, accused);
+    }
+  }
+}
+
+// The pod and the coordinator hear that it leaves, if they run.
+void World::Drain(int pod) {
+  SimPod& victim = pods_[pod];
+  int staying = 0;
+  for (const SimPod& other : pods_) staying += !other.gone && !other.leaving ? 1 : 0;
+  if (staying < 2 || victim.leaving) return;
+  victim.leaving = true;
+  std::optional<TimePoint> deadline;
+  if (random_.Chance(400)) {
+    deadline = Now() + std::chrono::milliseconds(random_.Between(20, 1500));
+  }
+  if (victim.paused_until <= now_) StepMember(pod, DrainRequested{{victim.uid}, deadline});
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    bool hears = static_cast<int>(i) != pod && pods_[i].up && pods_[i].paused_until <= now_;
+    if (hears && pods_[i].member->is_coordinator()) {
+      StepMember(static_cast<int>(i), DrainRequested{{victim.uid}, std::nullopt});
+    }
+  }
+}
+
+void World::StopOperators() {
+  Micros until = now_ + random_.Between(100 * kMs, 3000 * kMs);
+  operators_[0].down_until = until;
+  if (random_.Chance(700)) operators_[1].down_until = until;
+}
+
+void World::RecoverForNoReason() {
+  for (int op = 0; op < 2; ++op) {
+    if (op == 0 || random_.Chance(400)) {
+      operators_[op].at_once = true;
+      At(now_ + random_.Below(20 * kMs), Kind::kRecovery, 0, op, 1);
+    }
+  }
+}
+
+// The end of all faults: from now on the network delivers and every pod that is not gone runs.
 void World::Heal() {
   Trace([] { return std::string("HEALED"); });
   healed_ = true;

@@ -1,4 +1,4 @@
-// The operators that vote for the record, tell pods of its view, and recover.
+// The operators: they vote for the record, notify pods of its view, and recover from quorum loss.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace ringmaster::membership::sim {
 
-// As record.h says: answer from the own last write, store by compare-and-swap, read again if
-// somebody else has written.
+// As quorum_record.h says: the answer comes from the own last write and is stored by
+// compare-and-swap; if the other operator has written, the record is read again.
 void World::AskRecord(int index, const Message& message, int from) {
   SimOperator& op = operators_[index];
   if (op.down_until > now_) return;
@@ -30,8 +30,8 @@ void World::AskRecord(int index, const Message& message, int from) {
      Keep(std::move(result.answer)));
 }
 
-// Whoever is behind hears of the newest view that the record knows.
-void World::TellViewDecided(int pod) {
+// A pod that is behind gets the newest view that the record knows.
+void World::NotifyView(int pod) {
   SimPod& self = pods_[pod];
   if (!self.up) return;
   bool reachable = operators_[0].down_until <= now_ && ReachesOperators(pod);
@@ -39,7 +39,7 @@ void World::TellViewDecided(int pod) {
   if (reachable && behind) StepMember(pod, ringmaster::membership::ViewDecided{record_.view});
   if (reachable) StepMember(pod, TargetChanged{min_pods_, 0});
   if (reachable && self.leaving) StepMember(pod, DrainRequested{{self.uid}, std::nullopt});
-  if (self.up) At(now_ + 500 * kMs, Kind::kOperatorTells, pod);
+  if (self.up) At(now_ + 500 * kMs, Kind::kNotifyView, pod);
 }
 
 // ---- Recovery from quorum loss (rule 9)
@@ -63,7 +63,7 @@ bool World::WriteRecord(int index, const QuorumRecord& state, bool swap) {
   return true;
 }
 
-// Who may be in a view for all that anybody knows.
+// The pods that are not proven dead, so may be in a view.
 std::vector<int> World::MustReport() const {
   std::vector<int> pods;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -72,7 +72,7 @@ std::vector<int> World::MustReport() const {
   return pods;
 }
 
-void World::Arbiter(int index) {
+void World::RunRecovery(int index) {
   SimOperator& op = operators_[index];
   if (op.down_until > now_) return;
   if (random_.Chance(600)) {  // else from its own last write
@@ -93,7 +93,8 @@ void World::Arbiter(int index) {
   FinishIfHeard(index, true);
 }
 
-// R is moved only when everybody who may live can be heard, so that it is likely to come to an end.
+// R is moved only when every pod that may live can be heard, so that it is likely to come to an
+// end.
 void World::BeginIfStalled(int index) {
   SimOperator& op = operators_[index];
   bool all_heard = true;
@@ -170,7 +171,7 @@ void World::FinishWith(int index, const ViewPtr& view) {
   Announce(view);
 }
 
-// From the checkpoint, once everybody who stays has workers that know nothing yet.
+// From the checkpoint, once every pod that stays has fresh workers.
 void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
   SimOperator& op = operators_[index];
   std::vector<Candidate> candidates;

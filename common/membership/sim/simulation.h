@@ -1,7 +1,7 @@
 // Runs one schedule of the membership protocol: real Members and a real record on a simulated
 // network, with simulated sidecars, workers and operators around them. Deterministic from its seed.
 //
-// Operators recover (rule 9) when nobody can train, and at wrong moments too; some of the pods
+// Operators recover (rule 9) when no view can train, and at wrong moments too; some of the pods
 // that are gone are never proven dead.
 //
 // After every event it checks I1 (a worker never gets an older view), I2 and "one successor for
@@ -32,7 +32,7 @@ enum class Fault : std::uint8_t {
   kOperatorOutage,
   kStaleOperator,
   kTarget,
-  kKillMost,  // so many pods at once that nobody has a majority
+  kKillMost,  // so many pods at once that no majority is left
   kRecover,   // an operator recovers the job from quorum loss though nothing asks for it
   kCount,
 };
@@ -69,12 +69,12 @@ struct Coverage {
   std::uint64_t campaigns = 0, refused = 0;
   std::uint64_t by_majority = 0, by_record = 0, by_all = 0;
   std::uint64_t record_conflicts = 0;
-  std::uint64_t blocked = 0;          // rightly: a pod that nobody has proven dead may live
+  std::uint64_t blocked = 0;          // rightly: a pod that is not proven dead may live
   std::uint64_t recoveries = 0;       // begun
-  std::uint64_t recovered_views = 0;  // ended with those who were left
-  std::uint64_t restarts = 0;         // ended with nobody who held the state
+  std::uint64_t recovered_views = 0;  // ended with the pods that were left
+  std::uint64_t restarts = 0;         // ended without a pod that held the state
   std::uint64_t recovery_waits = 0;   // for a pod that is gone and not proven dead
-  std::uint64_t steps_lost = 0;       // completed only by pods that died since
+  std::uint64_t steps_lost = 0;       // completed only by pods that have died since
   std::uint64_t five_and_more = 0;    // schedules with so many pods
   int largest = 0;
 

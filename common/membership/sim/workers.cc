@@ -28,10 +28,10 @@ void World::OnWorkerCommand(const SimEvent& event) {
   Epoch epoch = event.x;
   if (event.command == Command::kStop) {
     worker.stopped = std::max(worker.stopped, epoch);
-    WorkerSays(event.a, event.b, Command::kStopped, worker.stopped);
+    SendFromWorker(event.a, event.b, Command::kStopped, worker.stopped);
   } else if (event.command == Command::kArm) {
     if (worker.boundary == epoch) {
-      WorkerSays(event.a, event.b, Command::kBoundary, epoch);
+      SendFromWorker(event.a, event.b, Command::kBoundary, epoch);
     } else if (worker.installed == epoch) {
       worker.armed = epoch;
     }
@@ -52,12 +52,13 @@ void World::OnWorkerCommand(const SimEvent& event) {
       worker.installed = 0;
       worker.holds = false;
       worker.ready = false;
-      WorkerSays(event.a, event.b, Command::kEnter, epoch);
+      SendFromWorker(event.a, event.b, Command::kEnter, epoch);
     } else if (first && epoch > worker.stopped) {
       worker.installed = epoch;
       if (view.ranks[rank].joined) worker.holds = false;
       // A view that only releases or holds keeps the reason of the one before.
-      if (EpochNumber(epoch) == 1 && view.reason == Reason::kBootstrap) FoundWith(view, &worker);
+      if (EpochNumber(epoch) == 1 && view.reason == Reason::kBootstrap)
+        BootstrapWorker(view, &worker);
       worker.used = true;
       if (!std::exchange(Of(epoch).step_pending, true)) {
         At(now_ + kStepTime, Kind::kStep, 0, 0, epoch);
@@ -68,15 +69,15 @@ void World::OnWorkerCommand(const SimEvent& event) {
 
 // ---- To the sidecar
 
-void World::WorkerSays(int pod, int slot, Command command, Epoch epoch) {
+void World::SendFromWorker(int pod, int slot, Command command, Epoch epoch) {
   SimPod& self = pods_[pod];
   self.from_workers = std::max(self.from_workers, now_ + random_.Between(50, 2 * kMs));
-  // A word to a sidecar that dies meanwhile is lost with its socket.
-  std::uint64_t who = self.workers[slot].incarnation << 32 | self.life;
-  At(self.from_workers, Kind::kFromWorker, pod, slot, epoch, who, command);
+  // A message to a sidecar that dies meanwhile is lost with its socket.
+  std::uint64_t sender = self.workers[slot].incarnation << 32 | self.life;
+  At(self.from_workers, Kind::kFromWorker, pod, slot, epoch, sender, command);
 }
 
-void World::OnWorkerWord(const SimEvent& event) {
+void World::OnWorkerMessage(const SimEvent& event) {
   SimPod& self = pods_[event.a];
   SimWorker& worker = self.workers[event.b];
   if (event.command == Command::kEnter) {
@@ -131,7 +132,7 @@ void World::CheckBoundary(int pod) {
 // ---- Life and death
 
 // The first view of the job, or of a lineage that begins from the checkpoint.
-void World::FoundWith(const View& view, SimWorker* worker) {
+void World::BootstrapWorker(const View& view, SimWorker* worker) {
   if (worker->used) {
     Fail("I5: in " + EpochText(view.epoch) +
          " a worker that has been in a view is taken for a fresh one");
@@ -235,10 +236,10 @@ void World::CompleteStep(const View& view, const std::vector<SimWorker*>& worker
     worker.holds = true;
     int pod = IndexOf(view.pods[view.ranks[r].pod].uid);
     int slot = static_cast<int>(view.ranks[r].slot);
-    if (first) WorkerSays(pod, slot, Command::kRan, view.epoch);
+    if (first) SendFromWorker(pod, slot, Command::kRan, view.epoch);
     if (armed) {
       worker.boundary = view.epoch;
-      WorkerSays(pod, slot, Command::kBoundary, view.epoch);
+      SendFromWorker(pod, slot, Command::kBoundary, view.epoch);
     }
   }
 }

@@ -29,7 +29,7 @@ Outcome World::Run() {
   coverage_.schedules = 1;
   for (const SimPod& pod : pods_) {
     if (!pod.member) continue;
-    const MemberCounters& c = pod.member->counters();
+    const MemberCounters c = pod.member->counters();
     coverage_.campaigns += c.campaigns;
     coverage_.refused += c.refused;
     coverage_.by_majority += c.decided_by_majority;
@@ -91,7 +91,7 @@ void World::Bootstrap() {
   }
   for (int op = 0; op < 2; ++op) {
     operators_[op].able_at = now_;
-    At(now_ + random_.Below(500 * kMs), Kind::kArbiter, 0, op);
+    At(now_ + random_.Below(500 * kMs), Kind::kRecovery, 0, op);
   }
   int faults = static_cast<int>(random_.Between(1, 3) + random_.Below(members > 7 ? 3 : 6));
   Micros at = now_;
@@ -158,103 +158,116 @@ Micros World::Delay() {
   return random_.Between(100, 3 * kMs);
 }
 
-void World::Handle(const SimEvent& event) {
-  // A paused pod does nothing; what was to happen there happens afterwards.
-  int actor = event.kind == Kind::kDeliver || event.kind == Kind::kFromRecord ? event.b
-              : event.kind == Kind::kTimer || event.kind == Kind::kHeartbeats ||
-                      event.kind == Kind::kToWorker || event.kind == Kind::kFromWorker ||
-                      event.kind == Kind::kWorkersSeen || event.kind == Kind::kReset ||
-                      event.kind == Kind::kOperatorTells || event.kind == Kind::kAsked
-                  ? event.a
-                  : -1;
-  if (actor >= 0 && pods_[actor].paused_until > now_) {
-    if (event.kind == Kind::kTimer && pods_[actor].timer == event.at) {
-      pods_[actor].timer = pods_[actor].paused_until;
-    }
-    At(pods_[actor].paused_until, event.kind, event.a, event.b, event.x, event.y, event.command,
-       event.message);
+bool World::PostponedByPause(const SimEvent& event) {
+  int actor = -1;
+  switch (event.kind) {
+    case Kind::kDeliver:
+    case Kind::kFromRecord:
+      actor = event.b;
+      break;
+    case Kind::kTimer:
+    case Kind::kHeartbeats:
+    case Kind::kToWorker:
+    case Kind::kFromWorker:
+    case Kind::kWorkersSeen:
+    case Kind::kReset:
+    case Kind::kNotifyView:
+    case Kind::kAsked:
+      actor = event.a;
+      break;
+    default:
+      return false;
+  }
+  if (pods_[actor].paused_until <= now_) return false;
+  if (event.kind == Kind::kTimer && pods_[actor].timer == event.at) {
+    pods_[actor].timer = pods_[actor].paused_until;
+  }
+  At(pods_[actor].paused_until, event.kind, event.a, event.b, event.x, event.y, event.command,
+     event.message);
+  return true;
+}
+
+void World::Deliver(const SimEvent& event) {
+  Message message = Take(event.message);
+  if (event.kind == Kind::kToRecord) {
+    if (ReachesOperators(event.a)) AskRecord(event.b, message, event.a);
     return;
   }
+  const bool from_record = event.kind == Kind::kFromRecord;
+  const bool reached = from_record ? ReachesOperators(event.b) : Connected(event.a, event.b);
+  if (!pods_[event.b].up || !reached) return;
+  Trace([&] { return pods_[event.b].uid + " <- " + Describe(message); });
+  if (from_record) {
+    StepMember(event.b, RecordAnswered{std::move(message)});
+  } else {
+    StepMember(event.b, MessageReceived{std::move(message), ""});
+  }
+}
+
+void World::OnTimer(const SimEvent& event) {
+  SimPod& pod = pods_[event.a];
+  // Another timer may have replaced this one, or the sidecar may be a new process.
+  if (!pod.up || pod.life != event.x || pod.timer != event.at) return;
+  pod.timer = -1;
+  StepMember(event.a, Tick{});
+  CheckNotBusy(event.a);
+}
+
+void World::EndCut(int a, int b) {
+  if (a == b) {
+    std::fill(side_.begin(), side_.end(), 0);
+    operators_apart_ = false;
+  }
+  cut_[a][b] = cut_[b][a] = 0;
+}
+
+void World::Handle(const SimEvent& event) {
+  if (PostponedByPause(event)) return;
   auto alive = [&](int pod) { return pods_[pod].up && pods_[pod].life == event.x; };
   switch (event.kind) {
-    case Kind::kDeliver: {
-      Message message = Take(event.message);
-      if (!pods_[event.b].up || !Connected(event.a, event.b)) return;
-      Trace([&] { return pods_[event.b].uid + " <- " + Describe(message); });
-      StepMember(event.b, MessageReceived{std::move(message), ""});
-      return;
-    }
-    case Kind::kToRecord: {
-      Message message = Take(event.message);
-      if (ReachesOperators(event.a)) AskRecord(event.b, message, event.a);
-      return;
-    }
-    case Kind::kFromRecord: {
-      Message message = Take(event.message);
-      if (!pods_[event.b].up || !ReachesOperators(event.b)) return;
-      Trace([&] { return pods_[event.b].uid + " <- " + Describe(message); });
-      StepMember(event.b, RecordAnswered{std::move(message)});
-      return;
-    }
+    case Kind::kDeliver:
+    case Kind::kToRecord:
+    case Kind::kFromRecord:
+      return Deliver(event);
     case Kind::kTimer:
-      if (!alive(event.a) || pods_[event.a].timer != event.at) return;  // another has replaced it
-      pods_[event.a].timer = -1;
-      StepMember(event.a, Tick{});
-      CheckNotBusy(event.a);
-      return;
+      return OnTimer(event);
     case Kind::kHeartbeats:
       if (alive(event.a)) Heartbeats(event.a);
       return;
     case Kind::kToWorker:
-      OnWorkerCommand(event);
-      return;
+      return OnWorkerCommand(event);
     case Kind::kFromWorker:
-      OnWorkerWord(event);
-      return;
+      return OnWorkerMessage(event);
     case Kind::kWorkersSeen:
       if (alive(event.a)) WorkersSeen(event.a);
       return;
     case Kind::kStep:
-      TryStep(event.x);
-      return;
+      return TryStep(event.x);
     case Kind::kFault:
-      InjectFault();
-      return;
+      return InjectFault();
     case Kind::kStartSidecar:
-      StartSidecar(event.a);
-      return;
+      return StartSidecar(event.a);
     case Kind::kStartWorker:
-      StartWorker(event.a, event.b);
-      return;
+      return StartWorker(event.a, event.b);
     case Kind::kReset:
       if (pods_[event.a].up) StepMember(event.a, PodSuspected{pods_[event.b].uid, "reset"});
       return;
-    case Kind::kOperatorTells:
-      TellViewDecided(event.a);
-      return;
+    case Kind::kNotifyView:
+      return NotifyView(event.a);
     case Kind::kHeal:
-      Heal();
-      return;
+      return Heal();
     case Kind::kCheck:
-      CheckEnd();
-      return;
+      return CheckEnd();
     case Kind::kEndCut:
-      if (event.a == event.b) {
-        std::fill(side_.begin(), side_.end(), 0);
-        operators_apart_ = false;
-      }
-      cut_[event.a][event.b] = cut_[event.b][event.a] = 0;
-      return;
-    case Kind::kArbiter:
-      Arbiter(event.b);
-      if (event.x == 0) At(now_ + 500 * kMs, Kind::kArbiter, 0, event.b);
+      return EndCut(event.a, event.b);
+    case Kind::kRecovery:
+      RunRecovery(event.b);
+      if (event.x == 0) At(now_ + 500 * kMs, Kind::kRecovery, 0, event.b);
       return;
     case Kind::kAsked:
-      OnAsked(event.a, event.x, event.y != 0);
-      return;
-    case Kind::kToArbiter:
-      OnReport(event.b, event.a, reports_[event.message]);
-      return;
+      return OnAsked(event.a, event.x, event.y != 0);
+    case Kind::kRecoveryReport:
+      return OnReport(event.b, event.a, reports_[event.message]);
   }
 }
 
@@ -313,11 +326,11 @@ void World::ApplyOne(int pod, Action& action) {
     for (int s = 0; s < slots_; ++s) self.workers[s].alive = false;
     At(now_ + kMs, Kind::kWorkersSeen, pod, 0, self.life);
     Trace([&] { return self.uid + " has left by plan"; });
-  } else if (auto* report = std::get_if<ReportToArbiter>(&action)) {
+  } else if (auto* report = std::get_if<ReportToOperator>(&action)) {
     for (int op = 0; op < 2; ++op) {
       if (random_.Chance(loss_)) continue;
       reports_.push_back(report->report);
-      At(now_ + Delay(), Kind::kToArbiter, pod, op, 0, 0, Command::kStop,
+      At(now_ + Delay(), Kind::kRecoveryReport, pod, op, 0, 0, Command::kStop,
          static_cast<std::uint32_t>(reports_.size() - 1));
     }
   } else if (auto* log = std::get_if<Log>(&action)) {
@@ -411,7 +424,7 @@ void World::StartSidecar(int pod) {
     for (SimOperator& op : operators_) op.reports.erase(pod);
   }
   if (self.member) {
-    const MemberCounters& c = self.member->counters();
+    const MemberCounters c = self.member->counters();
     coverage_.campaigns += c.campaigns;
     coverage_.refused += c.refused;
     coverage_.by_majority += c.decided_by_majority;
@@ -428,7 +441,7 @@ void World::StartSidecar(int pod) {
   if (self.leaving) StepMember(pod, DrainRequested{{self.uid}, std::nullopt});
   At(now_ + random_.Between(1, 5 * kMs), Kind::kWorkersSeen, pod, 0, self.life);
   At(now_ + random_.Below(250 * kMs), Kind::kHeartbeats, pod, 0, self.life);
-  At(now_ + random_.Below(20 * kMs), Kind::kOperatorTells, pod, 0, self.life);
+  At(now_ + random_.Below(20 * kMs), Kind::kNotifyView, pod, 0, self.life);
 }
 
 void World::CrashSidecar(int pod) {

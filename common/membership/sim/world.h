@@ -84,16 +84,16 @@ enum class Kind : std::uint8_t {
   kWorkersSeen,  // a; x: life
   kStep,         // x: epoch
   kFault,
-  kStartSidecar,   // a
-  kStartWorker,    // a, b
-  kReset,          // a hears at once that b is gone
-  kOperatorTells,  // a: ViewDecided
+  kStartSidecar,  // a
+  kStartWorker,   // a, b
+  kReset,         // a hears at once that b is gone
+  kNotifyView,    // a: ViewDecided
   kHeal,
   kCheck,
-  kEndCut,     // a, b
-  kArbiter,    // b: operator
-  kAsked,      // a; x: lineage; y: begin again with fresh workers
-  kToArbiter,  // a: from; b: operator; message: index of the report
+  kEndCut,          // a, b
+  kRecovery,        // b: operator
+  kAsked,           // a; x: lineage; y: begin again with fresh workers
+  kRecoveryReport,  // a: from; b: operator; message: index of the report
 };
 
 enum class Command : std::uint8_t { kStop, kView, kArm, kStopped, kBoundary, kRan, kEnter };
@@ -118,7 +118,7 @@ struct SimOperator {
   Micros down_until = 0;
   // Recovery from quorum loss.
   Epoch view = 0;      // the one that `able_at` is about
-  Micros able_at = 0;  // when a pod last said that its view can train
+  Micros able_at = 0;  // when a pod last reported that its view can train
   bool at_once = false;
   std::uint64_t lineage = 0;       // the one that `reports` are for
   std::vector<int> pods_at_begin;  // what is asked for without FreshPods
@@ -147,6 +147,11 @@ class World {
   std::uint32_t Keep(Message&& message);
   Message Take(std::uint32_t index);
   void Handle(const SimEvent& event);
+  // A paused pod does nothing; what was to happen there happens afterwards.
+  bool PostponedByPause(const SimEvent& event);
+  void Deliver(const SimEvent& event);
+  void OnTimer(const SimEvent& event);
+  void EndCut(int a, int b);
   void StepMember(int pod, const Event& event);
   void Apply(int pod, std::vector<Action>* actions);
   void ApplyOne(int pod, Action& action);
@@ -164,12 +169,12 @@ class World {
 
   // operators.cc
   void AskRecord(int op, const Message& message, int from);
-  void TellViewDecided(int pod);
+  void NotifyView(int pod);
   void OnAsked(int pod, std::uint64_t lineage, bool fresh_workers);
   void OnReport(int op, int from, const RecoveryReport& report);
   void Ask(int pod, std::uint64_t lineage, bool fresh_workers);
   bool WriteRecord(int op, const QuorumRecord& state, bool swap);
-  void Arbiter(int op);
+  void RunRecovery(int op);
   void BeginIfStalled(int op);
   void FinishIfHeard(int op, bool ask);
   void FinishWith(int op, const ViewPtr& view);
@@ -180,19 +185,29 @@ class World {
   // workers.cc
   void ToWorkers(int pod, Command command, Epoch epoch);
   void OnWorkerCommand(const SimEvent& event);
-  void OnWorkerWord(const SimEvent& event);
-  void WorkerSays(int pod, int slot, Command command, Epoch epoch);
+  void OnWorkerMessage(const SimEvent& event);
+  void SendFromWorker(int pod, int slot, Command command, Epoch epoch);
   void WorkersSeen(int pod);
   void CheckStopped(int pod);
   void CheckBoundary(int pod);
-  void FoundWith(const View& view, SimWorker* worker);
+  void BootstrapWorker(const View& view, SimWorker* worker);
   void KillWorker(int pod, int slot);
   void StartWorker(int pod, int slot);
   void TryStep(Epoch epoch);
   void CompleteStep(const View& view, const std::vector<SimWorker*>& workers);
 
   // faults.cc
+  Fault DrawFault();
   void InjectFault();
+  void Inject(Fault fault, int pod);
+  void KillOne(int pod);
+  void RestartSidecar(int pod, bool lose_file);
+  void Partition(int pod);
+  void CutLink(int pod);
+  void SuspectWrongly();
+  void Drain(int pod);
+  void StopOperators();
+  void RecoverForNoReason();
   void Heal();
   int RandomPod();
   void KillPod(int pod);

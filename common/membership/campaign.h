@@ -1,0 +1,63 @@
+// One attempt of this member to decide the successor of its view, and the timer before the next.
+//  Plain values; used by Proposer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/membership/ballot.h"
+#include "common/membership/config.h"
+#include "common/membership/quorum.h"
+#include "common/membership/repeat.h"
+#include "common/membership/view.h"
+
+namespace ringmaster::membership {
+
+struct Campaign {
+  enum class Phase : std::uint8_t {
+    kIdle,
+    kPreparing,  // collects promises
+    kStopping,   // has a quorum of promises or needs none; waits for the local workers to stop
+    kProposing,  // collects acceptances
+  };
+
+  Phase phase = Phase::kIdle;
+  Ballot ballot;
+  VoterSet promises;
+  Ballot adopted;  // the highest ballot reported as accepted: its value must be proposed
+  ViewPtr value;
+  Repeat repeat;
+
+  bool asking() const { return phase == Phase::kPreparing || phase == Phase::kProposing; }
+  void Adopt(const Ballot& accepted, const ViewPtr& accepted_value) {
+    if (!accepted_value || !(adopted < accepted)) return;
+    adopted = accepted;
+    value = accepted_value;
+  }
+};
+
+// When the next campaign begins. The members wait in their order, each a little longer than the one
+// before it and by a random bit more, so that two seldom compete.
+class CampaignTimer {
+ public:
+  // `step`: the wait for each place in the order.
+  CampaignTimer(Duration step, std::uint64_t seed) : step_(step), random_(seed * 2 + 1) {}
+
+  const std::optional<TimePoint>& at() const { return at_; }
+  void Stop() { at_.reset(); }
+  void Start(TimePoint now, int position) { at_ = now + Wait(position); }
+  // Begins at once.
+  void Expire(TimePoint now) { at_ = now; }
+  // Not later than a timer started now would.
+  void Shorten(TimePoint now, int position);
+
+ private:
+  Duration Wait(int position);
+  std::uint64_t Random();
+
+  Duration step_;
+  std::uint64_t random_;
+  std::optional<TimePoint> at_;
+};
+
+}  // namespace ringmaster::membership

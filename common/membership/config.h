@@ -1,0 +1,31 @@
+// The settings that a member is made with. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "common/membership/clause.h"
+#include "common/membership/view.h"
+
+namespace ringmaster::membership {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+using Duration = std::chrono::steady_clock::duration;
+
+struct Timers {
+  Duration campaign = std::chrono::milliseconds(150);  // times the order, plus jitter up to as much
+  Duration retry = std::chrono::milliseconds(100);     // of what was not answered; grows to 8 times
+  Duration join_retry = std::chrono::milliseconds(200);
+  Duration record_retry = std::chrono::milliseconds(500);
+  Duration join_batch = std::chrono::milliseconds(100);  // waits so long for pods still expected
+};
+
+struct Config {
+  Pod self;  // incarnation: of the membership state, from PersistentState
+  std::uint32_t min_pods = 1;
+  std::uint64_t seed = 1;  // of the jitter
+  Timers timers;
+  ClauseSet without;  // for tests: clauses taken out
+};
+
+}  // namespace ringmaster::membership

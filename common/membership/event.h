@@ -1,0 +1,78 @@
+// What can happen to a member: the inputs of `Member::Step`. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/membership/config.h"
+#include "common/membership/message.h"
+#include "common/membership/view.h"
+
+namespace ringmaster::membership {
+
+struct Started {};
+struct Tick {};
+struct MessageReceived {
+  Message message;
+  std::string address;  // where the sender's own service listens; may be empty
+};
+// A decided view, from the operator: the first one, or the newest that the record knows.
+struct ViewDecided {
+  ViewPtr view;
+};
+struct WorkersStopped {
+  Epoch epoch = 0;
+};
+// The living worker processes of this pod (no standbys), complete.
+struct WorkersChanged {
+  std::vector<Worker> workers;
+};
+struct BoundaryReached {
+  Epoch epoch = 0;
+};
+// A local worker has sent `rebuilt`, or a `ping` whose `ran` is this view: an operation of the view
+// has completed, so all its ranks hold the state. After a restart of the sidecar too.
+struct FirstOperationDone {
+  Epoch epoch = 0;
+};
+struct PodSuspected {
+  std::string uid;
+  std::string why;
+};
+// From its heartbeat; `epoch` is the newest view that the peer says it knows, 0 where unknown.
+struct PodHeard {
+  std::string uid;
+  Epoch epoch = 0;
+};
+// These pods leave by plan (this one or others). At the deadline this pod resigns if it must.
+struct DrainRequested {
+  std::vector<std::string> uids;
+  std::optional<TimePoint> deadline;
+};
+// The record's answer to a `SendToRecord`.
+struct RecordAnswered {
+  Message message;
+};
+struct TargetChanged {
+  std::uint32_t min_pods = 1;
+  std::uint32_t expected_pods = 0;  // joins wait a moment to come together; 0: not known
+};
+// The operator asks everybody to make way for a view of this lineage (rule 9). Asked again, it is
+// answered again.
+struct RecoveryAsked {
+  std::uint64_t lineage = 0;
+};
+// All ranks of the view have agreed to end: nothing is rebuilt any more.
+struct Finishing {
+  Epoch epoch = 0;
+};
+
+using Event =
+    std::variant<Started, Tick, MessageReceived, ViewDecided, WorkersStopped, WorkersChanged,
+                 BoundaryReached, FirstOperationDone, PodSuspected, PodHeard, DrainRequested,
+                 RecordAnswered, TargetChanged, RecoveryAsked, Finishing>;
+
+}  // namespace ringmaster::membership

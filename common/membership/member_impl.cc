@@ -1,0 +1,351 @@
+#include "common/membership/member_impl.h"
+
+#include <utility>
+
+namespace ringmaster::membership {
+namespace {
+
+template <typename... Handlers>
+struct EventHandlers : Handlers... {
+  using Handlers::operator()...;
+};
+
+Pod WithIncarnation(Pod pod, std::uint64_t incarnation) {
+  pod.incarnation = incarnation;
+  return pod;
+}
+
+}  // namespace
+
+MemberImpl::MemberImpl(const Config& config, PersistentState stored)
+    : without_(config.without),
+      outbox_(config.self.uid, stored.incarnation, config.timers.retry),
+      state_(config.self.uid, std::move(stored), without_, &outbox_),
+      peers_(&state_, without_),
+      workers_(&state_, &outbox_),
+      departure_(config.self.uid),
+      applicants_({&state_, &peers_, &departure_, &outbox_}, config.timers),
+      plan_({&state_, &workers_, &outbox_}, config.timers, without_),
+      successor_({&state_, &peers_, &ranks_, &departure_, &applicants_, &plan_}, config.min_pods,
+                 without_),
+      succession_({&state_, &peers_, &ranks_, &workers_, &successor_, &outbox_}, config),
+      join_({&state_, &workers_, &departure_, &applicants_, &outbox_},
+            WithIncarnation(config.self, state_.stored().incarnation), config.timers),
+      lineage_({&state_, &workers_, &ranks_, &outbox_},
+               WithIncarnation(config.self, state_.stored().incarnation), without_),
+      record_(config.timers.record_retry, &outbox_),
+      report_({&state_, &peers_, &ranks_, &workers_, &plan_, &departure_, &succession_, &outbox_},
+              config.timers.retry) {
+  ranks_.EnterView(state_.stored().view);
+}
+
+bool MemberImpl::Done() const {
+  // The record has the view without this pod, or will never take it.
+  return departure_.left() && (record_.Knows(state_.epoch()) || state_.frozen());
+}
+
+bool MemberImpl::Able() const {
+  return state_.voting() && !state_.frozen() && !succession_.fault();
+}
+
+bool MemberImpl::StateLost() const {
+  if (!state_.in_view() || departure_.left() || workers_.finishing()) return false;
+  return ranks_.StateLost(peers_.Resignations());
+}
+
+void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* out) {
+  outbox_.Begin(now, out);
+  // The most frequent event settles only if it changes something.
+  if (const auto* heard = std::get_if<PodHeard>(&event)) {
+    if (!HandleHeard(*heard)) return;
+  } else {
+    Handle(event);
+  }
+  Settle();
+}
+
+void MemberImpl::Handle(const Event& event) {
+  auto handlers = EventHandlers{
+      [&](const Started&) {
+        if (!state_.has_view()) return;
+        EnterView(false);
+        plan_.Resume();
+      },
+      [&](const Tick&) {},
+      [&](const PodHeard&) {},
+      [&](const MessageReceived& e) { HandleMessage(e.message, e.address); },
+      [&](const ViewDecided& e) {
+        if (!e.view) return;
+        record_.SetKnown(e.view->epoch);
+        Learn(e.view);
+      },
+      [&](const WorkersStopped& e) { workers_.SetStopped(e.epoch); },
+      [&](const WorkersChanged& e) {
+        const bool news = workers_.Update(e.workers);
+        join_.Renew();
+        if (news && state_.frozen()) lineage_.Renew();
+      },
+      [&](const BoundaryReached& e) {
+        if (e.epoch == state_.epoch() && plan_.SetOwnBoundary()) report_.Renew();
+      },
+      [&](const FirstOperationDone& e) {
+        if (e.epoch != state_.epoch() || !state_.in_view() || ranks_.ran()) return;
+        ranks_.SetRan();
+        if (state_.is_coordinator()) return;
+        outbox_.SendTo(state_.view().coordinator, outbox_.MakeMessage(MessageKind::kRan));
+      },
+      [&](const PodSuspected& e) {
+        applicants_.Remove(e.uid);
+        if (!peers_.Suspect(e.uid)) return;
+        report_.Renew();
+        const View& view = state_.view();
+        outbox_.EmitLog("suspects " + view.pods[view.FindPod(e.uid)].name + ": " + e.why);
+      },
+      [&](const DrainRequested& e) {
+        departure_.Request(e);
+        report_.Renew();
+      },
+      [&](const RecordAnswered& e) { HandleRecord(e.message); },
+      [&](const TargetChanged& e) {
+        successor_.SetMinPods(e.min_pods);
+        applicants_.SetExpected(e.expected_pods);
+      },
+      [&](const RecoveryAsked& e) { lineage_.Ask(e.lineage); },
+      [&](const Finishing& e) {
+        if (!workers_.SetFinishing(e.epoch) || !state_.in_view()) return;
+        outbox_.SendToMembers(outbox_.MakeMessage(MessageKind::kFinishing));
+      }};
+  std::visit(handlers, event);
+}
+
+std::optional<TimePoint> MemberImpl::NextDeadline() const {
+  // Asked again, it answers; what it may do next comes with an event.
+  if (state_.frozen()) return std::nullopt;
+  std::optional<TimePoint> next;
+  auto consider = [&](const std::optional<TimePoint>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  consider(succession_.proposer().NextDeadline());
+  consider(report_.repeat().at);
+  consider(plan_.repeat().at);
+  consider(join_.repeat().at);
+  consider(record_.repeat().at);
+  if (state_.in_view() && !state_.stored().resigned) consider(departure_.NextDeadline());
+  if (!plan_.begun()) consider(applicants_.NextDeadline());
+  return next;
+}
+
+// ---- What follows from the facts
+
+void MemberImpl::Settle() {
+  if (lineage_.Advance()) succession_.Abandon();
+  if (!state_.has_view() || state_.frozen()) return;
+  if (!departure_.left()) {
+    join_.Check();
+    SettleView();
+  }
+  if (!departure_.left()) {
+    report_.Check();
+    join_.Check();
+  }
+  record_.Check(state_.is_coordinator() || departure_.left(), state_.epoch());
+}
+
+void MemberImpl::SettleView() {
+  Proposer& proposer = succession_.proposer();
+  // A decision starts a new view; what follows from the former one is over then.
+  for (Epoch seen = 0; seen != state_.epoch() && state_.in_view();) {
+    seen = state_.epoch();
+    succession_.AcceptPending();
+    CheckDrain();
+    proposer.Advance();
+    CheckWorkers();
+    CheckDecision();
+    if (state_.epoch() != seen || !state_.in_view()) continue;
+    const bool about_to_resign = departure_.expired() && !state_.stored().resigned;
+    proposer.CheckFault(succession_.fault(), !about_to_resign);
+    const bool may_plan = state_.is_coordinator() && state_.voting() && !workers_.finishing() &&
+                          !succession_.fault() && proposer.idle();
+    if (plan_.Advance(may_plan, may_plan && successor_.ChangeWanted())) proposer.Begin();
+    proposer.Advance();
+    CheckDecision();
+  }
+}
+
+// Rule 7: if all workers of the pod are dead it resigns; if some are, it stays with new ranks.
+void MemberImpl::CheckWorkers() {
+  if (!workers_.known() || state_.stored().resigned || workers_.finishing()) return;
+  const RankStatus::OwnRanks own = ranks_.UpdateOwn(state_.self(), workers_);
+  if (own.news) report_.Renew();
+  if (own.any_alive && !workers_.all_dead()) return;
+  Resign();
+}
+
+// At the deadline of a drain the boundary has not come in time: the workers stop in the middle of a
+// step and the pod resigns before it is killed.
+void MemberImpl::CheckDrain() {
+  if (!departure_.draining() || state_.stored().resigned || workers_.finishing()) return;
+  if (departure_.Expire(outbox_.now())) {
+    outbox_.EmitLog("the drain deadline has passed: stops in the middle of a step");
+  }
+  if (!departure_.expired()) return;
+  workers_.StopView();
+  if (workers_.stopped()) Resign();
+}
+
+void MemberImpl::Resign() {
+  workers_.SetAllDead();
+  succession_.AcceptPending();  // an acceptance given before the resignation helps to a majority
+  succession_.Resign();
+  report_.Renew();
+}
+
+// Every member that sees the quorum notifies the others.
+void MemberImpl::CheckDecision() {
+  const ViewPtr next = succession_.TakeDecision();
+  if (!next) return;
+  for (const Pod& pod : next->pods) outbox_.RememberAddress(pod.uid, pod.address);
+  applicants_.RememberAddresses();
+  Message message = outbox_.MakeMessage(MessageKind::kDecided);
+  message.value = next;
+  outbox_.SendToMembers(message);
+  for (const Pod& pod : next->pods) {
+    if (state_.view().FindPod(pod.uid) < 0) outbox_.SendTo(pod.uid, message);
+  }
+  Learn(next);
+}
+
+// ---- Views
+
+void MemberImpl::Learn(const ViewPtr& next) {
+  const Epoch own = state_.epoch();
+  if (next->epoch == own) return;
+  if (next->epoch < own && !without_.Has(Clause::kInstallNewerOnly)) return;
+  if (EpochLineage(next->epoch) < state_.stored().lineage) return;  // rule 9
+  const bool was_in = state_.in_view();
+  const bool was_resigned = state_.stored().resigned;
+  if (was_in && !workers_.stop_sent()) outbox_.Emit(StopWorkers{own});
+  state_.EnterView(next);
+  peers_.EnterView();
+  ranks_.EnterView(next);
+  workers_.EnterView();
+  plan_.EnterView();
+  succession_.EnterView();
+  applicants_.EnterView();
+  join_.EnterView(was_in, was_resigned);
+  record_.EnterView();
+  report_.Renew();
+  EnterView(true);
+}
+
+void MemberImpl::EnterView(bool newly) {
+  const View& view = state_.view();
+  departure_.EnterView(state_.in_view());
+  if (departure_.left()) {
+    outbox_.Emit(LeftByPlan{view.epoch});
+    outbox_.EmitLog("left by plan: " + Describe(view));
+    return;
+  }
+  if (newly) {
+    for (const std::string& pod : departure_.TakeDeparted(view)) applicants_.Remove(pod);
+  }
+  // A view that this member has begun to leave is not handed out again.
+  const bool leaving = state_.leaving_view();
+  if (!leaving) outbox_.Emit(InstallView{state_.stored().view});
+  if (newly) {
+    outbox_.EmitLog("view " + Describe(view) + (state_.in_view() ? "" : ", without this pod"));
+  }
+  if (leaving) {
+    workers_.StopView();
+    succession_.proposer().Postpone();
+  } else if (state_.in_view() && !view.train) {
+    workers_.Arm();  // held below min_pods: the workers finish the step and stand at the boundary
+  }
+}
+
+// ---- Messages
+
+bool MemberImpl::HandleHeard(const PodHeard& event) {
+  if (!state_.has_view()) return false;
+  const bool changed = peers_.ClearSuspicion(event.uid);
+  if (event.epoch != 0 && event.epoch < state_.epoch()) {
+    outbox_.SendLimited(event.uid, outbox_.MakeViewMessage());
+  } else if (event.epoch > state_.epoch()) {
+    outbox_.SendLimited(event.uid, outbox_.MakeMessage(MessageKind::kFetch));
+  }
+  return changed;
+}
+
+void MemberImpl::HandleMessage(const Message& message, const std::string& address) {
+  if (message.from == state_.uid()) return;
+  if (!address.empty()) outbox_.RememberAddress(message.from, address);
+  succession_.proposer().ObserveRounds(message);
+  const Epoch own = state_.epoch();
+  if (message.kind == MessageKind::kDecided) {
+    if (message.value) Learn(message.value);
+  } else if (message.kind == MessageKind::kFetch) {
+    // Once the sender knows the view it may vote on what comes after it.
+    if (own > message.view && outbox_.SendLimited(message.from, outbox_.MakeViewMessage())) {
+      succession_.proposer().AskAgain(message.from);
+    }
+  } else if (message.kind == MessageKind::kJoin) {
+    applicants_.OnJoin(message);
+  } else if (message.view > own) {
+    // The message is dropped: its sender repeats what matters until this member has the view.
+    outbox_.SendTo(message.from, outbox_.MakeMessage(MessageKind::kFetch));
+  } else if (message.view < own) {
+    succession_.AnswerOutdated(message);
+  } else if (state_.in_view() && !state_.frozen()) {
+    const View& view = state_.view();
+    const int from = without_.Has(Clause::kIncarnationMatches)
+                         ? view.FindPod(message.from)
+                         : view.FindMember(message.from, message.incarnation);
+    if (from >= 0) HandleForView(message, from);
+  }
+}
+
+void MemberImpl::HandleForView(const Message& message, int from) {
+  switch (message.kind) {
+    case MessageKind::kSuspect:
+      if (!state_.is_coordinator()) return;
+      for (const std::string& pod : message.pods) {
+        const int accused = state_.view().FindPod(pod);
+        if (accused >= 0 && accused != from) peers_.Accuse(from, accused);
+      }
+      return;
+    case MessageKind::kPlan:
+      if (plan_.OnPlan(message)) report_.Renew();
+      return;
+    case MessageKind::kBoundary:
+      plan_.OnBoundary(message, from);
+      return;
+    case MessageKind::kRan:
+      ranks_.SetRan();
+      return;
+    case MessageKind::kFinishing:
+      workers_.SetFinishing(state_.epoch());
+      return;
+    case MessageKind::kLeave:
+      departure_.Add(message.pods);
+      return;
+    case MessageKind::kWorkersLost:
+      ranks_.LoseWorkers(message.from, message.workers);
+      return;
+    default:
+      succession_.Handle(message, from);
+  }
+}
+
+void MemberImpl::HandleRecord(const Message& message) {
+  if (message.kind == MessageKind::kDecided && message.value) {
+    record_.SetKnown(message.value->epoch);
+    Learn(message.value);
+    return;
+  }
+  if (!state_.in_view() || state_.frozen() || message.view != state_.epoch()) return;
+  if (!RecordHasVote(state_.view(), without_)) return;
+  succession_.proposer().ObserveRounds(message);
+  succession_.HandleAnswer(message, RecordIndex(state_.view()));
+}
+
+}  // namespace ringmaster::membership

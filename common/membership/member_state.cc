@@ -1,0 +1,78 @@
+#include "common/membership/member_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringmaster::membership {
+
+MemberState::MemberState(std::string uid, PersistentState stored, ClauseSet without, Outbox* outbox)
+    : uid_(std::move(uid)), without_(without), outbox_(outbox), stored_(std::move(stored)) {
+  FindSelf();
+  outbox_->SetView(stored_.view);
+}
+
+void MemberState::FindSelf() {
+  if (!stored_.view) return;
+  self_ = without_.Has(Clause::kIncarnationMatches) ? view().FindPod(uid_)
+                                                    : view().FindMember(uid_, stored_.incarnation);
+}
+
+bool MemberState::voting() const {
+  return self_ >= 0 && (!stored_.resigned || without_.Has(Clause::kResignedSilent));
+}
+
+bool MemberState::leaving_view() const {
+  return self_ >= 0 && (stored_.resigned || stored_.stopping || stored_.accepted_value);
+}
+
+Resignation MemberState::resignation() const {
+  return {stored_.promised, stored_.accepted, stored_.accepted_value};
+}
+
+void MemberState::Promise(const Ballot& ballot) {
+  stored_.promised = ballot;
+  if (!without_.Has(Clause::kStoreBeforeAnswer)) Store();
+}
+
+void MemberState::Accept(const Ballot& ballot, const ViewPtr& value, bool resigning) {
+  stored_.promised = std::max(stored_.promised, ballot);
+  stored_.accepted = ballot;
+  stored_.accepted_value = value;
+  stored_.resigned = stored_.resigned || resigning;
+  if (!without_.Has(Clause::kStoreBeforeAnswer)) Store();
+}
+
+void MemberState::Resign() {
+  stored_.resigned = true;
+  Store();
+}
+
+void MemberState::SetStopping() {
+  if (stored_.stopping) return;
+  stored_.stopping = true;
+  Store();
+}
+
+void MemberState::SetPlanning() {
+  stored_.planning = true;
+  Store();
+}
+
+void MemberState::PromiseLineage(std::uint64_t lineage) {
+  stored_.lineage = lineage;
+  Store();
+}
+
+void MemberState::EnterView(const ViewPtr& next) {
+  const std::uint64_t incarnation = stored_.incarnation;
+  const std::uint64_t lineage = stored_.lineage;
+  stored_ = {};
+  stored_.incarnation = incarnation;
+  stored_.lineage = lineage;
+  stored_.view = next;
+  FindSelf();
+  outbox_->SetView(next);
+  Store();
+}
+
+}  // namespace ringmaster::membership

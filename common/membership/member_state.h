@@ -1,0 +1,61 @@
+// Who this member is in which view, and what it has promised: the state that survives a restart.
+//  Every change that others may rely on is stored (an action `Persist`) before the change's
+// consequences are added to the outbox. Owned by MemberImpl; used by the member's thread only.
+#pragma once
+
+#include <string>
+
+#include "common/membership/action.h"
+#include "common/membership/clause.h"
+#include "common/membership/outbox.h"
+#include "common/membership/quorum.h"
+
+namespace ringmaster::membership {
+
+class MemberState {
+ public:
+  MemberState(std::string uid, PersistentState stored, ClauseSet without, Outbox* outbox);
+
+  const PersistentState& stored() const { return stored_; }
+  const std::string& uid() const { return uid_; }
+  bool has_view() const { return stored_.view != nullptr; }
+  const View& view() const { return *stored_.view; }  // only if has_view()
+  Epoch epoch() const { return EpochOf(stored_.view); }
+
+  // Index of this pod in the current view; -1: it is not in it, as this incarnation.
+  int self() const { return self_; }
+  bool in_view() const { return self_ >= 0; }
+  bool is_coordinator() const { return self_ >= 0 && view().coordinator == uid_; }
+  // In the current view and not resigned from it.
+  bool voting() const;
+  // Has promised a higher lineage than that of its view: takes no part in anything until a view of
+  // that lineage comes (rule 9).
+  bool frozen() const { return stored_.lineage > EpochLineage(epoch()); }
+  // Stops, accepts or has resigned: the view is over for this member.
+  bool leaving_view() const;
+  Resignation resignation() const;
+
+  void Promise(const Ballot& ballot);
+  // `resigning`: with the same write, so that nothing is accepted after it.
+  void Accept(const Ballot& ballot, const ViewPtr& value, bool resigning);
+  void Resign();
+  void SetStopping();
+  void SetPlanning();
+  void PromiseLineage(std::uint64_t lineage);
+  // Begins with a newer view: what was promised about the former one is void.
+  void EnterView(const ViewPtr& next);
+
+ private:
+  void FindSelf();
+  void Store() { outbox_->Emit(Persist{stored_}); }
+
+  // Constant after construction.
+  std::string uid_;
+  ClauseSet without_;
+  Outbox* outbox_;
+
+  PersistentState stored_;
+  int self_ = -1;
+};
+
+}  // namespace ringmaster::membership

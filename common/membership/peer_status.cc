@@ -1,0 +1,98 @@
+#include "common/membership/peer_status.h"
+
+namespace ringmaster::membership {
+
+PeerStatus::PeerStatus(const MemberState* state, ClauseSet without)
+    : state_(state), without_(without) {
+  EnterView();
+}
+
+void PeerStatus::EnterView() {
+  const std::vector<std::string> silent = SuspectedPods();
+  view_ = state_->stored().view;
+  pods_.assign(view_ ? view_->pods.size() : 0, {});
+  accusations_.clear();
+  for (const std::string& pod : silent) {
+    if (int i = view_->FindPod(pod); i >= 0) pods_[i].suspected = true;
+  }
+  if (state_->in_view() && state_->stored().resigned) {
+    SetResignation(state_->self(), state_->resignation());
+  }
+}
+
+bool PeerStatus::Suspect(const std::string& uid) {
+  if (!state_->in_view()) return false;
+  const int pod = view_->FindPod(uid);
+  if (pod < 0 || pod == state_->self() || pods_[pod].suspected) return false;
+  pods_[pod].suspected = true;
+  return true;
+}
+
+bool PeerStatus::ClearSuspicion(const std::string& uid) {
+  if (!state_->in_view()) return false;
+  const int pod = view_->FindPod(uid);
+  if (pod < 0 || !pods_[pod].suspected) return false;
+  pods_[pod].suspected = false;
+  return true;
+}
+
+std::vector<std::string> PeerStatus::SuspectedPods() const {
+  std::vector<std::string> uids;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[i].suspected) uids.push_back(view_->pods[i].uid);
+  }
+  return uids;
+}
+
+std::vector<const Resignation*> PeerStatus::Resignations() const {
+  std::vector<const Resignation*> resigned(pods_.size());
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[i].resignation) resigned[i] = &*pods_[i].resignation;
+  }
+  return resigned;
+}
+
+bool PeerStatus::Gone(int pod) const { return Lost(pod) || resigned(pod); }
+
+bool PeerStatus::AnyFault() const {
+  if (!accusations_.empty()) return true;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (Gone(static_cast<int>(i))) return true;
+  }
+  return false;
+}
+
+int PeerStatus::Position() const {
+  const int self = state_->self();
+  const int coordinator = view_->FindPod(view_->coordinator);
+  if (coordinator == self) return 0;
+  int position = coordinator >= 0 && !Gone(coordinator) ? 1 : 0;
+  for (int i = 0; i < self; ++i) {
+    if (i != coordinator && !Gone(i)) ++position;
+  }
+  return position;
+}
+
+PeerStatus::Reach PeerStatus::CountReachable() const {
+  Reach reach;
+  for (int i = 0; i < static_cast<int>(pods_.size()); ++i) {
+    const bool answers = i == state_->self() ? state_->voting() : !Gone(i);
+    reach.votes += answers ? 1 : 0;
+    reach.all = reach.all && (answers || resigned(i));
+  }
+  return reach;
+}
+
+bool PeerStatus::QuorumInReach() const {
+  Reach reach = CountReachable();
+  if (reach.all && (reach.votes > 0 || without_.Has(Clause::kOneAccepted))) return true;
+  if (RecordHasVote(*view_, without_)) ++reach.votes;
+  return reach.votes >= MajorityOf(*view_, without_);
+}
+
+bool PeerStatus::RecordNeeded() const {
+  const Reach reach = CountReachable();
+  return !reach.all && reach.votes < MajorityOf(*view_, without_);
+}
+
+}  // namespace ringmaster::membership

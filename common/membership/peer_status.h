@@ -1,0 +1,75 @@
+// What is known about the pods of the current view: silence, accusations, resignations. Forgotten
+// with each new view, except for silence.
+//  Owned by MemberImpl; reads MemberState; used by the member's thread only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/membership/clause.h"
+#include "common/membership/member_state.h"
+#include "common/membership/quorum.h"
+
+namespace ringmaster::membership {
+
+class PeerStatus {
+ public:
+  PeerStatus(const MemberState* state, ClauseSet without);
+
+  // Call when the state's view has changed.
+  void EnterView();
+
+  // This member does not hear a pod any more, or hears it again. False: nothing new.
+  bool Suspect(const std::string& uid);
+  bool ClearSuspicion(const std::string& uid);
+  bool suspected(int pod) const { return pods_[pod].suspected; }
+  std::vector<std::string> SuspectedPods() const;
+  // The pod runs with a newer incarnation: the one in this view will never answer.
+  void SetReplaced(int pod) { pods_[pod].replaced = true; }
+  // Another member says that it doesn't hear this one.
+  void Accuse(int accuser, int accused) { accusations_.emplace_back(accuser, accused); }
+  const std::vector<std::pair<int, int>>& accusations() const { return accusations_; }
+  void SetResignation(int pod, Resignation resignation) {
+    pods_[pod].resignation = std::move(resignation);
+  }
+  bool resigned(int pod) const { return pods_[pod].resignation.has_value(); }
+  // One entry for each pod, null where it has not resigned.
+  std::vector<const Resignation*> Resignations() const;
+
+  // The pod takes no more part in this view as far as this member knows.
+  bool Gone(int pod) const;
+  // Gone without having resigned.
+  bool Lost(int pod) const { return pods_[pod].suspected || pods_[pod].replaced; }
+  bool AnyFault() const;
+  // How many pods would campaign before this one: the coordinator, then the pods in their order.
+  int Position() const;
+  // Whether the pods that may answer are a quorum. If not, a campaign would only drop members that
+  // may come back. R counts: that it can't be reached is not known before it is asked.
+  bool QuorumInReach() const;
+  // The record is spared where the pods can do without it.
+  bool RecordNeeded() const;
+
+ private:
+  struct Peer {
+    bool suspected = false;  // by this member; taken back when it is heard
+    bool replaced = false;
+    std::optional<Resignation> resignation;
+  };
+  struct Reach {
+    std::size_t votes = 0;
+    bool all = true;  // every pod may answer or has resigned
+  };
+  Reach CountReachable() const;
+
+  // Constant after construction.
+  const MemberState* state_;
+  ClauseSet without_;
+
+  ViewPtr view_;
+  std::vector<Peer> pods_;
+  std::vector<std::pair<int, int>> accusations_;  // {accuser, accused}
+};
+
+}  // namespace ringmaster::membership

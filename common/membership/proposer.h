@@ -1,0 +1,100 @@
+// The proposer of one view's successor: when to campaign, with which ballot and which value
+// (rules 4, 6, 11).
+//  A campaign is: prepare (not in round 0), stop the local workers, propose. Round 0 needs no
+// prepare because only the view's coordinator may use it, and for one value only. Owned by
+// Succession; used by the member's thread only.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/membership/acceptor.h"
+#include "common/membership/campaign.h"
+#include "common/membership/clause.h"
+#include "common/membership/config.h"
+#include "common/membership/learner.h"
+#include "common/membership/local_workers.h"
+#include "common/membership/member_state.h"
+#include "common/membership/outbox.h"
+#include "common/membership/peer_status.h"
+
+namespace ringmaster::membership {
+
+// Where the value of a proposer that is free to choose comes from.
+class SuccessorSource {
+ public:
+  virtual ~SuccessorSource() = default;
+  // The successor that follows from what this member knows. Null: no worker that holds the
+  // training state would be left. `without_self`: this member is about to resign.
+  virtual ViewPtr Successor(bool without_self) const = 0;
+};
+
+class Proposer {
+ public:
+  struct Parts {
+    MemberState* state;
+    const PeerStatus* peers;
+    LocalWorkers* workers;
+    Acceptor* acceptor;
+    Learner* learner;
+    const SuccessorSource* source;
+    Outbox* outbox;
+  };
+  Proposer(const Parts& parts, const Timers& timers, std::uint64_t seed, ClauseSet without);
+
+  void EnterView();
+
+  bool idle() const { return campaign_.phase == Campaign::Phase::kIdle; }
+  std::optional<TimePoint> NextDeadline() const;
+
+  // Starts a campaign in this member's turn while the view can't go on as it is (`fault`), unless
+  // it must keep out of it (`may` is false).
+  void CheckFault(bool fault, bool may);
+  void Begin();
+  // Goes on with the campaign as far as the answers and the workers allow.
+  void Advance();
+  void GiveUp() { campaign_ = {}; }
+  // Another proposer has a higher ballot.
+  void YieldTo(const Ballot& ballot);
+  // Leaves the others their turn first.
+  void Postpone();
+  // A pod has resigned. If nothing has been proposed, the order of those that wait is new.
+  void RestartOrder();
+  // Stores that this member resigns; a coordinator proposes the view without itself with the same
+  // write if it can, so that no other member has to campaign for it.
+  void Resign();
+
+  void OnPromise(const Message& message, std::size_t voter);
+  void OnRefused(const Message& message);
+  // The next own round must be above all rounds that were heard of.
+  void ObserveRounds(const Message& message);
+  // Repeats what is asked now to a pod that has only now come to know the view.
+  void AskAgain(const std::string& pod);
+
+  std::uint32_t campaigns() const { return campaigns_; }
+  std::uint32_t refused() const { return refused_; }
+
+ private:
+  bool Holds(Clause clause) const { return !without_.Has(clause); }
+  void BeginPrepare();
+  void CheckPromises();
+  bool Overtaken() const;
+  void CheckStopping();
+  void ReplaceRoundZeroValue();
+  void Propose(bool resigning);
+  Message CampaignMessage() const;
+  void SendCampaign();
+
+  // Constant after construction.
+  Parts parts_;
+  Duration retry_;
+  ClauseSet without_;
+
+  Campaign campaign_;
+  CampaignTimer timer_;
+  std::int64_t max_round_ = 0;
+  std::uint32_t campaigns_ = 0;  // rounds above 0 begun
+  std::uint32_t refused_ = 0;    // own ballots refused for a higher one
+};
+
+}  // namespace ringmaster::membership

@@ -1,0 +1,58 @@
+#include "common/membership/rank_status.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringmaster::membership {
+
+void RankStatus::EnterView(ViewPtr view) {
+  view_ = std::move(view);
+  lost_.assign(view_ ? view_->ranks.size() : 0, false);
+  ran_ = false;
+}
+
+void RankStatus::LoseWorkers(const std::string& pod, const std::vector<Worker>& workers) {
+  for (const Worker& worker : workers) {
+    const int rank = view_->FindRank(pod, worker.slot, worker.incarnation);
+    if (rank >= 0) lost_[rank] = true;
+  }
+}
+
+RankStatus::OwnRanks RankStatus::UpdateOwn(int self, const LocalWorkers& workers) {
+  OwnRanks own;
+  for (std::size_t r = 0; r < lost_.size(); ++r) {
+    const RankEntry& rank = view_->ranks[r];
+    if (rank.pod != static_cast<std::uint32_t>(self)) continue;
+    const bool alive = workers.Alive(rank.slot, rank.incarnation);
+    own.any_alive = own.any_alive || alive;
+    if (!alive && !lost_[r]) lost_[r] = own.news = true;
+  }
+  return own;
+}
+
+std::vector<Worker> RankStatus::LostOf(int pod) const {
+  std::vector<Worker> workers;
+  for (std::size_t r = 0; r < lost_.size(); ++r) {
+    const RankEntry& rank = view_->ranks[r];
+    if (lost_[r] && rank.pod == static_cast<std::uint32_t>(pod)) {
+      workers.push_back({rank.slot, rank.incarnation, "", "", false});
+    }
+  }
+  return workers;
+}
+
+bool RankStatus::AnyLost() const {
+  return std::find(lost_.begin(), lost_.end(), true) != lost_.end();
+}
+
+bool RankStatus::StateLost(const std::vector<const Resignation*>& resigned) const {
+  for (std::size_t r = 0; r < lost_.size(); ++r) {
+    const RankEntry& rank = view_->ranks[r];
+    const bool holds = ran_ || !rank.joined;
+    const bool dead = lost_[r] || resigned[rank.pod] != nullptr;
+    if (holds && !dead) return false;
+  }
+  return true;
+}
+
+}  // namespace ringmaster::membership

@@ -1,0 +1,45 @@
+// Which workers of the current view have died, and so whether anybody still holds the training
+// state. Forgotten with each new view.
+//  Owned by MemberImpl; used by the member's thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/membership/local_workers.h"
+#include "common/membership/quorum.h"
+#include "common/membership/view.h"
+
+namespace ringmaster::membership {
+
+class RankStatus {
+ public:
+  // `view` may be null.
+  void EnterView(ViewPtr view);
+
+  // An operation of the view has completed: its joiners hold the state too.
+  void SetRan() { ran_ = true; }
+  bool ran() const { return ran_; }
+
+  // What the pod says it has lost.
+  void LoseWorkers(const std::string& pod, const std::vector<Worker>& workers);
+  struct OwnRanks {
+    bool any_alive = false;
+    bool news = false;
+  };
+  // Compares the ranks of pod `self` with its living workers.
+  OwnRanks UpdateOwn(int self, const LocalWorkers& workers);
+  std::vector<Worker> LostOf(int pod) const;
+  bool AnyLost() const;
+  const std::vector<bool>& lost() const { return lost_; }  // one for each rank
+
+  // Every worker that holds the state is dead. `resigned` has one entry for each pod.
+  bool StateLost(const std::vector<const Resignation*>& resigned) const;
+
+ private:
+  ViewPtr view_;
+  std::vector<bool> lost_;
+  bool ran_ = false;
+};
+
+}  // namespace ringmaster::membership

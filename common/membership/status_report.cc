@@ -1,0 +1,47 @@
+#include "common/membership/status_report.h"
+
+#include <utility>
+
+namespace ringmaster::membership {
+
+void StatusReport::Check() {
+  const TimePoint now = parts_.outbox->now();
+  if (!parts_.state->in_view() || parts_.workers->finishing()) return;
+  if (repeat_.at && !repeat_.Due(now)) return;
+  const std::size_t before = parts_.outbox->size();
+  if (parts_.state->stored().resigned) {
+    parts_.outbox->SendToMembers(parts_.succession->ResignMessage());
+  } else if (!parts_.state->is_coordinator()) {
+    SendToCoordinator();
+  }
+  if (parts_.outbox->size() == before) {
+    repeat_.Stop();
+  } else {
+    repeat_.Again(now, retry_);
+  }
+}
+
+void StatusReport::SendToCoordinator() {
+  const View& view = parts_.state->view();
+  Outbox& outbox = *parts_.outbox;
+  Message lost = outbox.MakeMessage(MessageKind::kWorkersLost);
+  lost.workers = parts_.ranks->LostOf(parts_.state->self());
+  if (!lost.workers.empty()) outbox.SendTo(view.coordinator, std::move(lost));
+
+  Message silent = outbox.MakeMessage(MessageKind::kSuspect);
+  silent.pods = parts_.peers->SuspectedPods();
+  const int coordinator = view.FindPod(view.coordinator);
+  const bool reachable = coordinator >= 0 && !parts_.peers->suspected(coordinator);
+  if (!silent.pods.empty() && reachable) outbox.SendTo(view.coordinator, std::move(silent));
+
+  if (parts_.plan->at_boundary(parts_.state->self())) {
+    Message boundary = outbox.MakeMessage(MessageKind::kBoundary);
+    boundary.number = parts_.plan->number_heard();
+    outbox.SendTo(view.coordinator, std::move(boundary));
+  }
+  Message leave = outbox.MakeMessage(MessageKind::kLeave);
+  leave.pods = parts_.departure->LeavingPods(view);
+  if (!leave.pods.empty()) outbox.SendTo(view.coordinator, std::move(leave));
+}
+
+}  // namespace ringmaster::membership

@@ -1,0 +1,64 @@
+#include "common/membership/status_report.h"
+
+#include "common/membership/test_parts.h"
+
+namespace ringmaster::membership {
+namespace {
+
+struct NoSuccessor : SuccessorSource {
+  ViewPtr Successor(bool) const override { return nullptr; }
+};
+
+struct Reporting : Floor {
+  explicit Reporting(int self) : Floor(3, self) {}
+  Strings Check() {
+    report.Renew();
+    report.Check();
+    return Take();
+  }
+  NoSuccessor source;
+  Departure departure{"p" + std::to_string(state.self())};
+  PlannedChange plan{{&state, &workers, &outbox}, Timers{}, {}};
+  Succession succession{{&state, &peers, &ranks, &workers, &source, &outbox}, Config{}};
+  StatusReport report{{&state, &peers, &ranks, &workers, &plan, &departure, &succession, &outbox},
+                      retry};
+};
+
+TEST(StatusReportTest, TheCoordinatorHearsWhatAMemberKnows) {
+  Reporting f(1);
+  EXPECT_EQ(f.Check(), Strings{});
+  f.workers.Update({});
+  f.ranks.UpdateOwn(1, f.workers);
+  f.peers.Suspect("p2");
+  f.plan.SetOwnBoundary();
+  f.departure.Add({"p1"});
+  EXPECT_EQ(f.Check(), (Strings{"workersLost p0", "suspect p0", "boundary p0", "leave p0"}));
+}
+
+TEST(StatusReportTest, TheCoordinatorItselfHasNobodyToTell) {
+  Reporting f(0);
+  f.peers.Suspect("p2");
+  f.departure.Add({"p1"});
+  EXPECT_EQ(f.Check(), Strings{});
+}
+
+TEST(StatusReportTest, ASilentCoordinatorIsNotToldAboutSilence) {
+  Reporting f(1);
+  f.peers.Suspect("p0");
+  EXPECT_EQ(f.Check(), Strings{});
+}
+
+TEST(StatusReportTest, AResignationIsRepeatedToAll) {
+  Reporting f(1);
+  f.state.Resign();
+  f.Take();
+  EXPECT_EQ(f.Check(), (Strings{"resign p0", "resign p2"}));
+  f.report.Check();
+  EXPECT_EQ(f.Take(), Strings{}) << "not at once";
+  f.Pass(f.retry);
+  f.report.Check();
+  EXPECT_EQ(f.Take(), (Strings{"resign p0", "resign p2"}));
+}
+
+}  // namespace
+}  // namespace ringmaster::membership

@@ -1,0 +1,67 @@
+// Decides the successor of the current view: single-decree Paxos among its pods, as acceptor,
+// proposer and learner in one. Begins anew with each view.
+//  Owned by MemberImpl; used by the member's thread only.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/membership/acceptor.h"
+#include "common/membership/learner.h"
+#include "common/membership/member_counters.h"
+#include "common/membership/proposer.h"
+
+namespace ringmaster::membership {
+
+class Succession {
+ public:
+  struct Parts {
+    MemberState* state;
+    PeerStatus* peers;
+    RankStatus* ranks;
+    LocalWorkers* workers;
+    const SuccessorSource* source;
+    Outbox* outbox;
+  };
+  Succession(const Parts& parts, const Config& config);
+
+  void EnterView();
+
+  // A message about the current view from pod `from`. Kinds that are not of Paxos are ignored.
+  void Handle(const Message& message, int from);
+  // An answer to the own proposer, from a pod or the record.
+  void HandleAnswer(const Message& message, std::size_t voter);
+  Proposer& proposer() { return proposer_; }
+  const Proposer& proposer() const { return proposer_; }
+  // A message about a view that is over.
+  void AnswerOutdated(const Message& message) { acceptor_.AnswerOutdated(message); }
+  Message ResignMessage() const { return acceptor_.ResignMessage(); }
+
+  // The view can't go on as it is.
+  bool fault() const;
+  bool changing() const {
+    return !proposer_.idle() || acceptor_.pending() || parts_.state->stored().accepted_value;
+  }
+  // Accepts what waits for the workers, if they have stopped.
+  void AcceptPending();
+  // All workers of this pod are dead, or have stopped to leave. Nothing takes this back for the
+  // view.
+  void Resign();
+  // Takes part in nothing more: this member has promised a higher lineage.
+  void Abandon();
+  // The decided successor, once there is a quorum for it; else null.
+  ViewPtr TakeDecision();
+  MemberCounters counters() const;
+
+ private:
+  void OnPropose(const Ballot& ballot, const ViewPtr& value, const std::string& from);
+  void OnResign(const Message& message, int from);
+
+  Parts parts_;
+  Learner learner_;
+  Acceptor acceptor_;
+  Proposer proposer_;
+  MemberCounters decided_;  // its `decided_by_...`
+};
+
+}  // namespace ringmaster::membership

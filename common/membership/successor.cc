@@ -1,0 +1,78 @@
+#include "common/membership/successor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringmaster::membership {
+
+ViewPtr SuccessorFromFacts::Successor(bool without_self) const {
+  const std::vector<int> accused = PodsToDrop(parts_.peers->accusations(), parts_.state->self());
+  Change change = KnownChange(without_self, accused);
+  return change.planned ? AtBoundary(std::move(change)) : AfterFault(std::move(change), accused);
+}
+
+bool SuccessorFromFacts::ChangeWanted() const {
+  const View& view = parts_.state->view();
+  const std::size_t leaving = parts_.departure->LeavingPods(view).size();
+  if (leaving > 0 && leaving < view.pods.size()) return true;
+  if (view.train != (view.pods.size() >= min_pods_)) return true;
+  return parts_.applicants->Complete();
+}
+
+Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>& accused) const {
+  const View& view = parts_.state->view();
+  const std::size_t pods = view.pods.size();
+  const int self = parts_.state->self();
+  Change change;
+  change.proposer = parts_.state->uid();
+  change.min_pods = min_pods_;
+  change.ran = parts_.ranks->ran();
+  change.lost_worker = parts_.ranks->lost();
+  change.gone.assign(pods, false);
+  change.draining.assign(pods, false);
+  bool fault = parts_.ranks->AnyLost();
+  for (std::size_t i = 0; i < pods; ++i) {
+    const int pod = static_cast<int>(i);
+    change.gone[i] = parts_.peers->Gone(pod);
+    change.draining[i] = parts_.departure->Contains(view.pods[i].uid);
+    change.pod_lost = change.pod_lost || parts_.peers->Lost(pod);
+    fault = fault || change.gone[i];
+  }
+  for (int pod : accused) change.gone[pod] = change.pod_lost = fault = true;
+  if (without_self) {
+    change.gone[self] = fault = true;
+  } else {
+    // What other members think of this one does not make it drop itself.
+    change.gone[self] = change.gone[self] && parts_.state->stored().resigned;
+  }
+  const bool boundary = parts_.plan->AllAtBoundary() || !Holds(Clause::kBoundaryFirst);
+  change.planned = !fault && parts_.state->is_coordinator() && boundary;
+  if (change.planned || !Holds(Clause::kFaultAdmitsNobody)) {
+    change.joiners = parts_.applicants->Admissible();
+  }
+  return change;
+}
+
+ViewPtr SuccessorFromFacts::AfterFault(Change change, const std::vector<int>& accused) const {
+  const View& view = parts_.state->view();
+  ViewPtr next = NextView(view, change, without_);
+  if (next || accused.empty()) return next;
+  // The accused hold the state: what is only hearsay must not lose it.
+  for (int pod : accused) change.gone[pod] = parts_.peers->Gone(pod);
+  return NextView(view, change, without_);
+}
+
+ViewPtr SuccessorFromFacts::AtBoundary(Change change) const {
+  const View& view = parts_.state->view();
+  for (std::size_t i = 0; i < change.gone.size(); ++i) {
+    if (change.draining[i]) change.gone[i] = change.drained = true;
+  }
+  ViewPtr next = NextView(view, change, without_);
+  if (next || !change.drained) return next;
+  // No pod would be left: the draining ones stay.
+  change.gone.assign(change.gone.size(), false);
+  change.drained = false;
+  return NextView(view, change, without_);
+}
+
+}  // namespace ringmaster::membership
