@@ -1,5 +1,6 @@
 #include "common/tls/certificate.h"
 
+#include <arpa/inet.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <openssl/err.h>
@@ -144,7 +145,7 @@ tl::expected<KeyPair, std::string> MakeAuthority(Time now, std::chrono::seconds 
 }
 
 tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
-                                         const std::vector<std::string>& dns_names, Time now,
+                                         const std::vector<std::string>& names, Time now,
                                          std::chrono::seconds lifetime,
                                          const std::string& key_pem) {
   const auto issuers = ReadAll(authority.certificate_pem);
@@ -155,8 +156,13 @@ tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
   X509* issuer = issuers.front().get();
   const Owned<EVP_PKEY> key(key_pem.empty() ? EVP_EC_gen("P-256") : ReadKey(key_pem).release());
   if (!key) return tl::unexpected<std::string>("OpenSSL can't make a key");
-  std::string names;
-  for (const std::string& name : dns_names) names += (names.empty() ? "DNS:" : ",DNS:") + name;
+  std::string alternatives;
+  for (const std::string& name : names) {
+    in_addr address{};
+    const bool is_address = inet_pton(AF_INET, name.c_str(), &address) == 1;
+    alternatives += (alternatives.empty() ? "" : ",") + std::string(is_address ? "IP:" : "DNS:");
+    alternatives += name;
+  }
   const Owned<X509> certificate = Draft("ringmaster.dev", key.get(), now, lifetime);
   X509* self = certificate.get();
   if (!self || X509_set_issuer_name(self, X509_get_subject_name(issuer)) != 1 ||
@@ -165,10 +171,10 @@ tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
       !AddExtension(self, issuer, NID_ext_key_usage, "serverAuth,clientAuth") ||
       !AddExtension(self, issuer, NID_subject_key_identifier, "hash") ||
       !AddExtension(self, issuer, NID_authority_key_identifier, "keyid") ||
-      !AddExtension(self, issuer, NID_subject_alt_name, names) ||
+      !AddExtension(self, issuer, NID_subject_alt_name, alternatives) ||
       X509_sign(self, issuer_key.get(), EVP_sha256()) == 0) {
     ERR_clear_error();
-    return tl::unexpected("OpenSSL can't make a certificate for " + names);
+    return tl::unexpected("OpenSSL can't make a certificate for " + alternatives);
   }
   return KeyPair{CertificateToPem(self), KeyToPem(key.get())};
 }

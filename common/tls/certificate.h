@@ -36,9 +36,10 @@ inline constexpr std::chrono::hours kClockSkew{1};
 // Self-signed; may sign certificates and nothing else.
 tl::expected<KeyPair, std::string> MakeAuthority(Time now, std::chrono::seconds lifetime);
 
-// For client and server, with a key of its own; `key_pem`: an older one that is kept.
+// For client and server, with a key of its own; `key_pem`: an older one that is kept. `names`: DNS
+// names, or IPv4 addresses.
 tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
-                                         const std::vector<std::string>& dns_names, Time now,
+                                         const std::vector<std::string>& names, Time now,
                                          std::chrono::seconds lifetime,
                                          const std::string& key_pem = "");
 

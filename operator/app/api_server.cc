@@ -4,22 +4,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
 #include "common/logging/log.h"
+#include "common/sync/pause.h"
 
 namespace ringmaster::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-void Pause(std::chrono::milliseconds duration, std::stop_token stop) {
-  std::mutex mu;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mu);
-  wake.wait_for(lock, stop, duration, [] { return false; });
-}
 
 }  // namespace
 
@@ -81,7 +73,7 @@ kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& op
     }
     if (problem.what != last && options.on_problem) options.on_problem(problem.what);
     last = problem.what;
-    Pause(std::max(pause, std::min(listed.error().retry_after, options.last_pause)), stop);
+    sync::Pause(stop, std::max(pause, std::min(listed.error().retry_after, options.last_pause)));
     pause = std::min(pause * 2, options.last_pause);
   }
   return tl::unexpected(

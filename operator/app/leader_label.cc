@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/fields/fields.h"
 #include "common/logging/log.h"
+#include "common/sync/pause.h"
 
 namespace ringmaster::app {
 namespace {
@@ -12,11 +14,6 @@ using kube::Json;
 
 // Two installations in one namespace must not take each other's marks away.
 constexpr char kInstanceLabel[] = "/metadata/labels/app.kubernetes.io~1instance";
-
-std::string Text(const Json& object, const char* pointer) {
-  const Json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>() : "";
-}
 
 }  // namespace
 
@@ -32,7 +29,7 @@ kube::Result<Json> LeaderLabel::Set(const std::string& pod, const Json& value) {
 
 void LeaderLabel::Clear() {
   const auto own = api_->Get(kube::Pods(), ns_, pod_);
-  if (own && Text(*own, "/metadata/labels/ringmaster.dev~1leader").empty()) return;
+  if (own && fields::TextAt(*own, "/metadata/labels/ringmaster.dev~1leader").empty()) return;
   if (const auto cleared = own ? Set(pod_, nullptr) : own; !cleared) {
     spdlog::warn("leader label not cleared pod={}/{} error={}", ns_, pod_,
                  logging::Value(cleared.error().message));
@@ -51,7 +48,7 @@ void LeaderLabel::Stop() {
 }
 
 std::string LeaderLabel::error() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   return error_;
 }
 
@@ -59,32 +56,33 @@ void LeaderLabel::Run(std::stop_token stop) {
   MarkPace pace;
   while (!stop.stop_requested()) {
     const std::string error = Mark();
-    std::unique_lock lock(mu_);
-    if (error != error_) {
-      if (error.empty()) {
+    {
+      const sync::MutexLock lock(&mu_);
+      if (error != error_ && error.empty()) {
         spdlog::info("pod marked as the leader's pod={}/{}", ns_, pod_);
-      } else {
+      } else if (error != error_) {
         spdlog::warn("pod not marked as the leader's pod={}/{} error={}", ns_, pod_,
                      logging::Value(error));
       }
+      error_ = error;
     }
-    error_ = error;
-    wake_.wait_for(lock, stop, pace.After(error.empty()), [] { return false; });
+    sync::Pause(stop, pace.After(error.empty()));
   }
 }
 
 std::string LeaderLabel::Mark() {
   const auto own = api_->Get(kube::Pods(), ns_, pod_);
   if (!own) return own.error().message;
-  if (Text(*own, "/metadata/labels/ringmaster.dev~1leader") != "true") {
+  if (fields::TextAt(*own, "/metadata/labels/ringmaster.dev~1leader") != "true") {
     if (const auto marked = Set(pod_, "true"); !marked) return marked.error().message;
   }
   const auto all =
       api_->ListAll(kube::Pods(), ns_, {.label_selector = fmt::format("{}=true", kLeaderLabel)});
   if (!all) return all.error().message;
   for (const Json& pod : all->items) {
-    const std::string name = Text(pod, "/metadata/name");
-    if (name == pod_ || Text(pod, kInstanceLabel) != Text(*own, kInstanceLabel)) continue;
+    const std::string name = fields::TextAt(pod, "/metadata/name");
+    if (name == pod_ || fields::TextAt(pod, kInstanceLabel) != fields::TextAt(*own, kInstanceLabel))
+      continue;
     const auto cleared = Set(name, nullptr);
     if (!cleared && cleared.error().code != kube::ErrorCode::kNotFound) {
       return cleared.error().message;

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "common/sync/mutex.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::app {
@@ -58,9 +57,8 @@ class LeaderLabel {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::string ns_, pod_;
-  mutable std::mutex mu_;
-  std::condition_variable_any wake_;
-  std::string error_ = "not marked yet";  // guarded by mu_
+  mutable sync::Mutex mu_;
+  std::string error_ GUARDED_BY(mu_) = "not marked yet";
   std::jthread thread_;
 };
 

@@ -13,8 +13,8 @@
 #include "common/membership/view_json.h"
 #include "operator.grpc.pb.h"
 #include "operator/app/operator_identity.h"
-#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
 
 namespace ringmaster::app {
 namespace {

@@ -13,9 +13,9 @@
 #include "operator/app/leader_label.h"
 #include "operator/app/testing/running_operator.h"
 #include "operator/kube/base64.h"
-#include "operator/local/in_memory_api.h"
 #include "operator/local/rest_server.h"
 #include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
 #include "operator/runtime/leader_election.h"
 
 namespace ringmaster::app {

@@ -7,13 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
+#include "common/fields/fields.h"
+#include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
-#include "operator/cli/fields.h"
+#include "operator/cli/job_labels.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/poller.h"
 #include "operator/cli/run_session.h"
@@ -49,13 +50,13 @@ Failure FromKube(const kube::Error& error) {
   }
 }
 
-Outcome<Connection> Connect(const Target& target, const Places& places) {
+Outcome<Connection> Connect(const Target& target, const RunPaths& paths) {
   Connection connection;
   std::filesystem::path kubeconfig = target.kubeconfig;
   if (kubeconfig.empty()) {
     connection.run_dir = target.run_dir;
     if (connection.run_dir.empty()) {
-      auto newest = NewestLivingRun(places);
+      auto newest = NewestLivingRun(paths);
       if (!newest) return tl::unexpected(newest.error());
       connection.run_dir = *newest;
     }
@@ -82,10 +83,10 @@ Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
 std::map<std::string, SidecarStatus> Ask(const std::vector<Json>& pods) {
   std::map<std::string, SidecarStatus> answers;
   for (const Json& pod : pods) {
-    std::string address = Metadata(pod, "annotations", kHttpAnnotation);
+    std::string address = fields::Text(fields::At(pod, "/metadata/annotations"), kHttpAnnotation);
     if (address.empty()) continue;
     if (auto status = FetchStatus(address, kStatusPatience))
-      answers[Text(pod, "/metadata/name")] = *status;
+      answers[fields::TextAt(pod, "/metadata/name")] = *status;
   }
   return answers;
 }
@@ -95,11 +96,11 @@ Json WithWorkers(Json job, const std::vector<Json>& pods,
                  const std::map<std::string, SidecarStatus>& answers) {
   Json list = Json::array();
   for (const Json& pod : pods) {
-    std::string name = Text(pod, "/metadata/name");
+    std::string name = fields::TextAt(pod, "/metadata/name");
     Json entry = {{"name", name},
-                  {"phase", Text(pod, "/status/phase")},
-                  {"node", Text(pod, "/spec/nodeName")},
-                  {"uid", Text(pod, "/metadata/uid")},
+                  {"phase", fields::TextAt(pod, "/status/phase")},
+                  {"node", fields::TextAt(pod, "/spec/nodeName")},
+                  {"uid", fields::TextAt(pod, "/metadata/uid")},
                   {"workers", Json::array()}};
     auto answer = answers.find(name);
     if (answer != answers.end()) {
@@ -128,7 +129,7 @@ void Print(const Json& value, OutputFormat format) {
 }
 
 Outcome<void> PrintPodLog(kube::KubeApi* api, const std::string& ns, const std::string& pod,
-                          const LogsOptions& options, const std::string& prefix, std::mutex* out) {
+                          const LogsOptions& options, const std::string& prefix, sync::Mutex* out) {
   const std::string container =
       options.container.empty() ? api::kWorkerContainer : options.container;
   std::string line;
@@ -136,7 +137,7 @@ Outcome<void> PrintPodLog(kube::KubeApi* api, const std::string& ns, const std::
     line += text;
     size_t end = line.rfind('\n');
     if (end == std::string::npos) return true;
-    std::lock_guard lock(*out);
+    const sync::MutexLock lock(out);
     for (size_t at = 0; at <= end;) {
       size_t next = line.find('\n', at);
       std::printf("%s%.*s\n", prefix.c_str(), static_cast<int>(next - at), line.data() + at);
@@ -148,7 +149,7 @@ Outcome<void> PrintPodLog(kube::KubeApi* api, const std::string& ns, const std::
   };
   auto read = api->PodLog(ns, pod, container, options.follow, on_text, {});
   if (!line.empty()) {
-    std::lock_guard lock(*out);
+    const sync::MutexLock lock(out);
     std::printf("%s%s\n", prefix.c_str(), line.c_str());
   }
   if (!read) return tl::unexpected(FromKube(read.error()));
@@ -156,7 +157,7 @@ Outcome<void> PrintPodLog(kube::KubeApi* api, const std::string& ns, const std::
 }
 
 Outcome<void> KillWorker(const Json& pod, int slot) {
-  std::string name = Text(pod, "/metadata/name");
+  std::string name = fields::TextAt(pod, "/metadata/name");
   auto answers = Ask({pod});
   if (answers.empty())
     return Fail(
@@ -178,16 +179,17 @@ Outcome<void> KillWorker(const Json& pod, int slot) {
 // The kubelet is in the process of `ringmaster run`: it is asked by an annotation, and answers by
 // the pod's status.
 Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
-  std::string ns = Text(pod, "/metadata/namespace"), name = Text(pod, "/metadata/name");
-  std::string uid = Text(pod, "/metadata/uid");
+  std::string ns = fields::TextAt(pod, "/metadata/namespace"),
+              name = fields::TextAt(pod, "/metadata/name");
+  std::string uid = fields::TextAt(pod, "/metadata/uid");
   Json patch = {{"metadata", {{"annotations", {{kKillAnnotation, uid}}}}}};
   auto marked = api->Patch(kube::Pods(), ns, name, patch, {});
   if (!marked) return tl::unexpected(FromKube(marked.error()));
   auto deadline = std::chrono::steady_clock::now() + kKillPatience;
   while (std::chrono::steady_clock::now() < deadline) {
     auto now = api->Get(kube::Pods(), ns, name);
-    bool other = now && Text(*now, "/metadata/uid") != uid;
-    if (!now || other || Text(*now, "/status/phase") != "Running") {
+    bool other = now && fields::TextAt(*now, "/metadata/uid") != uid;
+    if (!now || other || fields::TextAt(*now, "/status/phase") != "Running") {
       std::printf("killed pod %s\n", name.c_str());
       return {};
     }
@@ -198,8 +200,8 @@ Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
 
 }  // namespace
 
-Outcome<void> Get(const GetOptions& options, const Places& places) {
-  auto to = Connect(options.target, places);
+Outcome<void> Get(const GetOptions& options, const RunPaths& paths) {
+  auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
   const std::string& ns = options.target.ns;
   std::vector<Json> jobs;
@@ -214,7 +216,7 @@ Outcome<void> Get(const GetOptions& options, const Places& places) {
   }
   std::vector<Json> full;
   for (Json& job : jobs) {
-    auto pods = PodsOf(to->api.get(), ns, Text(job, "/metadata/name"));
+    auto pods = PodsOf(to->api.get(), ns, fields::TextAt(job, "/metadata/name"));
     if (!pods) return tl::unexpected(pods.error());
     full.push_back(WithWorkers(std::move(job), *pods, Ask(*pods)));
   }
@@ -229,11 +231,11 @@ Outcome<void> Get(const GetOptions& options, const Places& places) {
   return {};
 }
 
-Outcome<void> Logs(const LogsOptions& options, const Places& places) {
-  auto to = Connect(options.target, places);
+Outcome<void> Logs(const LogsOptions& options, const RunPaths& paths) {
+  auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
   const std::string& ns = options.target.ns;
-  std::mutex out;
+  sync::Mutex out;
   auto pod = to->api->Get(kube::Pods(), ns, options.name);
   if (pod) return PrintPodLog(to->api.get(), ns, options.name, options, "", &out);
   if (pod.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(pod.error()));
@@ -248,7 +250,7 @@ Outcome<void> Logs(const LogsOptions& options, const Places& places) {
     std::vector<std::jthread> readers;
     for (size_t i = 0; i < pods->size(); ++i) {
       readers.emplace_back([&, i] {
-        std::string name = Text((*pods)[i], "/metadata/name");
+        std::string name = fields::TextAt((*pods)[i], "/metadata/name");
         outcomes[i] = PrintPodLog(to->api.get(), ns, name, options, name + ": ", &out);
       });
     }
@@ -258,8 +260,8 @@ Outcome<void> Logs(const LogsOptions& options, const Places& places) {
   return {};
 }
 
-Outcome<void> Scale(const ScaleOptions& options, const Places& places) {
-  auto to = Connect(options.target, places);
+Outcome<void> Scale(const ScaleOptions& options, const RunPaths& paths) {
+  auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
   auto job = to->api->Get(kube::HorovodJobs(), options.target.ns, options.job);
   if (!job) return tl::unexpected(FromKube(job.error()));
@@ -274,8 +276,8 @@ Outcome<void> Scale(const ScaleOptions& options, const Places& places) {
   return {};
 }
 
-Outcome<void> Drain(const DrainOptions& options, const Places& places) {
-  auto to = Connect(options.target, places);
+Outcome<void> Drain(const DrainOptions& options, const RunPaths& paths) {
+  auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
   Json patch = {{"metadata", {{"annotations", {{kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), options.target.ns, options.pod, patch, {});
@@ -284,8 +286,8 @@ Outcome<void> Drain(const DrainOptions& options, const Places& places) {
   return {};
 }
 
-Outcome<void> Kill(const KillOptions& options, const Places& places) {
-  auto to = Connect(options.target, places);
+Outcome<void> Kill(const KillOptions& options, const RunPaths& paths) {
+  auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
   if (to->run_dir.empty())
     return Fail(ExitCode::kUsage,
@@ -297,8 +299,8 @@ Outcome<void> Kill(const KillOptions& options, const Places& places) {
   return KillPod(to->api.get(), *pod);
 }
 
-Outcome<void> Delete(const DeleteOptions& options, const Places& places) {
-  auto to = Connect(options.target, places);
+Outcome<void> Delete(const DeleteOptions& options, const RunPaths& paths) {
+  auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
   auto done = to->api->Delete(kube::HorovodJobs(), options.target.ns, options.job,
                               {.propagation = "Background"});

@@ -10,11 +10,11 @@
 
 namespace ringmaster::cli {
 
-Outcome<void> Get(const GetOptions& options, const Places& places);
-Outcome<void> Logs(const LogsOptions& options, const Places& places);
-Outcome<void> Scale(const ScaleOptions& options, const Places& places);
-Outcome<void> Drain(const DrainOptions& options, const Places& places);
-Outcome<void> Kill(const KillOptions& options, const Places& places);
-Outcome<void> Delete(const DeleteOptions& options, const Places& places);
+Outcome<void> Get(const GetOptions& options, const RunPaths& paths);
+Outcome<void> Logs(const LogsOptions& options, const RunPaths& paths);
+Outcome<void> Scale(const ScaleOptions& options, const RunPaths& paths);
+Outcome<void> Drain(const DrainOptions& options, const RunPaths& paths);
+Outcome<void> Kill(const KillOptions& options, const RunPaths& paths);
+Outcome<void> Delete(const DeleteOptions& options, const RunPaths& paths);
 
 }  // namespace ringmaster::cli

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <utility>
+
+#include "common/sync/mutex.h"
 
 namespace ringmaster::cli {
 
@@ -14,25 +14,26 @@ class Inbox {
  public:
   void Post(std::function<void()> work) {
     {
-      std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       work_.push_back(std::move(work));
     }
-    posted_.notify_one();
+    posted_.NotifyOne();
   }
 
   // Waits until there is work or `until`, then does all there is, on the calling thread.
   void RunUntil(std::chrono::steady_clock::time_point until) {
-    std::unique_lock lock(mu_);
-    posted_.wait_until(lock, until, [this] { return !work_.empty(); });
+    sync::MutexLock lock(&mu_);
+    while (work_.empty() && posted_.WaitUntil(&mu_, until)) {
+    }
     std::deque<std::function<void()>> work = std::exchange(work_, {});
-    lock.unlock();
+    lock.Unlock();
     for (auto& one : work) one();
   }
 
  private:
-  std::mutex mu_;
-  std::condition_variable posted_;
-  std::deque<std::function<void()>> work_;  // guarded by mu_
+  sync::Mutex mu_;
+  sync::CondVar posted_;
+  std::deque<std::function<void()>> work_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::cli

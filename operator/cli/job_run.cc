@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "operator/cli/fields.h"
-#include "operator/cli/words.h"
+#include "common/fields/fields.h"
+#include "operator/cli/job_labels.h"
+#include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -35,7 +36,9 @@ const Json* TrueCondition(const Json& object, const std::string& type) {
   static const Json::json_pointer kConditions("/status/conditions");
   if (!object.contains(kConditions)) return nullptr;
   for (const Json& condition : object[kConditions]) {
-    if (Text(condition, "/type") == type && Text(condition, "/status") == "True") return &condition;
+    if (fields::TextAt(condition, "/type") == type &&
+        fields::TextAt(condition, "/status") == "True")
+      return &condition;
   }
   return nullptr;
 }
@@ -46,15 +49,15 @@ void JobRun::OnJob(const Json& job, bool gone) {
   for (const char* type : {"Succeeded", "Failed"}) {
     const Json* condition = TrueCondition(job, type);
     if (!condition) continue;
-    end_ = JobEnd{std::string(type) == "Succeeded", Text(*condition, "/reason"),
-                  Text(*condition, "/message")};
+    end_ = JobEnd{std::string(type) == "Succeeded", fields::TextAt(*condition, "/reason"),
+                  fields::TextAt(*condition, "/message")};
     return;
   }
   if (gone) end_ = JobEnd{false, "Deleted", "the job was deleted while it ran"};
 }
 
 void JobRun::OnPod(const Json& pod, bool gone) {
-  std::string name = Text(pod, "/metadata/name");
+  std::string name = fields::TextAt(pod, "/metadata/name");
   if (auto code = FailedContainer(pod)) progress_.NoteExit(name, *code);
   if (gone) {
     pods_.erase(name);
@@ -74,7 +77,8 @@ std::vector<std::string> JobRun::TakeLines(TimePoint now, bool last) {
 std::string JobRun::StartingText() const {
   int wanted = NumberAt(job_, "/spec/worker/replicas", 1);
   int running = 0;
-  for (const auto& [name, pod] : pods_) running += Text(pod, "/status/phase") == "Running";
+  for (const auto& [name, pod] : pods_)
+    running += fields::TextAt(pod, "/status/phase") == "Running";
   std::string text = fmt::format("starting: {} of {} pods run", running, wanted);
   if (running >= wanted) text = "waiting for the workers to call init()";
   return text;
@@ -89,7 +93,7 @@ std::string JobRun::ProgressLine(int bar) const {
 std::map<std::string, std::string> JobRun::SidecarAddresses() const {
   std::map<std::string, std::string> addresses;
   for (const auto& [name, pod] : pods_) {
-    std::string address = Metadata(pod, "annotations", kHttpAnnotation);
+    std::string address = fields::Text(fields::At(pod, "/metadata/annotations"), kHttpAnnotation);
     if (!address.empty()) addresses[name] = address;
   }
   return addresses;

@@ -22,7 +22,7 @@ std::string Variable(const char* name) {
   return value ? value : "";
 }
 
-Places PlacesFromEnvironment() {
+RunPaths RunPathsFromEnvironment() {
   std::error_code error;
   return {.run_dir = Variable("RINGMASTER_RUN_DIR"),
           .runtime_dir = Variable("XDG_RUNTIME_DIR"),
@@ -37,17 +37,17 @@ std::string NewRunId() {
 }
 
 struct Dispatch {
-  const Places& places;
+  const RunPaths& paths;
 
   Outcome<void> operator()(const RunOptions& options) const {
-    return RunJobs(options, places, NewRunId());
+    return RunJobs(options, paths, NewRunId());
   }
-  Outcome<void> operator()(const GetOptions& options) const { return Get(options, places); }
-  Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, places); }
-  Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, places); }
-  Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, places); }
-  Outcome<void> operator()(const KillOptions& options) const { return Kill(options, places); }
-  Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, places); }
+  Outcome<void> operator()(const GetOptions& options) const { return Get(options, paths); }
+  Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, paths); }
+  Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, paths); }
+  Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, paths); }
+  Outcome<void> operator()(const KillOptions& options) const { return Kill(options, paths); }
+  Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, paths); }
   Outcome<void> operator()(const VersionOptions&) const {
     std::printf("ringmaster %s\n", RINGMASTER_VERSION);
     return {};
@@ -72,8 +72,8 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, [](int) {});
   auto command = ParseCommandLine({argv + 1, argv + argc});
   if (!command) return Report(command.error());
-  Places places = PlacesFromEnvironment();
-  auto outcome = std::visit(Dispatch{places}, *command);
+  RunPaths paths = RunPathsFromEnvironment();
+  auto outcome = std::visit(Dispatch{paths}, *command);
   if (!outcome) return Report(outcome.error());
   return static_cast<int>(ExitCode::kDone);
 }

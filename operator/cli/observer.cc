@@ -1,9 +1,9 @@
 #include "operator/cli/observer.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <set>
 #include <utility>
+
+#include "common/sync/pause.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -32,12 +32,9 @@ Observer::~Observer() {
 }
 
 void Observer::Run(std::stop_token stop) {
-  std::mutex mu;
-  std::condition_variable_any pause;
   while (!stop.stop_requested()) {
     Follow(stop);
-    std::unique_lock lock(mu);
-    pause.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
+    sync::Pause(stop, std::chrono::milliseconds(100));
   }
 }
 

@@ -2,9 +2,10 @@
 
 #include <httplib.h>
 
-#include <condition_variable>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "common/sync/pause.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -39,25 +40,22 @@ StatusPoller::~StatusPoller() {
 }
 
 void StatusPoller::SetPods(std::map<std::string, Pod> pods) {
-  std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   pods_ = std::move(pods);
 }
 
 void StatusPoller::Run(std::stop_token stop) {
-  std::mutex sleep_mu;
-  std::condition_variable_any sleep;
   while (!stop.stop_requested()) {
     std::map<std::string, Pod> pods;
     {
-      std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       pods = pods_;
     }
     for (const auto& [name, pod] : pods) {
       if (stop.stop_requested()) return;
       if (auto status = FetchStatus(pod.address, kPatience)) on_status_(pod.job, *status);
     }
-    std::unique_lock lock(sleep_mu);
-    sleep.wait_for(lock, stop, period_, [] { return false; });
+    sync::Pause(stop, period_);
   }
 }
 

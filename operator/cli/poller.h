@@ -4,12 +4,12 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "common/sync/mutex.h"
 #include "operator/cli/sidecar_status.h"
 
 namespace ringmaster::cli {
@@ -37,9 +37,9 @@ class StatusPoller {
 
   const std::chrono::milliseconds period_;
   const std::function<void(const std::string&, const SidecarStatus&)> on_status_;
-  std::mutex mu_;
-  std::map<std::string, Pod> pods_;  // guarded by mu_
-  std::jthread thread_;              // last: uses the others
+  sync::Mutex mu_;
+  std::map<std::string, Pod> pods_ GUARDED_BY(mu_);
+  std::jthread thread_;  // last: uses the others
 };
 
 }  // namespace ringmaster::cli

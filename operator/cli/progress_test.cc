@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/cli/words.h"
+#include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
 namespace {

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "common/sync/mutex.h"
 #include "operator/app/operator_app.h"
 #include "operator/cli/manifest.h"
 #include "operator/cli/run_session.h"
@@ -61,28 +61,28 @@ Outcome<void> CheckBinaries(const fs::path& bin_dir) {
 }
 
 // The second Ctrl-C comes on the signal thread while the first is still being obeyed: the process
-// ends at once, and the guard of the local cluster cleans up as after a SIGKILL.
+// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL.
 class Interrupts {
  public:
   Interrupts()
       : thread_([this](int signal, int count) {
           if (count > 1) _exit(static_cast<int>(ExitCode::kInterrupted));
-          std::lock_guard lock(mu_);
+          const sync::MutexLock lock(&mu_);
           signal_ = signal;
           if (session_) session_->Interrupt(signal);
         }) {}
 
   void Attach(RunSession* session) {
-    std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     session_ = session;
     if (session && signal_) session->Interrupt(signal_);
   }
 
  private:
-  std::mutex mu_;
-  RunSession* session_ = nullptr;  // guarded by mu_
-  int signal_ = 0;                 // guarded by mu_
-  SignalThread thread_;            // last: uses the others
+  sync::Mutex mu_;
+  RunSession* session_ GUARDED_BY(mu_) = nullptr;
+  int signal_ GUARDED_BY(mu_) = 0;
+  SignalThread thread_;  // last: uses the others
 };
 
 Failure FromKube(const kube::Error& error) {
@@ -189,19 +189,19 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
 
 }  // namespace
 
-Outcome<void> RunJobs(const RunOptions& options, const Places& places, const std::string& run_id) {
+Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const std::string& run_id) {
   auto jobs = Jobs(options);
   if (!jobs) return tl::unexpected(jobs.error());
   if (auto ok = CheckSummary(options.summary); !ok) return ok;
-  if (auto ok = CheckBinaries(places.bin_dir); !ok) return ok;
-  auto run_dir = RunDirectory::Create(options.run_dir, places, run_id);
+  if (auto ok = CheckBinaries(paths.bin_dir); !ok) return ok;
+  auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
 
   Outcome<void> outcome;
   {
     Interrupts interrupts;
     LogToFile(run_dir->path());
-    auto stack = Stack::Start(options, places.bin_dir, run_dir->path());
+    auto stack = Stack::Start(options, paths.bin_dir, run_dir->path());
     outcome = stack ? RunOn(&*stack, options, *jobs, &interrupts, run_dir->path())
                     : tl::unexpected(stack.error());
     if (stack) stack->Stop();

@@ -10,7 +10,7 @@
 namespace ringmaster::cli {
 
 // `run_id`: the name of the run directory where the user names none. However this process ends, the
-// guard of the local cluster sees it and leaves nothing behind.
-Outcome<void> RunJobs(const RunOptions& options, const Places& places, const std::string& run_id);
+// watchdog of the local cluster sees it and leaves nothing behind.
+Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const std::string& run_id);
 
 }  // namespace ringmaster::cli

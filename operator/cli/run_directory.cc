@@ -44,19 +44,19 @@ Outcome<void> MakePrivate(const fs::path& dir) {
 
 }  // namespace
 
-fs::path RunsFolder(const Places& places) {
-  if (!places.runtime_dir.empty()) return places.runtime_dir / "ringmaster";
+fs::path RunsFolder(const RunPaths& paths) {
+  if (!paths.runtime_dir.empty()) return paths.runtime_dir / "ringmaster";
   return fs::path("/tmp") / fmt::format("ringmaster-{}", getuid());
 }
 
-Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const Places& places,
+Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths& paths,
                                            const std::string& run_id) {
   fs::path path = named;
-  if (path.empty()) path = places.run_dir;
+  if (path.empty()) path = paths.run_dir;
   bool ours = path.empty();
   if (ours) {
-    if (auto made = MakePrivate(RunsFolder(places)); !made) return tl::unexpected(made.error());
-    path = RunsFolder(places) / run_id;
+    if (auto made = MakePrivate(RunsFolder(paths)); !made) return tl::unexpected(made.error());
+    path = RunsFolder(paths) / run_id;
   }
   std::error_code error;
   path = fs::absolute(path, error).lexically_normal();
@@ -101,11 +101,11 @@ bool IsAlive(const fs::path& run_dir) {
   return !free;
 }
 
-Outcome<fs::path> NewestLivingRun(const Places& places) {
-  if (!places.run_dir.empty() && IsAlive(places.run_dir)) return places.run_dir;
+Outcome<fs::path> NewestLivingRun(const RunPaths& paths) {
+  if (!paths.run_dir.empty() && IsAlive(paths.run_dir)) return paths.run_dir;
   std::error_code error;
   std::optional<std::pair<fs::file_time_type, fs::path>> newest;
-  for (const auto& entry : fs::directory_iterator(RunsFolder(places), error)) {
+  for (const auto& entry : fs::directory_iterator(RunsFolder(paths), error)) {
     if (!IsAlive(entry.path())) continue;
     auto begun = fs::last_write_time(entry.path() / kLock, error);
     if (!newest || begun > newest->first) newest = {begun, entry.path()};

@@ -12,20 +12,20 @@
 
 namespace ringmaster::cli {
 
-// What main() reads from the environment about places.
-struct Places {
+// What main() reads from the environment about where things lie.
+struct RunPaths {
   std::filesystem::path run_dir;      // RINGMASTER_RUN_DIR
   std::filesystem::path runtime_dir;  // XDG_RUNTIME_DIR
   std::filesystem::path bin_dir;      // where this program lies, with the sidecar beside it
 };
 
 // The folder that holds the runs of this user, one folder each.
-std::filesystem::path RunsFolder(const Places& places);
+std::filesystem::path RunsFolder(const RunPaths& paths);
 
 class RunDirectory {
  public:
   // `path` empty: a new folder, named `run_id`, under RunsFolder (or RINGMASTER_RUN_DIR itself).
-  static Outcome<RunDirectory> Create(const std::filesystem::path& path, const Places& places,
+  static Outcome<RunDirectory> Create(const std::filesystem::path& path, const RunPaths& paths,
                                       const std::string& run_id);
   RunDirectory(RunDirectory&& other) noexcept;
   RunDirectory& operator=(RunDirectory&&) = delete;
@@ -50,6 +50,6 @@ class RunDirectory {
 bool IsAlive(const std::filesystem::path& run_dir);
 
 // The newest run that is alive; the failure says how to start one.
-Outcome<std::filesystem::path> NewestLivingRun(const Places& places);
+Outcome<std::filesystem::path> NewestLivingRun(const RunPaths& paths);
 
 }  // namespace ringmaster::cli

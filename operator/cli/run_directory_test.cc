@@ -17,18 +17,18 @@ class RunDirectoryTest : public testing::Test {
  protected:
   RunDirectoryTest() {
     char name[] = "/tmp/rdt-XXXXXX";
-    places_.runtime_dir = mkdtemp(name);
+    paths_.runtime_dir = mkdtemp(name);
   }
-  ~RunDirectoryTest() override { fs::remove_all(places_.runtime_dir); }
+  ~RunDirectoryTest() override { fs::remove_all(paths_.runtime_dir); }
   std::optional<RunDirectory> Make(const std::string& id, const fs::path& path = "") {
-    auto made = RunDirectory::Create(path, places_, id);
+    auto made = RunDirectory::Create(path, paths_, id);
     if (!made) {
       message_ = made.error().message;
       return std::nullopt;
     }
     return std::move(*made);
   }
-  Places places_;
+  RunPaths paths_;
   std::string message_;
 };
 
@@ -45,21 +45,21 @@ TEST_F(RunDirectoryTest, IsPrivateAndAliveUntilItsOwnerEnds) {
 }
 
 TEST_F(RunDirectoryTest, NewestLivingRunSkipsTheDead) {
-  EXPECT_THAT(NewestLivingRun(places_).error().message, HasSubstr("ringmaster run"));
+  EXPECT_THAT(NewestLivingRun(paths_).error().message, HasSubstr("ringmaster run"));
   auto first = Make("r1");
   { auto dead = Make("r2"); }
-  EXPECT_EQ(NewestLivingRun(places_).value(), first->path());
+  EXPECT_EQ(NewestLivingRun(paths_).value(), first->path());
 }
 
 TEST_F(RunDirectoryTest, SecondRunInTheSameDirectoryIsRefused) {
-  auto first = Make("r1", places_.runtime_dir / "mine");
+  auto first = Make("r1", paths_.runtime_dir / "mine");
   ASSERT_TRUE(first.has_value()) << message_;
-  EXPECT_FALSE(Make("r2", places_.runtime_dir / "mine").has_value());
+  EXPECT_FALSE(Make("r2", paths_.runtime_dir / "mine").has_value());
   EXPECT_THAT(message_, HasSubstr("another run is alive"));
 }
 
 TEST_F(RunDirectoryTest, PathTooLongForSocketsIsRefusedAtOnce) {
-  EXPECT_FALSE(Make("r1", places_.runtime_dir / std::string(60, 'x')).has_value());
+  EXPECT_FALSE(Make("r1", paths_.runtime_dir / std::string(60, 'x')).has_value());
   EXPECT_THAT(message_, HasSubstr("too long"));
 }
 
@@ -68,7 +68,7 @@ TEST_F(RunDirectoryTest, CleanRemovesOursAndLeavesTheLogsOfANamedOne) {
   RunDirectory::Clean(ours->path(), true, false);
   EXPECT_FALSE(fs::exists(ours->path()));
 
-  auto named = Make("r2", places_.runtime_dir / "mine");
+  auto named = Make("r2", paths_.runtime_dir / "mine");
   fs::create_directory(named->path() / "logs");
   std::ofstream(named->path() / "kubeconfig") << "secret";
   RunDirectory::Clean(named->path(), false, false);

@@ -9,10 +9,11 @@
 #include <thread>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
-#include "operator/cli/fields.h"
+#include "operator/cli/job_labels.h"
 #include "operator/cli/observer.h"
-#include "operator/cli/words.h"
+#include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -69,8 +70,8 @@ RunSession::~RunSession() { watchers_.reset(); }
 
 Outcome<void> RunSession::Create(const std::vector<Json>& jobs) {
   for (const Json& job : jobs) {
-    std::string ns = Text(job, "/metadata/namespace");
-    std::string name = Text(job, "/metadata/name");
+    std::string ns = fields::TextAt(job, "/metadata/namespace");
+    std::string name = fields::TextAt(job, "/metadata/name");
     if (auto created = api_->Create(kube::HorovodJobs(), ns, job); !created) {
       bool wrong = created.error().code == kube::ErrorCode::kInvalid;
       return Fail(wrong ? ExitCode::kUsage : ExitCode::kJobFailed, created.error().message);
@@ -87,12 +88,14 @@ JobRun* RunSession::Find(const std::string& ns, const std::string& name) {
 }
 
 void RunSession::OnPod(const Json& pod, bool gone) {
-  JobRun* job = Find(Text(pod, "/metadata/namespace"), Metadata(pod, "labels", kJobNameLabel));
+  JobRun* job = Find(fields::TextAt(pod, "/metadata/namespace"),
+                     fields::Text(fields::At(pod, "/metadata/labels"), kJobNameLabel));
   if (!job) return;
   job->OnPod(pod, gone);
-  std::string name = Text(pod, "/metadata/name");
+  std::string name = fields::TextAt(pod, "/metadata/name");
   KillIfMarked(pod);
-  if (options_.show_output && !gone && watchers_->poller && Text(pod, "/status/phase") == "Running")
+  if (options_.show_output && !gone && watchers_->poller &&
+      fields::TextAt(pod, "/status/phase") == "Running")
     FollowOutput(job->ns(), name);
   watchers_->pods[name] = pod;
   if (gone) watchers_->pods.erase(name);
@@ -107,10 +110,13 @@ void RunSession::OnPod(const Json& pod, bool gone) {
 }
 
 void RunSession::KillIfMarked(const Json& pod) {
-  std::string uid = Text(pod, "/metadata/uid");
-  if (!options_.kill_pod || Metadata(pod, "annotations", kKillAnnotation) != uid) return;
+  std::string uid = fields::TextAt(pod, "/metadata/uid");
+  if (!options_.kill_pod ||
+      fields::Text(fields::At(pod, "/metadata/annotations"), kKillAnnotation) != uid)
+    return;
   if (watchers_->killed.insert(uid).second)
-    options_.kill_pod(Text(pod, "/metadata/namespace"), Text(pod, "/metadata/name"));
+    options_.kill_pod(fields::TextAt(pod, "/metadata/namespace"),
+                      fields::TextAt(pod, "/metadata/name"));
 }
 
 // Prints what the workers of a pod print, line by line.
@@ -144,7 +150,8 @@ SessionEnd RunSession::Follow() {
   watchers_->observers.push_back(std::make_unique<Observer>(
       api_, kube::HorovodJobs(), "", [this](const Json& object, bool gone) {
         inbox_.Post([this, object, gone] {
-          JobRun* job = Find(Text(object, "/metadata/namespace"), Text(object, "/metadata/name"));
+          JobRun* job = Find(fields::TextAt(object, "/metadata/namespace"),
+                             fields::TextAt(object, "/metadata/name"));
           if (job) job->OnJob(object, gone);
         });
       }));

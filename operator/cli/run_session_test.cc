@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
 
 namespace ringmaster::cli {
 namespace {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/fields.h"
 #include "operator/cli/job_run.h"
-#include "operator/cli/words.h"
+#include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -18,11 +19,6 @@ std::string Cell(const Json& object, const char* pointer) {
   const Json& value = object[at];
   if (value.is_string()) return value.get<std::string>().empty() ? "-" : value.get<std::string>();
   return value.is_null() ? "-" : value.dump();
-}
-
-uint64_t Integer(const Json& object, const char* pointer) {
-  Json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_number() ? object[at].get<uint64_t>() : 0;
 }
 
 std::string StateOf(const Json& job) {
@@ -67,7 +63,7 @@ Row JobRow(const Json& job) {
       StateOf(job),
       Cell(job, "/status/replicaStatuses/Worker/active") + "/" + Cell(job, "/spec/worker/replicas"),
       Cell(job, "/status/worldSize"),
-      ViewCell(Integer(job, "/status/epoch")),
+      ViewCell(fields::Unsigned(fields::Member(job, "status"), "epoch")),
       std::to_string(StepOf(job)),
       Cell(job, "/status/lastRebuild/reason")};
 }
@@ -82,7 +78,7 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
     row.insert(row.end(), workers.begin(), workers.end());
     if (wide) {
       row.push_back(Cell(pod, "/node"));
-      row.push_back(ViewCell(Integer(pod, "/epoch")));
+      row.push_back(ViewCell(fields::Unsigned(pod, "epoch")));
       row.push_back(Cell(pod, "/uid"));
     }
     rows->push_back(row);

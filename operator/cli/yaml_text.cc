@@ -1,5 +1,7 @@
 #include "operator/cli/yaml_text.h"
 
+#include <yaml-cpp/yaml.h>
+
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -25,51 +27,45 @@ bool IsPlain(std::string_view text) {
   return true;
 }
 
-// A JSON string is a YAML double-quoted scalar.
-std::string Scalar(const Json& value) {
-  if (value.is_string() && IsPlain(value.get_ref<const std::string&>())) return value;
-  return value.dump();
-}
-
-bool IsBlock(const Json& value) { return value.is_structured() && !value.empty(); }
-
-void Write(const Json& value, int indent, bool in_list, std::string* out) {
-  const std::string margin(indent, ' ');
-  bool first = true;
-  auto begin = [&] {
-    if (!(first && in_list)) *out += margin;
-    first = false;
-  };
-  if (value.is_array()) {
-    for (const Json& item : value) {
-      begin();
-      *out += "- ";
-      if (IsBlock(item))
-        Write(item, indent + 2, true, out);
-      else
-        *out += Scalar(item) + "\n";
-    }
-    return;
-  }
-  for (const auto& [key, member] : value.items()) {
-    begin();
-    *out += Scalar(Json(key)) + ":";
-    if (!IsBlock(member)) {
-      *out += " " + Scalar(member) + "\n";
-      continue;
-    }
-    *out += "\n";
-    Write(member, indent + (member.is_array() ? 0 : 2), false, out);
+void Emit(const Json& value, YAML::Emitter& out) {
+  if (value.is_structured() && value.empty()) out << YAML::Flow;
+  switch (value.type()) {
+    case Json::value_t::object:
+      out << YAML::BeginMap;
+      for (const auto& [key, member] : value.items()) {
+        out << YAML::Key;
+        Emit(Json(key), out);
+        out << YAML::Value;
+        Emit(member, out);
+      }
+      out << YAML::EndMap;
+      break;
+    case Json::value_t::array:
+      out << YAML::BeginSeq;
+      for (const Json& item : value) Emit(item, out);
+      out << YAML::EndSeq;
+      break;
+    case Json::value_t::string:
+      // The emitter itself quotes only what no reader could take as it is: "1.5" would come back as
+      // a number.
+      if (!IsPlain(value.get_ref<const std::string&>())) out << YAML::DoubleQuoted;
+      out << value.get_ref<const std::string&>();
+      break;
+    case Json::value_t::null:
+      out << YAML::Null;
+      break;
+    default:
+      out << value.dump();
   }
 }
 
 }  // namespace
 
 std::string ToYaml(const Json& value) {
-  if (!IsBlock(value)) return Scalar(value) + "\n";
-  std::string out;
-  Write(value, 0, false, &out);
-  return out;
+  YAML::Emitter out;
+  out.SetNullFormat(YAML::LowerNull);
+  Emit(value, out);
+  return std::string(out.c_str()) + "\n";
 }
 
 }  // namespace ringmaster::cli

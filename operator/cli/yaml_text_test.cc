@@ -18,13 +18,14 @@ TEST(YamlTextTest, NestedValuesAreWrittenInBlockStyle) {
             "empty: {}\n"
             "kind: Pod\n"
             "list:\n"
-            "- a: 1\n"
-            "  b:\n"
-            "  - x\n"
-            "  - \"y\"\n"
-            "- - 1\n"
-            "  - 2\n"
-            "- text\n"
+            "  - a: 1\n"
+            "    b:\n"
+            "      - x\n"
+            "      - \"y\"\n"
+            "  -\n"
+            "    - 1\n"
+            "    - 2\n"
+            "  - text\n"
             "none: null\n");
 }
 

@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "operator/controllers/pod_marks.h"
-#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
 #include "operator/planner/planner.h"
 #include "operator/planner/proof.h"
 

@@ -1,49 +1,42 @@
 #include "operator/kube/base64.h"
 
-#include <cstdint>
+#include <openssl/evp.h>
+
+#include <cctype>
 
 namespace ringmaster::kube {
-namespace {
-
-constexpr std::string_view kDigits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-}  // namespace
 
 std::string EncodeBase64(std::string_view bytes) {
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      out += i + k > bytes.size() ? '=' : kDigits[group >> (18 - 6 * k) & 63];
-    }
-  }
+  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL ends it with a zero
+  const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                reinterpret_cast<const unsigned char*>(bytes.data()),
+                                static_cast<int>(bytes.size()));
+  out.resize(static_cast<size_t>(n));
   return out;
 }
 
 std::optional<std::string> DecodeBase64(std::string_view text) {
-  std::string out;
-  uint32_t group = 0;
-  int bits = 0;
+  // OpenSSL wants whole groups and no line breaks, and would read a '-' as the end.
+  std::string digits;
   bool padded = false;
   for (char c : text) {
     if (c == '\n' || c == '\r' || c == ' ') continue;
     if (c == '=') {
       padded = true;
-      continue;
-    }
-    size_t digit = kDigits.find(c);
-    if (padded || digit == std::string_view::npos) return std::nullopt;
-    group = group << 6 | static_cast<uint32_t>(digit);
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      out += static_cast<char>(group >> bits & 255);
+    } else if (padded || !(std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '/')) {
+      return std::nullopt;
+    } else {
+      digits += c;
     }
   }
+  const size_t bytes = digits.size() * 3 / 4;
+  digits.append((4 - digits.size() % 4) % 4, 'A');
+  std::string out(digits.size() / 4 * 3, '\0');
+  const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                reinterpret_cast<const unsigned char*>(digits.data()),
+                                static_cast<int>(digits.size()));
+  if (n < 0) return std::nullopt;
+  out.resize(bytes);
   return out;
 }
 

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <mutex>
+#include "common/sync/pause.h"
 
 namespace ringmaster::kube {
 namespace {
@@ -14,20 +13,22 @@ constexpr int kReadTries = 3;
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kShortestWait{100};
 
-Error Prefixed(const Asking& asking, Error error) {
-  error.message = asking.text + ": " + error.message;
+Error Prefixed(const CallContext& context, Error error) {
+  error.message = context.text + ": " + error.message;
   return error;
 }
 
-Error Stopped(const Asking& asking) { return Unavailable(asking.text, "this client is stopping"); }
+Error Stopped(const CallContext& context) {
+  return Unavailable(context.text, "this client is stopping");
+}
 
 Json Parse(const std::string& body) {
   Json json = Json::parse(body, nullptr, false);
   return json.is_discarded() ? Json(body) : json;
 }
 
-Error ErrorOf(const Asking& asking, const HttpResponse& response) {
-  Error error = ErrorFromStatus(asking.text, response.status, Parse(response.body));
+Error ErrorOf(const CallContext& context, const HttpResponse& response) {
+  Error error = ErrorFromStatus(context.text, response.status, Parse(response.body));
   if (response.retry_after.count() >= 0) error.retry_after = response.retry_after;
   return error;
 }
@@ -35,10 +36,9 @@ Error ErrorOf(const Asking& asking, const HttpResponse& response) {
 // How long to wait before the same request may be sent again; nullopt: not at all.
 std::optional<milliseconds> PauseBeforeRepeat(const HttpRequest& request,
                                               const HttpResponse& response, const Error& error,
-                                              WhenBusy busy, int tries) {
+                                              int tries) {
   bool told_when = response.retry_after.count() >= 0;
   if (response.status == 429) {
-    if (busy == WhenBusy::kReport) return std::nullopt;
     milliseconds pause =
         told_when || error.retry_after.count() > 0 ? error.retry_after : milliseconds(1000);
     return std::max(pause, kShortestWait);
@@ -58,106 +58,100 @@ Caller::Caller(const ClientConfig& config, std::unique_ptr<HttpConnections> http
       http_(std::move(http)) {}
 
 bool Caller::Sleep(Clock::duration duration, std::stop_token stop) {
-  std::mutex mu;
-  std::condition_variable_any wake;
-  bool stopped = false;
-  auto end = [&] {
-    std::lock_guard lock(mu);
-    stopped = true;
-    wake.notify_all();
-  };
+  std::stop_source either;
+  auto end = [&] { either.request_stop(); };
   std::stop_callback by_caller(stop, end), by_client(config_.stop, end);
-  std::unique_lock lock(mu);
-  return !wake.wait_for(lock, duration, [&] { return stopped; });
+  sync::Pause(either.get_token(), duration);
+  return !either.stop_requested();
 }
 
-Result<Caller::Seconds> Caller::Admit(const Asking& asking, Clock::time_point deadline,
+Result<Caller::Seconds> Caller::Admit(const CallContext& context, Clock::time_point deadline,
                                       std::stop_token stop) {
   const auto wait = limiter_.Reserve(Clock::now(), deadline);
   if (!wait) {
     return tl::unexpected(Unavailable(
-        asking.text, fmt::format("the client's own limit of {} calls a second leaves no time "
-                                 "before the deadline",
-                                 config_.qps)));
+        context.text, fmt::format("the client's own limit of {} calls a second leaves no time "
+                                  "before the deadline",
+                                  config_.qps)));
   }
   if (wait->count() == 0) return Seconds(0);
-  if (!Sleep(*wait, stop)) return tl::unexpected(Stopped(asking));
+  if (!Sleep(*wait, stop)) return tl::unexpected(Stopped(context));
   return Seconds(*wait);
 }
 
-void Caller::Tell(const Asking& asking, int code, Clock::time_point began, Clock::time_point ended,
-                  Seconds throttled) {
+void Caller::NotifyObserver(const CallContext& context, int code, Clock::time_point began,
+                            Clock::time_point ended, Seconds throttled) {
   if (!config_.on_call) return;
   config_.on_call(
-      {asking.verb, asking.resource, asking.subresource, code, ended - began, throttled});
+      {context.verb, context.resource, context.subresource, code, ended - began, throttled});
 }
 
-Result<Json> Caller::Call(const Asking& asking, HttpRequest request, WhenBusy busy) {
+Result<Json> Caller::Call(const CallContext& context, HttpRequest request) {
   const auto deadline = Clock::now() + config_.deadline;
   bool renewed = false;
   for (int tries = 1;; ++tries) {
-    if (config_.stop.stop_requested()) return tl::unexpected(Stopped(asking));
-    auto throttled = Admit(asking, deadline);
+    if (config_.stop.stop_requested()) return tl::unexpected(Stopped(context));
+    auto throttled = Admit(context, deadline);
     if (!throttled) return tl::unexpected(throttled.error());
     auto credential = credentials_.Get(deadline);
-    if (!credential) return tl::unexpected(Prefixed(asking, credential.error()));
+    if (!credential) return tl::unexpected(Prefixed(context, credential.error()));
     auto began = Clock::now();
     request.deadline = std::chrono::duration_cast<milliseconds>(deadline - began);
     if (request.deadline.count() <= 0)
-      return tl::unexpected(Unavailable(asking.text, "no answer before the deadline"));
+      return tl::unexpected(Unavailable(context.text, "no answer before the deadline"));
     auto response = http_->Send(request, *credential);
-    Tell(asking, response ? response->status : 0, began, Clock::now(), *throttled);
+    NotifyObserver(context, response ? response->status : 0, began, Clock::now(), *throttled);
 
     if (response && config_.on_warning) {
-      for (const std::string& text : response->warnings) config_.on_warning(asking.text, text);
+      for (const std::string& text : response->warnings) config_.on_warning(context.text, text);
     }
     std::optional<milliseconds> pause;
     Error error;
     if (!response) {
-      error = Prefixed(asking, response.error());
+      error = Prefixed(context, response.error());
       bool again = request.method == "GET" && error.code == ErrorCode::kUnavailable;
       if (again && tries < kReadTries) pause = kFirstPause * (1 << (tries - 1));
     } else if (response->status == 401) {
-      error = ErrorOf(asking, *response);
+      error = ErrorOf(context, *response);
       if (!renewed && credentials_.Expire(*credential)) pause = milliseconds(0);
       renewed = true;
     } else if (response->status >= 200 && response->status < 300) {
       Json body = Parse(response->body);
       if (body.is_object()) return body;
-      return tl::unexpected(Internal(asking.text, "the answer is not a JSON object"));
+      return tl::unexpected(Internal(context.text, "the answer is not a JSON object"));
     } else {
-      error = ErrorOf(asking, *response);
-      pause = PauseBeforeRepeat(request, *response, error, busy, tries);
+      error = ErrorOf(context, *response);
+      pause = PauseBeforeRepeat(request, *response, error, tries);
     }
     if (!pause || Clock::now() + *pause >= deadline) return tl::unexpected(error);
-    if (!Sleep(*pause)) return tl::unexpected(Stopped(asking));
+    if (!Sleep(*pause)) return tl::unexpected(Stopped(context));
   }
 }
 
-Result<void> Caller::Stream(const Asking& asking, const HttpRequest& request,
+Result<void> Caller::Stream(const CallContext& context, const HttpRequest& request,
                             const std::function<bool(std::string_view)>& on_data,
                             std::stop_token stop) {
   const auto admitted_by = Clock::now() + config_.deadline;
-  auto throttled = Admit(asking, admitted_by, stop);
+  auto throttled = Admit(context, admitted_by, stop);
   if (!throttled) {
     if (stop.stop_requested()) return {};
     return tl::unexpected(throttled.error());
   }
   for (bool renewed = false;; renewed = true) {
     auto credential = credentials_.Get(admitted_by);
-    if (!credential) return tl::unexpected(Prefixed(asking, credential.error()));
+    if (!credential) return tl::unexpected(Prefixed(context, credential.error()));
     auto began = Clock::now();
-    bool told = false;
-    auto tell = [&](int code) {
-      if (!told) Tell(asking, code, began, Clock::now(), *throttled);
-      told = true;
+    bool notified = false;
+    auto notify = [&](int code) {
+      if (!notified) NotifyObserver(context, code, began, Clock::now(), *throttled);
+      notified = true;
     };
-    auto response = http_->Stream(request, *credential, tell, on_data, stop);
-    tell(response ? response->status : 0);
-    if (!response) return tl::unexpected(Prefixed(asking, response.error()));
+    auto response = http_->Stream(request, *credential, notify, on_data, stop);
+    notify(response ? response->status : 0);
+    if (!response) return tl::unexpected(Prefixed(context, response.error()));
     if (response->status == 200) return {};
     bool again = response->status == 401 && !renewed && credentials_.Expire(*credential);
-    if (!again) return tl::unexpected(ErrorOf(asking, *response));
+    if (!again) return tl::unexpected(ErrorOf(context, *response));
   }
 }
 

@@ -21,11 +21,11 @@
 
 namespace ringmaster::kube {
 
-// What is asked for, in the words of error messages and of the observer. `resource` must live as
+// Which call it is, in the words of error messages and of the observer. `resource` must live as
 // long.
-struct Asking {
-  Asking(const char* verb_, const Resource& resource_, const std::string& ns,
-         const std::string& name, const std::string& subresource_ = "")
+struct CallContext {
+  CallContext(const char* verb_, const Resource& resource_, const std::string& ns,
+              const std::string& name, const std::string& subresource_ = "")
       : verb(verb_),
         resource(resource_),
         subresource(subresource_),
@@ -37,19 +37,14 @@ struct Asking {
   std::string text;
 };
 
-enum class WhenBusy {
-  kWait,    // 429: wait as long as the server says, and ask again
-  kReport,  // 429 is an answer for the caller (a disruption budget's)
-};
-
 class Caller {
  public:
   Caller(const ClientConfig& config, std::unique_ptr<HttpConnections> http);
 
   // The JSON object of a 2xx answer. request.deadline is set here.
-  Result<Json> Call(const Asking& asking, HttpRequest request, WhenBusy busy = WhenBusy::kWait);
+  Result<Json> Call(const CallContext& context, HttpRequest request);
   // Hands on the body of a 200 as it comes.
-  Result<void> Stream(const Asking& asking, const HttpRequest& request,
+  Result<void> Stream(const CallContext& context, const HttpRequest& request,
                       const std::function<bool(std::string_view)>& on_data, std::stop_token stop);
 
  private:
@@ -57,12 +52,12 @@ class Caller {
   using Seconds = std::chrono::duration<double>;
 
   // Waits for the rate limit; how long that took.
-  Result<Seconds> Admit(const Asking& asking, Clock::time_point deadline,
+  Result<Seconds> Admit(const CallContext& context, Clock::time_point deadline,
                         std::stop_token stop = {});
   // False when `stop` or the client's own stop came first.
   bool Sleep(Clock::duration duration, std::stop_token stop = {});
-  void Tell(const Asking& asking, int code, Clock::time_point began, Clock::time_point ended,
-            Seconds throttled);
+  void NotifyObserver(const CallContext& context, int code, Clock::time_point began,
+                      Clock::time_point ended, Seconds throttled);
 
   const ClientConfig config_;
   Credentials credentials_;

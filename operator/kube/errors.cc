@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
 #include "operator/kube/resources.h"
 
 namespace ringmaster::kube {
 namespace {
 
 constexpr uint64_t kLongestWait = 24 * 3600;
-
-// Answers may be anybody's: a proxy's, a broken server's.
-std::string Text(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 ErrorCode CodeFor(int http_status, const std::string& reason) {
   if (reason == "AlreadyExists") return ErrorCode::kAlreadyExists;
@@ -55,8 +50,8 @@ Error ErrorFromStatus(const std::string& asked, int http_status, const Json& sta
   Error error;
   error.http_status = http_status;
   if (status.is_object()) {
-    error.reason = Text(status, "reason");
-    std::string message = Text(status, "message");
+    error.reason = fields::Text(status, "reason");
+    std::string message = fields::Text(status, "message");
     error.message = asked + ": " + (message.empty() ? "no message" : message);
     if (auto details = status.find("details"); details != status.end() && details->is_object()) {
       auto seconds = details->find("retryAfterSeconds");

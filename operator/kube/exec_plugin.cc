@@ -13,6 +13,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/fields/fields.h"
+
 extern char** environ;
 
 namespace ringmaster::kube {
@@ -182,11 +184,6 @@ Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline,
   return printed.out;
 }
 
-std::string Text(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
 }  // namespace
 
 std::optional<std::chrono::system_clock::time_point> ParseTimestamp(const std::string& text) {
@@ -217,23 +214,25 @@ Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin, Clock::time_point dea
   auto text = Output(plugin, deadline, std::move(stop));
   if (!text) return tl::unexpected(text.error());
   Json answer = Json::parse(*text, nullptr, false);
-  if (Text(answer, "kind") != "ExecCredential" || !answer["status"].is_object()) {
+  if (fields::Text(answer, "kind") != "ExecCredential" || !answer["status"].is_object()) {
     return Bad(plugin, "printed no ExecCredential with a status");
   }
-  if (Text(answer, "apiVersion") != plugin.api_version) {
-    return Bad(plugin, "printed an ExecCredential of apiVersion \"" + Text(answer, "apiVersion") +
-                           "\"; the kubeconfig says " + plugin.api_version);
+  if (fields::Text(answer, "apiVersion") != plugin.api_version) {
+    return Bad(plugin, "printed an ExecCredential of apiVersion \"" +
+                           fields::Text(answer, "apiVersion") + "\"; the kubeconfig says " +
+                           plugin.api_version);
   }
   const Json& status = answer["status"];
-  ExecAnswer credential{Text(status, "token"), Text(status, "clientCertificateData"),
-                        Text(status, "clientKeyData"), std::nullopt};
+  ExecAnswer credential{fields::Text(status, "token"),
+                        fields::Text(status, "clientCertificateData"),
+                        fields::Text(status, "clientKeyData"), std::nullopt};
   if (credential.client_cert_pem.empty() != credential.client_key_pem.empty()) {
     return Bad(plugin, "printed only one of clientCertificateData and clientKeyData");
   }
   if (credential.token.empty() && credential.client_cert_pem.empty()) {
     return Bad(plugin, "printed neither a token nor a client certificate");
   }
-  if (std::string expiry = Text(status, "expirationTimestamp"); !expiry.empty()) {
+  if (std::string expiry = fields::Text(status, "expirationTimestamp"); !expiry.empty()) {
     credential.expires = ParseTimestamp(expiry);
     if (!credential.expires) {
       return Bad(plugin, "printed an expirationTimestamp that is no time: \"" + expiry + "\"");

@@ -89,7 +89,7 @@ HttpResponse Answer(const httplib::Response& response, std::string body) {
 }  // namespace
 
 struct HttpConnections::Connection {
-  CuttableSocket socket;
+  AbortableSocket socket;
   httplib::SSLClient* tls = nullptr;  // `client`, if it is one
   std::unique_ptr<httplib::ClientImpl> client;
   std::string client_cert_pem;  // that it was made with
@@ -129,7 +129,7 @@ HttpConnections::~HttpConnections() = default;
 
 // A file that is being replaced may be unreadable or half written: the old text stays until then.
 std::string HttpConnections::Authorities() {
-  std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   if (!config_.ca_file.empty()) {
     auto text = ReadFile(config_.ca_file);
     if (text && *text != ca_pem_ && HasCertificate(*text)) ca_pem_ = std::move(*text);
@@ -168,7 +168,7 @@ Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Take(
     const Credential& credential, bool fresh) {
   std::vector<std::unique_ptr<Connection>> dropped;  // closed outside the lock
   if (!fresh) {
-    std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     while (!idle_.empty()) {
       auto connection = std::move(idle_.back());
       idle_.pop_back();
@@ -185,7 +185,7 @@ Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Take(
 void HttpConnections::Return(std::unique_ptr<Connection> connection) {
   connection->used = true;
   connection->returned = Clock::now();
-  std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   if (idle_.size() < kKeptConnections) idle_.push_back(std::move(connection));
 }
 
@@ -212,13 +212,13 @@ Result<HttpResponse> HttpConnections::Send(const HttpRequest& request,
     };
     httplib::Result result{nullptr, httplib::Error::Unknown};
     {
-      ConnectionCutter::Timer timer(cutter_, deadline, used.socket);
-      std::stop_callback end(config_.stop, [&used] { used.socket.Cut(); });
+      ConnectionAborter::Timer timer(aborter_, deadline, used.socket);
+      std::stop_callback end(config_.stop, [&used] { used.socket.Abort(); });
       result = client.send(out);
     }
     if (result) {
       HttpResponse answer = Answer(*result, std::move(body));
-      if (!used.socket.was_cut()) Return(std::move(*connection));
+      if (!used.socket.aborted()) Return(std::move(*connection));
       return answer;
     }
     if (config_.stop.stop_requested())
@@ -278,9 +278,9 @@ Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
   };
   httplib::Result result{nullptr, httplib::Error::Unknown};
   {
-    ConnectionCutter::Timer timer(cutter_, deadline, used.socket);
-    std::stop_callback end(stop, [&used] { used.socket.Cut(); });
-    std::stop_callback end_client(config_.stop, [&used] { used.socket.Cut(); });
+    ConnectionAborter::Timer timer(aborter_, deadline, used.socket);
+    std::stop_callback end(stop, [&used] { used.socket.Abort(); });
+    std::stop_callback end_client(config_.stop, [&used] { used.socket.Abort(); });
     result = client.send(out);
   }
   if (stop.stop_requested() || ended_by_caller) return HttpResponse{200, ""};

@@ -7,13 +7,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "operator/kube/connection_cutter.h"
+#include "common/sync/mutex.h"
+#include "operator/kube/connection_aborter.h"
 #include "operator/kube/credentials.h"
 
 namespace ringmaster::kube {
@@ -61,10 +61,10 @@ class HttpConnections {
   void Return(std::unique_ptr<Connection> connection);
 
   const ClientConfig config_;
-  ConnectionCutter cutter_;
-  std::mutex mu_;
-  std::string ca_pem_;                             // guarded by mu_; the newest that could be read
-  std::vector<std::unique_ptr<Connection>> idle_;  // guarded by mu_
+  ConnectionAborter aborter_;
+  sync::Mutex mu_;
+  std::string ca_pem_ GUARDED_BY(mu_);  // the newest that could be read
+  std::vector<std::unique_ptr<Connection>> idle_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::kube

@@ -157,9 +157,6 @@ class KubeApi {
                               const std::string& container, bool follow,
                               const std::function<bool(std::string_view)>& on_text,
                               std::stop_token stop) = 0;
-  // POST pods/NAME/eviction (policy/v1).
-  virtual Result<void> Evict(const std::string& ns, const std::string& pod,
-                             const DeleteOptions& options) = 0;
 };
 
 }  // namespace ringmaster::kube

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
 #include "operator/kube/caller.h"
 #include "operator/kube/resources.h"
 
@@ -11,12 +12,12 @@ namespace {
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 // What isn't UTF-8 can't be sent as JSON.
-Result<std::string> Encode(const Asking& asking, const Json& object) {
+Result<std::string> Encode(const CallContext& context, const Json& object) {
   try {
     return object.dump();
   } catch (const Json::exception& e) {
     return tl::unexpected(
-        Error{ErrorCode::kInvalid, 0, "", asking.text + ": the object is not UTF-8: " + e.what()});
+        Error{ErrorCode::kInvalid, 0, "", context.text + ": the object is not UTF-8: " + e.what()});
   }
 }
 
@@ -30,19 +31,13 @@ std::string WithQuery(std::string path, const Query& query) {
   return path;
 }
 
-std::string Text(const Json& object, const char* key) {
-  if (!object.is_object()) return "";
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
 int Number(const Json& object, const char* key, int otherwise) {
   auto it = object.find(key);
   return it != object.end() && it->is_number_integer() ? it->get<int>() : otherwise;
 }
 
 std::string NameOf(const Json& object) {
-  return object.is_object() ? Text(object.value("metadata", Json()), "name") : "";
+  return object.is_object() ? fields::Text(object.value("metadata", Json()), "name") : "";
 }
 
 // apiVersion and kind are required by the server; callers may leave them out.
@@ -68,8 +63,8 @@ Json DeleteBody(const DeleteOptions& options) {
 // Cuts a stream into lines of JSON and hands them on as events.
 class EventReader {
  public:
-  EventReader(const Asking& asking, const std::function<bool(const WatchEvent&)>& on_event)
-      : asked_(asking.text), on_event_(on_event) {}
+  EventReader(const CallContext& context, const std::function<bool(const WatchEvent&)>& on_event)
+      : asked_(context.text), on_event_(on_event) {}
 
   bool operator()(std::string_view data) {
     size_t seen = buffer_.size();
@@ -126,18 +121,18 @@ class KubeClient : public KubeApi {
 
   Result<Json> Get(const Resource& resource, const std::string& ns,
                    const std::string& name) override {
-    Asking asking("get", resource, ns, name);
-    if (name.empty()) return tl::unexpected(EmptyName(asking));
-    return caller_.Call(asking, {"GET", ResourcePath(resource, ns, name, "")});
+    CallContext context("get", resource, ns, name);
+    if (name.empty()) return tl::unexpected(EmptyName(context));
+    return caller_.Call(context, {"GET", ResourcePath(resource, ns, name, "")});
   }
 
   Result<List> ListAll(const Resource& resource, const std::string& ns,
                        const ListOptions& options) override {
-    Asking asking("list", resource, ns, "");
-    auto list = ListChunks(asking, resource, ns, options, options.chunk);
+    CallContext context("list", resource, ns, "");
+    auto list = ListChunks(context, resource, ns, options, options.chunk);
     // The chunks' snapshot has expired on the way: once more, all in one answer.
     if (!list && list.error().code == ErrorCode::kGone)
-      list = ListChunks(asking, resource, ns, options, 0);
+      list = ListChunks(context, resource, ns, options, 0);
     return list;
   }
 
@@ -148,11 +143,11 @@ class KubeClient : public KubeApi {
 
   Result<Json> CreateWith(const Resource& resource, const std::string& ns, const Json& object,
                           const CreateOptions& options) override {
-    Asking asking("create", resource, ns, NameOf(object));
+    CallContext context("create", resource, ns, NameOf(object));
     const std::string& validation =
         options.field_validation.empty() ? field_validation_ : options.field_validation;
     return Write(
-        asking, "POST",
+        context, "POST",
         WithQuery(ResourcePath(resource, ns, "", ""),
                   {{"fieldValidation", validation}, {"dryRun", options.dry_run ? "All" : ""}}),
         Typed(resource, object), "application/json");
@@ -160,9 +155,9 @@ class KubeClient : public KubeApi {
 
   Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
                       const std::string& subresource) override {
-    Asking asking("update", resource, ns, NameOf(object), subresource);
-    if (NameOf(object).empty()) return tl::unexpected(EmptyName(asking));
-    return Write(asking, "PUT",
+    CallContext context("update", resource, ns, NameOf(object), subresource);
+    if (NameOf(object).empty()) return tl::unexpected(EmptyName(context));
+    return Write(context, "PUT",
                  WithQuery(ResourcePath(resource, ns, NameOf(object), subresource),
                            {{"fieldValidation", field_validation_}}),
                  subresource == "scale" ? object : Typed(resource, object), "application/json");
@@ -170,10 +165,10 @@ class KubeClient : public KubeApi {
 
   Result<Json> Patch(const Resource& resource, const std::string& ns, const std::string& name,
                      const Json& patch, const PatchOptions& options) override {
-    Asking asking("patch", resource, ns, name, options.subresource);
-    if (name.empty()) return tl::unexpected(EmptyName(asking));
+    CallContext context("patch", resource, ns, name, options.subresource);
+    if (name.empty()) return tl::unexpected(EmptyName(context));
     bool apply = options.type == PatchType::kApply;
-    return Write(asking, "PATCH",
+    return Write(context, "PATCH",
                  WithQuery(ResourcePath(resource, ns, name, options.subresource),
                            {{"fieldManager", options.field_manager},
                             {"force", apply && options.force ? "true" : ""},
@@ -184,10 +179,10 @@ class KubeClient : public KubeApi {
 
   Result<void> Delete(const Resource& resource, const std::string& ns, const std::string& name,
                       const DeleteOptions& options) override {
-    Asking asking("delete", resource, ns, name);
-    if (name.empty()) return tl::unexpected(EmptyName(asking));
-    auto answer = caller_.Call(asking, {"DELETE", ResourcePath(resource, ns, name, ""),
-                                        DeleteBody(options).dump(), "application/json"});
+    CallContext context("delete", resource, ns, name);
+    if (name.empty()) return tl::unexpected(EmptyName(context));
+    auto answer = caller_.Call(context, {"DELETE", ResourcePath(resource, ns, name, ""),
+                                         DeleteBody(options).dump(), "application/json"});
     if (!answer) return tl::unexpected(answer.error());
     return {};
   }
@@ -195,7 +190,7 @@ class KubeClient : public KubeApi {
   Result<void> Watch(const Resource& resource, const std::string& ns, const WatchOptions& options,
                      const std::function<bool(const WatchEvent&)>& on_event,
                      std::stop_token stop) override {
-    Asking asking("watch", resource, ns, "");
+    CallContext context("watch", resource, ns, "");
     // A watch that begins with what is there: at version "0" and without bookmarks, because API
     // servers whose etcd is older than 3.4.25 refuse to begin with the very latest, or with both.
     const bool bookmarks = !options.resource_version.empty();
@@ -210,9 +205,9 @@ class KubeClient : public KubeApi {
     // The server ends the watch; this ends one that stalls.
     request.deadline = options.timeout + std::chrono::seconds(5);
     if (bookmarks) request.quiet = options.quiet;
-    EventReader reader(asking, on_event);
+    EventReader reader(context, on_event);
     auto done = caller_.Stream(
-        asking, request, [&](std::string_view data) { return reader(data); }, stop);
+        context, request, [&](std::string_view data) { return reader(data); }, stop);
     if (reader.error()) return tl::unexpected(*reader.error());
     return done;
   }
@@ -220,66 +215,51 @@ class KubeClient : public KubeApi {
   Result<void> PodLog(const std::string& ns, const std::string& pod, const std::string& container,
                       bool follow, const std::function<bool(std::string_view)>& on_text,
                       std::stop_token stop) override {
-    Asking asking("log", Pods(), ns, pod);
+    CallContext context("log", Pods(), ns, pod);
     HttpRequest request{"GET",
                         WithQuery(ResourcePath(Pods(), ns, pod, "log"),
                                   {{"container", container}, {"follow", follow ? "true" : ""}})};
     request.accept = "*/*";
     if (follow) request.deadline = std::chrono::hours(24);
-    return caller_.Stream(asking, request, on_text, stop);
-  }
-
-  Result<void> Evict(const std::string& ns, const std::string& pod,
-                     const DeleteOptions& options) override {
-    Json body = {{"apiVersion", "policy/v1"},
-                 {"kind", "Eviction"},
-                 {"metadata", {{"name", pod}, {"namespace", ns}}},
-                 {"deleteOptions", DeleteBody(options)}};
-    // A 429 here is a disruption budget's answer, for the caller to act on.
-    auto answer = caller_.Call(
-        Asking("evict", Pods(), ns, pod),
-        {"POST", ResourcePath(Pods(), ns, pod, "eviction"), body.dump(), "application/json"},
-        WhenBusy::kReport);
-    if (!answer) return tl::unexpected(answer.error());
-    return {};
+    return caller_.Stream(context, request, on_text, stop);
   }
 
  private:
-  static Error EmptyName(const Asking& asking) {
-    return Error{ErrorCode::kInvalid, 0, "", asking.text + ": metadata.name is empty"};
+  static Error EmptyName(const CallContext& context) {
+    return Error{ErrorCode::kInvalid, 0, "", context.text + ": metadata.name is empty"};
   }
 
-  Result<Json> Write(const Asking& asking, const char* method, const std::string& path,
+  Result<Json> Write(const CallContext& context, const char* method, const std::string& path,
                      const Json& object, const char* content_type) {
-    auto body = Encode(asking, object);
+    auto body = Encode(context, object);
     if (!body) return tl::unexpected(body.error());
-    return caller_.Call(asking, {method, path, std::move(*body), content_type});
+    return caller_.Call(context, {method, path, std::move(*body), content_type});
   }
 
-  Result<List> ListChunks(const Asking& asking, const Resource& resource, const std::string& ns,
-                          const ListOptions& options, int chunk) {
+  Result<List> ListChunks(const CallContext& context, const Resource& resource,
+                          const std::string& ns, const ListOptions& options, int chunk) {
     List list;
     std::string next;
     while (true) {
-      auto answer =
-          caller_.Call(asking, {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
-                                                 {{"labelSelector", options.label_selector},
-                                                  {"fieldSelector", options.field_selector},
-                                                  {"limit", chunk > 0 ? std::to_string(chunk) : ""},
-                                                  {"continue", next}})});
+      auto answer = caller_.Call(
+          context, {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
+                                     {{"labelSelector", options.label_selector},
+                                      {"fieldSelector", options.field_selector},
+                                      {"limit", chunk > 0 ? std::to_string(chunk) : ""},
+                                      {"continue", next}})});
       if (!answer) return tl::unexpected(answer.error());
       auto items = answer->find("items");
       // A server written in Go may say null for an empty list.
       if (items != answer->end() && items->is_null()) *items = Json::array();
       if (items == answer->end() || !items->is_array() || !answer->contains("metadata")) {
-        return tl::unexpected(Internal(asking.text, "the answer is not a list"));
+        return tl::unexpected(Internal(context.text, "the answer is not a list"));
       }
       for (Json& item : *items) list.items.push_back(Typed(resource, std::move(item)));
-      list.resource_version = Text((*answer)["metadata"], "resourceVersion");
-      std::string following = Text((*answer)["metadata"], "continue");
+      list.resource_version = fields::Text((*answer)["metadata"], "resourceVersion");
+      std::string following = fields::Text((*answer)["metadata"], "continue");
       if (following.empty()) return list;
       if (following == next)
-        return tl::unexpected(Internal(asking.text, "the list goes on from where it began"));
+        return tl::unexpected(Internal(context.text, "the list goes on from where it began"));
       next = std::move(following);
     }
   }

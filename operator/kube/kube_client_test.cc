@@ -58,17 +58,6 @@ TEST_F(KubeClientTest, RetryAfterMayBeADate) {
   EXPECT_LE(got.error().retry_after, 3600s);
 }
 
-TEST_F(KubeClientTest, ADisruptionBudgetsAnswerIsNotWaitedFor) {
-  Serve([](const ServerRequest&, Exchange& exchange) {
-    exchange.Answer(429, StatusBody(429, "TooManyRequests", "the budget forbids it").dump(),
-                    {"Retry-After: 1"});
-  });
-  auto evicted = Client().Evict("ns", "p", {});
-  ASSERT_FALSE(evicted.has_value());
-  EXPECT_EQ(evicted.error().code, ErrorCode::kTooManyRequests);
-  EXPECT_EQ(server_->requests(), 1);
-}
-
 TEST_F(KubeClientTest, ReadsAreRepeatedAfterA5xxAndWritesAreNot) {
   Serve([](const ServerRequest& request, Exchange& exchange) {
     if (request.number < 3 || request.method != "GET")
@@ -325,18 +314,6 @@ TEST_F(KubeClientTest, ForceIsForApplyAndOnlyWhereItIsAskedFor) {
   apply.type = PatchType::kApply;
   ASSERT_TRUE(api.Patch(Pods(), "ns", "a", Json::object(), apply).has_value());
   for (const std::string& target : targets) EXPECT_THAT(target, Not(HasSubstr("force")));
-}
-
-TEST_F(KubeClientTest, AnEvictionMeansThePodOfThatUid) {
-  Json body;
-  Serve([&](const ServerRequest& request, Exchange& exchange) {
-    body = Json::parse(request.body);
-    exchange.Answer(201, Object("a"));
-  });
-  DeleteOptions options;
-  options.uid = "u";
-  ASSERT_TRUE(Client().Evict("ns", "p", options).has_value());
-  EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u");
 }
 
 TEST_F(KubeClientTest, ItemsOfAListHaveTheirKindAndNullIsAnEmptyList) {

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <optional>
+
+#include "common/sync/mutex.h"
 
 namespace ringmaster::kube {
 
@@ -20,7 +21,7 @@ class RateLimiter {
   // `deadline`, and nothing is taken, so that calls that are refused keep no other from its turn.
   std::optional<Clock::duration> Reserve(Clock::time_point now, Clock::time_point deadline) {
     if (qps_ <= 0) return Clock::duration{};
-    std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     tokens_ = std::min(burst_, tokens_ + Seconds(now - last_).count() * qps_);
     last_ = now;
     const auto wait =
@@ -34,9 +35,9 @@ class RateLimiter {
   using Seconds = std::chrono::duration<double>;
 
   const double qps_, burst_;
-  std::mutex mu_;
-  double tokens_;             // guarded by mu_
-  Clock::time_point last_{};  // guarded by mu_
+  sync::Mutex mu_;
+  double tokens_ GUARDED_BY(mu_);
+  Clock::time_point last_ GUARDED_BY(mu_){};
 };
 
 }  // namespace ringmaster::kube

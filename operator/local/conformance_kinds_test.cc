@@ -26,19 +26,6 @@ TEST_P(KubeConformance, APodsSpecCantChangeButItsGatesCanGo) {
   EXPECT_FALSE((*ungated)["spec"].contains("schedulingGates"));
 }
 
-TEST_P(KubeConformance, EvictionOfAMissingPodIsNotFound) {
-  auto result = api().Evict(ns_, "nope", {});
-  ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().code, ErrorCode::kNotFound);
-}
-
-TEST_P(KubeConformance, EvictionDeletesAPodThatDoesntRun) {
-  MustCreate(kube::Pods(), Pod("p"));
-  auto result = api().Evict(ns_, "p", {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_TRUE(Goes(kube::Pods(), "p"));
-}
-
 TEST_P(KubeConformance, LeasesAreUpdatedByCompareAndSwap) {
   Json lease = MustCreate(kube::Leases(),
                           {{"metadata", {{"name", "leader"}}},
@@ -50,45 +37,6 @@ TEST_P(KubeConformance, LeasesAreUpdatedByCompareAndSwap) {
   auto lost = api().Update(kube::Leases(), ns_, theirs);
   ASSERT_FALSE(lost.has_value());
   EXPECT_EQ(lost.error().code, ErrorCode::kConflict);
-}
-
-TEST_P(KubeConformance, ABudgetHoldsAnEvictionBackUntilItAllowsIt) {
-  MustCreate(kube::Pods(), Pod("p"));
-  kube::PatchOptions status;
-  status.subresource = "status";
-  Json running = {
-      {"status",
-       {{"phase", "Running"}, {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
-  auto patched = api().Patch(kube::Pods(), ns_, "p", running, status);
-  ASSERT_TRUE(patched.has_value()) << patched.error().message;
-  MustCreate(kube::PodDisruptionBudgets(),
-             {{"metadata", {{"name", "budget"}}},
-              {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}});
-  // The controller of budgets has to see it first: until then the server says so, with 429 too.
-  ASSERT_TRUE(Until([&] {
-    auto budget = api().Get(kube::PodDisruptionBudgets(), ns_, "budget");
-    return budget && budget->value("status", Json::object()).value("currentHealthy", 0) == 1;
-  }));
-  auto error = Refused(api().Evict(ns_, "p", {}));
-  EXPECT_EQ(error.code, ErrorCode::kTooManyRequests);
-  EXPECT_THAT(error.message,
-              HasSubstr("Cannot evict pod as it would violate the pod's disruption budget."));
-  auto budget = api().Get(kube::PodDisruptionBudgets(), ns_, "budget");
-  ASSERT_TRUE(budget.has_value());
-  EXPECT_EQ((*budget)["status"]["disruptionsAllowed"], 0);
-  EXPECT_EQ((*budget)["status"]["desiredHealthy"], 1);
-  EXPECT_EQ((*budget)["status"]["expectedPods"], 1);
-  EXPECT_EQ((*budget)["status"]["observedGeneration"], 1);
-  ASSERT_TRUE(api().Delete(kube::PodDisruptionBudgets(), ns_, "budget", {}).has_value());
-  EXPECT_TRUE(Until([&] { return api().Evict(ns_, "p", {}).has_value(); }));
-  EXPECT_TRUE(Goes(kube::Pods(), "p"));
-}
-
-TEST_P(KubeConformance, AnEvictionMeantForAnotherPodOfTheNameIsAConflict) {
-  MustCreate(kube::Pods(), Pod("p"));
-  kube::DeleteOptions options;
-  options.uid = "00000000-0000-0000-0000-000000000000";
-  EXPECT_EQ(Refused(api().Evict(ns_, "p", options)).code, ErrorCode::kConflict);
 }
 
 TEST_P(KubeConformance, APodsStatusIsWrittenThroughItsSubresource) {

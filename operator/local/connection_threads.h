@@ -6,11 +6,11 @@
 
 #include <httplib.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "common/sync/mutex.h"
 
 namespace ringmaster::local {
 
@@ -19,49 +19,49 @@ class ConnectionThreads : public httplib::TaskQueue {
   explicit ConnectionThreads(size_t most) : most_(most) {}
 
   void enqueue(std::function<void()> task) override {
-    std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     tasks_.push_back(std::move(task));
     if (idle_ < tasks_.size() && threads_.size() < most_) {
       threads_.emplace_back([this] { Work(); });
     } else {
-      wanted_.notify_one();
+      wanted_.NotifyOne();
     }
   }
 
   void shutdown() override {
+    std::vector<std::thread> ending;
     {
-      std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       closed_ = true;
-      wanted_.notify_all();
+      wanted_.NotifyAll();
+      ending.swap(threads_);
     }
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    for (std::thread& thread : ending) thread.join();
   }
 
  private:
   void Work() {
-    std::unique_lock lock(mu_);
+    sync::MutexLock lock(&mu_);
     while (true) {
       ++idle_;
-      wanted_.wait(lock, [this] { return closed_ || !tasks_.empty(); });
+      while (!closed_ && tasks_.empty()) wanted_.Wait(&mu_);
       --idle_;
       if (tasks_.empty()) return;
       auto task = std::move(tasks_.front());
       tasks_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       task();
-      lock.lock();
+      lock.Lock();
     }
   }
 
   const size_t most_;
-  std::mutex mu_;
-  // Guarded by mu_; threads_ only grows before shutdown.
-  std::condition_variable wanted_;
-  std::deque<std::function<void()>> tasks_;
-  size_t idle_ = 0;
-  bool closed_ = false;
-  std::vector<std::thread> threads_;
+  sync::Mutex mu_;
+  sync::CondVar wanted_;
+  std::deque<std::function<void()>> tasks_ GUARDED_BY(mu_);
+  size_t idle_ GUARDED_BY(mu_) = 0;
+  bool closed_ GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::local

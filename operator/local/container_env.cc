@@ -3,6 +3,7 @@
 #include <fstream>
 #include <optional>
 
+#include "common/fields/fields.h"
 #include "operator/kube/base64.h"
 #include "operator/local/process.h"
 
@@ -12,18 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 using Vars = std::map<std::string, std::string>;
 
-const Json kNothing;
-
-const Json& At(const Json& object, const char* key) {
-  auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() ? *it : kNothing;
-}
-
-std::string Text(const Json& object, const char* key) {
-  const Json& value = At(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
 tl::unexpected<SetupError> ConfigError(const std::string& message) {
   return tl::unexpected(SetupError{"CreateContainerConfigError", message});
 }
@@ -32,7 +21,7 @@ tl::unexpected<SetupError> ConfigError(const std::string& message) {
 std::map<std::string, std::string> DataOf(const Json& object, bool secret) {
   std::map<std::string, std::string> data;
   for (const char* field : {"data", "binaryData"}) {
-    for (const auto& [key, value] : At(object, field).items()) {
+    for (const auto& [key, value] : fields::Member(object, field).items()) {
       if (!value.is_string()) continue;
       bool encoded = secret || std::string_view(field) == "binaryData";
       data[key] = encoded ? kube::DecodeBase64(value.get<std::string>()).value_or("")
@@ -61,17 +50,18 @@ tl::expected<void, SetupError> FillFromData(const SetupContext& context,
                        "\" not found");
   }
   auto data = DataOf(object, resource == kube::Secrets());
-  if (!At(source, "items").is_array()) {
+  if (!fields::Member(source, "items").is_array()) {
     for (const auto& [key, bytes] : data) WriteFile(dir / key, bytes);
     return {};
   }
-  for (const Json& item : At(source, "items")) {
-    auto found = data.find(Text(item, "key"));
+  for (const Json& item : fields::Member(source, "items")) {
+    auto found = data.find(fields::Text(item, "key"));
     if (found == data.end() && optional) continue;
     if (found == data.end()) {
-      return ConfigError("references non-existent key \"" + Text(item, "key") + "\" of " + name);
+      return ConfigError("references non-existent key \"" + fields::Text(item, "key") + "\" of " +
+                         name);
     }
-    WriteFile(dir / Text(item, "path"), found->second);
+    WriteFile(dir / fields::Text(item, "path"), found->second);
   }
   return {};
 }
@@ -81,15 +71,15 @@ std::optional<std::string> FieldValue(const Json& pod, const std::string& path) 
   for (const char* map : {"labels", "annotations"}) {
     std::string prefix = std::string("metadata.") + map + "['";
     if (path.starts_with(prefix) && path.ends_with("']")) {
-      return Text(At(meta, map),
-                  path.substr(prefix.size(), path.size() - prefix.size() - 2).c_str());
+      return fields::Text(fields::Member(meta, map),
+                          path.substr(prefix.size(), path.size() - prefix.size() - 2).c_str());
     }
   }
-  if (path == "metadata.name") return Text(meta, "name");
-  if (path == "metadata.namespace") return Text(meta, "namespace");
-  if (path == "metadata.uid") return Text(meta, "uid");
-  if (path == "spec.nodeName") return Text(pod["spec"], "nodeName");
-  if (path == "spec.serviceAccountName") return Text(pod["spec"], "serviceAccountName");
+  if (path == "metadata.name") return fields::Text(meta, "name");
+  if (path == "metadata.namespace") return fields::Text(meta, "namespace");
+  if (path == "metadata.uid") return fields::Text(meta, "uid");
+  if (path == "spec.nodeName") return fields::Text(pod["spec"], "nodeName");
+  if (path == "spec.serviceAccountName") return fields::Text(pod["spec"], "serviceAccountName");
   if (path == "status.podIP" || path == "status.hostIP" || path == "status.podIPs" ||
       path == "status.hostIPs") {
     return "127.0.0.1";
@@ -99,31 +89,31 @@ std::optional<std::string> FieldValue(const Json& pod, const std::string& path) 
 
 // Makes the directory that stands for the volume; its path.
 tl::expected<fs::path, SetupError> MakeVolume(const SetupContext& context, const Json& volume) {
-  std::string name = Text(volume, "name");
+  std::string name = fields::Text(volume, "name");
   fs::path dir = context.pod_dir / name;
-  if (const Json& host = At(volume, "hostPath"); host.is_object())
-    return fs::path(Text(host, "path"));
+  if (const Json& host = fields::Member(volume, "hostPath"); host.is_object())
+    return fs::path(fields::Text(host, "path"));
   std::error_code error;
   fs::create_directories(dir, error);
   if (error)
     return ConfigError("volume \"" + name + "\": " + dir.string() + ": " + error.message());
   auto fill = [&](const Json& source) -> tl::expected<void, SetupError> {
-    if (const Json& c = At(source, "configMap"); c.is_object()) {
-      return FillFromData(context, kube::ConfigMaps(), Text(c, "name"), c, dir);
+    if (const Json& c = fields::Member(source, "configMap"); c.is_object()) {
+      return FillFromData(context, kube::ConfigMaps(), fields::Text(c, "name"), c, dir);
     }
-    if (const Json& s = At(source, "secret"); s.is_object()) {
-      std::string secret = Text(s, "secretName");
-      return FillFromData(context, kube::Secrets(), secret.empty() ? Text(s, "name") : secret, s,
-                          dir);
+    if (const Json& s = fields::Member(source, "secret"); s.is_object()) {
+      std::string secret = fields::Text(s, "secretName");
+      return FillFromData(context, kube::Secrets(),
+                          secret.empty() ? fields::Text(s, "name") : secret, s, dir);
     }
-    for (const Json& item : At(At(source, "downwardAPI"), "items")) {
-      std::string path = Text(At(item, "fieldRef"), "fieldPath");
-      WriteFile(dir / Text(item, "path"), FieldValue(context.pod, path).value_or(""));
+    for (const Json& item : fields::Member(fields::Member(source, "downwardAPI"), "items")) {
+      std::string path = fields::Text(fields::Member(item, "fieldRef"), "fieldPath");
+      WriteFile(dir / fields::Text(item, "path"), FieldValue(context.pod, path).value_or(""));
     }
     return {};
   };
   if (auto ok = fill(volume); !ok) return tl::unexpected(ok.error());
-  for (const Json& source : At(At(volume, "projected"), "sources")) {
+  for (const Json& source : fields::Member(fields::Member(volume, "projected"), "sources")) {
     if (auto ok = fill(source); !ok) return tl::unexpected(ok.error());
   }
   return dir;
@@ -131,12 +121,12 @@ tl::expected<fs::path, SetupError> MakeVolume(const SetupContext& context, const
 
 tl::expected<Vars, SetupError> MakeVolumes(const SetupContext& context) {
   Vars mounts;
-  for (const Json& mount : At(context.container, "volumeMounts")) {
-    for (const Json& volume : At(context.pod["spec"], "volumes")) {
-      if (Text(volume, "name") != Text(mount, "name")) continue;
+  for (const Json& mount : fields::Member(context.container, "volumeMounts")) {
+    for (const Json& volume : fields::Member(context.pod["spec"], "volumes")) {
+      if (fields::Text(volume, "name") != fields::Text(mount, "name")) continue;
       auto dir = MakeVolume(context, volume);
       if (!dir) return tl::unexpected(dir.error());
-      mounts[MountVariable(Text(volume, "name"))] = dir->string();
+      mounts[MountVariable(fields::Text(volume, "name"))] = dir->string();
     }
   }
   return mounts;
@@ -144,29 +134,30 @@ tl::expected<Vars, SetupError> MakeVolumes(const SetupContext& context) {
 
 tl::expected<std::string, SetupError> ValueFrom(const SetupContext& context, const Json& from,
                                                 const std::string& variable) {
-  if (const Json& ref = At(from, "fieldRef"); ref.is_object()) {
-    auto value = FieldValue(context.pod, Text(ref, "fieldPath"));
+  if (const Json& ref = fields::Member(from, "fieldRef"); ref.is_object()) {
+    auto value = FieldValue(context.pod, fields::Text(ref, "fieldPath"));
     if (value) return *value;
-    return ConfigError("env " + variable + ": fieldPath \"" + Text(ref, "fieldPath") +
+    return ConfigError("env " + variable + ": fieldPath \"" + fields::Text(ref, "fieldPath") +
                        "\" is not supported in local mode");
   }
   for (bool secret : {false, true}) {
-    const Json& ref = At(from, secret ? "secretKeyRef" : "configMapKeyRef");
+    const Json& ref = fields::Member(from, secret ? "secretKeyRef" : "configMapKeyRef");
     if (!ref.is_object()) continue;
     const kube::Resource& resource = secret ? kube::Secrets() : kube::ConfigMaps();
-    auto data = DataOf(context.read(resource, Text(ref, "name")), secret);
-    auto found = data.find(Text(ref, "key"));
+    auto data = DataOf(context.read(resource, fields::Text(ref, "name")), secret);
+    auto found = data.find(fields::Text(ref, "key"));
     if (found != data.end()) return found->second;
     if (ref.value("optional", false)) return std::string();
-    return ConfigError("env " + variable + ": couldn't find key " + Text(ref, "key") + " in " +
-                       (secret ? "Secret " : "ConfigMap ") + Text(ref, "name"));
+    return ConfigError("env " + variable + ": couldn't find key " + fields::Text(ref, "key") +
+                       " in " + (secret ? "Secret " : "ConfigMap ") + fields::Text(ref, "name"));
   }
-  if (const Json& ref = At(from, "resourceFieldRef"); ref.is_object()) {
-    std::string path = Text(ref, "resource");
+  if (const Json& ref = fields::Member(from, "resourceFieldRef"); ref.is_object()) {
+    std::string path = fields::Text(ref, "resource");
     size_t dot = path.find('.');
-    const Json& amounts = At(At(context.container, "resources"), path.substr(0, dot).c_str());
+    const Json& amounts =
+        fields::Member(fields::Member(context.container, "resources"), path.substr(0, dot).c_str());
     std::string name = dot == std::string::npos ? "" : path.substr(dot + 1);
-    const Json& amount = At(amounts, name.c_str());
+    const Json& amount = fields::Member(amounts, name.c_str());
     return amount.is_string() ? amount.get<std::string>() : amount.is_null() ? "0" : amount.dump();
   }
   return std::string();
@@ -175,28 +166,29 @@ tl::expected<std::string, SetupError> ValueFrom(const SetupContext& context, con
 // The container's own variables in order of declaration; later ones may use earlier ones.
 tl::expected<Vars, SetupError> OwnVariables(const SetupContext& context, const Vars& mounts) {
   Vars vars = mounts;
-  for (const Json& from : At(context.container, "envFrom")) {
+  for (const Json& from : fields::Member(context.container, "envFrom")) {
     for (bool secret : {false, true}) {
-      const Json& ref = At(from, secret ? "secretRef" : "configMapRef");
+      const Json& ref = fields::Member(from, secret ? "secretRef" : "configMapRef");
       if (!ref.is_object()) continue;
-      Json object = context.read(secret ? kube::Secrets() : kube::ConfigMaps(), Text(ref, "name"));
+      Json object =
+          context.read(secret ? kube::Secrets() : kube::ConfigMaps(), fields::Text(ref, "name"));
       if (object.is_null() && !ref.value("optional", false)) {
         return ConfigError(std::string(secret ? "secret" : "configmap") + " \"" +
-                           Text(ref, "name") + "\" not found");
+                           fields::Text(ref, "name") + "\" not found");
       }
       for (const auto& [key, value] : DataOf(object, secret))
-        vars[Text(from, "prefix") + key] = value;
+        vars[fields::Text(from, "prefix") + key] = value;
     }
   }
-  for (const Json& item : At(context.container, "env")) {
-    std::string name = Text(item, "name");
+  for (const Json& item : fields::Member(context.container, "env")) {
+    std::string name = fields::Text(item, "name");
     if (mounts.count(name)) continue;
-    if (const Json& from = At(item, "valueFrom"); from.is_object()) {
+    if (const Json& from = fields::Member(item, "valueFrom"); from.is_object()) {
       auto value = ValueFrom(context, from, name);
       if (!value) return tl::unexpected(value.error());
       vars[name] = *value;
     } else {
-      vars[name] = ExpandVariables(Text(item, "value"), vars);
+      vars[name] = ExpandVariables(fields::Text(item, "value"), vars);
     }
   }
   return vars;
@@ -211,7 +203,7 @@ std::vector<std::string> Environment(const SetupContext& context, const Vars& ow
   }
   all["HOSTNAME"] = context.pod["metadata"].value("name", "");
   for (const auto& [name, value] : own) all[name] = value;
-  if (IsSidecarImage(Text(context.container, "image"))) {
+  if (IsSidecarImage(fields::Text(context.container, "image"))) {
     all["PATH"] = context.bin_dir.string() + ":" + all["PATH"];
   }
   path = all["PATH"];
@@ -265,25 +257,26 @@ tl::expected<ContainerSetup, SetupError> SetUpContainer(const SetupContext& cont
   setup.env = Environment(context, *own, path);
 
   for (const char* list : {"command", "args"}) {
-    for (const Json& word : At(context.container, list)) {
+    for (const Json& word : fields::Member(context.container, list)) {
       if (word.is_string()) setup.argv.push_back(ExpandVariables(word.get<std::string>(), *own));
     }
   }
-  std::string image = Text(context.container, "image");
-  if (At(context.container, "command").empty() && IsSidecarImage(image)) {
+  std::string image = fields::Text(context.container, "image");
+  if (fields::Member(context.container, "command").empty() && IsSidecarImage(image)) {
     setup.argv.insert(setup.argv.begin(), "ringmaster-sidecar");
   }
-  if (At(context.container, "command").empty() && !IsSidecarImage(image)) {
+  if (fields::Member(context.container, "command").empty() && !IsSidecarImage(image)) {
     return tl::unexpected(SetupError{
-        "CreateContainerError", "container \"" + Text(context.container, "name") +
+        "CreateContainerError", "container \"" + fields::Text(context.container, "name") +
                                     "\" has no command: local mode runs no images, so the manifest "
                                     "must say what image \"" +
                                     image + "\" would run"});
   }
 
-  std::string dir = Text(context.container, "workingDir");
+  std::string dir = fields::Text(context.container, "workingDir");
   if (dir.empty()) {
-    dir = Text(At(context.pod["metadata"], "annotations"), "ringmaster.dev/local-working-dir");
+    dir = fields::Text(fields::Member(context.pod["metadata"], "annotations"),
+                       "ringmaster.dev/local-working-dir");
   }
   std::error_code error;
   setup.working_dir = dir.empty() ? fs::current_path(error) : fs::path(dir);

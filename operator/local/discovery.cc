@@ -52,10 +52,6 @@ Json ResourceList(const std::string& group, const std::string& version, const Cr
       resources.push_back(Entry(r.plural + "/status", r.kind, r.namespaced, some));
     if (r == kube::Pods()) {
       resources.push_back(Entry("pods/log", "Pod", true, {"get"}));
-      Json eviction = Entry("pods/eviction", "Eviction", true, {"create"});
-      eviction["group"] = "policy";
-      eviction["version"] = "v1";
-      resources.push_back(std::move(eviction));
     }
     if (r == kube::HorovodJobs()) {
       Json scale = Entry("horovodjobs/scale", "Scale", true, some);

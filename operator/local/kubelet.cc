@@ -2,24 +2,21 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 
 #include "operator/kube/resources.h"
 #include "operator/local/process.h"
-#include "operator/local/socket_probe.h"
+#include "operator/local/timestamp.h"
 
 namespace ringmaster::local {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kOrphanStaysDead{200};
 constexpr milliseconds kLongestWait{
     1000};  // also how often orphans of running containers are reaped
 
@@ -28,55 +25,41 @@ constexpr milliseconds kLongestWait{
 Kubelet::Kubelet(RunnerOptions options, std::shared_ptr<Store> store)
     : options_(std::move(options)), store_(std::move(store)) {}
 
-Kubelet::~Kubelet() {
-  Stop(milliseconds(0));
-  if (wake_fd_ >= 0) close(wake_fd_);
-}
+Kubelet::~Kubelet() { Stop(milliseconds(0)); }
 
 void Kubelet::Start() {
   // Orphans of containers come to us, so that nothing escapes to init.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  accepting_ = true;
   loop_ = std::thread([this] { Loop(); });
   watcher_ = std::jthread([this](std::stop_token stop) { WatchPods(stop); });
-  prober_ = std::jthread([this] { RunProbes(); });
+  prober_.Start([this](const SocketProbe& probe, bool passed) {
+    tasks_.Post([this, probe, passed] {
+      auto it = runners_.find(probe.pod_uid);
+      if (it != runners_.end())
+        it->second->OnProbe(probe.container, probe.start, passed, Clock::now());
+    });
+  });
 }
 
 void Kubelet::Stop(milliseconds grace) {
   if (!loop_.joinable()) return;
-  Post([this, grace] {
+  tasks_.Post([this, grace] {
     stopping_ = true;
     for (auto& [uid, runner] : runners_) runner->Terminate(grace, Clock::now());
   });
   loop_.join();
-  {
-    std::lock_guard lock(mu_);
-    probes_closed_ = true;
-    probe_wanted_.notify_all();
-  }
   watcher_.request_stop();
   store_->WakeAll();
   watcher_ = {};
-  prober_ = {};
+  prober_.Stop();
   KillAll(0, options_.run_mark);
-}
-
-void Kubelet::Post(std::function<void()> task) {
-  {
-    std::lock_guard lock(mu_);
-    if (!accepting_) return;
-    tasks_.push_back(std::move(task));
-  }
-  uint64_t one = 1;
-  (void)!write(wake_fd_, &one, sizeof one);
 }
 
 template <class F>
 auto Kubelet::Ask(F question) -> decltype(question()) {
   auto promise = std::make_shared<std::promise<decltype(question())>>();
   auto answer = promise->get_future();
-  Post([promise, question] { promise->set_value(question()); });
+  tasks_.Post([promise, question] { promise->set_value(question()); });
   // The loop answers within milliseconds; when it has ended, nobody does.
   if (answer.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
   return answer.get();
@@ -121,7 +104,7 @@ void Kubelet::WatchPods(std::stop_token stop) {
         version.clear();
         break;
       }
-      if (*event) Post([this, e = std::move(**event)] { OnPod(e); });
+      if (*event) tasks_.Post([this, e = std::move(**event)] { OnPod(e); });
     }
   }
 }
@@ -155,22 +138,18 @@ void Kubelet::OnPod(const kube::WatchEvent& event) {
 void Kubelet::Loop() {
   pthread_setname_np(pthread_self(), "kubelet");
   while (true) {
-    std::deque<std::function<void()>> tasks;
-    {
-      std::lock_guard lock(mu_);
-      tasks.swap(tasks_);
+    for (auto& task : tasks_.Take()) task();
+    for (const ChildProcesses::Exit& exit : children_.ReapExited()) {
+      auto runner = runners_.find(exit.pod_uid);
+      if (runner != runners_.end()) {
+        runner->second->OnExit(exit.pid, exit.wait_status, Clock::now());
+      }
     }
-    for (auto& task : tasks) task();
-    ReapChildren();
-    ReapOrphans();
+    children_.ReapOrphans(Clock::now());
     StepAll();
     bool idle = std::all_of(runners_.begin(), runners_.end(),
                             [](const auto& r) { return r.second->AllStopped(); });
-    if (stopping_ && idle && children_.empty()) {
-      std::lock_guard lock(mu_);
-      accepting_ = false;
-      return;
-    }
+    if (stopping_ && idle && children_.empty() && tasks_.Close()) return;
     Wait();
   }
 }
@@ -180,50 +159,11 @@ void Kubelet::Wait() {
   for (auto& [uid, runner] : runners_) {
     if (runner->next()) until = std::min(until, *runner->next());
   }
-  if (dead_orphan_ != 0) until = std::min(until, dead_orphan_since_ + kOrphanStaysDead);
-  std::vector<pollfd> fds{{wake_fd_, POLLIN, 0}};
-  for (const auto& [pid, child] : children_) fds.push_back({child.pidfd, POLLIN, 0});
+  if (auto check = children_.next_orphan_check()) until = std::min(until, *check);
+  std::vector<pollfd> fds{{tasks_.fd(), POLLIN, 0}};
+  children_.AppendTo(fds);
   auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
   poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(0, left.count())));
-  uint64_t count;
-  (void)!read(wake_fd_, &count, sizeof count);
-}
-
-void Kubelet::ReapChildren() {
-  for (auto it = children_.begin(); it != children_.end();) {
-    auto [pid, child] = *it;
-    ReapGroup(pid);
-    siginfo_t info{};
-    bool ended = waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
-    if (!ended) {
-      ++it;
-      continue;
-    }
-    // The group dies before its number can be given to somebody else.
-    kill(-pid, SIGKILL);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    close(child.pidfd);
-    it = children_.erase(it);
-    auto runner = runners_.find(child.uid);
-    if (runner != runners_.end()) runner->second->OnExit(pid, status, Clock::now());
-  }
-}
-
-// Processes of a pod whose parents were killed with it become our children (we are a subreaper),
-// and zombies when they end. Whoever started a child that the kubelet did not waits for it at once,
-// so one that stays dead is an orphan.
-void Kubelet::ReapOrphans() {
-  siginfo_t info{};
-  const bool any = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
-  const pid_t dead = any && !children_.contains(info.si_pid) ? info.si_pid : 0;
-  if (dead != 0 && dead == dead_orphan_ && Clock::now() - dead_orphan_since_ >= kOrphanStaysDead) {
-    waitpid(dead, nullptr, WNOHANG);
-    dead_orphan_ = 0;
-  } else if (dead != dead_orphan_) {
-    dead_orphan_ = dead;
-    dead_orphan_since_ = Clock::now();
-  }
 }
 
 void Kubelet::StepAll() {
@@ -251,7 +191,8 @@ void Kubelet::Sync(PodRunner& runner) {
   for (int attempt = 0; attempt < 5; ++attempt) {
     auto live = store_->Get(kube::Pods(), ns, name);
     if (!live || (*live)["metadata"]["uid"] != uid) return;
-    Json status = MakeStatus(runner.View(), (*live)["status"], Now());
+    Json status =
+        MakeStatus(runner.View(), (*live)["status"], Timestamp(std::chrono::system_clock::now()));
     if (status == (*live)["status"]) break;
     (*live)["status"] = std::move(status);
     if (store_->Update(kube::Pods(), ns, name, *live, "status")) break;
@@ -264,9 +205,7 @@ void Kubelet::Sync(PodRunner& runner) {
   }
 }
 
-void Kubelet::WatchProcess(pid_t pid, const std::string& pod_uid) {
-  children_[pid] = {static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), pod_uid};
-}
+void Kubelet::WatchProcess(pid_t pid, const std::string& pod_uid) { children_.Add(pid, pod_uid); }
 
 Json Kubelet::Read(const kube::Resource& resource, const std::string& ns, const std::string& name) {
   auto object = store_->Get(resource, ns, name);
@@ -276,35 +215,7 @@ Json Kubelet::Read(const kube::Resource& resource, const std::string& ns, const 
 void Kubelet::ProbeHttp(const std::string& pod_uid, const std::string& container, int start,
                         const std::string& host_port, const std::string& path,
                         milliseconds timeout) {
-  std::lock_guard lock(mu_);
-  probes_.push_back({pod_uid, container, start, host_port, path, timeout});
-  probe_wanted_.notify_one();
-}
-
-void Kubelet::RunProbes() {
-  while (true) {
-    std::unique_lock lock(mu_);
-    probe_wanted_.wait(lock, [this] { return probes_closed_ || !probes_.empty(); });
-    if (probes_closed_) return;
-    HttpProbe probe = std::move(probes_.front());
-    probes_.pop_front();
-    lock.unlock();
-    bool passed = ProbeSocket(probe.host_port, probe.path, probe.timeout);
-    Post([this, probe, passed] {
-      auto it = runners_.find(probe.uid);
-      if (it != runners_.end())
-        it->second->OnProbe(probe.container, probe.start, passed, Clock::now());
-    });
-  }
-}
-
-std::string Kubelet::Now() {
-  std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
+  prober_.Probe({pod_uid, container, start, host_port, path, timeout});
 }
 
 }  // namespace ringmaster::local

@@ -6,17 +6,17 @@
 // are safe from any thread.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <future>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 
+#include "operator/local/child_processes.h"
 #include "operator/local/pod_runner.h"
+#include "operator/local/socket_prober.h"
 #include "operator/local/store.h"
+#include "operator/local/task_queue.h"
 
 namespace ringmaster::local {
 
@@ -35,26 +35,11 @@ class Kubelet : private RunnerHost {
                                       const std::string& container);
 
  private:
-  struct HttpProbe {
-    std::string uid, container;
-    int start;
-    std::string host_port, path;
-    std::chrono::milliseconds timeout;
-  };
-  struct Child {
-    int pidfd;
-    std::string uid;
-  };
-
-  void Post(std::function<void()> task);
   template <class F>
   auto Ask(F question) -> decltype(question());
   void Loop();
   void WatchPods(std::stop_token stop);
-  void RunProbes();
   void Wait();
-  void ReapChildren();
-  void ReapOrphans();
   void OnPod(const kube::WatchEvent& event);
   void StepAll();
   void Sync(PodRunner& runner);
@@ -67,29 +52,20 @@ class Kubelet : private RunnerHost {
   void ProbeHttp(const std::string& pod_uid, const std::string& container, int start,
                  const std::string& host_port, const std::string& path,
                  std::chrono::milliseconds timeout) override;
-  std::string Now() override;
 
   const RunnerOptions options_;
   const std::shared_ptr<Store> store_;
-  int wake_fd_ = -1;
 
-  // Guarded by mu_.
-  std::mutex mu_;
-  std::deque<std::function<void()>> tasks_;
-  bool accepting_ = false;
-  std::condition_variable probe_wanted_;
-  std::deque<HttpProbe> probes_;
-  bool probes_closed_ = false;
+  TaskQueue tasks_;  // any thread posts to the loop
+  SocketProber prober_;
 
   // Loop thread only.
+  ChildProcesses children_;
   std::map<std::string, std::unique_ptr<PodRunner>> runners_;  // by pod uid
   std::map<std::string, bool> gone_;                           // uid: its object was removed
-  std::map<pid_t, Child> children_;
-  pid_t dead_orphan_ = 0;  // a zombie that is no child of `children_`
-  Clock::time_point dead_orphan_since_;
   bool stopping_ = false;
 
-  std::jthread watcher_, prober_;
+  std::jthread watcher_;
   std::thread loop_;
 };
 

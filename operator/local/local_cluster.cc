@@ -13,8 +13,8 @@
 #include "operator/kube/errors.h"
 #include "operator/kube/resources.h"
 #include "operator/local/embedded_crd.h"
-#include "operator/local/guard.h"
 #include "operator/local/kubelet.h"
+#include "operator/local/parent_death_watchdog.h"
 #include "operator/local/process.h"
 #include "operator/local/rest_server.h"
 #include "operator/local/scheduler.h"
@@ -112,9 +112,9 @@ class Cluster : public LocalCluster {
     if (!fs::is_directory(dir, error))
       return Fail("run directory " + dir.string() + " doesn't exist");
     // Before any other thread, so that it holds nothing of ours.
-    auto guard = Guard::Start(Mark(), dir);
-    if (!guard) return Fail(guard.error());
-    guard_ = std::move(*guard);
+    auto watchdog = ParentDeathWatchdog::Start(Mark(), dir);
+    if (!watchdog) return Fail(watchdog.error());
+    watchdog_ = std::move(*watchdog);
     for (const char* sub : {"pods", "logs"}) {
       fs::create_directories(dir / sub, error);
       if (error) return Fail((dir / sub).string() + ": " + error.message());
@@ -155,7 +155,7 @@ class Cluster : public LocalCluster {
     std::error_code error;
     fs::remove(kubeconfig(), error);
     fs::remove_all(options_.run_dir / "pods", error);
-    if (guard_) guard_->Dismiss();
+    if (watchdog_) watchdog_->Dismiss();
   }
 
  private:
@@ -209,7 +209,7 @@ class Cluster : public LocalCluster {
 
   const LocalClusterOptions options_;
   const std::string id_;
-  std::unique_ptr<Guard> guard_;
+  std::unique_ptr<ParentDeathWatchdog> watchdog_;
   std::shared_ptr<Store> store_;
   std::unique_ptr<Kubelet> kubelet_;
   std::unique_ptr<Scheduler> scheduler_;

@@ -97,33 +97,6 @@ TEST_F(LocalClusterTest, AFollowedLogEndsWithItsContainer) {
   EXPECT_EQ(text, "one\ntwo\n");
 }
 
-TEST_F(LocalClusterTest, EvictionIsRefusedWhileABudgetForbidsIt) {
-  auto cluster = Start();
-  auto api = Connect(cluster->kubeconfig());
-  Json pod = Pod("p", "exec sleep 100");
-  pod["metadata"]["labels"] = {{"app", "x"}};
-  ASSERT_TRUE(api->Create(
-      kube::PodDisruptionBudgets(), "default",
-      {{"metadata", {{"name", "keep"}}},
-       {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}}));
-  ASSERT_TRUE(api->Create(kube::Pods(), "default", pod));
-  ASSERT_TRUE(Until([&] {
-    auto got = api->Get(kube::Pods(), "default", "p");
-    const Json conditions = (*got)["status"].value("conditions", Json::array());
-    for (const Json& c : conditions) {
-      if (c["type"] == "Ready" && c["status"] == "True") return true;
-    }
-    return false;
-  }));
-  auto refused = api->Evict("default", "p", {});
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, kube::ErrorCode::kTooManyRequests);
-  EXPECT_THAT(refused.error().message, HasSubstr("would violate the pod's disruption budget"));
-  ASSERT_TRUE(api->Delete(kube::PodDisruptionBudgets(), "default", "keep", {}));
-  EXPECT_TRUE(api->Evict("default", "p", {}).has_value());
-  EXPECT_TRUE(Until([&] { return !api->Get(kube::Pods(), "default", "p"); }));
-}
-
 TEST_F(LocalClusterTest, APortInUseIsNamed) {
   auto first = Start();
   auto config = kube::LoadKubeconfig(first->kubeconfig());

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
 #include "operator/local/process.h"
+#include "operator/local/timestamp.h"
 
 namespace ringmaster::local {
 namespace {
@@ -17,11 +19,6 @@ using std::chrono::milliseconds;
 int ParentDeathSignal(const std::string& program) {
   std::string name = std::filesystem::path(program).filename();
   return name == "ringmaster-launcher" || name == "ringmaster-sidecar" ? SIGTERM : SIGKILL;
-}
-
-Json List(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_array() ? *it : Json::array();
 }
 
 }  // namespace
@@ -42,11 +39,11 @@ PodRunner::PodRunner(Json pod, const RunnerOptions& options, RunnerHost& host)
     containers_.push_back(std::move(c));
   };
   const Json& spec = pod_["spec"];
-  for (const Json& c : List(spec, "initContainers")) {
+  for (const Json& c : fields::List(spec, "initContainers")) {
     add(c,
         c.value("restartPolicy", "") == "Always" ? ContainerKind::kSidecar : ContainerKind::kInit);
   }
-  for (const Json& c : List(spec, "containers")) add(c, ContainerKind::kMain);
+  for (const Json& c : fields::List(spec, "containers")) add(c, ContainerKind::kMain);
 }
 
 std::string PodRunner::Mark(const Container& c) const {
@@ -194,7 +191,7 @@ void PodRunner::Start(Container& c, Clock::time_point now) {
   c.term_sent = false;
   c.state.phase = Phase::kRunning;
   c.state.reason = c.state.message = "";
-  c.state.started_at = host_.Now();
+  c.state.started_at = Timestamp(std::chrono::system_clock::now());
   c.state.id = "local://" + std::to_string(*pid);
   ResetProbes(c, now);
   host_.WatchProcess(*pid, uid());
@@ -213,7 +210,7 @@ void PodRunner::CannotStart(Container& c, const SetupError& error, Clock::time_p
   ++c.starts;
   c.state.restarts = c.starts - 1;
   c.began = now;
-  c.state.started_at = host_.Now();
+  c.state.started_at = Timestamp(std::chrono::system_clock::now());
   c.state.id.clear();
   Ended(c, error.reason == "ContainerCannotRun" ? 127 : 128, now);
   if (c.state.phase == Phase::kTerminated) {
@@ -240,7 +237,7 @@ void PodRunner::Ended(Container& c, int exit_code, Clock::time_point now) {
   c.state.exit_code = exit_code;
   c.state.reason = exit_code == 0 ? "Completed" : "Error";
   c.state.message.clear();
-  c.state.finished_at = host_.Now();
+  c.state.finished_at = Timestamp(std::chrono::system_clock::now());
   c.state.started = false;
   c.state.ready = c.state.kind == ContainerKind::kInit && exit_code == 0;
   if (c.probe_pid > 0) kill(-c.probe_pid, SIGKILL);

@@ -43,7 +43,6 @@ class RunnerHost {
   virtual void ProbeHttp(const std::string& pod_uid, const std::string& container, int start,
                          const std::string& host_port, const std::string& path,
                          std::chrono::milliseconds timeout) = 0;
-  virtual std::string Now() = 0;
 };
 
 class PodRunner {

@@ -181,7 +181,6 @@ struct RestServer::Impl {
     if (!api) return SendStatus(response, NoSuchPath());
     const std::string& sub = api->subresource;
     if (sub == "log" && *api->resource == kube::Pods()) return Log(request, *api, response);
-    if (sub == "eviction" && *api->resource == kube::Pods()) return Evict(request, *api, response);
     if (request.method == "GET") {
       if (!api->name.empty()) return Get(request, *api, response);
       bool watch = Flag(request, "watch");
@@ -287,17 +286,6 @@ struct RestServer::Impl {
         store->Delete(*api.resource, api.ns, api.name, ReadDeleteOptions(*body, request));
     if (!deleted) return SendStatus(response, deleted.error());
     SendObject(request, api, response, 200, *deleted);
-  }
-
-  void Evict(const Request& request, const ApiRequest& api, Response& response) {
-    if (request.method != "POST") return SendStatus(response, MethodNotAllowed());
-    auto body = Body(request);
-    if (!body) return SendStatus(response, body.error());
-    Json options =
-        body->is_object() ? body->value("deleteOptions", Json::object()) : Json::object();
-    auto done = store->Evict(api.ns, api.name, ReadDeleteOptions(options, request));
-    if (!done) return SendStatus(response, done.error());
-    Send(response, 201, {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}});
   }
 
   void Watch(const Request& request, const ApiRequest& api, Response& response) {

@@ -1,11 +1,13 @@
-// Reading: Get, List, Watch. Writing is in store_write.cc, deletion and garbage collection in
-// store_delete.cc.
 #include "operator/local/store.h"
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
 #include "operator/kube/resources.h"
 #include "operator/local/admission.h"
+#include "operator/local/metadata_checks.h"
+#include "operator/local/timestamp.h"
+#include "operator/local/write_rules.h"
 
 namespace ringmaster::local {
 namespace {
@@ -18,221 +20,417 @@ std::optional<uint64_t> ParseVersion(const std::string& text) {
   return std::stoull(text);
 }
 
-std::optional<CrdSchema> LoadCrd(const std::string& yaml) {
-  if (yaml.empty()) return std::nullopt;
-  auto schema = CrdSchema::FromYaml(yaml);
-  return schema ? std::optional<CrdSchema>(std::move(*schema)) : std::nullopt;
-}
-
-struct Selectors {
-  kube::LabelSelector labels;
-  kube::FieldSelector fields;
-  bool Match(const Json& object) const { return labels.Matches(object) && fields.Matches(object); }
-};
-
-Answer<Selectors> ParseSelectors(const Resource& resource, const std::string& labels,
-                                 const std::string& fields) {
+Answer<Selection> Select(const Resource& resource, const std::string& ns, const std::string& labels,
+                         const std::string& fields) {
   auto l = kube::LabelSelector::Parse(labels);
   if (!l) return tl::unexpected(BadRequest(l.error()));
   auto f = kube::FieldSelector::Parse(fields, SelectableFields(resource));
   if (!f) return tl::unexpected(BadRequest(f.error()));
-  return Selectors{*l, *f};
+  return Selection{kube::FindResource(resource.group, resource.version, resource.plural),
+                   resource.namespaced ? ns : "", *l, *f};
+}
+
+// Where a list goes on: after the last item given, in the state of the world that it showed.
+struct ContinueToken {
+  uint64_t version = 0;
+  ObjectKey after;
+
+  // "version/namespace/name"
+  static std::optional<ContinueToken> Parse(const std::string& text) {
+    const size_t first = text.find('/'), second = text.find('/', first + 1);
+    const auto version = ParseVersion(text.substr(0, first));
+    if (first == std::string::npos || second == std::string::npos || !version) return std::nullopt;
+    return ContinueToken{*version,
+                         {text.substr(first + 1, second - first - 1), text.substr(second + 1)}};
+  }
+};
+
+// The first `limit` (0: all) of the objects. `counted`: says how many are left.
+ListAnswer Page(const std::vector<Object>& objects, int limit, uint64_t version, bool counted) {
+  ListAnswer answer;
+  answer.resource_version = std::to_string(version);
+  const size_t n =
+      limit > 0 ? std::min(static_cast<size_t>(limit), objects.size()) : objects.size();
+  for (size_t i = 0; i < n; ++i) answer.items.push_back(*objects[i]);
+  if (n == objects.size()) return answer;
+  const Json& last = answer.items.back()["metadata"];
+  answer.remaining = counted ? objects.size() - n : 0;
+  answer.continue_token = answer.resource_version + "/" + last.value("namespace", "") + "/" +
+                          last["name"].get<std::string>();
+  return answer;
+}
+
+Answer<void> CheckNamespace(const VersionedObjects& objects, const Resource& resource,
+                            const std::string& ns) {
+  if (!resource.namespaced) return {};
+  const Object found = objects.Find(kube::Namespaces(), "", ns);
+  if (!found) return tl::unexpected(NotFound(kube::Namespaces(), ns));
+  if ((*found)["metadata"].contains("deletionTimestamp")) {
+    return tl::unexpected(Failure(
+        403, "Forbidden",
+        "unable to create new content in namespace " + ns + " because it is being terminated"));
+  }
+  return {};
+}
+
+// A value of the wrong JSON type anywhere in an object is the caller's mistake.
+tl::unexpected<Json> Malformed(const Json::exception& e) {
+  return tl::unexpected(BadRequest(std::string("malformed object: ") + e.what()));
+}
+
+tl::unexpected<Json> NoSuchPath() {
+  return tl::unexpected(
+      Failure(404, "NotFound", "the server could not find the requested resource"));
 }
 
 }  // namespace
 
-tl::expected<void, std::string> CheckCrd(const std::string& crd_yaml) {
-  auto schema = CrdSchema::FromYaml(crd_yaml);
-  if (!schema) return tl::unexpected(schema.error());
-  return {};
-}
-
 Store::Store(StoreOptions options)
-    : options_(std::move(options)), crd_(LoadCrd(options_.crd_yaml)) {
-  for (const Resource& resource : kube::AllResources()) buckets_[resource.plural];
+    : options_(std::move(options)),
+      jobs_(options_.crd_yaml),
+      objects_(options_.history),
+      garbage_collector_(objects_, fields_) {
   for (const char* ns : {"default", "kube-system"}) {
-    (void)CreateLocked(kube::Namespaces(), "", {{"metadata", {{"name", ns}}}}, {});
+    (void)Create(kube::Namespaces(), "", {{"metadata", {{"name", ns}}}}, {});
   }
   // Their definition came after the first versions, as on a real cluster.
-  buckets_[kube::HorovodJobs().plural].forgotten = version_;
+  const sync::MutexLock lock(&mu_);
+  objects_.ForgetHistory(kube::HorovodJobs());
 }
 
-std::string Store::Now() const {
-  auto now = options_.now ? options_.now() : std::chrono::system_clock::now();
-  std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
-Store::Object Store::Find(const Resource& resource, const std::string& ns,
-                          const std::string& name) const {
-  const auto& objects = BucketOf(resource).objects;
-  auto it = objects.find({resource.namespaced ? ns : "", name});
-  return it == objects.end() ? nullptr : it->second;
+std::chrono::system_clock::time_point Store::Now() const {
+  return options_.now ? options_.now() : std::chrono::system_clock::now();
 }
 
 Answer<Json> Store::Get(const Resource& resource, const std::string& ns,
                         const std::string& name) const {
-  std::lock_guard lock(mu_);
-  Object object = Find(resource, ns, name);
+  const sync::MutexLock lock(&mu_);
+  const Object object = objects_.Find(resource, ns, name);
   if (!object) return tl::unexpected(NotFound(resource, name));
   return *object;
 }
 
 Answer<ListAnswer> Store::List(const Resource& resource, const std::string& ns,
                                const ListRequest& request) const {
-  auto selectors = ParseSelectors(resource, request.label_selector, request.field_selector);
-  if (!selectors) return tl::unexpected(selectors.error());
+  const auto selection = Select(resource, ns, request.label_selector, request.field_selector);
+  if (!selection) return tl::unexpected(selection.error());
   std::vector<Object> matching;
-  ListAnswer answer;
+  uint64_t version = 0;
   {
-    std::lock_guard lock(mu_);
-    uint64_t version = version_;
-    Key after;
+    const sync::MutexLock lock(&mu_);
+    version = objects_.version();
+    ObjectKey after;
     if (!request.continue_token.empty()) {
-      // "version/namespace/name" of the last item given: the list goes on in the old state.
-      const std::string& token = request.continue_token;
-      size_t first = token.find('/'), second = token.find('/', first + 1);
-      auto at = ParseVersion(token.substr(0, first));
-      if (first == std::string::npos || second == std::string::npos || !at || *at > version_) {
-        return tl::unexpected(
-            BadRequest("invalid continue token: continue key is not valid: " + token));
+      const auto token = ContinueToken::Parse(request.continue_token);
+      if (!token || token->version > version) {
+        return tl::unexpected(BadRequest("invalid continue token: continue key is not valid: " +
+                                         request.continue_token));
       }
-      if (*at < BucketOf(resource).forgotten) {
+      if (token->version < objects_.forgotten(resource)) {
         return tl::unexpected(Failure(410, "Expired",
                                       "The provided continue parameter is too old to display a "
                                       "consistent list result."));
       }
-      version = *at;
-      after = {token.substr(first + 1, second - first - 1), token.substr(second + 1)};
+      version = token->version;
+      after = token->after;
     }
-    answer.resource_version = std::to_string(version);
-    const std::map<Key, Object> then =
-        version == version_ ? std::map<Key, Object>() : StateAt(resource, version);
-    const auto& objects = version == version_ ? BucketOf(resource).objects : then;
+    const bool now = version == objects_.version();
+    const auto then = now ? VersionedObjects::Objects() : objects_.At(resource, version);
+    const auto& objects = now ? objects_.All(resource) : then;
     for (auto it = objects.upper_bound(after); it != objects.end(); ++it) {
-      if (!ns.empty() && resource.namespaced && it->first.first != ns) continue;
-      if (selectors->Match(*it->second)) matching.push_back(it->second);
+      if (selection->Matches(*it->second)) matching.push_back(it->second);
     }
   }
-  size_t limit = request.limit > 0 ? static_cast<size_t>(request.limit) : matching.size();
-  for (size_t i = 0; i < std::min(limit, matching.size()); ++i)
-    answer.items.push_back(*matching[i]);
-  if (limit < matching.size()) {
-    const Json& meta = answer.items.back()["metadata"];
-    // With a selector nobody has counted.
-    bool counted = request.label_selector.empty() && request.field_selector.empty();
-    answer.remaining = counted ? matching.size() - limit : 0;
-    answer.continue_token = answer.resource_version + "/" + meta.value("namespace", "") + "/" +
-                            meta["name"].get<std::string>();
-  }
-  return answer;
-}
-
-// The objects as they were, from those of now and what has happened since.
-std::map<Store::Key, Store::Object> Store::StateAt(const Resource& resource,
-                                                   uint64_t version) const {
-  const Bucket& bucket = BucketOf(resource);
-  std::map<Key, Object> objects = bucket.objects;
-  for (auto event = bucket.history.rbegin();
-       event != bucket.history.rend() && event->version > version; ++event) {
-    const Json& meta = (event->before ? *event->before : *event->after)["metadata"];
-    Key key{meta.value("namespace", ""), meta["name"].get<std::string>()};
-    if (event->before) {
-      objects[key] = event->before;
-    } else {
-      objects.erase(key);
-    }
-  }
-  return objects;
-}
-
-uint64_t Store::version() const {
-  std::lock_guard lock(mu_);
-  return version_;
-}
-
-void Store::Close() {
-  std::lock_guard lock(mu_);
-  closed_ = true;
-  changed_.notify_all();
-}
-
-void Store::WakeAll() {
-  std::lock_guard lock(mu_);
-  ++wakes_;
-  changed_.notify_all();
+  // With a selector the real server counts nothing.
+  const bool counted = request.label_selector.empty() && request.field_selector.empty();
+  return Page(matching, request.limit, version, counted);
 }
 
 Answer<WatchCursor> Store::Watch(const Resource& resource, const std::string& ns,
                                  const WatchRequest& request) {
-  auto selectors = ParseSelectors(resource, request.label_selector, request.field_selector);
-  if (!selectors) return tl::unexpected(selectors.error());
-  WatchCursor cursor;
-  cursor.store_ = this;
-  cursor.resource_ = kube::FindResource(resource.group, resource.version, resource.plural);
-  cursor.ns_ = resource.namespaced ? ns : "";
-  cursor.labels_ = selectors->labels;
-  cursor.fields_ = selectors->fields;
-  std::lock_guard lock(mu_);
-  const Bucket& bucket = BucketOf(resource);
+  const auto selection = Select(resource, ns, request.label_selector, request.field_selector);
+  if (!selection) return tl::unexpected(selection.error());
+  const sync::MutexLock lock(&mu_);
   if (request.resource_version.empty() || request.resource_version == "0") {
-    cursor.version_ = version_;
-    for (const auto& [key, object] : bucket.objects) {
-      if (!cursor.ns_.empty() && key.first != cursor.ns_) continue;
-      if (selectors->Match(*object)) cursor.initial_.push_back(*object);
+    std::deque<Json> initial;
+    for (const auto& [key, object] : objects_.All(resource)) {
+      if (selection->Matches(*object)) initial.push_back(*object);
     }
-    return cursor;
+    return WatchCursor(*this, *selection, objects_.version(), std::move(initial));
   }
-  auto version = ParseVersion(request.resource_version);
+  const auto version = ParseVersion(request.resource_version);
   if (!version) {
     return tl::unexpected(BadRequest("Invalid value: \"" + request.resource_version +
                                      "\": invalid resource version"));
   }
   // A version from the future is one of an earlier life of this store: its reader must list again.
-  if (*version < bucket.forgotten || *version > version_) {
-    return tl::unexpected(Expired(*version, bucket.forgotten));
+  if (*version < objects_.forgotten(resource) || *version > objects_.version()) {
+    return tl::unexpected(Expired(*version, objects_.forgotten(resource)));
   }
-  cursor.version_ = *version;
-  return cursor;
+  return WatchCursor(*this, *selection, *version, {});
 }
 
 Answer<std::optional<kube::WatchEvent>> WatchCursor::Next(std::chrono::milliseconds timeout) {
-  using Type = kube::WatchEvent::Type;
-  if (!initial_.empty()) {
-    kube::WatchEvent event{Type::kAdded, std::move(initial_.front())};
-    initial_.pop_front();
-    return event;
-  }
-  auto deadline = std::chrono::steady_clock::now() + timeout;
-  auto match = [&](const std::shared_ptr<const Json>& object) {
-    if (!object) return false;
-    if (!ns_.empty() && (*object)["metadata"].value("namespace", "") != ns_) return false;
-    return labels_.Matches(*object) && fields_.Matches(*object);
-  };
-  std::unique_lock lock(store_->mu_);
-  const auto& bucket = store_->BucketOf(*resource_);
-  uint64_t wakes = store_->wakes_;
+  if (initial_.empty()) return store_->NextEvent(selection_, version_, timeout);
+  kube::WatchEvent event{kube::WatchEvent::Type::kAdded, std::move(initial_.front())};
+  initial_.pop_front();
+  return event;
+}
+
+Answer<std::optional<kube::WatchEvent>> Store::NextEvent(const Selection& selection,
+                                                         uint64_t& version,
+                                                         std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const sync::MutexLock lock(&mu_);
+  const uint64_t wakes = wakes_;
   while (true) {
-    if (version_ < bucket.forgotten) return tl::unexpected(Expired(version_, bucket.forgotten));
-    auto it = std::upper_bound(bucket.history.begin(), bucket.history.end(), version_,
-                               [](uint64_t v, const auto& event) { return v < event.version; });
-    for (; it != bucket.history.end(); ++it) {
-      version_ = it->version;
-      bool before = match(it->before), after = match(it->after);
-      if (after) return kube::WatchEvent{before ? Type::kModified : Type::kAdded, *it->after};
-      // Deleted, or no longer what the selectors ask for.
-      if (before) return kube::WatchEvent{Type::kDeleted, it->after ? *it->after : *it->gone};
-    }
-    version_ = std::max(version_, store_->version_);
-    if (store_->closed_ || store_->wakes_ != wakes ||
-        store_->changed_.wait_until(lock, deadline) == std::cv_status::timeout) {
-      return std::nullopt;
+    auto event = objects_.NextEvent(selection, version);
+    if (!event || *event) return event;
+    if (closed_ || wakes_ != wakes || !changed_.WaitUntil(&mu_, deadline)) return std::nullopt;
+  }
+}
+
+uint64_t Store::version() const {
+  const sync::MutexLock lock(&mu_);
+  return objects_.version();
+}
+
+void Store::Close() {
+  const sync::MutexLock lock(&mu_);
+  closed_ = true;
+  changed_.NotifyAll();
+}
+
+void Store::WakeAll() {
+  const sync::MutexLock lock(&mu_);
+  ++wakes_;
+  changed_.NotifyAll();
+}
+
+Answer<Json> Store::GetScale(const std::string& ns, const std::string& name) const {
+  auto live = Get(kube::HorovodJobs(), ns, name);
+  if (!live) return live;
+  return jobs_.ScaleOf(*live);
+}
+
+Answer<Json> Store::Delete(const Resource& resource, const std::string& ns, const std::string& name,
+                           const kube::DeleteOptions& options) {
+  const sync::MutexLock lock(&mu_);
+  changed_.NotifyAll();
+  try {
+    return garbage_collector_.Delete(resource, ns, name, options, Now());
+  } catch (const Json::exception& e) {
+    return Malformed(e);
+  }
+}
+
+Answer<Json> Store::Create(const Resource& resource, const std::string& ns, Json object,
+                           const WriteOptions& options) {
+  const sync::MutexLock lock(&mu_);
+  try {
+    return CreateLocked(resource, ns, std::move(object), options);
+  } catch (const Json::exception& e) {
+    return Malformed(e);
+  }
+}
+
+Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& url_ns, Json object,
+                                 const WriteOptions& options) {
+  if (auto ok = CheckKind(resource, object); !ok) return tl::unexpected(ok.error());
+  const auto ns = NamespaceToCreateIn(resource, url_ns, object["metadata"]);
+  if (!ns) return tl::unexpected(ns.error());
+  if (auto ok = CheckNamespace(objects_, resource, *ns); !ok) return tl::unexpected(ok.error());
+  const auto& others = objects_.All(resource);
+  const auto name = NameToCreate(resource, object["metadata"], [&](const std::string& one) {
+    return others.contains({*ns, one});
+  });
+  if (!name) return tl::unexpected(name.error());
+  const auto now = Now();
+  SetIdentity(resource, *ns, *name, Timestamp(now), object);
+  SetDefaults(resource, object);
+  if (resource == kube::HorovodJobs()) {
+    auto ok = jobs_.Admit(object, *name, nullptr, options.strict_fields, options.dropped);
+    if (!ok) return tl::unexpected(ok.error());
+  }
+  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
+  std::vector<Cause> causes = CheckMetadata(object["metadata"]);
+  if (causes.empty() && !options.core_event) causes = CheckCreate(resource, object);
+  if (!causes.empty()) return tl::unexpected(Invalid(resource, *name, causes));
+  if (options.dry_run) return object;
+
+  const ObjectKey key{*ns, *name};
+  Json created = objects_.Put(resource, key, std::move(object));
+  changed_.NotifyAll();
+  fields_.Claim(Json::object(), created, {options.field_manager, false, ""});
+  garbage_collector_.Created(resource, key, created, now);
+  return created;
+}
+
+Answer<Json> Store::Update(const Resource& resource, const std::string& ns, const std::string& name,
+                           Json object, const std::string& subresource,
+                           const WriteOptions& options) {
+  const sync::MutexLock lock(&mu_);
+  try {
+    return UpdateLocked(resource, ns, name, std::move(object), subresource, options);
+  } catch (const Json::exception& e) {
+    return Malformed(e);
+  }
+}
+
+Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns,
+                                 const std::string& name, Json object,
+                                 const std::string& subresource, const WriteOptions& options) {
+  const Object live = objects_.Find(resource, ns, name);
+  if (subresource == "scale") {
+    if (!live) return tl::unexpected(NotFound(resource, name));
+    return ScaleLocked(resource, *live, object);
+  }
+  const Traits traits = TraitsOf(resource);
+  if (!subresource.empty() && !(subresource == "status" && traits.status)) return NoSuchPath();
+  if (auto ok = CheckKind(resource, object); !ok) return tl::unexpected(ok.error());
+  if (std::string named = fields::Text(object["metadata"], "name"); named != name) {
+    return tl::unexpected(BadRequest("the name of the object (" + named +
+                                     ") does not match the name on the URL (" + name + ")"));
+  }
+  if (!live) return tl::unexpected(NotFound(resource, name));
+  if (auto ok = PrepareUpdate(resource, *live, object, subresource); !ok) {
+    return tl::unexpected(ok.error());
+  }
+  if (resource == kube::HorovodJobs()) {
+    auto ok = jobs_.Admit(object, name, live.get(), options.strict_fields, options.dropped);
+    if (!ok) return tl::unexpected(ok.error());
+  }
+  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
+  if (subresource.empty()) {
+    std::vector<Cause> causes = CheckMetadata(object["metadata"]);
+    if (causes.empty()) causes = CheckUpdate(resource, *live, object);
+    if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
+  }
+  object["metadata"]["resourceVersion"] = (*live)["metadata"]["resourceVersion"];
+  if (traits.generation && !SameSpec(*live, object)) {
+    object["metadata"]["generation"] = (*live)["metadata"].value("generation", 0) + 1;
+  }
+  if (object == *live || options.dry_run) return object;
+  const Json& meta = object["metadata"];
+  const bool done = meta.contains("deletionTimestamp") &&
+                    meta.value("deletionGracePeriodSeconds", 0) == 0 &&
+                    !meta.contains("finalizers");
+  const ObjectKey key{resource.namespaced ? ns : "", name};
+  Json updated = objects_.Put(resource, key, std::move(object));
+  changed_.NotifyAll();
+  if (!options.applied) {
+    fields_.Claim(*live, updated, {options.field_manager, false, subresource});
+  }
+  if (done) garbage_collector_.Remove(resource, key, Now());
+  return updated;
+}
+
+Answer<Json> Store::ScaleLocked(const Resource& resource, const Json& live, const Json& scale) {
+  if (resource != kube::HorovodJobs()) return NoSuchPath();
+  auto scaled = jobs_.WithScale(live, scale);
+  if (!scaled) return scaled;
+  const Json& meta = live["metadata"];
+  auto updated =
+      UpdateLocked(resource, meta["namespace"], meta["name"], std::move(*scaled), "", {});
+  if (!updated) return updated;
+  return jobs_.ScaleOf(*updated);
+}
+
+Answer<Json> Store::Patch(const Resource& resource, const std::string& ns, const std::string& name,
+                          const PatchRequest& request, const WriteOptions& options) {
+  const sync::MutexLock lock(&mu_);
+  try {
+    return PatchLocked(resource, ns, name, request, options);
+  } catch (const Json::exception& e) {
+    return Malformed(e);
+  }
+}
+
+Answer<Json> Store::PatchLocked(const Resource& resource, const std::string& ns,
+                                const std::string& name, const PatchRequest& request,
+                                const WriteOptions& options) {
+  const Object live = objects_.Find(resource, ns, name);
+  const bool apply = request.type == PatchRequest::Type::kApply;
+  if (apply && request.field_manager.empty()) {
+    return tl::unexpected(Invalid(
+        {"meta.k8s.io", "v1", "patchoptions", "PatchOptions", false}, "",
+        {{"FieldValueRequired", "Required value: is required for apply patch", "fieldManager"}}));
+  }
+  if (!live && apply && request.subresource.empty()) {
+    return CreateByApply(resource, ns, name, request, options);
+  }
+  if (!live) return tl::unexpected(NotFound(resource, name));
+  Json patched = request.subresource == "scale" ? jobs_.ScaleOf(*live) : *live;
+  switch (request.type) {
+    case PatchRequest::Type::kMerge:
+      if (!request.patch.is_object()) {
+        return tl::unexpected(BadRequest("a merge patch must be a JSON object"));
+      }
+      patched.merge_patch(request.patch);
+      break;
+    case PatchRequest::Type::kJson:
+      try {
+        patched = patched.patch(request.patch);
+      } catch (const Json::exception& e) {
+        return tl::unexpected(
+            Failure(422, "Invalid", std::string("the JSON patch can't be applied: ") + e.what()));
+      }
+      break;
+    case PatchRequest::Type::kApply: {
+      if (!request.patch.is_object()) {
+        return tl::unexpected(BadRequest("an apply configuration must be an object"));
+      }
+      Json config = request.patch;
+      if (auto ok = CheckKind(resource, config); !ok) return tl::unexpected(ok.error());
+      auto applied =
+          fields_.Apply(resource, patched, config,
+                        {request.field_manager, true, request.subresource}, request.force);
+      if (!applied) return applied;
+      patched = std::move(*applied);
+      break;
     }
   }
+  WriteOptions write = options;
+  write.applied = apply;
+  if (!request.field_manager.empty()) write.field_manager = request.field_manager;
+  return UpdateLocked(resource, ns, name, std::move(patched), request.subresource, write);
+}
+
+Answer<Json> Store::CreateByApply(const Resource& resource, const std::string& ns,
+                                  const std::string& name, const PatchRequest& request,
+                                  const WriteOptions& options) {
+  Json wanted = request.patch;
+  if (auto ok = CheckKind(resource, wanted); !ok) return tl::unexpected(ok.error());
+  wanted["metadata"]["name"] = name;
+  auto created = CreateLocked(resource, ns, std::move(wanted), options);
+  if (created && !options.dry_run) {
+    fields_.CreatedByApply((*created)["metadata"]["uid"], request.patch,
+                           {request.field_manager, true, ""});
+  }
+  return created;
+}
+
+Answer<void> Store::Bind(const std::string& ns, const std::string& pod, const std::string& node) {
+  const sync::MutexLock lock(&mu_);
+  const Object live = objects_.Find(kube::Pods(), ns, pod);
+  if (!live) return tl::unexpected(NotFound(kube::Pods(), pod));
+  if (!(*live)["spec"].value("nodeName", "").empty()) {
+    return tl::unexpected(Conflict(kube::Pods(), pod,
+                                   "pod " + pod + " is already assigned to node \"" +
+                                       (*live)["spec"].value("nodeName", "") + "\""));
+  }
+  Json bound = *live;
+  bound["spec"]["nodeName"] = node;
+  Json conditions = Json::array();
+  for (const Json& c : bound["status"].value("conditions", Json::array())) {
+    if (c.value("type", "") != "PodScheduled") conditions.push_back(c);
+  }
+  conditions.push_back(
+      {{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", Timestamp(Now())}});
+  bound["status"]["conditions"] = std::move(conditions);
+  objects_.Put(kube::Pods(), {ns, pod}, std::move(bound));
+  changed_.NotifyAll();
+  return {};
 }
 
 }  // namespace ringmaster::local

@@ -1,7 +1,7 @@
 // The objects of the embedded cluster, with the semantics of an API server: resourceVersion and
 // conflict, generation, status and scale subresources, finalizers and graceful deletion,
 // owner-reference garbage collection, watch with a window of history. No HTTP here: rest_server.h
-// serves it, in_memory_api.h is KubeApi over it.
+// serves it.
 //
 // Thread rule: every method is safe from any thread; one lock, never held while a caller's code
 // runs. Garbage collection happens inside the call that causes it, so nothing is pending when a
@@ -9,22 +9,20 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "operator/kube/selectors.h"
-#include "operator/local/apply_patch.h"
-#include "operator/local/schema.h"
+#include "common/sync/mutex.h"
+#include "operator/local/field_ownership.h"
+#include "operator/local/garbage_collector.h"
+#include "operator/local/job_definition.h"
 #include "operator/local/status.h"
+#include "operator/local/versioned_objects.h"
 
 namespace ringmaster::local {
 
@@ -78,6 +76,13 @@ class Store;
 // One reader's place in the history of a resource. Not thread-safe itself.
 class WatchCursor {
  public:
+  // `initial`: objects that are shown first, as added.
+  WatchCursor(Store& store, Selection selection, uint64_t version, std::deque<Json> initial)
+      : store_(&store),
+        selection_(std::move(selection)),
+        version_(version),
+        initial_(std::move(initial)) {}
+
   // The next event; nullopt when `timeout` passed without one. The error: 410, and the cursor is
   // done.
   Answer<std::optional<kube::WatchEvent>> Next(std::chrono::milliseconds timeout);
@@ -85,14 +90,10 @@ class WatchCursor {
   uint64_t version() const { return version_; }
 
  private:
-  friend class Store;
-  Store* store_ = nullptr;
-  const Resource* resource_ = nullptr;
-  std::string ns_;
-  kube::LabelSelector labels_;
-  kube::FieldSelector fields_;
+  Store* store_;
+  Selection selection_;
+  uint64_t version_;
   std::deque<Json> initial_;
-  uint64_t version_ = 0;
 };
 
 class Store {
@@ -113,14 +114,15 @@ class Store {
   Answer<Json> Delete(const Resource& resource, const std::string& ns, const std::string& name,
                       const kube::DeleteOptions& options);
   Answer<Json> GetScale(const std::string& ns, const std::string& name) const;
-  // 429 while a PodDisruptionBudget allows no disruption.
-  Answer<void> Evict(const std::string& ns, const std::string& pod,
-                     const kube::DeleteOptions& options);
   // What a scheduler does: sets spec.nodeName and PodScheduled=True.
   Answer<void> Bind(const std::string& ns, const std::string& pod, const std::string& node);
 
   Answer<WatchCursor> Watch(const Resource& resource, const std::string& ns,
                             const WatchRequest& request);
+  // The first event of the selection after `version`, which moves on; nullopt: none came within
+  // `timeout`, or the store was closed or its readers woken. For WatchCursor.
+  Answer<std::optional<kube::WatchEvent>> NextEvent(const Selection& selection, uint64_t& version,
+                                                    std::chrono::milliseconds timeout);
   uint64_t version() const;
   // Wakes every waiting cursor; they report no event from then on. For a server that stops.
   void Close();
@@ -128,92 +130,30 @@ class Store {
   void WakeAll();
 
  private:
-  friend class WatchCursor;
-  using Object = std::shared_ptr<const Json>;
-  using Key = std::pair<std::string, std::string>;  // namespace, name
-  struct Event {
-    uint64_t version;
-    Object before;  // null: created
-    Object after;   // null: deleted; `gone` is its last state
-    Object gone;
-  };
-  struct Bucket {
-    std::map<Key, Object> objects;
-    std::deque<Event> history;
-    uint64_t forgotten = 0;  // the newest version that history no longer has
-  };
-
-  // Runs a write under the lock; a value of the wrong JSON type anywhere in the object is the
-  // caller's 400.
-  template <class F>
-  auto Locked(F write) const -> decltype(write()) {
-    std::lock_guard lock(mu_);
-    try {
-      return write();
-    } catch (const Json::exception& e) {
-      return tl::unexpected(BadRequest(std::string("malformed object: ") + e.what()));
-    }
-  }
-
-  Bucket& BucketOf(const Resource& resource) { return buckets_.at(resource.plural); }
-  const Bucket& BucketOf(const Resource& resource) const { return buckets_.at(resource.plural); }
-  Object Find(const Resource& resource, const std::string& ns, const std::string& name) const;
-  std::string Now() const;
-
-  Answer<Json> CreateLocked(const Resource& resource, const std::string& ns, Json object,
-                            const WriteOptions& options);
+  std::chrono::system_clock::time_point Now() const;
+  Answer<Json> CreateLocked(const Resource& resource, const std::string& url_ns, Json object,
+                            const WriteOptions& options) REQUIRES(mu_);
   Answer<Json> UpdateLocked(const Resource& resource, const std::string& ns,
                             const std::string& name, Json object, const std::string& subresource,
-                            const WriteOptions& options);
+                            const WriteOptions& options) REQUIRES(mu_);
+  Answer<Json> ScaleLocked(const Resource& resource, const Json& live, const Json& scale)
+      REQUIRES(mu_);
   Answer<Json> PatchLocked(const Resource& resource, const std::string& ns, const std::string& name,
-                           const PatchRequest& request, const WriteOptions& options);
-  Answer<Json> ApplyPatchLocked(const Resource& resource, const std::string& ns,
-                                const std::string& name, const Json& live,
-                                const PatchRequest& request);
-  Answer<Json> DeleteLocked(const Resource& resource, const std::string& ns,
-                            const std::string& name, const kube::DeleteOptions& options);
-  Answer<void> EvictLocked(const std::string& ns, const std::string& pod,
-                           const kube::DeleteOptions& options);
-  Answer<Json> UpdateScaleLocked(const Resource& resource, const Json& live, const Json& scale);
-  Json ScaleOf(const Json& object) const;
-  struct BudgetCount {
-    kube::LabelSelector selector;
-    int total, healthy, needed;
-  };
-  std::optional<BudgetCount> CountBudget(const std::string& ns, const Json& budget) const;
-  void UpdateBudgets(const std::string& ns);
-  Answer<void> CheckBudgets(const Json& pod) const;
-  std::map<Key, Object> StateAt(const Resource& resource, uint64_t version) const;
-  Answer<void> Admit(const Resource& resource, Json& object, const std::string& name,
-                     const WriteOptions& options, const Json* before) const;
-  Answer<void> CheckNamespace(const Resource& resource, const std::string& ns) const;
-
-  // Stores `object` under a new version and tells the watchers; null `object`: removed.
-  Json Commit(const Resource& resource, const Key& key, Object before, std::optional<Json> object);
-  void Remove(const Resource& resource, const Key& key);
-  std::vector<std::pair<const Resource*, Key>> Dependents(const std::string& owner_uid) const;
-  void CollectDependents(const std::string& owner_uid, const std::string& propagation);
-  void FinishForeground(const std::string& owner_uid);
-  bool OwnersGone(const Json& object) const;
-  void OrphanDependents(const std::string& owner_uid);
-  void EmptyNamespace(const std::string& ns);
+                           const PatchRequest& request, const WriteOptions& options) REQUIRES(mu_);
+  Answer<Json> CreateByApply(const Resource& resource, const std::string& ns,
+                             const std::string& name, const PatchRequest& request,
+                             const WriteOptions& options) REQUIRES(mu_);
 
   const StoreOptions options_;
-  const std::optional<CrdSchema> crd_;
+  const JobDefinition jobs_;
 
-  mutable std::mutex mu_;
-  std::condition_variable changed_;
-  bool closed_ = false;
-  uint64_t wakes_ = 0;
-  uint64_t version_ = 1;
-  uint64_t names_ = 0;
-  std::map<std::string, Bucket> buckets_;
-  std::map<std::string, std::pair<const Resource*, Key>> uids_;
-  std::map<std::string, FieldOwners> owners_;  // by uid
+  mutable sync::Mutex mu_;
+  sync::CondVar changed_;
+  bool closed_ GUARDED_BY(mu_) = false;
+  uint64_t wakes_ GUARDED_BY(mu_) = 0;
+  VersionedObjects objects_ GUARDED_BY(mu_);
+  FieldOwnership fields_ GUARDED_BY(mu_);
+  GarbageCollector garbage_collector_ GUARDED_BY(mu_);
 };
-
-// Fails with a sentence when StoreOptions::crd_yaml can't be read; Store itself ignores such a
-// text.
-tl::expected<void, std::string> CheckCrd(const std::string& crd_yaml);
 
 }  // namespace ringmaster::local

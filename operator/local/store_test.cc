@@ -1,5 +1,4 @@
-// What the store does beyond the conformance suite: its window of history, the schema, apply on
-// lists.
+// What the store does beyond the conformance suite: its window of history, the schema.
 #include "operator/local/store.h"
 
 #include <gmock/gmock.h>
@@ -91,16 +90,6 @@ TEST(Store, MalformedObjectsAreRefusedNotThrown) {
                    Json({{"metadata", {{"name", "p"}}}, {"spec", {{"containers", {{"a", 1}}}}}})}) {
     EXPECT_FALSE(store.Create(kube::Pods(), "default", bad).has_value()) << bad;
   }
-}
-
-TEST(Apply, ConditionsAreMergedByType) {
-  FieldOwners owners;
-  Json live = {{"conditions", {{{"type", "A"}, {"status", "True"}}}}};
-  Json config = {{"conditions", {{{"type", "B"}, {"status", "False"}}}}};
-  ApplyResult result = Apply(live, config, {"me", true, ""}, false, owners);
-  EXPECT_EQ(result.object["conditions"].size(), 2u);
-  result = Apply(result.object, {{"conditions", Json::array()}}, {"me", true, ""}, false, owners);
-  EXPECT_EQ(result.object["conditions"], live["conditions"]);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
   std::string name;
   int count = 1;
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     std::erase_if(series_, [&](const auto& s) { return now - s.second.last_seen_ms > kSeriesMs; });
     if (series_.size() >= kMaxSeries) series_.clear();
     Series& series = series_[key];
@@ -57,7 +57,7 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
     name = series.name;
   }
   const auto forget = [&] {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     series_.erase(key);
   };
   if (count == 1) {

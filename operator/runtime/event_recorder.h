@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "common/sync/mutex.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::runtime {
@@ -42,8 +42,8 @@ class EventRecorder {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::string instance_;
-  std::mutex mu_;
-  std::map<std::string, Series> series_;  // by uid, reason and note; guarded by mu_
+  sync::Mutex mu_;
+  std::map<std::string, Series> series_ GUARDED_BY(mu_);  // by uid, reason and note
 };
 
 }  // namespace ringmaster::runtime

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/logging/log.h"
+#include "common/sync/pause.h"
 #include "operator/runtime/jitter.h"
 
 namespace ringmaster::runtime {
@@ -31,11 +32,8 @@ bool IsOlder(const kube::Json& a, const kube::Json& b) {
   return va && vb && *va < *vb;
 }
 
-void Wait(std::chrono::milliseconds duration, std::stop_token stop) {
-  std::mutex mu;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mu);
-  wake.wait_for(lock, stop, WithJitter(duration, 2), [] { return false; });
+void Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
+  sync::Pause(stop, WithJitter(duration, 2));
 }
 
 }  // namespace
@@ -72,23 +70,26 @@ void Informer::Stop() {
 }
 
 bool Informer::WaitForSync(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mu_);
-  return synced_changed_.wait_for(lock, timeout, [&] { return synced_; });
+  sync::MutexLock lock(&mu_);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!synced_ && synced_changed_.WaitUntil(&mu_, deadline)) {
+  }
+  return synced_;
 }
 
 std::string Informer::LastError() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   return last_error_;
 }
 
 ObjectPtr Informer::Get(const std::string& ns, const std::string& name) const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   const auto at = objects_.find({ns, name});
   return at == objects_.end() ? nullptr : at->second;
 }
 
 std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   std::vector<ObjectPtr> found;
   for (auto at = objects_.lower_bound({ns, ""}); at != objects_.end() && at->first.first == ns;
        ++at) {
@@ -99,7 +100,7 @@ std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
 
 bool Informer::Observe(const kube::Json& object) {
   const kube::Json kept = Kept(object);
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   // Written by us just before somebody deleted it: the answer must not bring it back.
   if (gone_.count({KeyOf(kept), MetaField(kept, "uid")}) != 0) return false;
   return PutLocked(kept);
@@ -111,7 +112,7 @@ kube::Json Informer::Kept(const kube::Json& object) const {
 
 // What the server tells of is there, also if it had gone: out of the selection and back.
 bool Informer::Put(const kube::Json& object) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   gone_.erase({KeyOf(object), MetaField(object, "uid")});
   return PutLocked(object);
 }
@@ -119,7 +120,7 @@ bool Informer::Put(const kube::Json& object) {
 // What the list is newer than it replaces, also by something older: the server was restored from a
 // backup.
 bool Informer::PutListed(const kube::Json& object, std::optional<std::uint64_t> listed) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   const auto at = objects_.find(KeyOf(object));
   if (at != objects_.end()) {
     const auto version = Version(MetaField(*at->second, "resourceVersion"));
@@ -139,7 +140,7 @@ bool Informer::PutLocked(const kube::Json& object) {
 
 void Informer::Remove(const kube::Json& object) {
   const Key key = KeyOf(object);
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   if (gone_.size() >= kMaxGone) gone_.clear();  // the races that they are for take moments
   gone_.insert({key, MetaField(object, "uid")});
   const auto at = objects_.find(key);
@@ -159,7 +160,7 @@ void Informer::Fail(const kube::Error& error) {
     logged_error_ = error.message;
     logged_at_ = now;
   }
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   last_error_ = error.message;
   ++failures_;
 }
@@ -168,17 +169,17 @@ void Informer::Recovered() {
   if (logged_error_.empty()) return;
   logged_error_.clear();
   spdlog::info("list and watch go well again resource={}", resource_.plural);
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   last_error_.clear();
 }
 
 void Informer::Turn() {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   last_turn_ = std::chrono::steady_clock::now();
 }
 
 Informer::State Informer::state() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   return {.resource = options_.name.empty() ? resource_.plural : options_.name,
           .synced = synced_,
           .error = last_error_,
@@ -187,7 +188,7 @@ Informer::State Informer::state() const {
 }
 
 std::vector<ObjectPtr> Informer::All() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   std::vector<ObjectPtr> all;
   all.reserve(objects_.size());
   for (const auto& [key, object] : objects_) all.push_back(object);
@@ -211,7 +212,7 @@ bool Informer::Relist() {
   }
   std::vector<ObjectPtr> gone;
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     for (const auto& [key, object] : objects_) {
       // What we made after the list was taken can't be in it.
       const auto version = Version(MetaField(*object, "resourceVersion"));
@@ -226,7 +227,7 @@ bool Informer::Relist() {
   }
   Recovered();
   for (const ObjectPtr& object : gone) handler_(*object, true);
-  synced_changed_.notify_all();
+  synced_changed_.NotifyAll();
   resource_version_ = list->resource_version;
   return true;
 }

@@ -6,12 +6,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/sync/mutex.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::runtime {
@@ -79,7 +78,7 @@ class Informer {
   kube::Json Kept(const kube::Json& object) const;
   bool Put(const kube::Json& object);
   bool PutListed(const kube::Json& object, std::optional<std::uint64_t> listed);
-  bool PutLocked(const kube::Json& object);
+  bool PutLocked(const kube::Json& object) REQUIRES(mu_);
   void Remove(const kube::Json& object);
   void Fail(const kube::Error& error);
   void Recovered();
@@ -95,14 +94,14 @@ class Informer {
   std::string logged_error_;
   std::chrono::steady_clock::time_point logged_at_;
 
-  mutable std::mutex mu_;
-  std::condition_variable synced_changed_;
-  bool synced_ = false;                              // guarded by mu_
-  std::string last_error_;                           // guarded by mu_
-  std::uint64_t failures_ = 0;                       // guarded by mu_
-  std::chrono::steady_clock::time_point last_turn_;  // guarded by mu_
-  std::set<std::pair<Key, std::string>> gone_;       // deleted ones, with uid; guarded by mu_
-  std::map<Key, ObjectPtr> objects_;                 // guarded by mu_
+  mutable sync::Mutex mu_;
+  sync::CondVar synced_changed_;
+  bool synced_ GUARDED_BY(mu_) = false;
+  std::string last_error_ GUARDED_BY(mu_);
+  std::uint64_t failures_ GUARDED_BY(mu_) = 0;
+  std::chrono::steady_clock::time_point last_turn_ GUARDED_BY(mu_);
+  std::set<std::pair<Key, std::string>> gone_ GUARDED_BY(mu_);  // deleted ones, with uid
+  std::map<Key, ObjectPtr> objects_ GUARDED_BY(mu_);
   std::jthread thread_;
 };
 

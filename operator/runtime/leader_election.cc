@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
+
 namespace ringmaster::runtime {
 namespace {
-
-std::string Text(const kube::Json& object, const char* field) {
-  const auto at = object.find(field);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
-}
 
 int Number(const kube::Json& object, const char* field) {
   const auto at = object.find(field);
@@ -25,14 +22,14 @@ bool SameTerm(std::optional<LeaseFacts> a, const std::optional<LeaseFacts>& b) {
 LeaseFacts ReadLease(const kube::Json& lease) {
   LeaseFacts facts;
   if (const auto meta = lease.find("metadata"); meta != lease.end() && meta->is_object()) {
-    facts.resource_version = Text(*meta, "resourceVersion");
+    facts.resource_version = fields::Text(*meta, "resourceVersion");
   }
   const auto spec = lease.find("spec");
   if (spec == lease.end() || !spec->is_object()) return facts;
-  facts.holder = Text(*spec, "holderIdentity");
+  facts.holder = fields::Text(*spec, "holderIdentity");
   facts.duration_seconds = Number(*spec, "leaseDurationSeconds");
-  facts.acquired = Text(*spec, "acquireTime");
-  facts.renewed = Text(*spec, "renewTime");
+  facts.acquired = fields::Text(*spec, "acquireTime");
+  facts.renewed = fields::Text(*spec, "renewTime");
   facts.transitions = Number(*spec, "leaseTransitions");
   return facts;
 }

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "common/logging/log.h"
+#include "common/sync/pause.h"
 #include "operator/api/time.h"
 #include "operator/runtime/jitter.h"
 
@@ -26,7 +27,10 @@ LeaderElector::LeaderElector(std::shared_ptr<kube::KubeApi> api, std::string ns,
 LeaderElector::~LeaderElector() { Stop(); }
 
 void LeaderElector::Start() {
-  state_.last_try = Clock::now();
+  {
+    const sync::MutexLock lock(&mu_);
+    state_.last_try = Clock::now();
+  }
   loop_ = std::jthread([this](std::stop_token stop) { Run(stop); });
   guard_ = std::jthread([this](std::stop_token stop) { Guard(stop); });
 }
@@ -38,7 +42,7 @@ void LeaderElector::Stop() {
   guard_.join();
   loop_.join();
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     state_.leading = false;
     if (!election_.leading() || lost_) return;
   }
@@ -50,7 +54,7 @@ void LeaderElector::Stop() {
 }
 
 LeaderElector::State LeaderElector::state() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   return state_;
 }
 
@@ -135,25 +139,25 @@ void LeaderElector::Publish(const std::string& error) {
     spdlog::info("another replica leads lease={}/{} holder={}", ns_, name_, logging::Value(holder));
   }
   reported_holder_ = holder;
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   state_.error = error;
   state_.holder = holder;
   state_.last_try = Clock::now();
   state_.leading = election_.leading() && !lost_;
   deadline_ = election_.deadline();
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void LeaderElector::Guard(std::stop_token stop) {
   std::string why;
   {
-    std::unique_lock lock(mu_);
+    sync::MutexLock lock(&mu_);
     for (;;) {
-      changed_.wait(lock, stop, [&] { return state_.leading; });
+      while (!state_.leading && !stop.stop_requested()) changed_.Wait(&mu_, stop);
       if (stop.stop_requested()) return;
       const Clock::time_point until = deadline_;
       if (Clock::now() >= until) break;
-      changed_.wait_until(lock, stop, until, [] { return false; });  // it only moves on
+      (void)changed_.WaitUntil(&mu_, stop, until);  // it only moves on
     }
     why = fmt::format("not renewed for {} s",
                       static_cast<double>(options_.renew_deadline.count()) / 1000.0);
@@ -164,7 +168,7 @@ void LeaderElector::Guard(std::stop_token stop) {
 
 void LeaderElector::Lose(const std::string& why) {
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     state_.leading = false;
     if (std::exchange(lost_, true)) return;
   }
@@ -173,11 +177,11 @@ void LeaderElector::Lose(const std::string& why) {
 }
 
 bool LeaderElector::Sleep(std::stop_token stop) {
-  std::unique_lock lock(mu_);
   // A leader keeps its pace: its deadline is counted from the last renewal.
   const auto period =
       election_.leading() ? options_.retry_period : WithJitter(options_.retry_period, 5);
-  changed_.wait_for(lock, stop, period, [] { return false; });
+  sync::Pause(stop, period);
+  const sync::MutexLock lock(&mu_);
   return !stop.stop_requested() && !lost_;
 }
 

@@ -5,13 +5,12 @@
 // the elector, without a lock; they must not call Stop.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "common/sync/mutex.h"
 #include "operator/kube/kube_api.h"
 #include "operator/runtime/leader_election.h"
 
@@ -68,11 +67,11 @@ class LeaderElector {
   std::string reported_error_;   // loop thread only
   std::string reported_holder_;  // loop thread only
 
-  mutable std::mutex mu_;
-  std::condition_variable_any changed_;
-  State state_;                 // guarded by mu_, as all below
-  Clock::time_point deadline_;  // while leading
-  bool lost_ = false;
+  mutable sync::Mutex mu_;
+  sync::StoppableCondVar changed_;
+  State state_ GUARDED_BY(mu_);
+  Clock::time_point deadline_ GUARDED_BY(mu_);  // while leading
+  bool lost_ GUARDED_BY(mu_) = false;
   std::jthread loop_, guard_;
 };
 

@@ -10,17 +10,17 @@ void WorkQueue::AddLocked(const std::string& key, Clock::time_point due) {
   auto& where = busy_.count(key) != 0 ? deferred_ : due_;
   const auto [at, added] = where.emplace(key, due);
   if (!added) at->second = std::min(at->second, due);
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void WorkQueue::AddAfter(const std::string& key, std::chrono::milliseconds delay) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   ++adds_;
   AddLocked(key, Clock::now() + delay);
 }
 
 void WorkQueue::AddBackoff(const std::string& key) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   ++adds_;
   ++retries_;
   AddLocked(key, Clock::now() + WithJitter(Backoff(options_, failures_[key]++), 10));
@@ -31,26 +31,21 @@ std::chrono::milliseconds WorkQueue::Backoff(const WorkQueueOptions& options, in
 }
 
 void WorkQueue::Forget(const std::string& key) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   failures_.erase(key);
 }
 
 std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
-  std::unique_lock lock(mu_);
+  sync::MutexLock lock(&mu_);
   while (!stop.stop_requested()) {
     const auto next = std::min_element(
         due_.begin(), due_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (next == due_.end()) {
       // Every change notifies; the limit only bounds the harm of a lost wake-up.
-      changed_.wait_for(lock, stop, std::chrono::seconds(10), [&] { return !due_.empty(); });
+      (void)changed_.WaitUntil(&mu_, stop, Clock::now() + std::chrono::seconds(10));
     } else if (next->second > Clock::now()) {
-      const auto until = next->second;
-      const std::size_t before = due_.size();
-      changed_.wait_until(lock, stop, until, [&] {
-        return due_.size() != before ||
-               std::any_of(due_.begin(), due_.end(),
-                           [&](const auto& entry) { return entry.second < until; });
-      });
+      const auto until = next->second;  // `next` may be gone when the wait ends
+      (void)changed_.WaitUntil(&mu_, stop, until);
     } else {
       std::string key = next->first;
       due_.erase(next);
@@ -62,7 +57,7 @@ std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
 }
 
 void WorkQueue::Done(const std::string& key) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   busy_.erase(key);
   const auto deferred = deferred_.find(key);
   if (deferred == deferred_.end()) return;
@@ -72,12 +67,12 @@ void WorkQueue::Done(const std::string& key) {
 }
 
 std::size_t WorkQueue::size() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   return due_.size() + deferred_.size() + busy_.size();
 }
 
 WorkQueue::Stats WorkQueue::stats() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   Stats stats{
       .depth = due_.size() + deferred_.size() + busy_.size(), .adds = adds_, .retries = retries_};
   const auto now = Clock::now();

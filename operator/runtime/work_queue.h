@@ -5,13 +5,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+
+#include "common/sync/mutex.h"
 
 namespace ringmaster::runtime {
 
@@ -53,16 +53,17 @@ class WorkQueue {
   static std::chrono::milliseconds Backoff(const WorkQueueOptions& options, int failures);
 
  private:
-  void AddLocked(const std::string& key, Clock::time_point due);
+  void AddLocked(const std::string& key, Clock::time_point due) REQUIRES(mu_);
 
   const WorkQueueOptions options_;
-  mutable std::mutex mu_;
-  std::condition_variable_any changed_;
-  std::map<std::string, Clock::time_point> due_;       // guarded by mu_
-  std::map<std::string, Clock::time_point> deferred_;  // of busy_ keys; guarded by mu_
-  std::map<std::string, Clock::time_point> busy_;      // since when; guarded by mu_
-  std::map<std::string, int> failures_;                // guarded by mu_
-  std::uint64_t adds_ = 0, retries_ = 0;               // guarded by mu_
+  mutable sync::Mutex mu_;
+  sync::StoppableCondVar changed_;
+  std::map<std::string, Clock::time_point> due_ GUARDED_BY(mu_);
+  std::map<std::string, Clock::time_point> deferred_ GUARDED_BY(mu_);  // of busy_ keys
+  std::map<std::string, Clock::time_point> busy_ GUARDED_BY(mu_);      // since when
+  std::map<std::string, int> failures_ GUARDED_BY(mu_);
+  std::uint64_t adds_ GUARDED_BY(mu_) = 0;
+  std::uint64_t retries_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace ringmaster::runtime

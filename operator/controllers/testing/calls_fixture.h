@@ -19,8 +19,8 @@
 
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/testing/fake_cluster.h"
-#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
 #include "operator/planner/planner.h"
 #include "operator/planner/proof.h"
 #include "tests/support/until.h"

@@ -54,10 +54,6 @@ class WrappedApi : public KubeApi {
                       std::stop_token stop) override {
     return api_->PodLog(ns, pod, container, follow, on_text, std::move(stop));
   }
-  Result<void> Evict(const std::string& ns, const std::string& pod,
-                     const DeleteOptions& options) override {
-    return api_->Evict(ns, pod, options);
-  }
 
  private:
   const std::shared_ptr<KubeApi> api_;

@@ -140,10 +140,6 @@ class ScriptedApi : public kube::KubeApi {
                             std::stop_token) override {
     return tl::unexpected(kube::Error{});
   }
-  kube::Result<void> Evict(const std::string&, const std::string&,
-                           const kube::DeleteOptions&) override {
-    return tl::unexpected(kube::Error{});
-  }
 
   // To be read, and set, while no other thread calls.
   std::vector<Json> created;

@@ -1,4 +1,4 @@
-#include "operator/local/guard.h"
+#include "operator/local/parent_death_watchdog.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -126,7 +126,7 @@ void RemoveTree(int parent, const char* name, int depth) {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Guard>, std::string> Guard::Start(
+tl::expected<std::unique_ptr<ParentDeathWatchdog>, std::string> ParentDeathWatchdog::Start(
     const std::string& entry, const std::filesystem::path& run_dir) {
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) {
@@ -141,10 +141,10 @@ tl::expected<std::unique_ptr<Guard>, std::string> Guard::Start(
     close(pipe[1]);
     return tl::unexpected(std::string("fork: ") + std::strerror(error));
   }
-  return std::unique_ptr<Guard>(new Guard(pid, pipe[1]));
+  return std::unique_ptr<ParentDeathWatchdog>(new ParentDeathWatchdog(pid, pipe[1]));
 }
 
-void Guard::Dismiss() {
+void ParentDeathWatchdog::Dismiss() {
   if (pipe_ < 0) return;
   (void)!write(pipe_, "q", 1);
   close(pipe_);
@@ -152,6 +152,6 @@ void Guard::Dismiss() {
   waitpid(pid_, nullptr, 0);
 }
 
-Guard::~Guard() { Dismiss(); }
+ParentDeathWatchdog::~ParentDeathWatchdog() { Dismiss(); }
 
 }  // namespace ringmaster::local

@@ -1,4 +1,4 @@
-#include "operator/cli/words.h"
+#include "operator/cli/text_format.h"
 
 #include <fmt/format.h>
 

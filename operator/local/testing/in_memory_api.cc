@@ -1,4 +1,4 @@
-#include "operator/local/in_memory_api.h"
+#include "operator/local/testing/in_memory_api.h"
 
 #include "operator/kube/errors.h"
 #include "operator/kube/resources.h"
@@ -139,15 +139,6 @@ kube::Result<void> InMemoryApi::PodLog(const std::string& ns, const std::string&
                                        std::stop_token) {
   return tl::unexpected(
       kube::ErrorFromStatus(Asked("log", kube::Pods(), ns, pod), 404, NotFound(kube::Pods(), pod)));
-}
-
-kube::Result<void> InMemoryApi::Evict(const std::string& ns, const std::string& pod,
-                                      const kube::DeleteOptions& options) {
-  std::string asked = Asked("evict", kube::Pods(), ns, pod);
-  auto answer = store_->Evict(ns, pod, options);
-  if (answer) return {};
-  return tl::unexpected(
-      kube::ErrorFromStatus(asked, answer.error().value("code", 500), answer.error()));
 }
 
 }  // namespace ringmaster::local

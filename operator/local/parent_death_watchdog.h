@@ -13,20 +13,20 @@
 
 namespace ringmaster::local {
 
-class Guard {
+class ParentDeathWatchdog {
  public:
   // `entry`: the environment entry that marks the processes, "RINGMASTER_RUN=<id>".
-  static tl::expected<std::unique_ptr<Guard>, std::string> Start(
+  static tl::expected<std::unique_ptr<ParentDeathWatchdog>, std::string> Start(
       const std::string& entry, const std::filesystem::path& run_dir);
-  ~Guard();
+  ~ParentDeathWatchdog();
 
-  // The run ended in order: the guard goes and touches nothing.
+  // The run ended in order: the watchdog goes and touches nothing.
   void Dismiss();
 
   pid_t pid() const { return pid_; }
 
  private:
-  Guard(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) {}
+  ParentDeathWatchdog(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) {}
   const pid_t pid_;
   int pipe_;
 };

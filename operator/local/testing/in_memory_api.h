@@ -1,5 +1,4 @@
-// KubeApi straight over a Store, no HTTP between: for tests of controllers, and for the kubelet
-// beside the store.
+// KubeApi straight over a Store, no HTTP between: for tests of controllers.
 //
 //   auto store = std::make_shared<local::Store>(local::StoreOptions{});
 //   local::InMemoryApi api(store);
@@ -47,8 +46,6 @@ class InMemoryApi : public kube::KubeApi {
                             const std::string& container, bool follow,
                             const std::function<bool(std::string_view)>& on_text,
                             std::stop_token stop) override;
-  kube::Result<void> Evict(const std::string& ns, const std::string& pod,
-                           const kube::DeleteOptions& options) override;
 
  private:
   const std::shared_ptr<Store> store_;

@@ -1,4 +1,4 @@
-#include "operator/local/apply_patch.h"
+#include "operator/local/field_ownership.h"
 
 #include <algorithm>
 
@@ -122,26 +122,68 @@ bool RemoveLeaves(Json& live, const std::string& path, const std::string& field,
   return any && live.empty();
 }
 
+// What the server sets in every object belongs to nobody.
+bool SetByServer(const std::string& path) {
+  static const std::set<std::string> kPaths = {".apiVersion",
+                                               ".kind",
+                                               ".metadata.name",
+                                               ".metadata.namespace",
+                                               ".metadata.uid",
+                                               ".metadata.resourceVersion",
+                                               ".metadata.generation",
+                                               ".metadata.generateName",
+                                               ".metadata.creationTimestamp",
+                                               ".metadata.deletionTimestamp",
+                                               ".metadata.deletionGracePeriodSeconds"};
+  return kPaths.contains(path);
+}
+
+std::map<std::string, Json> Leaves(const Json& object) {
+  std::map<std::string, Json> leaves;
+  ForEachLeaf(object, "", "", [&](const std::string& p, const Json& v) { leaves[p] = v; });
+  return leaves;
+}
+
 }  // namespace
 
-ApplyResult Apply(const Json& live, const Json& config, const FieldManager& manager, bool force,
-                  FieldOwners& owners) {
-  ApplyResult result;
-  std::map<std::string, Json> wanted, present;
-  ForEachLeaf(config, "", "", [&](const std::string& p, const Json& v) { wanted[p] = v; });
-  ForEachLeaf(live, "", "", [&](const std::string& p, const Json& v) { present[p] = v; });
+Json FieldOwnership::ConflictStatus(const Resource& resource, const std::string& name,
+                                    const std::vector<Conflict>& conflicts) {
+  std::string list;
+  Json causes = Json::array();
+  for (const auto& [manager, path] : conflicts) {
+    std::string with = "conflict with \"" + manager.name + "\"";
+    if (!manager.subresource.empty()) with += " with subresource \"" + manager.subresource + "\"";
+    if (!manager.applies) with += " using " + resource.ApiVersion();
+    list += (list.empty() ? "" : ", ") + (with + ": " + path);
+    causes.push_back({{"reason", "FieldManagerConflict"}, {"message", with}, {"field", path}});
+  }
+  const size_t n = conflicts.size();
+  Json status = Failure(
+      409, "Conflict",
+      "Apply failed with " + std::to_string(n) + (n == 1 ? " conflict: " : " conflicts: ") + list);
+  status["details"] = {{"name", name}, {"causes", std::move(causes)}};
+  return status;
+}
+
+Answer<Json> FieldOwnership::Apply(const Resource& resource, const Json& live, const Json& config,
+                                   const FieldManager& manager, bool force) {
+  // Worked out on a copy: a conflict changes nothing.
+  Owners owners = by_uid_[live["metadata"]["uid"]];
+  const auto wanted = Leaves(config), present = Leaves(live);
+  std::vector<Conflict> conflicts;
   for (const auto& [other, paths] : owners) {
     if (other == manager) continue;
     for (const auto& [path, value] : wanted) {
       auto now = present.find(path);
       if (paths.count(path) && (now == present.end() || now->second != value)) {
-        result.conflicts.push_back({other, path});
+        conflicts.push_back({other, path});
       }
     }
   }
-  if (!result.conflicts.empty() && !force) return result;
-  for (const auto& [other, path] : result.conflicts) owners[other].erase(path);
-  result.conflicts.clear();
+  if (!conflicts.empty() && !force) {
+    return tl::unexpected(ConflictStatus(resource, live["metadata"]["name"], conflicts));
+  }
+  for (const auto& [other, path] : conflicts) owners[other].erase(path);
 
   std::set<std::string> dropped;
   for (const std::string& path : owners[manager]) {
@@ -151,42 +193,32 @@ ApplyResult Apply(const Json& live, const Json& config, const FieldManager& mana
   }
   owners[manager].clear();
   for (const auto& [path, value] : wanted) owners[manager].insert(path);
+  by_uid_[live["metadata"]["uid"]] = std::move(owners);
 
-  result.object = live;
-  RemoveLeaves(result.object, "", "", dropped);
-  Merge(result.object, config, "");
-  return result;
+  Json object = live;
+  RemoveLeaves(object, "", "", dropped);
+  Merge(object, config, "");
+  return object;
 }
 
-void ClaimChanged(const Json& before, const Json& after, const FieldManager& manager,
-                  FieldOwners& owners) {
-  std::map<std::string, Json> old_leaves, leaves;
-  auto collect = [](std::map<std::string, Json>& into) {
-    return [&into](const std::string& path, const Json& value) {
-      static const std::set<std::string> kServers = {".apiVersion",
-                                                     ".kind",
-                                                     ".metadata.name",
-                                                     ".metadata.namespace",
-                                                     ".metadata.uid",
-                                                     ".metadata.resourceVersion",
-                                                     ".metadata.generation",
-                                                     ".metadata.generateName",
-                                                     ".metadata.creationTimestamp",
-                                                     ".metadata.deletionTimestamp",
-                                                     ".metadata.deletionGracePeriodSeconds"};
-      if (!kServers.contains(path)) into[path] = value;
-    };
-  };
-  ForEachLeaf(before, "", "", collect(old_leaves));
-  ForEachLeaf(after, "", "", collect(leaves));
+void FieldOwnership::CreatedByApply(const std::string& uid, const Json& config,
+                                    const FieldManager& manager) {
+  Owners owners;
+  for (const auto& [path, value] : Leaves(config)) owners[manager].insert(path);
+  by_uid_[uid] = std::move(owners);
+}
+
+void FieldOwnership::Claim(const Json& before, const Json& after, const FieldManager& manager) {
+  Owners& owners = by_uid_[after["metadata"]["uid"]];
+  const auto old_leaves = Leaves(before), leaves = Leaves(after);
   for (const auto& [path, value] : leaves) {
     auto old = old_leaves.find(path);
-    if (old != old_leaves.end() && old->second == value) continue;
+    if (SetByServer(path) || (old != old_leaves.end() && old->second == value)) continue;
     for (auto& [other, paths] : owners) paths.erase(path);
     owners[manager].insert(path);
   }
   for (const auto& [path, value] : old_leaves) {
-    if (leaves.contains(path)) continue;
+    if (SetByServer(path) || leaves.contains(path)) continue;
     for (auto& [other, paths] : owners) paths.erase(path);
   }
 }

@@ -1,0 +1,38 @@
+#include "operator/local/task_queue.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace ringmaster::local {
+
+TaskQueue::TaskQueue() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+TaskQueue::~TaskQueue() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void TaskQueue::Post(Task task) {
+  const sync::MutexLock lock(&mu_);
+  if (!open_) return;
+  tasks_.push_back(std::move(task));
+  const uint64_t one = 1;
+  (void)!write(fd_, &one, sizeof one);
+}
+
+std::deque<TaskQueue::Task> TaskQueue::Take() {
+  const sync::MutexLock lock(&mu_);
+  uint64_t count;
+  (void)!read(fd_, &count, sizeof count);
+  return std::exchange(tasks_, {});
+}
+
+bool TaskQueue::Close() {
+  const sync::MutexLock lock(&mu_);
+  if (tasks_.empty()) open_ = false;
+  return !open_;
+}
+
+}  // namespace ringmaster::local
