@@ -202,14 +202,11 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_found = [this](const std::string& view) {
       Do([&] { agent_->orders().OnViewDecided(view); });
     };
-    callbacks.on_coordinator = [](const std::string& pod, const std::string&) {
-      spdlog::debug("operator suggests coordinator={}", pod);
-    };
     callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& reason,
                                 int64_t deadline) {
       Do([&] { agent_->orders().OnDrain(pods, reason, deadline); });
     };
-    callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason, bool) {
+    callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });
     };
     callbacks.on_target = [this](uint32_t min_pods, uint32_t, uint32_t expected) {

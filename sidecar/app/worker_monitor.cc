@@ -39,8 +39,11 @@ void WorkerMonitor::OnClosed(uint64_t connection) {
 // Before every process that may live has been heard of, the others would count as dead.
 bool WorkerMonitor::StillUnknown() const {
   if (workers_known_ || clock_.now() - started_at_ >= kWithoutLauncher) return false;
-  const WorkerTable& table = *parts_.table;
-  return !table.Complete() || (table.processes().all().empty() && table.launcher().connected());
+  const LauncherPeer& launcher = parts_.table->launcher();
+  const WorkerProcesses& processes = parts_.table->processes();
+  // The launcher, or without one every slot, tells which workers live.
+  const bool complete = launcher.seen() || processes.EverySlotTaken();
+  return !complete || (processes.all().empty() && launcher.connected());
 }
 
 void WorkerMonitor::OnChanged() {

@@ -133,7 +133,11 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   const std::string type = fields::Text(frame, "t");
   const Epoch epoch = fields::Unsigned(frame, "epoch");
   if (type == "ping") {
-    OnPing(worker, frame);
+    ReadProgress(frame, worker);
+    callbacks_.send(worker->connection, {{"t", "pong"}, {"n", fields::Integer(frame, "n")}});
+    // `rebuilt` says it sooner, but may be lost with a sidecar, and joiners don't send it.
+    const Epoch ran = fields::Unsigned(frame, "ran");
+    if (ran > ran_) callbacks_.ran(ran_ = ran);
   } else if (type == "enter") {
     if (std::exchange(worker->ready, true)) return;
     callbacks_.changed();
@@ -158,14 +162,6 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   } else if (type == "bye") {
     worker->left = true;
   }
-}
-
-void WorkerTable::OnPing(WorkerProcess* worker, const json& frame) {
-  ReadProgress(frame, worker);
-  callbacks_.send(worker->connection, {{"t", "pong"}, {"n", fields::Integer(frame, "n")}});
-  // `rebuilt` says it sooner, but may be lost with a sidecar, and joiners don't send it.
-  const Epoch ran = fields::Unsigned(frame, "ran");
-  if (ran > ran_) callbacks_.ran(ran_ = ran);
 }
 
 void WorkerTable::Tick(SteadyTime now) {

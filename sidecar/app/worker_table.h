@@ -71,9 +71,6 @@ class WorkerTable {
   const LauncherPeer& launcher() const { return launcher_; }
   const WorkerProcesses& processes() const { return processes_; }
   const PodView& view() const { return notifier_.view(); }
-  // Whether the launcher (or, without one, every slot) has told which workers live since this
-  // sidecar started.
-  bool Complete() const { return launcher_.seen() || processes_.EverySlotTaken(); }
 
  private:
   void OnLauncherHello(uint64_t connection, const nlohmann::json& hello);
@@ -81,7 +78,6 @@ class WorkerTable {
                      SteadyTime now);
   void OnLauncherFrame(const nlohmann::json& frame);
   void OnWorkerFrame(WorkerProcess* worker, const nlohmann::json& frame);
-  void OnPing(WorkerProcess* worker, const nlohmann::json& frame);
   void CheckStopped();
   void CheckBoundary();
 
