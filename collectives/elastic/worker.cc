@@ -239,7 +239,6 @@ void Worker::OnFrame(const nlohmann::json& frame) {
   if (type == "view") return OnView(frame);
   if (type == "stop") return engine_->PostStop(frame.at("epoch").get<uint64_t>());
   if (type == "arm") return engine_->PostArmed(frame.at("epoch").get<uint64_t>(), true);
-  if (type == "disarm") return engine_->PostArmed(frame.at("epoch").get<uint64_t>(), false);
   if (type == "left") {
     return engine_->PostEnd(
         {RM_ERR_LEFT, "this worker has left the job: " + frame.value("reason", "drained")});

@@ -36,13 +36,4 @@ class FrameReader {
   size_t read_ = 0;  // bytes of buffer_ that are already handed out
 };
 
-// Fields of a frame from a peer that may send anything: the fallback where the field is absent or
-// of another type.
-int64_t IntField(const nlohmann::json& frame, const char* name, int64_t fallback = 0);
-// A negative number counts as 0.
-uint64_t UnsignedField(const nlohmann::json& frame, const char* name);
-double NumberField(const nlohmann::json& frame, const char* name, double fallback = 0);
-bool BoolField(const nlohmann::json& frame, const char* name, bool fallback = false);
-std::string StringField(const nlohmann::json& frame, const char* name);
-
 }  // namespace ringmaster::worker_link

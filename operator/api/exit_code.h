@@ -1,15 +1,10 @@
-// Exit codes of containers: 128 + N where signal N ended the process. Codes above 192 are none:
-// sys.exit(-1) gives 255, and so does a container runtime that doesn't know how a container ended.
+// How exit codes of containers are read.
 #pragma once
 
-#include <optional>
+#include "common/failure_policy/failure_policy.h"
 
 namespace ringmaster::api {
 
-constexpr std::optional<int> SignalOfExit(int exit_code) {
-  constexpr int kLastSignal = 64;
-  if (exit_code <= 128 || exit_code > 128 + kLastSignal) return std::nullopt;
-  return exit_code - 128;
-}
+using failure_policy::SignalOfExit;
 
 }  // namespace ringmaster::api

@@ -265,20 +265,6 @@ void CheckConstant(Reader& reader, const std::string& name, const std::string& w
 
 }  // namespace
 
-const char* ToString(FailureAction action) {
-  switch (action) {
-    case FailureAction::kRestartWorker:
-      return "RestartWorker";
-    case FailureAction::kReplacePod:
-      return "ReplacePod";
-    case FailureAction::kFailJob:
-      return "FailJob";
-    case FailureAction::kIgnore:
-      return "Ignore";
-  }
-  return "";
-}
-
 const char* ToString(CleanPodPolicy policy) {
   switch (policy) {
     case CleanPodPolicy::kRunning:

@@ -13,6 +13,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "common/failure_policy/failure_policy.h"
+
 namespace ringmaster::api {
 
 using Json = nlohmann::json;
@@ -39,7 +41,7 @@ std::string ToString(const FieldErrors& errors);
 enum class OnBelowMin { kWait, kFailJob };
 enum class OnQuorumLoss { kWait, kRestartFromCheckpoint };
 enum class CleanPodPolicy { kRunning, kAll, kNone };
-enum class FailureAction { kRestartWorker, kReplacePod, kFailJob, kIgnore };
+using FailureAction = failure_policy::Action;
 
 struct ElasticPolicy {
   int min_replicas = 1;
@@ -75,12 +77,7 @@ struct RunPolicy {
   friend bool operator==(const RunPolicy&, const RunPolicy&) = default;
 };
 
-struct FailureRule {
-  std::vector<int> on_exit_codes;
-  std::vector<std::string> on_reasons;
-  FailureAction action = FailureAction::kRestartWorker;
-  friend bool operator==(const FailureRule&, const FailureRule&) = default;
-};
+using FailureRule = failure_policy::Rule;
 
 struct FailurePolicy {
   std::vector<FailureRule> rules;
@@ -199,8 +196,6 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object);
 // What may not change, or only while the job is suspended: its pods have to be alike.
 FieldErrors CheckUpdate(const Spec& before, const Spec& after);
 
-// The same words for the failurePolicy of the launcher and `kubectl`.
-const char* ToString(FailureAction action);
 const char* ToString(CleanPodPolicy policy);
 
 Json StatusToJson(const Status& status);

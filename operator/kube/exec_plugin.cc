@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <ctime>
 
 #include "common/fields/fields.h"
+#include "common/process/spawn.h"
 
 extern char** environ;
 
@@ -44,13 +44,6 @@ std::vector<std::string> Environment(const ExecPlugin& plugin) {
   return env;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 struct Pipe {
   int read = -1, write = -1;
   bool Open() {
@@ -69,32 +62,6 @@ struct Pipe {
     Close(&Pipe::write);
   }
 };
-
-// In a process group of its own (so that all of it can be ended), with no signal blocked. An errno.
-int Spawn(const ExecPlugin& plugin, const Pipe& out, const Pipe& err, pid_t& pid) {
-  std::vector<std::string> args{plugin.command}, env = Environment(plugin);
-  args.insert(args.end(), plugin.args.begin(), plugin.args.end());
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write, 1);
-  posix_spawn_file_actions_adddup2(&actions, err.write, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  int error = posix_spawnp(&pid, plugin.command.c_str(), &actions, &attributes,
-                           Pointers(args).data(), Pointers(env).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
 
 struct Printed {
   std::string out, err;
@@ -152,11 +119,15 @@ Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline,
   if (!out.Open() || !err.Open())
     return Bad(plugin, std::string("can't be run: ") + std::strerror(errno));
   const auto began = Clock::now();
-  pid_t pid = 0;
-  if (int error = Spawn(plugin, out, err, pid); error != 0) {
+  std::vector<std::string> argv{plugin.command};
+  argv.insert(argv.end(), plugin.args.begin(), plugin.args.end());
+  const process::SpawnResult spawned = process::Spawn(
+      {.argv = argv, .env = Environment(plugin), .output = out.write, .error = err.write});
+  if (spawned.pid < 0) {
     std::string hint = plugin.install_hint.empty() ? "" : ". " + plugin.install_hint;
-    return Bad(plugin, std::string("can't be run: ") + std::strerror(error) + hint);
+    return Bad(plugin, std::string("can't be run: ") + std::strerror(spawned.error) + hint);
   }
+  const pid_t pid = spawned.pid;
   out.Close(&Pipe::write);
   err.Close(&Pipe::write);
   Printed printed;

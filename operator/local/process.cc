@@ -1,9 +1,7 @@
 #include "operator/local/process.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,85 +13,29 @@
 #include <sstream>
 #include <thread>
 
+#include "common/process/spawn.h"
+
 namespace ringmaster::local {
-namespace {
-
-struct ChildFailure {
-  int error;
-  char step[32];
-};
-
-// What the child tells through the pipe when it can't become the program. Only calls that are
-// allowed after fork.
-[[noreturn]] void Fail(int pipe, const char* step) {
-  ChildFailure failure{errno, {}};
-  std::strncpy(failure.step, step, sizeof failure.step - 1);
-  (void)!write(pipe, &failure, sizeof failure);
-  _exit(127);
-}
-
-[[noreturn]] void Become(const ProcessSpec& spec, char* const* argv, char* const* env, int log,
-                         int pipe, pid_t parent) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, spec.parent_death_signal);
-  if (getppid() != parent) _exit(127);  // died before the request was in place
-  for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0) Fail(pipe, "open /dev/null");
-  if (dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) Fail(pipe, "dup2");
-  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  if (chdir(spec.working_dir.c_str()) != 0) Fail(pipe, "working directory");
-  execve(argv[0], argv, env);
-  Fail(pipe, "exec");
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-}  // namespace
-
 tl::expected<pid_t, std::string> Spawn(const ProcessSpec& spec) {
-  int log = open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int log = open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) {
     return tl::unexpected("log file " + spec.log.string() + ": " + std::strerror(errno));
   }
-  int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0) {
-    int error = errno;
-    close(log);
-    return tl::unexpected(std::string("pipe: ") + std::strerror(error));
-  }
-  std::vector<char*> argv = Pointers(spec.argv), env = Pointers(spec.env);
-  pid_t parent = getpid();
-  pid_t pid = fork();
-  if (pid == 0) Become(spec, argv.data(), env.data(), log, pipe[1], parent);
-  int fork_error = errno;
+  const process::SpawnResult spawned =
+      process::Spawn({.argv = spec.argv,
+                      .env = spec.env,
+                      .search_path = false,
+                      .working_dir = spec.working_dir.string(),
+                      .output = log,
+                      .error = log,
+                      .isolated = true,
+                      .parent_death_signal = spec.parent_death_signal});
   close(log);
-  close(pipe[1]);
-  if (pid < 0) {
-    close(pipe[0]);
-    return tl::unexpected(std::string("fork: ") + std::strerror(fork_error));
-  }
-  ChildFailure failure;
-  ssize_t n;
-  do {
-    n = read(pipe[0], &failure, sizeof failure);
-  } while (n < 0 && errno == EINTR);
-  close(pipe[0]);
-  if (n == sizeof failure) {
-    waitpid(pid, nullptr, 0);
-    std::string what = failure.step;
-    what += what == "exec" ? " " + spec.argv[0] : " " + spec.working_dir.string();
-    return tl::unexpected(what + ": " + std::strerror(failure.error));
-  }
-  return pid;
+  if (spawned.pid >= 0) return spawned.pid;
+  std::string what = spawned.step;
+  if (what == "exec") what += " " + spec.argv[0];
+  if (what == "working directory") what += " " + spec.working_dir.string();
+  return tl::unexpected(what + ": " + std::strerror(spawned.error));
 }
 
 std::optional<std::filesystem::path> FindProgram(const std::string& name, const std::string& path,

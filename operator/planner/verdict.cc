@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 
+#include "common/failure_policy/failure_policy.h"
 #include "operator/api/exit_code.h"
 #include "operator/planner/work.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 using api::FailureAction;
 
-bool IsSignal(int exit_code) { return api::SignalOfExit(exit_code).has_value(); }
-
 // Death by these is the program's own doing; TERM, KILL and the like come from outside.
 bool IsCrash(int exit_code) {
   constexpr std::array kCrashes = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
@@ -23,35 +22,15 @@ bool IsCrash(int exit_code) {
   return signal && std::find(kCrashes.begin(), kCrashes.end(), *signal) != kCrashes.end();
 }
 
-bool IsOwnExit(int exit_code) { return exit_code != 0 && !IsSignal(exit_code); }
-
-bool IsApplicationFault(int exit_code) { return IsCrash(exit_code) || IsOwnExit(exit_code); }
+bool IsApplicationFault(int exit_code) {
+  return IsCrash(exit_code) || failure_policy::IsOwnFailure(exit_code);
+}
 
 bool IsFromOutside(const std::string& reason) { return !reason.empty() && reason != "OOMKilled"; }
 
-// The first rule that matches counts. Null: none does.
-const api::FailureRule* RuleFor(const api::FailurePolicy& policy, std::optional<int> exit_code,
-                                const std::string& reason) {
-  for (const api::FailureRule& rule : policy.rules) {
-    const auto& codes = rule.on_exit_codes;
-    const auto& reasons = rule.on_reasons;
-    if ((exit_code && std::find(codes.begin(), codes.end(), *exit_code) != codes.end()) ||
-        std::find(reasons.begin(), reasons.end(), reason) != reasons.end()) {
-      return &rule;
-    }
-  }
-  return nullptr;
-}
-
-// Without a rule a pod that a signal or the cluster ended is replaced, any other exit code fails
-// the job. Without an exit code the worker never ran.
 FailureAction ActionFor(const api::FailurePolicy& policy, std::optional<int> exit_code,
                         const std::string& reason) {
-  if (const api::FailureRule* rule = RuleFor(policy, exit_code, reason)) return rule->action;
-  if (IsFromOutside(reason) || !exit_code || !IsOwnExit(*exit_code)) {
-    return FailureAction::kReplacePod;
-  }
-  return FailureAction::kFailJob;
+  return failure_policy::ActionForPod(policy.rules, exit_code, reason, IsFromOutside(reason));
 }
 
 // Whether backoffLimit counts it.
@@ -107,14 +86,16 @@ void CountPod(Work& work, const PodFacts& pod) {
   const std::string what = fmt::format("pod {} failed: {}", pod.name, ExitText(pod));
   if (action != FailureAction::kIgnore && IsFault(pod)) CountFault(work, what);
   if (work.finishing) {
-    if (pod.exit_code && IsOwnExit(*pod.exit_code) && !IsFromOutside(pod.reason)) {
+    if (pod.exit_code && failure_policy::IsOwnFailure(*pod.exit_code) &&
+        !IsFromOutside(pod.reason)) {
       Fail(work, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
     }
     return;
   }
   work.Say(true, "PodFailed", what, pod.name);
   if (action == FailureAction::kFailJob) {
-    const bool ruled = RuleFor(work.in.job.spec.failure_policy, pod.exit_code, pod.reason);
+    const bool ruled =
+        failure_policy::RuleFor(work.in.job.spec.failure_policy.rules, pod.exit_code, pod.reason);
     Fail(work, "WorkerFailed",
          what + (ruled ? "; a rule of failurePolicy says FailJob"
                        : "; no rule of failurePolicy names that exit code"));

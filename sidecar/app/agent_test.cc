@@ -30,41 +30,45 @@ class AgentTest : public testing::Test {
     options_.pod_uid = "u0";
     options_.operator_target = operator_target_;
     AgentOutputs outputs;
-    outputs.now = [this] { return now_; };
-    outputs.unix_ms = [] { return int64_t{1000}; };
+    outputs.clock.now = [this] { return now_; };
+    outputs.clock.unix_ms = [] { return int64_t{1000}; };
     outputs.persist =
         [this](const membership::PersistentState&) -> tl::expected<void, std::string> {
       log_.push_back(disk_full_ ? "persist failed" : "persist");
       if (disk_full_) return tl::unexpected(std::string("no space"));
       return {};
     };
-    outputs.link_send = [this](uint64_t to, const json& frame) {
+    outputs.link.send = [this](uint64_t to, const json& frame) {
       log_.push_back(frame["t"]);
       if (frame["t"] == "error") errors_[to] = frame["message"];
     };
-    outputs.link_refuse = [](uint64_t, const std::string&) {};
-    outputs.deliver = [this](const std::string& to, const std::string&, const Message& message) {
+    outputs.link.refuse = [](uint64_t, const std::string&) {};
+    outputs.peers.deliver = [this](const std::string& to, const std::string&,
+                                   const Message& message) {
       log_.push_back(std::string(membership::MessageKindText(message.kind)) + " to " + to);
     };
-    outputs.ask_record = [this](const Message&) { log_.push_back("record"); };
-    outputs.watch = [this](const std::vector<membership::Pod>& pods) { watched_ = pods.size(); };
-    outputs.suspects = [](const std::string&) { return false; };
-    outputs.unreachable = [this](const std::string& pod) { return pod == unreachable_; };
-    outputs.set_news = [](Epoch, uint64_t) {};
-    outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
-                                      const std::string&) {
+    outputs.job_operator.ask_record = [this](const Message&) { log_.push_back("record"); };
+    outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {
+      watched_ = pods.size();
+    };
+    outputs.peers.suspects = [](const std::string&) { return false; };
+    outputs.peers.unreachable = [this](const std::string& pod) { return pod == unreachable_; };
+    outputs.peers.set_news = [](Epoch, uint64_t) {};
+    outputs.job_operator.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
+                                                   const std::string&) {
       ready_ = ready;
       missing_ = missing;
     };
-    outputs.report_view = [this](const std::string&, const std::string& rebuild, uint64_t) {
-      rebuild_ = rebuild;
+    outputs.job_operator.report_view = [this](const std::string&, const std::string& rebuild,
+                                              uint64_t) { rebuild_ = rebuild; };
+    outputs.job_operator.report_exit = [this](const job::WorkerExit& exit) {
+      exits_.push_back(exit);
     };
-    outputs.report_exit = [this](const job::WorkerExit& exit) { exits_.push_back(exit); };
-    outputs.report_finished = [](Epoch) {};
-    outputs.report_health = [this](bool able, milliseconds unable) {
+    outputs.job_operator.report_finished = [](Epoch) {};
+    outputs.job_operator.report_health = [this](bool able, milliseconds unable) {
       healths_.emplace_back(able, unable);
     };
-    outputs.report_recovery = [this](const membership::RecoveryReport& report) {
+    outputs.job_operator.report_recovery = [this](const membership::RecoveryReport& report) {
       log_.push_back("report");
       report_ = report;
     };
@@ -79,10 +83,10 @@ class AgentTest : public testing::Test {
 
   // The worker of slot 0, connected and waiting in init.
   void StartWorker() {
-    agent_->OnHello(
+    agent_->workers().OnHello(
         1, true, {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
-    agent_->OnHello(2, false, {{"slot", 0}, {"incarnation", 1}, {"tcp", "t"}}, 0);
-    agent_->OnFrame(2, {{"t", "enter"}});
+    agent_->workers().OnHello(2, false, {{"slot", 0}, {"incarnation", 1}, {"tcp", "t"}}, 0);
+    agent_->workers().OnFrame(2, {{"t", "enter"}});
   }
 
   // u0 and two others, one rank each, u1 coordinates.
@@ -123,13 +127,13 @@ class AgentTest : public testing::Test {
     message.from = pod;
     message.incarnation = 1;
     message.view = MakeEpoch(1, 1);
-    agent_->OnMessage(membership::EncodeMessage(message), pod, "");
+    agent_->peers().OnMessage(membership::EncodeMessage(message), pod, "");
   }
   void Advance(milliseconds by) { AdvanceWithPingsOf(2, by); }
   void AdvanceWithPingsOf(uint64_t connection, milliseconds by) {
     for (milliseconds step(50); by.count() > 0; by -= step) {
       now_ += step;
-      agent_->OnFrame(connection, {{"t", "ping"}, {"n", 1}});
+      agent_->workers().OnFrame(connection, {{"t", "ping"}, {"n", 1}});
       agent_->Tick();
     }
   }
@@ -137,10 +141,10 @@ class AgentTest : public testing::Test {
   // Of the view that all three have been in nobody trains any more; connection 3 is a new worker.
   void LoseAllWorkers() {
     StartWorker();
-    agent_->OnViewDecided(FirstView());
-    agent_->OnFrame(
+    agent_->orders().OnViewDecided(FirstView());
+    agent_->workers().OnFrame(
         1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
-    agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
+    agent_->workers().OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
     Resigns("u1");
     AdvanceWithPingsOf(3, seconds(4));
     EXPECT_TRUE(errors_.empty()) << "u2 may go on";
@@ -165,8 +169,8 @@ class AgentTest : public testing::Test {
 };
 
 TEST_F(AgentTest, TellsWhoIsMissingUntilAllHaveCalledInit) {
-  agent_->OnHello(1, true,
-                  {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
+  agent_->workers().OnHello(
+      1, true, {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
   EXPECT_EQ(missing_, std::vector<uint32_t>{0});
   StartWorker();
   EXPECT_TRUE(ready_);
@@ -175,22 +179,22 @@ TEST_F(AgentTest, TellsWhoIsMissingUntilAllHaveCalledInit) {
 
 TEST_F(AgentTest, WelcomesFoundersOnlyWhenTheOperatorHasLooked) {
   StartWorker();
-  agent_->OnAccepted();
+  agent_->orders().OnAccepted();
   Advance(milliseconds(500));
   EXPECT_FALSE(Logged("welcome"));
-  agent_->OnTarget(1, 0);
+  agent_->orders().OnTarget(1, 0);
   Advance(milliseconds(200));
   EXPECT_TRUE(Logged("welcome"));
 }
 
 TEST_F(AgentTest, InstallsTheFirstViewAndIsReadyWhenItsWorkersHaveIt) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   EXPECT_TRUE(Logged("view"));
   EXPECT_EQ(watched_, 3u);
   EXPECT_FALSE(agent_->Ready());
   EXPECT_EQ(agent_->Status()["state"], "Rebuilding");
-  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   EXPECT_TRUE(agent_->Ready());
   json status = agent_->Status();
   EXPECT_EQ(status["state"], "Training");
@@ -200,14 +204,14 @@ TEST_F(AgentTest, InstallsTheFirstViewAndIsReadyWhenItsWorkersHaveIt) {
 
 TEST_F(AgentTest, ADeadWorkerIsSaidToTheOthersAtOnceAndAfterTheStateIsStored) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnFrame(1, {{"t", "exited"},
-                      {"slot", 0},
-                      {"incarnation", 1},
-                      {"exitCode", 137},
-                      {"signal", 9},
-                      {"restarting", true}});
+  agent_->workers().OnFrame(1, {{"t", "exited"},
+                                {"slot", 0},
+                                {"incarnation", 1},
+                                {"exitCode", 137},
+                                {"signal", 9},
+                                {"restarting", true}});
   ASSERT_FALSE(log_.empty());
   EXPECT_EQ(log_[0], "persist");
   EXPECT_TRUE(Logged("resign to u1")) << json(log_).dump();
@@ -244,21 +248,21 @@ class StepsLostTest : public AgentTest, public testing::WithParamInterface<Steps
 
 TEST_P(StepsLostTest, AreThoseThatSomebodyHadCompletedAndNobodyGoesOnFrom) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
-  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
-  agent_->OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
-  agent_->OnHeard("u2", GetParam().epoch_heard, 12);
-  agent_->OnViewDecided(ViewWithout("u2"));
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->workers().OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->peers().OnHeard("u2", GetParam().epoch_heard, 12);
+  agent_->orders().OnViewDecided(ViewWithout("u2"));
   const Epoch second = MakeEpoch(1, 2);
-  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", second}});
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", second}});
   const json done = {{"t", "rebuilt"},
                      {"epoch", second},
                      {"step", GetParam().resumed},
                      {"resumed", GetParam().resumed},
                      {"seconds", {{"redo", 0.1}}}};
-  agent_->OnFrame(2, done);
+  agent_->workers().OnFrame(2, done);
   EXPECT_EQ(json::parse(rebuild_)["stepsLost"], GetParam().lost);
-  agent_->OnFrame(2, done);
+  agent_->workers().OnFrame(2, done);
   EXPECT_EQ(json::parse(rebuild_)["stepsLost"], GetParam().lost) << "said twice, counted once";
   EXPECT_EQ(agent_->Status()["rebuilds"].back()["stepsLost"], GetParam().lost);
 }
@@ -272,22 +276,22 @@ INSTANTIATE_TEST_SUITE_P(Cases, StepsLostTest,
 
 TEST_F(AgentTest, AJobThatBeginsAgainCountsItsStepsFromTheFirst) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
-  agent_->OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "ping"}, {"n", 1}, {"step", 10}, {"epoch", MakeEpoch(1, 1)}});
   EXPECT_EQ(agent_->Status()["progress"]["step"], 10);
-  agent_->OnFrame(
+  agent_->workers().OnFrame(
       1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
-  agent_->OnClosed(2);
+  agent_->workers().OnClosed(2);
   membership::View again = *membership::DecodeView(FirstView());
   again.parent = again.epoch;
   again.epoch = MakeEpoch(2, 1);
   again.ranks[0].incarnation = 2;
-  agent_->OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
-  agent_->OnFrame(3, {{"t", "enter"}});
+  agent_->workers().OnHello(3, false, {{"slot", 0}, {"incarnation", 2}, {"tcp", "t"}}, 0);
+  agent_->workers().OnFrame(3, {{"t", "enter"}});
   EXPECT_EQ(agent_->Status()["progress"]["step"], 10) << "not yet";
-  agent_->OnViewDecided(membership::EncodeView(again));
+  agent_->orders().OnViewDecided(membership::EncodeView(again));
   EXPECT_EQ(agent_->Status()["progress"]["step"], 0);
-  agent_->OnFrame(3, {{"t", "ping"}, {"n", 1}, {"step", 2}, {"epoch", MakeEpoch(2, 1)}});
+  agent_->workers().OnFrame(3, {{"t", "ping"}, {"n", 1}, {"step", 2}, {"epoch", MakeEpoch(2, 1)}});
   EXPECT_EQ(agent_->Status()["progress"]["step"], 2);
 }
 
@@ -308,10 +312,10 @@ TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedTheOperatorIsWaitedForAsLongAsI
   LoseAllWorkers();
   AdvanceWithPingsOf(3, seconds(4));
   EXPECT_TRUE(errors_.empty()) << "it may only be on its way to another node";
-  agent_->OnOperator(true);
+  agent_->orders().OnConnection(true);
   AdvanceWithPingsOf(3, 2 * options_.init_timeout);
   EXPECT_TRUE(errors_.empty()) << "it says what it waits for";
-  agent_->OnOperator(false);
+  agent_->orders().OnConnection(false);
   AdvanceWithPingsOf(3, options_.init_timeout - seconds(1));
   EXPECT_TRUE(errors_.empty());
   AdvanceWithPingsOf(3, seconds(2));
@@ -320,11 +324,11 @@ TEST_F(AgentTest, WhenAllThatHeldTheStateHaveDiedTheOperatorIsWaitedForAsLongAsI
 
 TEST_F(AgentTest, ThatItsViewCantTrainIsSaidWhenItLasts) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   ASSERT_FALSE(healths_.empty());
   EXPECT_TRUE(healths_.back().first);
-  agent_->OnSuspect("u1", "silent");
-  agent_->OnSuspect("u2", "silent");
+  agent_->peers().OnSuspect("u1", "silent");
+  agent_->peers().OnSuspect("u2", "silent");
   Advance(milliseconds(900));
   EXPECT_TRUE(healths_.back().first);
   Advance(milliseconds(200));
@@ -333,21 +337,21 @@ TEST_F(AgentTest, ThatItsViewCantTrainIsSaidWhenItLasts) {
   const auto said = healths_.size();
   Advance(seconds(1));
   EXPECT_EQ(healths_.size(), said);
-  agent_->OnHeard("u1", MakeEpoch(1, 1), 0);
-  agent_->OnHeard("u2", MakeEpoch(1, 1), 0);
+  agent_->peers().OnHeard("u1", MakeEpoch(1, 1), 0);
+  agent_->peers().OnHeard("u2", MakeEpoch(1, 1), 0);
   Advance(milliseconds(100));
   EXPECT_TRUE(healths_.back().first);
 }
 
 TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnRecover(2, false);
+  agent_->orders().OnRecover(2, false);
   EXPECT_TRUE(Logged("stop"));
   EXPECT_FALSE(Logged("report")) << "the worker has not stopped yet";
   log_.clear();
-  agent_->OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(2, 0)}});
+  agent_->workers().OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(2, 0)}});
   const auto stored = std::find(log_.begin(), log_.end(), "persist");
   EXPECT_LT(stored, std::find(log_.begin(), log_.end(), "report"));
   EXPECT_TRUE(Logged("report"));
@@ -356,22 +360,22 @@ TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
   EXPECT_EQ(report_.candidate.workers.size(), 1u);
   // Of a lineage that has begun long ago.
   log_.clear();
-  agent_->OnRecover(1, false);
+  agent_->orders().OnRecover(1, false);
   EXPECT_FALSE(Logged("report"));
 }
 
 TEST_F(AgentTest, ToBeginAgainWorkersThatHaveBeenInAViewAreEnded) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
-  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   log_.clear();
-  agent_->OnRecover(2, true);
+  agent_->orders().OnRecover(2, true);
   EXPECT_TRUE(Logged("kill"));
 }
 
 TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   agent_->Terminate();
   Message dropped;
   dropped.kind = MessageKind::kDecided;
@@ -382,24 +386,24 @@ TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
   view.pods.erase(view.pods.begin());
   view.ranks.pop_back();
   dropped.value = std::make_shared<const membership::View>(view);
-  agent_->OnMessage(membership::EncodeMessage(dropped), "u1", "");
+  agent_->peers().OnMessage(membership::EncodeMessage(dropped), "u1", "");
   EXPECT_TRUE(Logged("left"));
-  agent_->OnFrame(
+  agent_->workers().OnFrame(
       1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
   Advance(seconds(2));
   EXPECT_TRUE(Logged("record"));
   EXPECT_FALSE(agent_->Done()) << "the others may not have heard of the view";
-  agent_->OnRecordAnswer(membership::EncodeMessage(dropped));
+  agent_->peers().OnRecordAnswer(membership::EncodeMessage(dropped));
   Advance(seconds(1));
   EXPECT_TRUE(agent_->Done());
 }
 
 TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
   disk_full_ = true;
-  agent_->OnFrame(
+  agent_->workers().OnFrame(
       1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
   EXPECT_EQ(log_, std::vector<std::string>{"persist failed"});
   EXPECT_TRUE(agent_->Done());
@@ -408,11 +412,11 @@ TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
 
 TEST_F(AgentTest, AWorkersSuspicionOfALivingPodCountsOnlyWhenItLasts) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
-  agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   log_.clear();
-  agent_->OnFrame(2,
-                  {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "reset"}});
+  agent_->workers().OnFrame(
+      2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "reset"}});
   Advance(milliseconds(2500));
   EXPECT_FALSE(Logged("suspect to u1"));
   Advance(milliseconds(1000));
@@ -421,9 +425,9 @@ TEST_F(AgentTest, AWorkersSuspicionOfALivingPodCountsOnlyWhenItLasts) {
 
 TEST_F(AgentTest, AnUnreachableSidecarAloneIsNoSuspicion) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnUnreachable("u2", "reset");
+  agent_->peers().OnUnreachable("u2", "reset");
   Advance(milliseconds(500));
   EXPECT_FALSE(Logged("suspect to u1"));
 }
@@ -432,64 +436,64 @@ TEST_F(AgentTest, AnUnreachableSidecarAndABrokenRingAreAPodThatIsGoneWhicheverSh
   const json broken_ring = {
       {"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "connection closed"}};
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnUnreachable("u2", "reset");
+  agent_->peers().OnUnreachable("u2", "reset");
   unreachable_ = "u2";
   EXPECT_FALSE(Logged("suspect to u1"));
-  agent_->OnFrame(2, broken_ring);
+  agent_->workers().OnFrame(2, broken_ring);
   EXPECT_TRUE(Logged("suspect to u1")) << json(log_).dump();
 
   unreachable_ = "";
   SetUp();
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnFrame(2, broken_ring);
+  agent_->workers().OnFrame(2, broken_ring);
   EXPECT_FALSE(Logged("suspect to u1"));
-  agent_->OnUnreachable("u2", "reset");
+  agent_->peers().OnUnreachable("u2", "reset");
   EXPECT_TRUE(Logged("suspect to u1")) << json(log_).dump();
 }
 
 TEST_F(AgentTest, ABrokenRingToAnotherPodSaysNothingOfAnUnreachableSidecar) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
-  agent_->OnFrame(
+  agent_->workers().OnFrame(
       2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 1}, {"reason", "closed"}});
-  agent_->OnUnreachable("u2", "reset");
+  agent_->peers().OnUnreachable("u2", "reset");
   EXPECT_FALSE(Logged("suspect to u1")) << json(log_).dump();
 }
 
 TEST_F(AgentTest, ASuspicionOfAnOldViewOrNoRankIsNothing) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   log_.clear();
   for (int rank : {-1, 3, 99})
-    agent_->OnFrame(2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", rank}});
-  agent_->OnFrame(2, {{"t", "suspect"}, {"epoch", 5}, {"rank", 2}});
+    agent_->workers().OnFrame(2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", rank}});
+  agent_->workers().OnFrame(2, {{"t", "suspect"}, {"epoch", 5}, {"rank", 2}});
   Advance(milliseconds(4000));
   EXPECT_FALSE(Logged("suspect to u1"));
 }
 
 TEST_F(AgentTest, GarbageFromOutsideChangesNothing) {
   StartWorker();
-  agent_->OnViewDecided("{");
-  agent_->OnViewDecided("{\"epoch\":\"x\"}");
-  agent_->OnMessage("[]", "u1", "");
-  agent_->OnMessage("{\"kind\":1}", "u1", "");
-  agent_->OnRecordAnswer("");
+  agent_->orders().OnViewDecided("{");
+  agent_->orders().OnViewDecided("{\"epoch\":\"x\"}");
+  agent_->peers().OnMessage("[]", "u1", "");
+  agent_->peers().OnMessage("{\"kind\":1}", "u1", "");
+  agent_->peers().OnRecordAnswer("");
   EXPECT_EQ(agent_->Status()["state"], "Waiting");
 }
 
 TEST_F(AgentTest, SigtermBeforeTheFirstViewLetsTheWorkersGo) {
   StartWorker();
-  agent_->OnTarget(1, 0);
+  agent_->orders().OnTarget(1, 0);
   Advance(milliseconds(200));
   agent_->Terminate();
   EXPECT_TRUE(Logged("finish"));
   EXPECT_TRUE(Logged("left"));
-  agent_->OnFrame(
+  agent_->workers().OnFrame(
       1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
   EXPECT_FALSE(agent_->Done());
   Advance(milliseconds(500));
@@ -500,10 +504,10 @@ TEST_F(AgentTest, SigtermBeforeTheFirstViewLetsTheWorkersGo) {
 TEST_F(AgentTest, AtTheEndOfTheJobNothingIsWaitedForOnceItsWordIsOut) {
   for (const bool at_once : {false, true}) {
     StartWorker();
-    agent_->OnViewDecided(FirstView());
-    agent_->OnFrame(2, {{"t", "finished"}, {"epoch", MakeEpoch(1, 1)}});
+    agent_->orders().OnViewDecided(FirstView());
+    agent_->workers().OnFrame(2, {{"t", "finished"}, {"epoch", MakeEpoch(1, 1)}});
     if (!at_once) Advance(seconds(1));  // an interpreter takes its time to exit
-    agent_->OnFrame(
+    agent_->workers().OnFrame(
         1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
     agent_->Terminate();
     EXPECT_EQ(agent_->Done(), !at_once) << "the operator may not have heard it yet";
@@ -521,9 +525,9 @@ TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
                {-700, milliseconds(250)}};
   for (const auto& [left_ms, waits] : cases) {
     StartWorker();
-    agent_->OnViewDecided(FirstView());
-    agent_->OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
-    agent_->OnDrain({"u0"}, "Deleted", 1000 + left_ms);
+    agent_->orders().OnViewDecided(FirstView());
+    agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+    agent_->orders().OnDrain({"u0"}, "Deleted", 1000 + left_ms);
     Advance(waits - milliseconds(50));
     EXPECT_FALSE(Logged("stop")) << left_ms;
     Advance(milliseconds(100));
@@ -535,7 +539,7 @@ TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
 
 TEST_F(AgentTest, SigtermEndsWithinTheGraceThoughAWorkerHangs) {
   StartWorker();
-  agent_->OnViewDecided(FirstView());
+  agent_->orders().OnViewDecided(FirstView());
   agent_->Terminate();
   Advance(seconds(27));
   EXPECT_FALSE(agent_->Done());

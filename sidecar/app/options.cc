@@ -52,7 +52,7 @@ bool IsLoopback(const std::string& host) {
   return host.rfind("127.", 0) == 0 || host == "::1" || host == "[::1]" || host == "localhost";
 }
 
-// Without TLS anybody who reaches a port of ours may say anything: nobody but this machine may.
+// Without TLS any peer that reaches a port of ours may send anything: only this machine may.
 void RequireTls(const SidecarOptions& options, Reader* read) {
   if (!options.tls_dir.empty() || read->Text("RINGMASTER_INSECURE") == "1") return;
   const std::string& target = options.operator_target;

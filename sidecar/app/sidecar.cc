@@ -109,13 +109,13 @@ class SidecarImpl final : public Sidecar {
   bool OpenHeartbeats(int port, std::string* error) {
     rendezvous::HeartbeatCallbacks callbacks;
     callbacks.on_suspect = [this](const std::string& pod, const std::string& why) {
-      Do([&] { agent_->OnSuspect(pod, why); });
+      Do([&] { agent_->peers().OnSuspect(pod, why); });
     };
     callbacks.on_unreachable = [this](const std::string& pod, const std::string& why) {
-      Do([&] { agent_->OnUnreachable(pod, why); });
+      Do([&] { agent_->peers().OnUnreachable(pod, why); });
     };
     callbacks.on_heard = [this](const std::string& pod, const rendezvous::HeartbeatNews& news) {
-      Do([&] { agent_->OnHeard(pod, news.epoch, news.step); });
+      Do([&] { agent_->peers().OnHeard(pod, news.epoch, news.step); });
     };
     rendezvous::HeartbeatOptions options;
     options.bind = options_.bind;
@@ -135,7 +135,7 @@ class SidecarImpl final : public Sidecar {
          .self = options_.pod_uid,
          .tls_dir = options_.tls_dir},
         [this](rendezvous::Envelope envelope) {
-          Do([&] { agent_->OnMessage(envelope.body, envelope.from, envelope.address); });
+          Do([&] { agent_->peers().OnMessage(envelope.body, envelope.from, envelope.address); });
         },
         error);
     return rendezvous_ != nullptr;
@@ -152,14 +152,15 @@ class SidecarImpl final : public Sidecar {
     worker_link::LinkCallbacks callbacks;
     callbacks.on_hello = [this](uint64_t id, worker_link::Role role, const nlohmann::json& hello) {
       Do([&] {
-        agent_->OnHello(id, role == worker_link::Role::kLauncher, hello, link_->PeerPid(id));
+        agent_->workers().OnHello(id, role == worker_link::Role::kLauncher, hello,
+                                  link_->PeerPid(id));
       });
     };
     callbacks.on_frame = [this](uint64_t id, const nlohmann::json& frame) {
-      Do([&] { agent_->OnFrame(id, frame); });
+      Do([&] { agent_->workers().OnFrame(id, frame); });
     };
     callbacks.on_closed = [this](uint64_t id, const std::string&) {
-      Do([&] { agent_->OnClosed(id); });
+      Do([&] { agent_->workers().OnClosed(id); });
     };
     link_ = worker_link::LinkServer::Listen(loop_, options_.socket, std::move(callbacks), error);
     return link_ != nullptr;
@@ -179,48 +180,46 @@ class SidecarImpl final : public Sidecar {
   }
 
   void OpenOperator(const membership::Pod& self, Epoch epoch) {
-    job::Registration info;
-    info.job_namespace = options_.job_namespace;
-    info.job_name = options_.job_name;
-    info.job_uid = options_.job_uid;
-    info.pod_name = options_.pod_name;
-    info.pod_uid = options_.pod_uid;
-    info.http_address = self.http;
-    info.epoch = epoch;
-    info.boot_id = BootId();
+    job::Registration registration;
+    registration.job_namespace = options_.job_namespace;
+    registration.job_name = options_.job_name;
+    registration.job_uid = options_.job_uid;
+    registration.pod_name = options_.pod_name;
+    registration.pod_uid = options_.pod_uid;
+    registration.http_address = self.http;
+    registration.epoch = epoch;
+    registration.boot_id = BootId();
     rendezvous::OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) {
-      Do([&] { agent_->OnOperator(connected); });
+      Do([&] { agent_->orders().OnConnection(connected); });
     };
-    callbacks.on_accepted = [this] { Do([&] { agent_->OnAccepted(); }); };
+    callbacks.on_accepted = [this] { Do([&] { agent_->orders().OnAccepted(); }); };
     callbacks.on_found = [this](const std::string& view) {
-      Do([&] { agent_->OnViewDecided(view); });
-    };
-    callbacks.on_coordinator = [](const std::string& pod, const std::string&) {
-      spdlog::debug("operator suggests coordinator={}", pod);
+      Do([&] { agent_->orders().OnViewDecided(view); });
     };
     callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& reason,
                                 int64_t deadline) {
-      Do([&] { agent_->OnDrain(pods, reason, deadline); });
+      Do([&] { agent_->orders().OnDrain(pods, reason, deadline); });
     };
-    callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason, bool) {
-      Do([&] { agent_->OnSuspect(pod, reason); });
+    callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
+      Do([&] { agent_->peers().OnSuspect(pod, reason); });
     };
     callbacks.on_target = [this](uint32_t min_pods, uint32_t, uint32_t expected) {
-      Do([&] { agent_->OnTarget(min_pods, expected); });
+      Do([&] { agent_->orders().OnTarget(min_pods, expected); });
     };
     callbacks.on_finish = [this](const std::string& reason) {
-      Do([&] { agent_->OnFinish(reason); });
+      Do([&] { agent_->orders().OnFinish(reason); });
     };
     callbacks.on_recover = [this](uint64_t lineage, bool fresh_workers) {
-      Do([&] { agent_->OnRecover(lineage, fresh_workers); });
+      Do([&] { agent_->orders().OnRecover(lineage, fresh_workers); });
     };
-    operator_ = rendezvous::OperatorClient::Create(
-        loop_, options_.operator_target, options_.tls_dir, std::move(info), std::move(callbacks));
+    operator_ =
+        rendezvous::OperatorClient::Create(loop_, options_.operator_target, options_.tls_dir,
+                                           std::move(registration), std::move(callbacks));
   }
 
   AgentOutputs Outputs();
-  void AddOperatorOutputs(AgentOutputs* outputs);
+  OperatorOutputs OperatorLink();
 
   // Every way into the agent: afterwards its next wake-up may be another, or it may be done.
   template <typename Work>
@@ -263,7 +262,8 @@ class SidecarImpl final : public Sidecar {
 
   health::HttpResponse Answer(const std::string& path) const {
     if (path == "/healthz")
-      return {agent_->Healthy() ? 200 : 503, "text/plain", agent_->Healthy() ? "ok\n" : "failed\n"};
+      return agent_->exit_code() == 0 ? health::HttpResponse{200, "text/plain", "ok\n"}
+                                      : health::HttpResponse{503, "text/plain", "failed\n"};
     if (path == "/readyz") {
       const bool ready = agent_->Ready();
       return {ready ? 200 : 503, "text/plain",
@@ -293,52 +293,53 @@ class SidecarImpl final : public Sidecar {
 };
 
 // Without an operator there is nobody to tell: all of these do nothing then.
-void SidecarImpl::AddOperatorOutputs(AgentOutputs* outputs) {
-  outputs->ask_record = [this](const membership::Message& message) {
+OperatorOutputs SidecarImpl::OperatorLink() {
+  OperatorOutputs outputs;
+  outputs.ask_record = [this](const membership::Message& message) {
     if (operator_ == nullptr) return;
     operator_->AskRecord(membership::EncodeMessage(message), kRecordDeadline,
                          [this](bool ok, const std::string& reply) {
-                           if (ok) Do([&] { agent_->OnRecordAnswer(reply); });
+                           if (ok) Do([&] { agent_->peers().OnRecordAnswer(reply); });
                          });
   };
-  outputs->report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
-                                     const std::string& candidate) {
+  outputs.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,
+                                    const std::string& candidate) {
     if (operator_ != nullptr) operator_->SetReadiness({ready, missing, candidate});
   };
-  outputs->report_view = [this](const std::string& view, const std::string& rebuild,
-                                uint64_t step) {
+  outputs.report_view = [this](const std::string& view, const std::string& rebuild, uint64_t step) {
     if (operator_ != nullptr) operator_->ReportView(view, rebuild, step);
   };
-  outputs->report_exit = [this](const job::WorkerExit& exit) {
+  outputs.report_exit = [this](const job::WorkerExit& exit) {
     if (operator_ != nullptr) operator_->ReportWorkerExit(exit);
   };
-  outputs->report_finished = [this](Epoch epoch) {
+  outputs.report_finished = [this](Epoch epoch) {
     if (operator_ != nullptr) operator_->ReportFinished(epoch);
   };
-  outputs->report_health = [this](bool able, std::chrono::milliseconds unable) {
+  outputs.report_health = [this](bool able, std::chrono::milliseconds unable) {
     if (operator_ != nullptr) operator_->ReportHealth(able, unable);
   };
-  outputs->report_recovery = [this](const membership::RecoveryReport& report) {
+  outputs.report_recovery = [this](const membership::RecoveryReport& report) {
     if (operator_ != nullptr) operator_->ReportRecovery(membership::EncodeReport(report));
   };
+  return outputs;
 }
 
 AgentOutputs SidecarImpl::Outputs() {
   AgentOutputs outputs;
-  outputs.now = [] { return std::chrono::steady_clock::now(); };
-  outputs.unix_ms = UnixMs;
+  outputs.clock.now = [] { return std::chrono::steady_clock::now(); };
+  outputs.clock.unix_ms = UnixMs;
   outputs.persist = [this](const membership::PersistentState& state) {
     return state_file_.Store(state);
   };
-  outputs.link_send = [this](uint64_t id, const nlohmann::json& frame) {
+  outputs.link.send = [this](uint64_t id, const nlohmann::json& frame) {
     if (link_ != nullptr) link_->Send(id, frame);
   };
-  outputs.link_refuse = [this](uint64_t id, const std::string& message) {
+  outputs.link.refuse = [this](uint64_t id, const std::string& message) {
     if (link_ != nullptr) link_->Refuse(id, message);
   };
   const std::string address = net::JoinAddress(options_.advertise, rendezvous_->port());
-  outputs.deliver = [this, address](const std::string& to, const std::string& where,
-                                    const membership::Message& message) {
+  outputs.peers.deliver = [this, address](const std::string& to, const std::string& where,
+                                          const membership::Message& message) {
     if (where.empty()) return;
     peers_->Send(where,
                  {options_.job_uid, options_.pod_uid, message.incarnation, to, address,
@@ -347,7 +348,7 @@ AgentOutputs SidecarImpl::Outputs() {
                    spdlog::debug("message not delivered to={} reason=\"{}\"", to, why);
                  });
   };
-  outputs.watch = [this](const std::vector<membership::Pod>& pods) {
+  outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {
     std::vector<rendezvous::HeartbeatPeer> peers;
     for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat});
     heartbeats_->Watch(rendezvous::PeersToWatch(peers, options_.pod_uid));
@@ -359,13 +360,15 @@ AgentOutputs SidecarImpl::Outputs() {
       if (pod.uid != options_.pod_uid) peers_->Prepare(pod.address);
     }
   };
-  outputs.suspects = [this](const std::string& pod) { return heartbeats_->Suspects(pod); };
-  outputs.unreachable = [this](const std::string& pod) { return heartbeats_->Unreachable(pod); };
-  outputs.set_news = [this](Epoch epoch, uint64_t step) {
+  outputs.peers.suspects = [this](const std::string& pod) { return heartbeats_->Suspects(pod); };
+  outputs.peers.unreachable = [this](const std::string& pod) {
+    return heartbeats_->Unreachable(pod);
+  };
+  outputs.peers.set_news = [this](Epoch epoch, uint64_t step) {
     heartbeats_->SetNews({epoch, step});
     if (operator_ != nullptr) operator_->SetEpoch(epoch);
   };
-  AddOperatorOutputs(&outputs);
+  outputs.job_operator = OperatorLink();
   return outputs;
 }
 

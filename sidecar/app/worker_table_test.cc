@@ -116,10 +116,10 @@ TEST_F(WorkerTableTest, IsReadyWhenAllSlotsHaveCalledInit) {
   Worker(2, 0, 1);
   Worker(3, 1, 1);
   Frame(2, {{"t", "enter"}});
-  EXPECT_EQ(table_->MissingSlots(), std::vector<uint32_t>{1});
+  EXPECT_EQ(table_->processes().MissingSlots(), std::vector<uint32_t>{1});
   Frame(3, {{"t", "enter"}});
-  EXPECT_TRUE(table_->MissingSlots().empty());
-  EXPECT_EQ(table_->Living()[1].tcp, "t");
+  EXPECT_TRUE(table_->processes().MissingSlots().empty());
+  EXPECT_EQ(table_->processes().Living()[1].tcp, "t");
 }
 
 TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
@@ -214,9 +214,9 @@ TEST_F(WorkerTableTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view", "stop", "view"}))
       << "stop of the parent comes first";
   EXPECT_EQ(LastTo(2, "view")["self"], -1);
-  EXPECT_EQ(table_->MissingSlots(), std::vector<uint32_t>{0});
+  EXPECT_EQ(table_->processes().MissingSlots(), std::vector<uint32_t>{0});
   Frame(2, {{"t", "enter"}});
-  EXPECT_TRUE(table_->MissingSlots().empty());
+  EXPECT_TRUE(table_->processes().MissingSlots().empty());
 }
 
 TEST_F(WorkerTableTest, TheBoundaryIsReachedWhenAllRanksOfThePodStandThere) {
@@ -240,13 +240,13 @@ TEST_F(WorkerTableTest, AClosedSocketIsADeathOnlyWhenTheProcessIsGone) {
   }
   Worker(2, 0, 1, 0, false, child);
   table_->OnClosed(2, now_);
-  EXPECT_TRUE(table_->Doubtful());
-  EXPECT_EQ(table_->Living().size(), 1u);
+  EXPECT_TRUE(table_->processes().Doubtful());
+  EXPECT_EQ(table_->processes().Living().size(), 1u);
   kill(child, SIGKILL);
   siginfo_t info{};
   waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);  // a zombie is gone too
   table_->Tick(now_);
-  EXPECT_TRUE(table_->Living().empty());
+  EXPECT_TRUE(table_->processes().Living().empty());
   waitpid(child, nullptr, 0);
 }
 
@@ -255,9 +255,9 @@ TEST_F(WorkerTableTest, AWorkerOfAnotherPidNamespaceIsDeadAfterTheFence) {
   Worker(2, 0, 1);
   table_->OnClosed(2, now_);
   table_->Tick(now_ + seconds(10));
-  EXPECT_EQ(table_->Living().size(), 1u);
+  EXPECT_EQ(table_->processes().Living().size(), 1u);
   table_->Tick(now_ + milliseconds(11'001));
-  EXPECT_TRUE(table_->Living().empty());
+  EXPECT_TRUE(table_->processes().Living().empty());
 }
 
 TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
@@ -265,11 +265,11 @@ TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
   Worker(2, 0, 1);
   table_->Install(MakeView(kFirst, {{0, 1}}));
   table_->Tick(now_ + seconds(12));
-  EXPECT_TRUE(table_->Living().empty());
+  EXPECT_TRUE(table_->processes().Living().empty());
   EXPECT_EQ(refused_.size(), 1u);
   now_ += seconds(13);
   Worker(3, 0, 1, kFirst);
-  EXPECT_EQ(table_->Living().size(), 1u);
+  EXPECT_EQ(table_->processes().Living().size(), 1u);
 }
 
 TEST_F(WorkerTableTest, ASilentWorkerIsKilledSoThatANewOneComes) {
@@ -307,15 +307,15 @@ TEST_F(WorkerTableTest, WorkersDieWithTheirLauncher) {
   table_->OnClosed(1, now_);
   table_->OnClosed(2, now_);
   table_->Tick(now_ + milliseconds(600));
-  EXPECT_TRUE(table_->Living().empty());
+  EXPECT_TRUE(table_->processes().Living().empty());
 }
 
 TEST_F(WorkerTableTest, WhomTheLauncherDoesNotNameIsDead) {
   Make(1);
   Worker(2, 0, 1);
   Launcher({{{"slot", 0}, {"incarnation", 2}, {"pid", 6}}});
-  ASSERT_EQ(table_->Living().size(), 1u);
-  EXPECT_EQ(table_->Living()[0].incarnation, 2u);
+  ASSERT_EQ(table_->processes().Living().size(), 1u);
+  EXPECT_EQ(table_->processes().Living()[0].incarnation, 2u);
 }
 
 TEST_F(WorkerTableTest, AStandbyIsNoWorkerUntilItIsPromoted) {
@@ -325,12 +325,12 @@ TEST_F(WorkerTableTest, AStandbyIsNoWorkerUntilItIsPromoted) {
   Worker(2, 0, 1);
   Worker(3, 0, 1, 0, true);
   EXPECT_EQ(LastTo(3, "welcome")["state"], "standby");
-  EXPECT_EQ(table_->Living().size(), 1u);
+  EXPECT_EQ(table_->processes().Living().size(), 1u);
   Frame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}});
   Frame(1, {{"t", "promoted"}, {"slot", 0}, {"incarnation", 2}, {"pid", 6}});
   EXPECT_EQ(LastTo(3, "promoted")["incarnation"], 2);
-  ASSERT_EQ(table_->Living().size(), 1u);
-  EXPECT_EQ(table_->Living()[0].incarnation, 2u);
+  ASSERT_EQ(table_->processes().Living().size(), 1u);
+  EXPECT_EQ(table_->processes().Living()[0].incarnation, 2u);
 }
 
 TEST_F(WorkerTableTest, AStandbyThatIsPromotedBeforeItSaysHelloHearsBoth) {

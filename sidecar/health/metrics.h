@@ -1,5 +1,5 @@
-// The sidecar's metrics; docs/metrics.md names them. One object, handed to who has something to
-// count.
+// The sidecar's metrics; docs/metrics.md names them. One object, handed to the parts that have
+// something to count.
 //
 // Thread rule: any thread (prometheus-cpp locks inside).
 #pragma once

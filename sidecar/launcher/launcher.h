@@ -5,16 +5,17 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "common/job/worker_exit.h"
+#include "sidecar/launcher/children.h"
+#include "sidecar/launcher/exit_policy.h"
 #include "sidecar/launcher/link.h"
 #include "sidecar/launcher/options.h"
+#include "sidecar/launcher/shutdown.h"
+#include "sidecar/launcher/signals.h"
+#include "sidecar/launcher/slots.h"
+#include "sidecar/launcher/standby_schedule.h"
 
 namespace ringmaster::launcher {
 
@@ -27,77 +28,34 @@ class Launcher {
   int Run();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  using TimePoint = Clock::time_point;
-
-  struct Process {
-    int family = 0;
-    int slot = -1;  // -1: a standby
-    uint64_t incarnation = 0;
-    TimePoint began;  // started, or promoted
-    bool standby() const { return slot < 0; }
-  };
-  struct Slot {
-    uint64_t incarnation = 0;
-    pid_t pid = 0;         // 0: none runs
-    int quick_deaths = 0;  // in a row
-    bool closed = false;   // nothing will run here again
-    std::optional<TimePoint> restart_at;
-    std::optional<TimePoint>
-        finish_by;  // it exited 0; by then the sidecar has said that the job finishes
-  };
-
-  bool OpenSignals();
   void WaitForSomething();
-  TimePoint NextWake() const;
+  void HandleSignals();
   void RunTimers();
 
-  void HandleSignals();
-  void ReapChildren();
-  void TellExit(const job::WorkerExit& exit, pid_t pid, const std::string& message);
-  void OnExit(pid_t pid, int exit_code, int signal);
-  void OnWorkerExit(const Process& process, int exit_code, int signal);
-  void OnStandbyExit(const Process& process, pid_t pid, int exit_code, int signal);
-  void Restart(int slot_index, const Process& died);
+  void OnExit(const ChildExit& exit);
+  void OnWorkerExit(const ChildExit& exit, const ExitDecision& decision);
+  void OnStandbyExit(const ChildExit& exit);
+  void Restart(int slot_index, TimePoint began);
   bool PromoteStandby(int slot_index);
-  void SweepStrays();
-
   void StartWorker(int slot_index);
   void StartStandby();
-  std::vector<std::string> WorkerEnvironment(int slot, uint64_t incarnation, bool standby) const;
 
-  std::string Greeting();
+  std::string Greeting() const;
   void OnFrame(const nlohmann::json& frame);
-  void OnKill(const nlohmann::json& frame);
   void OnFinish();
   void OnTerminate();
   // TERM to all, KILL after `grace`; the launcher then ends with `exit_code` unless it has one
   // already.
   void StopAll(int exit_code, std::chrono::milliseconds grace, const std::string& why);
-  void SignalAll(int signal);
-  void SetExitCode(int code);
-  bool AllClosed() const;
-  bool Stopping() const { return kill_at_.has_value(); }
 
   const Options options_;
-  const pid_t parent_;
+  Signals signals_;
   Link link_;
-  int signals_ = -1;
-
-  std::map<pid_t, Process> processes_;
-  std::vector<Slot> slots_;
-  int next_family_ = 1;
-  int standby_deaths_ = 0;
-  uint64_t standby_incarnation_ = 0;
-  std::optional<TimePoint> standby_at_;  // when to start the next one
-  std::optional<TimePoint> sweep_at_;
-  std::optional<TimePoint>
-      term_at_;  // SIGTERM came: pass it on then, if the drain has not ended by itself
-  std::optional<TimePoint> kill_at_;
-  bool terminating_ = false;
-  bool finishing_ = false;
+  Children children_;
+  Slots slots_;
+  StandbySchedule standby_;
+  Shutdown shutdown_;
   bool orphaned_ = false;
-  std::optional<int> exit_code_;
 };
 
 }  // namespace ringmaster::launcher

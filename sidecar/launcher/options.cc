@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sidecar/launcher/exit_policy.h"
 #include "sidecar/launcher/layout.h"
 
 namespace ringmaster::launcher {
@@ -79,7 +80,7 @@ bool ParseOptions(int argc, char** argv, char** environment, Options* options, s
     PrefixPath(&options->environment, "LD_LIBRARY_PATH", installed + "/" + kLibraryDir);
     PrefixPath(&options->environment, "PYTHONPATH", installed + "/" + kPythonDir);
   }
-  return ParseFailurePolicy(Lookup(env, "RINGMASTER_FAILURE_POLICY"), &options->policy, error);
+  return ParseFailurePolicy(Lookup(env, "RINGMASTER_FAILURE_POLICY"), &options->rules, error);
 }
 
 }  // namespace ringmaster::launcher

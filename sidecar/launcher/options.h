@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sidecar/launcher/failure_policy.h"
+#include "common/failure_policy/failure_policy.h"
 
 namespace ringmaster::launcher {
 
@@ -17,8 +17,8 @@ struct Options {
   int standbys = 0;
   int replica_index = 0;
   int replicas = 1;
-  std::chrono::seconds grace{30};  // of the pod
-  FailurePolicy policy;
+  std::chrono::seconds grace{30};           // of the pod
+  std::vector<failure_policy::Rule> rules;  // spec.failurePolicy
 };
 
 // False: `error` is one message for people. `environment` is the process's own (environ).

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <cstring>
 #include <map>
 #include <string_view>
+
+#include "common/process/spawn.h"
 
 namespace ringmaster::launcher {
 namespace {
@@ -40,7 +41,7 @@ pid_t ParentOf(pid_t pid, char* state) {
 
 using Children = std::multimap<pid_t, pid_t>;
 
-// Who is whose child, of all living processes that can be seen.
+// The children of each process, of all living processes that can be seen.
 Children ReadChildren() {
   Children children;
   DIR* proc = opendir("/proc");
@@ -92,55 +93,19 @@ std::vector<std::string> Merge(const std::vector<std::string>& base,
   return merged;
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Between fork and exec; tells the parent by `report` why it could not.
-[[noreturn]] void BecomeWorker(pid_t launcher, char** argv, char** envp, int report) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(127);  // it died before prctl
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGPIPE, SIG_DFL);
-  int null = open("/dev/null", O_RDONLY);
-  if (null >= 0) dup2(null, STDIN_FILENO);
-  if (null > STDERR_FILENO) close(null);
-  execvpe(argv[0], argv, envp);
-  int error = errno;
-  [[maybe_unused]] ssize_t written = write(report, &error, sizeof error);
-  _exit(127);
-}
-
 }  // namespace
 
-SpawnResult Spawn(const std::vector<std::string>& command,
-                  const std::vector<std::string>& environment,
-                  const std::vector<std::string>& extra, int family) {
+StartedProcess StartProcess(const std::vector<std::string>& command,
+                            const std::vector<std::string>& environment,
+                            const std::vector<std::string>& extra, int family) {
   std::vector<std::string> own = extra;
   own.push_back(std::string(kFamilyVariable) + "=" + std::to_string(family));
-  std::vector<std::string> merged = Merge(environment, own);
-  std::vector<char*> argv = Pointers(command), envp = Pointers(merged);
-  int report[2];
-  if (pipe2(report, O_CLOEXEC) != 0) return {-1, std::string("pipe: ") + std::strerror(errno)};
-  pid_t launcher = getpid();
-  pid_t pid = fork();
-  if (pid == 0) BecomeWorker(launcher, argv.data(), envp.data(), report[1]);
-  int fork_error = errno;
-  close(report[1]);
-  int exec_error = 0;
-  ssize_t got = pid < 0 ? 0 : read(report[0], &exec_error, sizeof exec_error);
-  close(report[0]);
-  if (pid < 0) return {-1, std::string("fork: ") + std::strerror(fork_error)};
-  setpgid(pid, pid);  // both sides do, so that neither has to wait for the other
-  if (got != sizeof exec_error) return {pid, ""};
-  waitpid(pid, nullptr, 0);
-  return {-1, "cannot start '" + command[0] + "': " + std::strerror(exec_error)};
+  const process::SpawnResult spawned = process::Spawn(
+      {.argv = command, .env = Merge(environment, own), .parent_death_signal = SIGKILL});
+  if (spawned.pid >= 0) return {spawned.pid, ""};
+  const std::string what =
+      spawned.step == "exec" ? "cannot start '" + command[0] + "'" : spawned.step;
+  return {-1, what + ": " + std::strerror(spawned.error)};
 }
 
 int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families) {

@@ -1,4 +1,7 @@
-// Starting and killing processes: the only file of the launcher that forks, and that reads /proc.
+// Starts worker processes, and finds and kills all that descend from them: the only file of the
+// launcher that reads /proc.
+//
+// Thread rule: the launcher's one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -10,20 +13,20 @@
 namespace ringmaster::launcher {
 
 // Marks in its environment which worker a process descends from: a data-loader child that outlives
-// its parent becomes a child of the launcher (a subreaper), and only this tells whose it was.
+// its parent becomes a child of the launcher (a subreaper), and only this tells which worker
+// started it.
 inline constexpr char kFamilyVariable[] = "RINGMASTER_PROCESS";
 
-struct SpawnResult {
+struct StartedProcess {
   pid_t pid = -1;
   std::string error;  // why not, e.g. the command does not exist
 };
 
-// Starts `command` in a process group of its own that dies with the launcher; its standard input is
-// /dev/null. `family` goes into kFamilyVariable; `extra` (NAME=value) replaces what `environment`
-// says.
-SpawnResult Spawn(const std::vector<std::string>& command,
-                  const std::vector<std::string>& environment,
-                  const std::vector<std::string>& extra, int family);
+// Starts `command` in a process group of its own that dies with the launcher. `family` goes into
+// kFamilyVariable; `extra` (NAME=value) replaces what `environment` says.
+StartedProcess StartProcess(const std::vector<std::string>& command,
+                            const std::vector<std::string>& environment,
+                            const std::vector<std::string>& extra, int family);
 
 // SIGKILLs the descendants of this process that belong to no living worker: neither below one of
 // `workers` nor of one of `families`. Returns how many it found; until a later call finds none,

@@ -6,9 +6,9 @@
 #include <grpcpp/client_context.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <set>
+
+#include "common/sync/mutex.h"
 
 namespace ringmaster::rendezvous {
 
@@ -16,30 +16,33 @@ class CallsInFlight {
  public:
   // False when stopped: don't start it.
   bool Begin(grpc::ClientContext* context) {
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     if (stopped_) return false;
     contexts_.insert(context);
     return true;
   }
 
   void End(grpc::ClientContext* context) {
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     contexts_.erase(context);
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
   void StopAndWait() {
-    std::unique_lock<std::mutex> lock(mu_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    sync::MutexLock lock(&mu_);
     stopped_ = true;
     for (grpc::ClientContext* context : contexts_) context->TryCancel();
-    ended_.wait_for(lock, std::chrono::seconds(2), [this] { return contexts_.empty(); });
+    while (!contexts_.empty()) {
+      if (!ended_.WaitUntil(&mu_, deadline)) return;
+    }
   }
 
  private:
-  std::mutex mu_;
-  std::condition_variable ended_;
-  std::set<grpc::ClientContext*> contexts_;  // guarded by mu_
-  bool stopped_ = false;                     // guarded by mu_
+  sync::Mutex mu_;
+  sync::CondVar ended_;
+  std::set<grpc::ClientContext*> contexts_ GUARDED_BY(mu_);
+  bool stopped_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace ringmaster::rendezvous

@@ -14,38 +14,38 @@ class FailedTries {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::chrono::minutes kSayAgain{1};
+  static constexpr std::chrono::minutes kLogAgain{1};
 
-  // To be said: so many have failed, the first of them so long ago.
-  struct Word {
+  // To be logged: so many have failed, the first of them so long ago.
+  struct Streak {
     std::uint64_t tries = 0;
     std::chrono::milliseconds lasted{0};
-    friend bool operator==(const Word&, const Word&) = default;
+    friend bool operator==(const Streak&, const Streak&) = default;
   };
 
-  // The first is said, then one every kSayAgain.
-  std::optional<Word> Failed(Clock::time_point now) {
+  // The first is logged, then one every kLogAgain.
+  std::optional<Streak> Failed(Clock::time_point now) {
     if (tries_++ == 0) first_ = now;
-    if (tries_ > 1 && now - said_ < kSayAgain) return std::nullopt;
-    said_ = now;
-    return WordAt(now);
+    if (tries_ > 1 && now - logged_ < kLogAgain) return std::nullopt;
+    logged_ = now;
+    return StreakAt(now);
   }
 
   // One has succeeded. Nothing where none had failed.
-  std::optional<Word> Succeeded(Clock::time_point now) {
+  std::optional<Streak> Succeeded(Clock::time_point now) {
     if (tries_ == 0) return std::nullopt;
-    const Word word = WordAt(now);
+    const Streak streak = StreakAt(now);
     tries_ = 0;
-    return word;
+    return streak;
   }
 
  private:
-  Word WordAt(Clock::time_point now) const {
+  Streak StreakAt(Clock::time_point now) const {
     return {tries_, std::chrono::duration_cast<std::chrono::milliseconds>(now - first_)};
   }
 
   std::uint64_t tries_ = 0;
-  Clock::time_point first_, said_;
+  Clock::time_point first_, logged_;
 };
 
 }  // namespace ringmaster::rendezvous

@@ -5,9 +5,9 @@
 //
 // Echoes carry the newest epoch that the sender knows, so a missed decision is noticed, and the
 // steps that its workers have completed, so that a step that only a lost pod had completed is
-// missed. Each watcher dials whom it watches and counts the echoes of its beats; so both ends of a
-// pair learn for themselves. Thread rule: everything on the thread that runs the io_context,
-// callbacks included. Destroy it when that loop has ended.
+// missed. Each watcher dials the pods that it watches and counts the echoes of its beats; so both
+// ends of a pair learn for themselves. Thread rule: everything on the thread that runs the
+// io_context, callbacks included. Destroy it when that loop has ended.
 #pragma once
 
 #include <chrono>
@@ -58,7 +58,7 @@ class Heartbeats {
   virtual ~Heartbeats() = default;
 
   virtual int port() const = 0;
-  // Watches exactly these from now on; who is watched already goes on undisturbed.
+  // Watches exactly these from now on; a pod that is watched already goes on undisturbed.
   virtual void Watch(const std::vector<HeartbeatPeer>& peers) = 0;
   virtual void SetNews(const HeartbeatNews& news) = 0;  // what our echoes say from now on
   virtual bool Suspects(const std::string& uid) const = 0;
@@ -67,7 +67,7 @@ class Heartbeats {
   virtual void Stop() = 0;
 };
 
-// Whom `self` watches: everybody up to 16 pods, its neighbours in the order of the view beyond.
+// The pods that `self` watches: all up to 16 pods, its neighbours in the order of the view beyond.
 std::vector<HeartbeatPeer> PeersToWatch(const std::vector<HeartbeatPeer>& pods,
                                         const std::string& self);
 

@@ -7,13 +7,12 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 
 #include "common/job/facts_proto.h"
 #include "common/rpc/keep_alive.h"
+#include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
@@ -36,8 +35,7 @@ constexpr size_t kMaxMissed = 64;
 
 struct Queued {
   v1::SidecarReport report;
-  bool must_arrive =
-      false;  // told again to the next stream if this one breaks before it was written
+  bool must_arrive = false;  // sent again by the next stream if this one breaks before
 };
 
 // One stream. gRPC's threads call its reactions; it owns itself until OnDone.
@@ -58,13 +56,13 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
   }
 
   void Send(Queued queued) {
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     queue_.push_back(std::move(queued));
     if (!closed_ && !writing_) WriteNext();
   }
 
   void HalfClose() {
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     half_close_ = true;
     if (!closed_ && !writing_) WriteNext();
   }
@@ -72,15 +70,19 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
   void Cancel() { context_.TryCancel(); }
 
   bool WaitDone(milliseconds limit) {
-    std::unique_lock<std::mutex> lock(mu_);
-    return ended_.wait_for(lock, limit, [this] { return done_; });
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    sync::MutexLock lock(&mu_);
+    while (!done_) {
+      if (!ended_.WaitUntil(&mu_, deadline)) return done_;
+    }
+    return true;
   }
 
  private:
   Stream(NoticeHandler notice, DoneHandler done)
       : on_notice_(std::move(notice)), on_done_(std::move(done)) {}
 
-  void WriteNext() {  // with mu_
+  void WriteNext() REQUIRES(mu_) {
     if (!queue_.empty()) {
       writing_ = true;
       StartWrite(&queue_.front().report);
@@ -91,7 +93,7 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
   }
 
   void OnWriteDone(bool ok) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     writing_ = false;
     if (!ok) return;  // the read fails too, and ends it
     queue_.pop_front();
@@ -104,7 +106,7 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
       StartRead(&incoming_);
       return;
     }
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     if (std::exchange(closed_, true)) return;
     RemoveHold();
   }
@@ -113,7 +115,7 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
     std::vector<Queued> unsent;
     std::shared_ptr<Stream> self;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      sync::MutexLock lock(&mu_);
       for (Queued& queued : queue_) {
         if (queued.must_arrive) unsent.push_back(std::move(queued));
       }
@@ -121,9 +123,9 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
       self = std::move(self_);
     }
     on_done_(std::move(unsent), status.error_message());
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     done_ = true;
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
   const NoticeHandler on_notice_;
@@ -131,10 +133,13 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
   grpc::ClientContext context_;
   v1::OperatorNotice incoming_;
   std::shared_ptr<Stream> self_;
-  std::mutex mu_;
-  std::condition_variable ended_;
-  std::deque<Queued> queue_;  // guarded by mu_, as all below
-  bool writing_ = false, half_close_ = false, closed_ = false, done_ = false;
+  sync::Mutex mu_;
+  sync::CondVar ended_;
+  std::deque<Queued> queue_ GUARDED_BY(mu_);
+  bool writing_ GUARDED_BY(mu_) = false;
+  bool half_close_ GUARDED_BY(mu_) = false;
+  bool closed_ GUARDED_BY(mu_) = false;
+  bool done_ GUARDED_BY(mu_) = false;
 };
 
 v1::SidecarReport RegistrationReport(const job::Registration& registration) {
@@ -190,7 +195,7 @@ class Client final : public OperatorClient {
 
   void SetReadiness(const ReadinessInfo& readiness) override {
     readiness_ = ReadinessReport(readiness);
-    Tell(*readiness_, false);
+    Report(*readiness_, false);
   }
   void ReportView(const std::string& view, const std::string& rebuild, uint64_t step) override {
     v1::SidecarReport report;
@@ -202,26 +207,26 @@ class Client final : public OperatorClient {
     if (!connected_ && view_) missed_.push_back(*view_);
     if (missed_.size() > kMaxMissed) missed_.pop_front();
     view_ = report;
-    Tell(report, false);
+    Report(report, false);
   }
-  void ReportWorkerExit(const job::WorkerExit& exit) override { Tell(ExitReport(exit), true); }
+  void ReportWorkerExit(const job::WorkerExit& exit) override { Report(ExitReport(exit), true); }
   void ReportFinished(uint64_t epoch) override {
     v1::SidecarReport report;
     report.mutable_finished()->set_epoch(epoch);
     finished_ = report;
-    Tell(report, false);
+    Report(report, false);
   }
 
   void ReportHealth(bool able, milliseconds unable) override {
     v1::SidecarReport report;
     report.mutable_health()->set_able(able);
     report.mutable_health()->set_unable_ms(unable.count());
-    Tell(report, false);
+    Report(report, false);
   }
   void ReportRecovery(const std::string& report_json) override {
     v1::SidecarReport report;
     report.mutable_recovery()->set_report(report_json);
-    Tell(report, false);
+    Report(report, false);
   }
 
   void AskRecord(const std::string& message, milliseconds deadline,
@@ -245,7 +250,7 @@ class Client final : public OperatorClient {
                              std::string text =
                                  status.ok() ? call->reply.message() : status.error_message();
                              asio::post(*loop, [this, alive, answer, ok = status.ok(), text] {
-                               if (*alive) SayRecord(ok, text);
+                               if (*alive) LogRecordCall(ok, text);
                                answer(ok, text);
                              });
                              calls->End(&call->context);
@@ -292,7 +297,7 @@ class Client final : public OperatorClient {
     carried_.clear();
   }
 
-  void Tell(const v1::SidecarReport& report, bool must_arrive) {
+  void Report(const v1::SidecarReport& report, bool must_arrive) {
     if (stream_ != nullptr) {
       stream_->Send({report, must_arrive});
     } else if (must_arrive) {
@@ -303,7 +308,7 @@ class Client final : public OperatorClient {
 
   void OnDone(std::vector<Queued> unsent, const std::string& why) {
     stream_.reset();
-    if (!why.empty()) SayFailed(why);
+    if (!why.empty()) LogNotReached(why);
     carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
                     std::make_move_iterator(unsent.end()));
     if (std::exchange(connected_, false)) callbacks_.on_connection(false);
@@ -314,14 +319,14 @@ class Client final : public OperatorClient {
     });
   }
 
-  void SayFailed(const std::string& why) {
+  void LogNotReached(const std::string& why) {
     const auto now = Outage::Clock::now();
     switch (outage_.Failed(now)) {
-      case Outage::Word::kNothing:
+      case Outage::Severity::kNothing:
         return spdlog::debug("operator not reached yet reason=\"{}\"", why);
-      case Outage::Word::kMention:
+      case Outage::Severity::kInfo:
         return spdlog::info("operator not reached yet reason=\"{}\"", why);
-      case Outage::Word::kWarn:
+      case Outage::Severity::kWarning:
         spdlog::warn(
             "operator not reached: training goes on, scaling, replacement and status wait. Does it "
             "run, and may this pod reach it (Service, NetworkPolicy)? seconds={} target={} "
@@ -330,15 +335,15 @@ class Client final : public OperatorClient {
     }
   }
 
-  void SayRecord(bool reached, const std::string& why) {
+  void LogRecordCall(bool reached, const std::string& why) {
     const auto now = FailedTries::Clock::now();
-    const auto word = reached ? record_.Succeeded(now) : record_.Failed(now);
-    if (!word) return;
-    const double seconds = std::chrono::duration<double>(word->lasted).count();
+    const auto streak = reached ? record_.Succeeded(now) : record_.Failed(now);
+    if (!streak) return;
+    const double seconds = std::chrono::duration<double>(streak->lasted).count();
     if (reached) {
-      return spdlog::info("record reached again seconds={:.1f} tries={}", seconds, word->tries);
+      return spdlog::info("record reached again seconds={:.1f} tries={}", seconds, streak->tries);
     }
-    spdlog::info("record not reached seconds={:.1f} tries={} reason=\"{}\"", seconds, word->tries,
+    spdlog::info("record not reached seconds={:.1f} tries={} reason=\"{}\"", seconds, streak->tries,
                  why);
   }
 
@@ -354,17 +359,13 @@ class Client final : public OperatorClient {
     switch (notice.kind_case()) {
       case v1::OperatorNotice::kViewDecided:
         return callbacks_.on_found(notice.view_decided().view());
-      case v1::OperatorNotice::kCoordinator:
-        return callbacks_.on_coordinator(notice.coordinator().pod_uid(),
-                                         notice.coordinator().address());
       case v1::OperatorNotice::kDrain: {
         const v1::Drain& drain = notice.drain();
         return callbacks_.on_drain({drain.pod_uids().begin(), drain.pod_uids().end()},
                                    drain.reason(), drain.deadline_unix_ms());
       }
       case v1::OperatorNotice::kPodGone:
-        return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason(),
-                                      notice.pod_gone().proof());
+        return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());
       case v1::OperatorNotice::kTarget:
         return callbacks_.on_target(notice.target().min_pods(), notice.target().max_pods(),
                                     notice.target().expected_pods());

@@ -31,12 +31,10 @@ struct OperatorCallbacks {
   std::function<void(bool connected)> on_connection;
   std::function<void()> on_accepted;
   std::function<void(const std::string& view_json)> on_found;
-  std::function<void(const std::string& pod_uid, const std::string& address)> on_coordinator;
   std::function<void(const std::vector<std::string>& pods, const std::string& reason,
                      int64_t deadline_unix_ms)>
       on_drain;
-  std::function<void(const std::string& pod_uid, const std::string& reason, bool proof)>
-      on_pod_gone;
+  std::function<void(const std::string& pod_uid, const std::string& reason)> on_pod_gone;
   std::function<void(uint32_t min_pods, uint32_t max_pods, uint32_t expected_pods)> on_target;
   std::function<void(const std::string& reason)> on_finish;
   std::function<void(uint64_t lineage, bool fresh_workers)> on_recover;

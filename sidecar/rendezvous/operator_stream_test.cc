@@ -8,10 +8,10 @@
 #include <asio/io_context.hpp>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "common/sync/mutex.h"
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/operator_client.h"
 
@@ -23,12 +23,12 @@ using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
 // A report in a few words.
-std::string Say(const v1::SidecarReport& report) {
+std::string Describe(const v1::SidecarReport& report) {
   switch (report.kind_case()) {
     case v1::SidecarReport::kRegistration: {
-      const v1::Registration& who = report.registration();
-      return "pod " + who.pod_uid() + " epoch " + std::to_string(who.epoch()) + " boot " +
-             who.boot_id() + " http " + who.http_address();
+      const v1::Registration& registration = report.registration();
+      return "pod " + registration.pod_uid() + " epoch " + std::to_string(registration.epoch()) +
+             " boot " + registration.boot_id() + " http " + registration.http_address();
     }
     case v1::SidecarReport::kReadiness:
       return "missing " + std::to_string(report.readiness().missing_slots_size());
@@ -62,7 +62,7 @@ class Operator final : public v1::OperatorLink::Service {
   }
   ~Operator() override { server_->Shutdown(std::chrono::system_clock::now()); }
   Words Heard() const {
-    const std::lock_guard<std::mutex> lock(mu_);
+    const sync::MutexLock lock(&mu_);
     return heard_;
   }
 
@@ -75,14 +75,14 @@ class Operator final : public v1::OperatorLink::Service {
     stream->Write(accepted);
     v1::SidecarReport report;
     while (stream->Read(&report)) {
-      const std::lock_guard<std::mutex> lock(mu_);
-      heard_.push_back(Say(report));
+      const sync::MutexLock lock(&mu_);
+      heard_.push_back(Describe(report));
     }
     return grpc::Status::OK;
   }
 
-  mutable std::mutex mu_;
-  Words heard_;  // guarded by mu_
+  mutable sync::Mutex mu_;
+  Words heard_ GUARDED_BY(mu_);
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -95,18 +95,18 @@ class OperatorStreamTest : public testing::Test {
     OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) { connections_.push_back(connected); };
     callbacks.on_accepted = [] {};
-    job::Registration who;
-    who.pod_uid = "a";
-    who.boot_id = "b";
-    who.http_address = "h:1";
-    client_ = OperatorClient::Create(&loop_, target_, "", who, callbacks);
+    job::Registration registration;
+    registration.pod_uid = "a";
+    registration.boot_id = "b";
+    registration.http_address = "h:1";
+    client_ = OperatorClient::Create(&loop_, target_, "", registration, callbacks);
   }
   ~OperatorStreamTest() override {
     client_->Stop();
     operator_.reset();
     std::filesystem::remove_all(dir_);
   }
-  static std::string Who(int epoch) {
+  static std::string Registered(int epoch) {
     return "pod a epoch " + std::to_string(epoch) + " boot b http h:1";
   }
   bool Until(const std::function<bool()>& so) {
@@ -153,8 +153,8 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   client_->ReportRecovery("r");
   Exit(1);
   EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
-              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7", "recovery r",
-                          "exit 1 signal 9 restarting"));
+              ElementsAre(Registered(0), "missing 2", "view 0", "view 1", "standing 7",
+                          "recovery r", "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
   client_->ReportView("2", "", 0);
@@ -164,14 +164,15 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   Exit(3, /*by_us=*/true);
   client_->ReportFinished(4);
   ASSERT_NO_FATAL_FAILURE(StartOperator());
-  EXPECT_THAT(HeardUntil("exit 3 signal 9 restarting by us"),
-              ElementsAre(Who(4), "view 1", "view 2", "view 3", "missing 2", "view 4", "finished 4",
-                          "exit 2 signal 9 restarting", "exit 3 signal 9 restarting by us"));
+  EXPECT_THAT(
+      HeardUntil("exit 3 signal 9 restarting by us"),
+      ElementsAre(Registered(4), "view 1", "view 2", "view 3", "missing 2", "view 4", "finished 4",
+                  "exit 2 signal 9 restarting", "exit 3 signal 9 restarting by us"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   client_->ReportFinished(5);
   EXPECT_THAT(HeardUntil("finished 5"),
-              ElementsAre(Who(4), "missing 2", "view 4", "finished 4", "finished 5"))
+              ElementsAre(Registered(4), "missing 2", "view 4", "finished 4", "finished 5"))
       << "what the one before has heard of is over";
   EXPECT_THAT(connections_, ElementsAre(true, false, true, false, true));
 }
@@ -191,7 +192,7 @@ TEST_F(OperatorStreamTest, WhatWasToldLastArrivesBeforeItStops) {
   client_->ReportFinished(1);
   client_->ReportFinished(2);
   client_->Stop();
-  EXPECT_THAT(operator_->Heard(), ElementsAre(Who(0), "finished 1", "finished 2"));
+  EXPECT_THAT(operator_->Heard(), ElementsAre(Registered(0), "finished 1", "finished 2"));
 }
 
 }  // namespace

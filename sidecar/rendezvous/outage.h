@@ -14,21 +14,21 @@ class Outage {
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::chrono::seconds kPatience{15};
-  static constexpr std::chrono::minutes kSayAgain{10};
+  static constexpr std::chrono::minutes kLogAgain{10};
 
-  enum class Word { kNothing, kMention, kWarn };
+  enum class Severity { kNothing, kInfo, kWarning };
 
-  // One more attempt has failed. The first of an outage is mentioned; a warning comes when it has
-  // lasted for kPatience, and again every kSayAgain.
-  Word Failed(Clock::time_point now) {
+  // One more attempt has failed. The first of an outage is worth an information; a warning comes
+  // when it has lasted for kPatience, and again every kLogAgain.
+  Severity Failed(Clock::time_point now) {
     if (!since_) {
       since_ = now;
-      return Word::kMention;
+      return Severity::kInfo;
     }
-    const bool due = warned_ ? now - *warned_ >= kSayAgain : now - *since_ >= kPatience;
-    if (!due) return Word::kNothing;
+    const bool due = warned_ ? now - *warned_ >= kLogAgain : now - *since_ >= kPatience;
+    if (!due) return Severity::kNothing;
     warned_ = now;
-    return Word::kWarn;
+    return Severity::kWarning;
   }
 
   // It is reached. How long it was not, where that was warned of.

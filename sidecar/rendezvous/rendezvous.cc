@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::chrono::seconds kStopDeadline{1};
 // gRPC gives one attempt to connect, the TLS handshake in it, the time that it calls the least
-// between two attempts. A busy machine needs a while for a handshake; who isn't there refuses at
-// once.
+// between two attempts. A busy machine needs a while for a handshake; a pod that isn't there
+// refuses at once.
 constexpr int kConnectMs = 1000;
 
 class Server final : public RendezvousServer, private v1::Rendezvous::CallbackService {

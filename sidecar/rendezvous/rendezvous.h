@@ -57,9 +57,9 @@ class RendezvousClient {
   // Connects now, so that the first message of a rebuild need not wait for a handshake.
   virtual void Prepare(const std::string& address) = 0;
 
-  // Closes the connections to all others. Who has left is not dialled for ever; a message to him
-  // connects again. Only where the process has another channel that stays: gRPC 1.51 may abort when
-  // its last one goes.
+  // Closes the connections to all others. A pod that has left is not dialled for ever; a message to
+  // it connects again. Only where the process has another channel that stays: gRPC 1.51 may abort
+  // when its last one goes.
   virtual void Retain(const std::set<std::string>& addresses) = 0;
 
   // Sent once, with a deadline; `failed` says why it did not arrive (it may have). Nothing is tried

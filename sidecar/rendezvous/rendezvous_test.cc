@@ -7,10 +7,10 @@
 #include <asio/io_context.hpp>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "common/sync/mutex.h"
 #include "rendezvous.grpc.pb.h"
 
 namespace ringmaster::rendezvous {
@@ -33,20 +33,20 @@ class OtherSidecar final : public v1::Rendezvous::Service {
 
   grpc::Status Deliver(grpc::ServerContext* context, const v1::MemberMessage*,
                        v1::Delivered*) override {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     connection_ = context->peer();
     return grpc::Status::OK;
   }
   std::string TakeConnection() {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     return std::exchange(connection_, "");
   }
 
   std::string address;
 
  private:
-  std::mutex mu_;
-  std::string connection_;  // guarded by mu_
+  sync::Mutex mu_;
+  std::string connection_ GUARDED_BY(mu_);
   std::unique_ptr<grpc::Server> server_;
 };
 

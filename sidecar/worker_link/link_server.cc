@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "common/fields/fields.h"
 #include "common/worker_link/frame.h"
 
 namespace ringmaster::worker_link {
@@ -25,7 +26,7 @@ using Protocol = asio::local::stream_protocol;
 constexpr size_t kMaxPath = 107;
 // A peer that doesn't read (stopped by a debugger, say) must not fill our memory.
 constexpr size_t kMaxQueuedBytes = 64u << 20;
-// Who connects and says nothing is not one of ours.
+// A peer that connects and sends nothing is not one of ours.
 constexpr std::chrono::seconds kHelloDeadline{5};
 
 class Connection;
@@ -155,7 +156,8 @@ class Server final : public LinkServer, private ConnectionOwner {
     if (!code) acceptor_.listen(asio::socket_base::max_listen_connections, code);
     if (code)
       return *error = "cannot listen on RINGMASTER_SOCKET " + path_ + ": " + code.message(), false;
-    // The worker container may run as another user; who may enter is the directory's business.
+    // The worker container may run as another user; which users may connect is decided by the
+    // directory's mode.
     ::chmod(path_.c_str(), 0666);
     Accept();
     return true;
@@ -217,16 +219,16 @@ class Server final : public LinkServer, private ConnectionOwner {
     auto it = connections_.find(id);
     if (it == connections_.end()) return;
     if (it->second.greeted) return callbacks_.on_frame(id, frame);
-    if (StringField(frame, "t") != "hello") {
+    if (fields::Text(frame, "t") != "hello") {
       return Refuse(id,
-                    "the first frame is '" + StringField(frame, "t") + "', 'hello' is expected");
+                    "the first frame is '" + fields::Text(frame, "t") + "', 'hello' is expected");
     }
-    int64_t version = IntField(frame, "version", -1);
+    int64_t version = fields::Integer(frame, "version", -1);
     if (version != kLinkVersion) {
       return Refuse(id, "worker link version " + std::to_string(version) +
                             ", this sidecar speaks version " + std::to_string(kLinkVersion));
     }
-    std::string role = StringField(frame, "role");
+    std::string role = fields::Text(frame, "role");
     if (role != "launcher" && role != "worker") {
       return Refuse(id, "role is '" + role + "', 'launcher' or 'worker' is expected");
     }

@@ -1,5 +1,5 @@
-// The sidecar's end of the worker link: the unix socket, framing, versions. It knows who is
-// connected, not what it means.
+// The sidecar's end of the worker link: the unix socket, framing, versions. It knows which
+// peers are connected, not what that means.
 //
 // Thread rule: everything on the thread that runs the io_context, callbacks included. Destroy it
 // when that loop has ended.

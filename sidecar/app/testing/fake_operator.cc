@@ -3,8 +3,6 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <set>
 
@@ -12,6 +10,7 @@
 #include "common/membership/quorum_record.h"
 #include "common/membership/view_json.h"
 #include "common/rpc/keep_alive.h"
+#include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
@@ -49,7 +48,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
     v1::SidecarReport report;
     std::string uid;
     while (stream->Read(&report)) {
-      std::lock_guard<std::mutex> lock(mu_);
+      sync::MutexLock lock(&mu_);
       if (report.has_registration()) {
         uid = report.registration().pod_uid();
         streams_[uid] = stream;
@@ -59,14 +58,14 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
         Take(uid, report);
       }
     }
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     if (streams_[uid] == stream) streams_.erase(uid);
     return grpc::Status::OK;
   }
 
   grpc::Status Record(grpc::ServerContext*, const v1::RecordRequest* request,
                       v1::RecordReply* reply) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     auto message = membership::DecodeMessage(request->message());
     if (!message || !record_) return {grpc::StatusCode::FAILED_PRECONDITION, "no record"};
     membership::RecordResult result = membership::AnswerAsRecord(*record_, *message);
@@ -79,18 +78,18 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
     v1::OperatorNotice notice;
     for (const std::string& pod : pods) notice.mutable_drain()->add_pod_uids(pod);
     notice.mutable_drain()->set_reason(reason);
-    std::lock_guard<std::mutex> lock(mu_);
+    sync::MutexLock lock(&mu_);
     for (auto& [uid, stream] : streams_) stream->Write(notice);
   }
 
-  mutable std::mutex mu_;
-  std::map<std::string, std::string> http_;
-  std::set<std::string> finished_;
-  std::vector<int> exit_codes_;
-  std::map<uint64_t, SteadyTime> reported_;
+  mutable sync::Mutex mu_;
+  std::map<std::string, std::string> http_ GUARDED_BY(mu_);
+  std::set<std::string> finished_ GUARDED_BY(mu_);
+  std::vector<int> exit_codes_ GUARDED_BY(mu_);
+  std::map<uint64_t, SteadyTime> reported_ GUARDED_BY(mu_);
 
  private:
-  void Welcome(ServerStream* stream) {
+  void Welcome(ServerStream* stream) REQUIRES(mu_) {
     v1::OperatorNotice notice;
     notice.mutable_accepted()->set_message("ok");
     stream->Write(notice);
@@ -100,7 +99,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
     if (record_) SendViewDecided(stream);
   }
 
-  void Take(const std::string& uid, const v1::SidecarReport& report) {
+  void Take(const std::string& uid, const v1::SidecarReport& report) REQUIRES(mu_) {
     if (report.has_readiness() && report.readiness().ready() && !record_) {
       auto candidate = membership::DecodeCandidate(report.readiness().member());
       if (!candidate) return;
@@ -121,7 +120,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
     }
   }
 
-  void SendViewDecided(ServerStream* stream) {
+  void SendViewDecided(ServerStream* stream) REQUIRES(mu_) {
     v1::OperatorNotice notice;
     notice.mutable_view_decided()->set_view(membership::EncodeView(*record_->view));
     stream->Write(notice);
@@ -132,9 +131,9 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
   const uint32_t min_pods_;
   const std::string tls_dir_;
   std::unique_ptr<grpc::Server> server_;
-  std::map<std::string, ServerStream*> streams_;
-  std::map<std::string, membership::Candidate> ready_;
-  std::optional<membership::QuorumRecord> record_;
+  std::map<std::string, ServerStream*> streams_ GUARDED_BY(mu_);
+  std::map<std::string, membership::Candidate> ready_ GUARDED_BY(mu_);
+  std::optional<membership::QuorumRecord> record_ GUARDED_BY(mu_);
 };
 
 FakeOperator::FakeOperator(std::string socket_path, int pods, uint32_t min_pods,
@@ -148,19 +147,19 @@ void FakeOperator::Drain(const std::vector<std::string>& pods, const std::string
 }
 
 std::string FakeOperator::HttpOf(const std::string& pod_uid) {
-  std::lock_guard<std::mutex> lock(impl_->mu_);
+  sync::MutexLock lock(&impl_->mu_);
   return impl_->http_[pod_uid];
 }
 int FakeOperator::finished() const {
-  std::lock_guard<std::mutex> lock(impl_->mu_);
+  sync::MutexLock lock(&impl_->mu_);
   return static_cast<int>(impl_->finished_.size());
 }
 std::vector<int> FakeOperator::exit_codes() const {
-  std::lock_guard<std::mutex> lock(impl_->mu_);
+  sync::MutexLock lock(&impl_->mu_);
   return impl_->exit_codes_;
 }
 SteadyTime FakeOperator::ReportedAfter(uint64_t epoch) const {
-  std::lock_guard<std::mutex> lock(impl_->mu_);
+  sync::MutexLock lock(&impl_->mu_);
   auto it = impl_->reported_.upper_bound(epoch);
   return it == impl_->reported_.end() ? SteadyTime{} : it->second;
 }

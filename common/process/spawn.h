@@ -1,0 +1,36 @@
+// Starts a process in a process group of its own, so that all of it can be ended.
+//
+// Thread rule: any thread; but one that asks for a parent death signal must live as long as the
+// process may, because the signal follows the thread that forked.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ringmaster::process {
+
+struct SpawnSpec {
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // NAME=value
+  bool search_path = true;       // for argv[0], in our own PATH; else it is a path
+  std::string working_dir;       // empty: ours
+  int output = -1, error = -1;   // files for its standard output and error; -1: ours
+  // It gets no other file of ours, and no signal that we ignore. Else only SIGPIPE is reset.
+  bool isolated = false;
+  int parent_death_signal = 0;  // 0: it outlives us
+};
+
+struct SpawnResult {
+  pid_t pid = -1;
+  int error = 0;     // an errno where pid is -1
+  std::string step;  // what failed: "pipe", "fork", "open /dev/null", "dup2", "working directory",
+                     // "exec"
+};
+
+// Its standard input is /dev/null, and no signal is blocked. Returns when the program runs or has
+// failed to.
+SpawnResult Spawn(const SpawnSpec& spec);
+
+}  // namespace ringmaster::process

@@ -1,0 +1,299 @@
+// The parts of the agent that talk to the membership, each by itself.
+#include "sidecar/app/testing/agent_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/membership/view_json.h"
+#include "sidecar/app/departure.h"
+#include "sidecar/app/membership_loop.h"
+#include "sidecar/app/operator_orders.h"
+#include "sidecar/app/operator_reports.h"
+#include "sidecar/app/peer_monitor.h"
+#include "sidecar/app/status_document.h"
+#include "sidecar/app/training_history.h"
+#include "sidecar/app/worker_monitor.h"
+
+namespace ringmaster::app {
+namespace {
+
+using membership::MakeEpoch;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing_parts::AgentParts;
+
+const Epoch kFirst = MakeEpoch(1, 1);
+
+// ---- MembershipLoop
+
+TEST(MembershipLoopTest, AllActionsOfAnEventComeBeforeTheNextEvent) {
+  std::vector<std::string> log;
+  MembershipLoop* loop = nullptr;
+  MembershipHooks hooks;
+  hooks.now = [] { return SteadyTime(seconds(1)); };
+  hooks.persist = [&](const membership::PersistentState&) {
+    log.emplace_back("persist");
+    return tl::expected<void, std::string>();
+  };
+  hooks.run = [&](const membership::Action& action) {
+    if (!std::holds_alternative<membership::InstallView>(action)) return;
+    log.emplace_back("install");
+    loop->Feed(membership::Tick{});
+  };
+  hooks.stepped = [&] { log.emplace_back("stepped"); };
+  hooks.settled = [&] { log.emplace_back("settled"); };
+  membership::Config config;
+  config.self.uid = "u0";
+  MembershipLoop made(config, {.incarnation = 1}, hooks);
+  loop = &made;
+  made.Feed(membership::ViewDecided{AgentParts::FirstView()});
+  EXPECT_EQ(log, (std::vector<std::string>{"persist", "install", "stepped", "stepped", "settled"}));
+  EXPECT_EQ(made.epoch(), kFirst);
+  made.End();
+  made.Feed(membership::Tick{});
+  EXPECT_EQ(log.size(), 5u);
+}
+
+TEST(MembershipLoopTest, EndsWhenTheStateCanNotBeStored) {
+  int actions = 0;
+  MembershipHooks hooks;
+  hooks.now = [] { return SteadyTime(seconds(1)); };
+  hooks.persist = [](const membership::PersistentState&) -> tl::expected<void, std::string> {
+    return tl::unexpected(std::string("no space"));
+  };
+  hooks.run = [&](const membership::Action&) { ++actions; };
+  hooks.stepped = hooks.settled = [] {};
+  membership::Config config;
+  config.self.uid = "u0";
+  MembershipLoop loop(config, {.incarnation = 1}, hooks);
+  loop.Feed(membership::ViewDecided{AgentParts::FirstView()});
+  EXPECT_TRUE(loop.done());
+  EXPECT_EQ(loop.exit_code(), 1);
+  EXPECT_EQ(actions, 0);
+}
+
+// ---- OperatorReports
+
+TEST(OperatorReportsTest, ReadinessIsReportedWhenItChanges) {
+  AgentParts parts;
+  membership::Candidate candidate;
+  candidate.pod.uid = "u0";
+  parts.reports.Readiness(candidate, {0});
+  parts.reports.Readiness(candidate, {0});
+  EXPECT_EQ(parts.log, std::vector<std::string>{"readiness"});
+  parts.reports.ForgetReadiness();
+  parts.reports.Readiness(candidate, {0});
+  EXPECT_EQ(parts.log.size(), 2u);
+}
+
+TEST(OperatorReportsTest, ThatThePodCanNotTrainIsReportedWhenItLasts) {
+  AgentParts parts;
+  parts.reports.Health(true, parts.now);
+  parts.reports.Health(false, parts.now);
+  parts.reports.Health(false, parts.now + milliseconds(999));
+  EXPECT_EQ(parts.log, std::vector<std::string>{"able"});
+  parts.reports.Health(false, parts.now + seconds(1));
+  EXPECT_EQ(parts.log.back(), "unable");
+}
+
+// ---- TrainingHistory
+
+TEST(TrainingHistoryTest, AnewStartsTheStepsAndALossTakesThemBack) {
+  health::Metrics metrics{"default", "job", "p0"};
+  TrainingHistory history(1, &metrics);
+  const SteadyTime now(seconds(10));
+  const ViewPtr first = AgentParts::FirstView();
+  EXPECT_EQ(history.Installed(nullptr, *first, now, 1), nullptr);
+  history.Remember({{.slot = 0, .installed = kFirst, .step = 12}}, first);
+  membership::View second = *first;
+  second.epoch = MakeEpoch(1, 2);
+  second.reason = membership::Reason::kPodLost;
+  ASSERT_NE(history.Installed(first.get(), second, now, 2), nullptr);
+  const job::Rebuild* rebuild =
+      history.Rebuilt({.epoch = second.epoch, .seconds = {{"redo", 0.1}}, .resumed = 10});
+  ASSERT_NE(rebuild, nullptr);
+  EXPECT_EQ(rebuild->steps_lost, 2);
+  EXPECT_EQ(history.progress().Step({}), 10u);
+  EXPECT_EQ(history.Rebuilt({.epoch = 99, .seconds = json::object()}), nullptr);
+  history.Installed(&second, *first, now, 3);
+  EXPECT_EQ(history.progress().Step({}), 0u) << "its reason is a bootstrap";
+}
+
+// ---- Departure
+
+TEST(DepartureTest, APodInNoViewLeavesAtOnce) {
+  AgentParts parts;
+  parts.departure.Drain({"u1"}, "Deleted", {});
+  EXPECT_FALSE(parts.departure.draining()) << "another pod";
+  parts.departure.Drain({"u0"}, "Deleted", {});
+  EXPECT_TRUE(parts.departure.draining());
+  EXPECT_TRUE(parts.departure.left());
+}
+
+TEST(DepartureTest, WhereAllPodsLeaveTheyGoAtTheNextBoundary) {
+  AgentParts parts;
+  parts.StartTraining();
+  parts.departure.Drain({"u0"}, "Deleted", {});
+  EXPECT_FALSE(parts.Logged("arm to 2"));
+  parts.departure.Drain({"u0", "u1", "u2"}, "Deleted", {});
+  EXPECT_TRUE(parts.Logged("arm to 2"));
+  parts.departure.BoundaryReached(kFirst - 1);
+  EXPECT_FALSE(parts.departure.left());
+  parts.departure.BoundaryReached(kFirst);
+  EXPECT_TRUE(parts.departure.left());
+  EXPECT_TRUE(parts.Logged("left to 2"));
+}
+
+TEST(DepartureTest, FinishesOnceAndDrainsNoMore) {
+  AgentParts parts;
+  parts.StartTraining();
+  EXPECT_TRUE(parts.departure.FinishedByRanks(kFirst));
+  EXPECT_FALSE(parts.departure.FinishedByRanks(kFirst));
+  EXPECT_TRUE(parts.Logged("finish to 1"));
+  parts.departure.Drain({"u0"}, "Deleted", {});
+  EXPECT_FALSE(parts.departure.draining());
+}
+
+TEST(DepartureTest, TerminatingEndsTheLoopWhenNoWorkerIsLeft) {
+  AgentParts parts;
+  parts.departure.Terminate();
+  EXPECT_FALSE(parts.membership.done());
+  parts.now += milliseconds(300);
+  parts.departure.CheckTermination();
+  EXPECT_TRUE(parts.membership.done());
+}
+
+// ---- PeerMonitor
+
+TEST(PeerMonitorTest, APodIsLostWhenItsSidecarAndItsRankAreGone) {
+  AgentParts parts;
+  parts.StartTraining();
+  parts.peers.OnUnreachable("u2", "reset");
+  EXPECT_FALSE(parts.Logged("suspect to u1"));
+  parts.unreachable = "u2";
+  parts.peers.OnWorkerSuspects(kFirst, 2, "closed");
+  EXPECT_TRUE(parts.Logged("suspect to u1"));
+}
+
+TEST(PeerMonitorTest, ASuspicionOfALivingPodCountsWhenItLasts) {
+  AgentParts parts;
+  parts.StartTraining();
+  parts.peers.OnWorkerSuspects(kFirst, 2, "closed");
+  parts.peers.CheckSuspicions();
+  EXPECT_FALSE(parts.Logged("suspect to u1"));
+  parts.now += seconds(3);
+  parts.peers.CheckSuspicions();
+  EXPECT_TRUE(parts.Logged("suspect to u1"));
+}
+
+// ---- OperatorOrders
+
+TEST(OperatorOrdersTest, HasLookedShortlyAfterItsTargetOrLongAfterItAccepted) {
+  AgentParts parts;
+  OperatorOrders accepted(parts.clock, &parts.membership, &parts.table, &parts.departure,
+                          &parts.reports);
+  OperatorOrders target = accepted;
+  accepted.OnAccepted();
+  target.OnTarget(1, 0);
+  parts.now += milliseconds(100);
+  EXPECT_TRUE(target.HasLooked());
+  EXPECT_FALSE(accepted.HasLooked());
+  parts.now += seconds(3);
+  EXPECT_TRUE(accepted.HasLooked());
+}
+
+TEST(OperatorOrdersTest, HearsOfHealthAgainWhenItConnects) {
+  AgentParts parts;
+  OperatorOrders orders(parts.clock, &parts.membership, &parts.table, &parts.departure,
+                        &parts.reports);
+  parts.StartTraining();
+  for (int i = 0; i < 2; ++i) {
+    orders.OnConnection(true);
+    EXPECT_TRUE(orders.connected());
+    orders.OnConnection(false);
+  }
+  EXPECT_EQ(parts.log, (std::vector<std::string>{"able", "able"}));
+}
+
+TEST(OperatorOrdersTest, FreshWorkersAreOfALaterLineageOnly) {
+  AgentParts parts;
+  OperatorOrders orders(parts.clock, &parts.membership, &parts.table, &parts.departure,
+                        &parts.reports);
+  parts.StartTraining();
+  parts.table.OnFrame(2, {{"t", "installed"}, {"epoch", kFirst}}, parts.now);
+  orders.OnRecover(1, true);
+  EXPECT_FALSE(parts.Logged("kill to 1"));
+  orders.OnRecover(2, true);
+  EXPECT_TRUE(parts.Logged("kill to 1"));
+}
+
+// ---- WorkerMonitor
+
+class WorkerMonitorTest : public testing::Test {
+ protected:
+  WorkerMonitorTest() { monitor_.Start(); }
+  AgentParts parts_;
+  WorkerMonitor monitor_{"u0",
+                         parts_.clock,
+                         {.membership = &parts_.membership,
+                          .table = &parts_.table,
+                          .departure = &parts_.departure,
+                          .peers = &parts_.peers,
+                          .reports = &parts_.reports,
+                          .history = &parts_.history,
+                          .metrics = &parts_.metrics}};
+};
+
+TEST_F(WorkerMonitorTest, AnExitWhileThePodLeavesIsOurDoing) {
+  monitor_.OnExited({.slot = -1, .standby = true});
+  EXPECT_TRUE(monitor_.exits().empty());
+  monitor_.OnExited({.slot = 0, .incarnation = 1, .exit_code = 1});
+  EXPECT_EQ(parts_.log.back(), "exit");
+  parts_.departure.Drain({"u0"}, "Deleted", {});
+  for (int i = 0; i < 40; ++i) monitor_.OnExited({.slot = 0, .incarnation = 1, .exit_code = 1});
+  EXPECT_EQ(parts_.log.back(), "exit by us");
+  EXPECT_EQ(monitor_.exits().size(), 32u);
+  EXPECT_FALSE(monitor_.exits().back().by_us) << "/status shows what the launcher said";
+}
+
+TEST_F(WorkerMonitorTest, ReportsTheEndOfTheJobOnce) {
+  monitor_.OnFinished(kFirst);
+  monitor_.OnFinished(kFirst);
+  EXPECT_EQ(parts_.log, std::vector<std::string>{"finished"});
+}
+
+// ---- StatusDocument
+
+TEST(StatusDocumentTest, ShowsTheStateOfThePodAndItsWorkers) {
+  AgentParts parts;
+  SidecarOptions options;
+  options.pod_uid = "u0";
+  std::deque<job::WorkerExit> exits = {{.slot = 0, .incarnation = 1, .exit_code = 9}};
+  StatusInput input{.options = options,
+                    .member = parts.membership.member(),
+                    .processes = parts.table.processes(),
+                    .history = parts.history,
+                    .exits = exits,
+                    .installed = nullptr};
+  json status = StatusDocument(input);
+  EXPECT_EQ(status["state"], "Waiting");
+  EXPECT_TRUE(status["view"].is_null());
+  EXPECT_EQ(status["exits"][0]["exitCode"], 9);
+  parts.StartTraining();
+  input.installed = parts.membership.installed();
+  status = StatusDocument(input);
+  EXPECT_EQ(status["state"], "Rebuilding");
+  EXPECT_EQ(status["workers"][0]["state"], "rebuilding");
+  EXPECT_EQ(status["workers"][0]["rank"], 0);
+  parts.table.OnFrame(2, {{"t", "installed"}, {"epoch", kFirst}}, parts.now);
+  EXPECT_EQ(StatusDocument(input)["state"], "Training");
+  input.leaving = true;
+  EXPECT_EQ(StatusDocument(input)["state"], "Draining");
+  input.finishing = true;
+  EXPECT_EQ(StatusDocument(input)["state"], "Finishing");
+}
+
+}  // namespace
+}  // namespace ringmaster::app

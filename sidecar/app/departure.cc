@@ -1,0 +1,105 @@
+#include "sidecar/app/departure.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ringmaster::app {
+
+using membership::EpochText;
+
+Departure::Departure(std::string pod_uid, std::chrono::seconds grace, AgentClock clock,
+                     MembershipLoop* membership, WorkerTable* workers)
+    : pod_uid_(std::move(pod_uid)),
+      grace_(grace),
+      clock_(std::move(clock)),
+      membership_(membership),
+      workers_(workers) {}
+
+void Departure::Drain(const std::vector<std::string>& pods, const std::string& reason,
+                      std::optional<SteadyTime> deadline) {
+  const bool own = std::find(pods.begin(), pods.end(), pod_uid_) != pods.end();
+  if (!own) return membership_->Feed(membership::DrainRequested{pods, deadline});
+  if (left_ || finishing()) return;
+  if (!draining_)
+    spdlog::info("draining reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
+  draining_ = true;
+  drain_reason_ = reason;
+  drained_pods_.insert(pods.begin(), pods.end());
+  membership_->Feed(membership::DrainRequested{pods, deadline});
+  const membership::Role role = membership_->member().role();
+  if (role == membership::Role::kWaiting || role == membership::Role::kJoining) {
+    Leave(reason);  // in no view there is no boundary to wait for
+  } else if (EverybodyLeaves()) {
+    // No view comes after this one: all go at its next boundary.
+    workers_->Arm(membership_->epoch());
+  }
+}
+
+void Departure::DrainOnSignal() {
+  Drain({pod_uid_}, "SIGTERM", clock_.now() + TimeForBoundary(grace_));
+}
+
+bool Departure::EverybodyLeaves() const {
+  const membership::Member& member = membership_->member();
+  if (!draining_ || member.role() != membership::Role::kMember) return false;
+  const auto& pods = member.current()->pods;
+  return std::all_of(pods.begin(), pods.end(), [this](const membership::Pod& pod) {
+    return drained_pods_.count(pod.uid) > 0;
+  });
+}
+
+void Departure::LeaveByPlan() { Leave(drain_reason_.empty() ? "drained" : drain_reason_); }
+
+void Departure::BoundaryReached(Epoch epoch) {
+  if (epoch == membership_->epoch() && EverybodyLeaves()) Leave(drain_reason_);
+}
+
+void Departure::Leave(const std::string& reason) {
+  if (std::exchange(left_, true)) return;
+  spdlog::info("left by plan reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
+  workers_->Leave(membership_->epoch(), reason);
+}
+
+bool Departure::FinishedByRanks(Epoch epoch) {
+  if (finishing()) return false;
+  finishing_since_ = clock_.now();
+  spdlog::info("finishing epoch={}", EpochText(epoch));
+  workers_->launcher().Finish();
+  return true;
+}
+
+void Departure::FinishByOperator(const std::string& reason) {
+  if (finishing() || left_) return;
+  const Epoch epoch = membership_->epoch();
+  spdlog::info("told to finish reason=\"{}\" epoch={}", reason, EpochText(epoch));
+  finishing_since_ = clock_.now();
+  workers_->launcher().Finish();
+  workers_->LeaveJoiners(epoch, reason);  // ranks have agreed by themselves, or are about to
+  membership_->Feed(membership::Finishing{membership_->epoch()});
+}
+
+void Departure::Terminate() {
+  if (!termination_.Begin(clock_.now(), grace_)) return;
+  spdlog::info("terminating grace_seconds={} epoch={}", grace_.count(),
+               EpochText(membership_->epoch()));
+  if (!finishing()) Drain({pod_uid_}, "SIGTERM", termination_.resign_at());
+  CheckTermination();
+}
+
+void Departure::CheckTermination() {
+  if (!terminating()) return;
+  const membership::Member& member = membership_->member();
+  // A pod that has left by plan goes on until the quorum record knows the view that dropped it:
+  // others may not have heard, and nobody else would tell them.
+  const bool needed = member.role() == membership::Role::kLeft && !member.done();
+  const Termination::Steps steps =
+      termination_.Next(clock_.now(), {.workers_live = workers_->processes().AnyLiving(),
+                                       .needed = needed,
+                                       .finishing_since = finishing_since_});
+  if (steps.stop_launcher) workers_->launcher().Stop(1, "the grace period ends");
+  if (steps.end) membership_->End();
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,64 @@
+// How this pod leaves the job: drained, terminated, or because the job ends.
+//
+// It owns these states and tells the membership and the workers what follows from them. Thread
+// rule: the sidecar's loop only.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sidecar/app/agent_outputs.h"
+#include "sidecar/app/membership_loop.h"
+#include "sidecar/app/termination.h"
+#include "sidecar/app/worker_table.h"
+
+namespace ringmaster::app {
+
+class Departure {
+ public:
+  Departure(std::string pod_uid, std::chrono::seconds grace, AgentClock clock,
+            MembershipLoop* membership, WorkerTable* workers);
+
+  bool draining() const { return draining_; }
+  bool left() const { return left_; }
+  bool finishing() const { return finishing_since_.has_value(); }
+
+  // Some pods leave, this one maybe. The boundary may be waited for until `deadline`.
+  void Drain(const std::vector<std::string>& pods, const std::string& reason,
+             std::optional<SteadyTime> deadline);
+  // SIGTERM came to the container of the workers: this pod has its grace period.
+  void DrainOnSignal();
+  // The membership has decided a view without this pod.
+  void LeaveByPlan();
+  // The workers stand at the boundary of this view: if all its pods leave, they go now.
+  void BoundaryReached(Epoch epoch);
+
+  // All ranks have agreed to end. False: it was known.
+  bool FinishedByRanks(Epoch epoch);
+  void FinishByOperator(const std::string& reason);
+
+  // SIGTERM came to this sidecar: drain, then end.
+  void Terminate();
+  bool terminating() const { return termination_.begun(); }
+  void CheckTermination();
+
+ private:
+  bool EverybodyLeaves() const;
+  void Leave(const std::string& reason);
+
+  const std::string pod_uid_;
+  const std::chrono::seconds grace_;
+  const AgentClock clock_;
+  MembershipLoop* const membership_;
+  WorkerTable* const workers_;
+  bool draining_ = false, left_ = false;
+  std::string drain_reason_;
+  std::set<std::string> drained_pods_;  // asked to leave, as far as this sidecar was told
+  std::optional<SteadyTime> finishing_since_;
+  Termination termination_;
+};
+
+}  // namespace ringmaster::app

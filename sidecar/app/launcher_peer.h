@@ -1,0 +1,42 @@
+// The launcher of this pod: whether it is connected, and what it is asked to do.
+//
+// It knows no socket: frames go out by a function. Thread rule: the sidecar's loop only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "sidecar/app/worker_process.h"
+
+namespace ringmaster::app {
+
+using SendFrame = std::function<void(uint64_t connection, const nlohmann::json& frame)>;
+
+class LauncherPeer {
+ public:
+  explicit LauncherPeer(SendFrame send) : send_(std::move(send)) {}
+
+  void Connected(uint64_t connection);
+  void Closed(SteadyTime now);
+  bool Is(uint64_t connection) const { return connection == connection_; }
+  bool connected() const { return connection_ != 0; }
+  bool seen() const { return seen_; }  // has been connected since this sidecar started
+  std::optional<SteadyTime> lost_at() const { return lost_at_; }
+
+  // It starts no worker any more; a launcher that connects later hears it too.
+  void Finish();
+  void Kill(const WorkerProcess& worker, const std::string& reason) const;
+  void Stop(int grace_seconds, const std::string& reason) const;
+
+ private:
+  const SendFrame send_;
+  uint64_t connection_ = 0;  // 0: none
+  bool seen_ = false;
+  std::optional<SteadyTime> lost_at_;
+  bool finishing_ = false;
+};
+
+}  // namespace ringmaster::app

@@ -1,0 +1,38 @@
+#include "sidecar/app/launcher_peer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace ringmaster::app {
+namespace {
+
+TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsThatTheJobFinishes) {
+  std::vector<nlohmann::json> sent;
+  LauncherPeer launcher([&](uint64_t, const nlohmann::json& frame) { sent.push_back(frame); });
+  launcher.Finish();
+  launcher.Kill({.slot = 0}, "silent");
+  EXPECT_TRUE(sent.empty()) << "no launcher is connected";
+  launcher.Connected(7);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0]["t"], "finish");
+  launcher.Finish();
+  EXPECT_EQ(sent.size(), 1u) << "it has heard that";
+}
+
+TEST(LauncherPeerTest, ItIsLostFromWhenItsConnectionClosesUntilTheNext) {
+  LauncherPeer launcher([](uint64_t, const nlohmann::json&) {});
+  EXPECT_FALSE(launcher.seen());
+  launcher.Connected(7);
+  EXPECT_TRUE(launcher.Is(7));
+  launcher.Closed(SteadyTime(std::chrono::seconds(5)));
+  EXPECT_FALSE(launcher.connected());
+  EXPECT_TRUE(launcher.seen());
+  EXPECT_TRUE(launcher.lost_at().has_value());
+  launcher.Connected(8);
+  EXPECT_FALSE(launcher.lost_at().has_value());
+}
+
+}  // namespace
+}  // namespace ringmaster::app

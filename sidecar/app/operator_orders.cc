@@ -1,0 +1,82 @@
+#include "sidecar/app/operator_orders.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "common/membership/view_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+using membership::EpochText;
+using std::chrono::milliseconds;
+
+// The operator sends the target and, if the job has a view, that view in one breath; it accepts the
+// pod before it has looked.
+constexpr milliseconds kViewMayFollow{100};
+constexpr std::chrono::seconds kOperatorLooks{3};
+
+}  // namespace
+
+OperatorOrders::OperatorOrders(AgentClock clock, MembershipLoop* membership, WorkerTable* workers,
+                               Departure* departure, OperatorReports* reports)
+    : clock_(std::move(clock)),
+      membership_(membership),
+      workers_(workers),
+      departure_(departure),
+      reports_(reports) {}
+
+void OperatorOrders::OnConnection(bool connected) {
+  connected_ = connected;
+  spdlog::info("operator link connected={}", connected);
+  if (!connected) return;
+  reports_->ForgetHealth();
+  reports_->Health(membership_->member().able() || departure_->finishing(), clock_.now());
+}
+
+void OperatorOrders::OnAccepted() {
+  if (!accepted_at_) accepted_at_ = clock_.now();
+}
+
+void OperatorOrders::OnViewDecided(const std::string& text) {
+  auto view = membership::DecodeView(text);
+  if (!view) return spdlog::warn("found view refused error=\"{}\"", view.error());
+  membership_->Feed(
+      membership::ViewDecided{std::make_shared<const membership::View>(std::move(*view))});
+}
+
+void OperatorOrders::OnDrain(const std::vector<std::string>& pods, const std::string& reason,
+                             int64_t deadline_unix_ms) {
+  std::optional<SteadyTime> deadline;
+  if (deadline_unix_ms > 0)
+    deadline = clock_.now() + TimeForBoundary(milliseconds(deadline_unix_ms - clock_.unix_ms()));
+  departure_->Drain(pods, reason, deadline);
+}
+
+void OperatorOrders::OnTarget(uint32_t min_pods, uint32_t expected_pods) {
+  if (!target_at_) target_at_ = clock_.now();
+  membership_->Feed(membership::TargetChanged{min_pods, expected_pods});
+}
+
+void OperatorOrders::OnFinish(const std::string& reason) { departure_->FinishByOperator(reason); }
+
+void OperatorOrders::OnRecover(uint64_t lineage, bool fresh_workers) {
+  if (departure_->finishing()) return;
+  spdlog::info("asked to make way lineage={} fresh_workers={} epoch={}", lineage, fresh_workers,
+               EpochText(membership_->epoch()));
+  if (lineage <= membership::EpochLineage(membership_->epoch())) return;
+  if (fresh_workers && !departure_->draining() && !departure_->left())
+    workers_->KillUsed("the job starts again from its checkpoint");
+  membership_->Feed(membership::RecoveryAsked{lineage});
+}
+
+bool OperatorOrders::HasLooked() const {
+  const SteadyTime now = clock_.now();
+  return (target_at_ && now - *target_at_ >= kViewMayFollow) ||
+         (accepted_at_ && now - *accepted_at_ >= kOperatorLooks);
+}
+
+}  // namespace ringmaster::app

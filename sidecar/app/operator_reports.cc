@@ -1,0 +1,46 @@
+#include "sidecar/app/operator_reports.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "common/membership/message_json.h"
+#include "common/membership/view_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Nearly every view is followed by the next in less, and nobody need know.
+constexpr std::chrono::seconds kUnableLasts{1};
+
+}  // namespace
+
+void OperatorReports::Readiness(const membership::Candidate& candidate,
+                                const std::vector<uint32_t>& missing) {
+  std::string text = membership::EncodeCandidate(candidate);
+  if (text == readiness_) return;
+  readiness_ = std::move(text);
+  outputs_.report_readiness(missing.empty(), missing, readiness_);
+}
+
+void OperatorReports::Health(bool able, SteadyTime now) {
+  if (able) {
+    unable_since_.reset();
+  } else if (!unable_since_) {
+    unable_since_ = now;
+  }
+  if (able_ == able || (!able && now - *unable_since_ < kUnableLasts)) return;
+  able_ = able;
+  const auto unable =
+      able ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(now - *unable_since_);
+  outputs_.report_health(able, unable);
+}
+
+void OperatorReports::View(const membership::View& view, const job::Rebuild* rebuild,
+                           uint64_t step) const {
+  outputs_.report_view(membership::EncodeView(view),
+                       rebuild != nullptr ? job::ToJson(*rebuild).dump() : "", step);
+}
+
+}  // namespace ringmaster::app

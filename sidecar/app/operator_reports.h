@@ -1,0 +1,45 @@
+// What this pod reports to the operator. Readiness and health are reported when they change.
+//
+// Thread rule: the sidecar's loop only; time is handed in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/worker_exit.h"
+#include "common/membership/view.h"
+#include "sidecar/app/agent_outputs.h"
+#include "sidecar/health/rebuild_log.h"
+
+namespace ringmaster::app {
+
+class OperatorReports {
+ public:
+  explicit OperatorReports(OperatorOutputs outputs) : outputs_(std::move(outputs)) {}
+
+  void Readiness(const membership::Candidate& candidate, const std::vector<uint32_t>& missing);
+  bool readiness_reported() const { return !readiness_.empty(); }
+  void ForgetReadiness() { readiness_.clear(); }
+
+  // That the pod can't train is reported when it lasts.
+  void Health(bool able, SteadyTime now);
+  void ForgetHealth() { able_.reset(); }
+
+  // `rebuild`: null where the view is the first.
+  void View(const membership::View& view, const job::Rebuild* rebuild, uint64_t step) const;
+  void Exit(const job::WorkerExit& exit) const { outputs_.report_exit(exit); }
+  void Finished(Epoch epoch) const { outputs_.report_finished(epoch); }
+  void Recovery(const membership::RecoveryReport& report) const {
+    outputs_.report_recovery(report);
+  }
+
+ private:
+  const OperatorOutputs outputs_;
+  std::string readiness_;     // as it was reported, encoded
+  std::optional<bool> able_;  // as it was reported
+  std::optional<SteadyTime> unable_since_;
+};
+
+}  // namespace ringmaster::app

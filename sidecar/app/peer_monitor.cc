@@ -1,0 +1,103 @@
+#include "sidecar/app/peer_monitor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "common/membership/message_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+using membership::EpochText;
+
+constexpr char kAllGone[] = "the connections to its sidecar and to a worker of it are closed";
+
+}  // namespace
+
+PeerMonitor::PeerMonitor(std::string pod_uid, AgentClock clock, PeerOutputs outputs,
+                         MembershipLoop* membership, const Departure* departure,
+                         RebuildTracker* rebuilds)
+    : pod_uid_(std::move(pod_uid)),
+      clock_(std::move(clock)),
+      outputs_(std::move(outputs)),
+      membership_(membership),
+      departure_(departure),
+      rebuilds_(rebuilds) {}
+
+void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
+                            const std::string& address) {
+  auto message = membership::DecodeMessage(body);
+  if (!message || message->from != from) {
+    spdlog::warn("message refused from={} error=\"{}\"", from,
+                 message ? "its sender is another" : message.error());
+    return;
+  }
+  membership_->Feed(membership::MessageReceived{std::move(*message), address});
+}
+
+void PeerMonitor::OnRecordAnswer(const std::string& body) {
+  auto message = membership::DecodeMessage(body);
+  if (!message) return spdlog::warn("record's answer refused error=\"{}\"", message.error());
+  membership_->Feed(membership::RecordAnswered{std::move(*message)});
+}
+
+void PeerMonitor::OnSuspect(const std::string& pod, const std::string& why) {
+  if (departure_->finishing()) return;
+  spdlog::info("pod suspected pod={} reason=\"{}\" epoch={}", pod, why,
+               EpochText(membership_->epoch()));
+  membership_->Feed(membership::PodSuspected{pod, why});
+}
+
+// A sidecar alone may come back before it is missed. If a worker of its pod is gone as well, the
+// pod is.
+void PeerMonitor::OnUnreachable(const std::string& pod, const std::string& why) {
+  const ViewPtr& installed = membership_->installed();
+  if (departure_->finishing() || installed == nullptr) return;
+  spdlog::info("sidecar unreachable pod={} reason=\"{}\" epoch={}", pod, why,
+               EpochText(membership_->epoch()));
+  if (suspicions_.Accuse(*installed, installed->FindPod(pod))) OnSuspect(pod, kAllGone);
+}
+
+void PeerMonitor::OnHeard(const std::string& pod, Epoch epoch, uint64_t step) {
+  // Steps of an older view may be void by now.
+  if (epoch == membership_->epoch()) rebuilds_->SawStep(step);
+  membership_->Feed(membership::PodHeard{pod, epoch});
+}
+
+void PeerMonitor::OnWorkerSuspects(Epoch epoch, int rank, const std::string& reason) {
+  const ViewPtr& installed = membership_->installed();
+  if (installed == nullptr || epoch != installed->epoch) return;
+  if (rank < 0 || rank >= static_cast<int>(installed->ranks.size())) return;
+  spdlog::info("worker suspects rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
+  suspicions_.Add(epoch, rank, clock_.now());
+  const std::string pod = installed->pods[installed->ranks[rank].pod].uid;
+  if (pod != pod_uid_ && outputs_.unreachable(pod)) OnSuspect(pod, kAllGone);
+}
+
+void PeerMonitor::Deliver(const membership::Send& send) const {
+  outputs_.deliver(send.to, send.address, send.message);
+}
+
+void PeerMonitor::CheckSuspicions() {
+  if (membership_->installed() == nullptr || departure_->finishing() || departure_->left()) return;
+  const std::vector<membership::Pod> pods = membership_->installed()->pods;
+  for (const membership::Pod& pod : pods) {
+    if (pod.uid != pod_uid_ && outputs_.suspects(pod.uid))
+      membership_->Feed(membership::PodSuspected{pod.uid, "silent"});
+  }
+  if (membership_->member().changing()) return;
+  // Each may lead to a new view, which ends the suspicions of the old one.
+  while (true) {
+    const ViewPtr view = membership_->installed();
+    const auto rank = suspicions_.TakeLasting(view->epoch, clock_.now());
+    if (!rank) return;
+    const membership::Pod& pod = view->pods[view->ranks[*rank].pod];
+    if (pod.uid == pod_uid_) continue;
+    spdlog::warn("ring stays broken though the pod answers rank={} pod={} epoch={}", *rank,
+                 pod.name, EpochText(view->epoch));
+    membership_->Feed(membership::PodSuspected{pod.uid, "the ring to it stays broken"});
+  }
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,49 @@
+// The other pods: takes their messages, and judges from heartbeats, closed connections and the
+// workers' own suspicions which of them are lost.
+//
+// Thread rule: the sidecar's loop only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sidecar/app/agent_outputs.h"
+#include "sidecar/app/departure.h"
+#include "sidecar/app/membership_loop.h"
+#include "sidecar/app/rank_suspicions.h"
+#include "sidecar/app/rebuild_tracker.h"
+
+namespace ringmaster::app {
+
+class PeerMonitor {
+ public:
+  PeerMonitor(std::string pod_uid, AgentClock clock, PeerOutputs outputs,
+              MembershipLoop* membership, const Departure* departure, RebuildTracker* rebuilds);
+
+  void OnMessage(const std::string& body, const std::string& from, const std::string& address);
+  void OnRecordAnswer(const std::string& body);
+  void OnSuspect(const std::string& pod, const std::string& why);
+  void OnUnreachable(const std::string& pod, const std::string& why);
+  void OnHeard(const std::string& pod, Epoch epoch, uint64_t step);
+  void OnWorkerSuspects(Epoch epoch, int rank, const std::string& reason);
+
+  // The pods of a new view; none where this pod is not in it.
+  void Watch(const std::vector<membership::Pod>& pods) const { outputs_.watch(pods); }
+  void ForgetSuspicions() { suspicions_.Clear(); }
+  // What the own heartbeats tell the others from now on.
+  void SetNews(Epoch epoch) const { outputs_.set_news(epoch, rebuilds_->newest_step()); }
+  void Deliver(const membership::Send& send) const;
+  void CheckSuspicions();
+
+ private:
+  const std::string pod_uid_;
+  const AgentClock clock_;
+  const PeerOutputs outputs_;
+  MembershipLoop* const membership_;
+  const Departure* const departure_;
+  RebuildTracker* const rebuilds_;
+  RankSuspicions suspicions_;
+};
+
+}  // namespace ringmaster::app

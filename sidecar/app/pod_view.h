@@ -1,0 +1,34 @@
+// The newest view, and the place that it gives to workers of this pod.
+//
+// Plain data of the sidecar's loop.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "sidecar/app/worker_process.h"
+
+namespace ringmaster::app {
+
+class PodView {
+ public:
+  explicit PodView(std::string pod_uid) : pod_uid_(std::move(pod_uid)) {}
+
+  void Set(ViewPtr view) { view_ = std::move(view); }
+  const ViewPtr& view() const { return view_; }
+  Epoch epoch() const { return view_ == nullptr ? 0 : view_->epoch; }
+  int world_size() const { return view_ == nullptr ? 0 : static_cast<int>(view_->ranks.size()); }
+
+  // -1: none.
+  int RankOf(const WorkerProcess& worker) const {
+    if (view_ == nullptr || worker.standby()) return -1;
+    return view_->FindRank(pod_uid_, static_cast<uint32_t>(worker.slot), worker.incarnation);
+  }
+  bool Lists(const WorkerProcess& worker) const { return RankOf(worker) >= 0; }
+
+ private:
+  const std::string pod_uid_;
+  ViewPtr view_;
+};
+
+}  // namespace ringmaster::app

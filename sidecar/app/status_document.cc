@@ -1,0 +1,90 @@
+#include "sidecar/app/status_document.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "common/membership/view_json.h"
+
+namespace ringmaster::app {
+namespace {
+
+using nlohmann::json;
+
+const char* PodState(const StatusInput& in) {
+  if (in.finishing) return in.processes.AnyLiving() ? "Finishing" : "Finished";
+  if (in.leaving) return "Draining";
+  if (in.member.current() == nullptr) return "Waiting";
+  if (in.member.role() != membership::Role::kMember || in.installed == nullptr) return "Joining";
+  if (!in.installed->train) return "Held";
+  const auto& workers = in.processes.all();
+  const bool rebuilding =
+      in.member.changing() || std::any_of(workers.begin(), workers.end(), [&](const auto& worker) {
+        return worker.sent == in.installed->epoch && worker.installed < worker.sent;
+      });
+  return rebuilding ? "Rebuilding" : "Training";
+}
+
+const char* WorkerState(const StatusInput& in, const WorkerProcess& worker, int rank) {
+  if (worker.standby()) return "standby";
+  if (worker.finished) return "finished";
+  if (worker.left) return "leaving";
+  if (!worker.greeted) return "starting";
+  if (rank < 0) return in.member.current() == nullptr ? "waiting" : "joining";
+  return worker.installed < in.installed->epoch ? "rebuilding" : "training";
+}
+
+json WorkerStatus(const StatusInput& in, const WorkerProcess& worker) {
+  PodView view(in.options.pod_uid);
+  view.Set(in.installed);
+  const int rank = view.RankOf(worker);
+  return {{"slot", worker.slot},
+          {"incarnation", worker.incarnation},
+          {"pid", worker.pid},
+          {"rank", rank},
+          {"state", WorkerState(in, worker, rank)},
+          {"step", worker.step},
+          {"standby", worker.standby()},
+          {"connected", worker.connection != 0}};
+}
+
+json ProgressStatus(const StatusInput& in) {
+  const Progress& progress = in.history.progress();
+  const auto& workers = in.processes.all();
+  json values = json::object();
+  for (const auto& [name, value] : progress.Values(workers)) values[name] = value;
+  return {{"step", progress.Step(workers)},
+          {"values", std::move(values)},
+          {"samplesPerSecond", progress.SamplesPerSecond()}};
+}
+
+}  // namespace
+
+json StatusDocument(const StatusInput& in) {
+  json workers = json::array(), exits = json::array(), rebuilds = json::array();
+  for (const WorkerProcess& worker : in.processes.all())
+    workers.push_back(WorkerStatus(in, worker));
+  for (const job::WorkerExit& exit : in.exits) exits.push_back(job::StatusJson(exit));
+  for (const job::Rebuild& rebuild : in.history.rebuilds().all())
+    rebuilds.push_back(job::ToJson(rebuild));
+  const SidecarOptions& options = in.options;
+  const ViewPtr& view = in.member.current();
+  return {{"job",
+           {{"namespace", options.job_namespace},
+            {"name", options.job_name},
+            {"uid", options.job_uid}}},
+          {"pod", {{"name", options.pod_name}, {"uid", options.pod_uid}}},
+          {"coordinator", in.member.is_coordinator()},
+          {"state", PodState(in)},
+          {"epoch", membership::EpochOf(view)},
+          {"view", view ? membership::ToJson(*view) : json()},
+          {"workers", std::move(workers)},
+          {"missingSlots", in.processes.MissingSlots()},
+          {"operatorConnected", in.operator_connected},
+          {"progress", ProgressStatus(in)},
+          {"exits", std::move(exits)},
+          {"rebuilds", std::move(rebuilds)}};
+}
+
+}  // namespace ringmaster::app

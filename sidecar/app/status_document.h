@@ -1,0 +1,31 @@
+// What /status shows (docs/contracts.md, section 5).
+//
+// Pure: a function of the parts it is handed. Thread rule: that of the parts, the sidecar's loop.
+#pragma once
+
+#include <deque>
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/job/worker_exit.h"
+#include "common/membership/member.h"
+#include "sidecar/app/options.h"
+#include "sidecar/app/training_history.h"
+#include "sidecar/app/worker_processes.h"
+
+namespace ringmaster::app {
+
+struct StatusInput {
+  const SidecarOptions& options;
+  const membership::Member& member;
+  const WorkerProcesses& processes;
+  const TrainingHistory& history;
+  const std::deque<job::WorkerExit>& exits;
+  ViewPtr installed;  // the newest that was handed to the workers
+  bool finishing = false;
+  bool leaving = false;
+  bool operator_connected = false;
+};
+
+nlohmann::json StatusDocument(const StatusInput& input);
+
+}  // namespace ringmaster::app

@@ -1,0 +1,45 @@
+// What this pod's workers have done so far: the rebuilds, and the progress of the training. Feeds
+// the metrics of both.
+//
+// Thread rule: the sidecar's loop only; time is handed in.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sidecar/app/progress.h"
+#include "sidecar/app/rebuild_tracker.h"
+#include "sidecar/app/worker_process.h"
+#include "sidecar/health/rebuild_log.h"
+
+namespace ringmaster::health {
+class Metrics;
+}
+
+namespace ringmaster::app {
+
+class TrainingHistory {
+ public:
+  TrainingHistory(int slots, health::Metrics* metrics) : slots_(slots), metrics_(metrics) {}
+
+  // The rebuild that this view is; null for the first view this pod ever had.
+  const job::Rebuild* Installed(const membership::View* before, const membership::View& view,
+                                SteadyTime now, int64_t unix_ms);
+  // A worker has completed the view's first operation. Null if the rebuild is not known.
+  const job::Rebuild* Rebuilt(const job::Rebuild& figures);
+  void Remember(const std::vector<WorkerProcess>& workers, const ViewPtr& installed);
+  void Sample(const std::vector<WorkerProcess>& workers, SteadyTime now);
+
+  RebuildTracker& tracker() { return tracker_; }
+  const health::RebuildLog& rebuilds() const { return rebuilds_; }
+  const Progress& progress() const { return progress_; }
+
+ private:
+  const int slots_;
+  health::Metrics* const metrics_;
+  health::RebuildLog rebuilds_;
+  RebuildTracker tracker_{&rebuilds_};
+  Progress progress_;
+};
+
+}  // namespace ringmaster::app

@@ -1,0 +1,130 @@
+#include "sidecar/app/worker_notifier.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/membership/view_json.h"
+#include "common/worker_link/frame.h"
+
+namespace ringmaster::app {
+
+using nlohmann::json;
+
+WorkerNotifier::WorkerNotifier(WorkerTableOptions options, SendFrame send,
+                               std::function<void()> joiner_again)
+    : options_(std::move(options)),
+      send_(std::move(send)),
+      joiner_again_(std::move(joiner_again)),
+      view_(options_.pod_uid) {}
+
+void WorkerNotifier::Install(ViewPtr view) {
+  view_.Set(std::move(view));
+  settled_ = true;
+}
+
+bool WorkerNotifier::Settle() { return !std::exchange(settled_, true); }
+
+void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) {
+  if (!settled_ && !worker->says_standby && worker->installed == 0)
+    return;  // bootstrap or joining: not known yet
+  worker->welcomed = true;
+  json frame = Place(*worker);
+  frame.update({{"t", "welcome"},
+                {"version", worker_link::kLinkVersion},
+                {"job", options_.job},
+                {"pod", options_.pod},
+                {"slot", std::max(worker->slot, 0)},
+                {"incarnation", worker->incarnation},
+                {"state", StateOf(*worker)},
+                {"epoch", view_.epoch()},
+                {"pingMs", options_.ping.count()},
+                {"fenceMs", options_.fence.count()}});
+  send_(worker->connection, frame);
+  if (worker->says_standby && !worker->standby()) SendPromoted(*worker);
+  if (worker->standby()) return;
+  if (left_ != 0) return SendLeft(worker, left_, left_reason_);
+  if (!given_up_.empty()) return SendGivenUp(*worker);
+  if (view_.view() != nullptr) SendView(worker);
+  if (asked.stopping() != 0) SendStop(worker, asked.stopping());
+  if (asked.armed() != 0 && view_.Lists(*worker)) SendArm(*worker, asked.armed());
+}
+
+const char* WorkerNotifier::StateOf(const WorkerProcess& worker) const {
+  if (worker.says_standby) return "standby";
+  // Also where it had not built the view yet when the connection broke.
+  if (view_.Lists(worker)) return "member";
+  return view_.view() != nullptr ? "joining" : "bootstrap";
+}
+
+json WorkerNotifier::Place(const WorkerProcess& worker) const {
+  const ViewPtr& view = view_.view();
+  const int known = view_.world_size();
+  int rank = view
+                 ? view->FindRank(options_.pod_uid, static_cast<uint32_t>(std::max(worker.slot, 0)),
+                                  worker.incarnation)
+                 : -1;
+  const int size = rank >= 0 ? known : std::max(known + 1, options_.slots);
+  if (rank < 0) rank = view ? known : std::max(worker.slot, 0);  // newcomers come last
+  return {{"rank", rank},
+          {"size", size},
+          {"localRank", std::max(worker.slot, 0)},
+          {"localSize", options_.slots}};
+}
+
+void WorkerNotifier::SendView(WorkerProcess* worker) {
+  const membership::View& view = *view_.view();
+  // What it has stopped it will never use again, also where it had not built it yet.
+  if (std::max(worker->sent, worker->stopped) >= view.epoch) return;
+  const int self = view_.RankOf(*worker);
+  // A joiner that the view does not list goes on waiting; it has nothing to hear.
+  if (self < 0 && worker->sent == 0) return;
+  if (worker->stopped < view.parent) SendStop(worker, view.parent);
+  json donors = json::array();
+  for (size_t rank = 0; rank < view.ranks.size(); ++rank) {
+    if (!view.ranks[rank].joined) donors.push_back(rank);
+  }
+  send_(worker->connection, {{"t", "view"},
+                             {"view", membership::ToJson(view)},
+                             {"self", self},
+                             {"donors", std::move(donors)}});
+  worker->sent = view.epoch;
+  if (self >= 0) return;
+  worker->ready = false;
+  worker->sent = 0;
+  joiner_again_();
+}
+
+void WorkerNotifier::SendStop(WorkerProcess* worker, Epoch epoch) const {
+  const bool may_use = worker->sent != 0 || worker->installed != 0;
+  if (worker->stop_sent >= epoch || !may_use) return;
+  worker->stop_sent = epoch;
+  send_(worker->connection, {{"t", "stop"}, {"epoch", epoch}});
+}
+
+void WorkerNotifier::SendArm(const WorkerProcess& worker, Epoch epoch) const {
+  send_(worker.connection, {{"t", "arm"}, {"epoch", epoch}});
+}
+
+void WorkerNotifier::SendPromoted(const WorkerProcess& worker) const {
+  json frame = Place(worker);
+  frame.update({{"t", "promoted"}, {"slot", worker.slot}, {"incarnation", worker.incarnation}});
+  send_(worker.connection, frame);
+}
+
+void WorkerNotifier::SendLeft(WorkerProcess* worker, Epoch epoch, const std::string& reason) const {
+  if (!worker->welcomed) return;
+  worker->left = true;
+  send_(worker->connection, {{"t", "left"}, {"epoch", epoch}, {"reason", reason}});
+}
+
+void WorkerNotifier::Leave(Epoch epoch, const std::string& reason) {
+  left_ = std::max(left_, epoch);
+  left_reason_ = reason;
+}
+
+void WorkerNotifier::SendGivenUp(const WorkerProcess& worker) const {
+  send_(worker.connection, {{"t", "error"}, {"message", given_up_}});
+}
+
+}  // namespace ringmaster::app

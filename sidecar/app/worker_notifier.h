@@ -1,0 +1,68 @@
+// Tells workers of this pod what they have to know: their welcome, views, and that a view or the
+// job is over for them.
+//
+// It keeps what a worker that connects later has to hear too. No sockets: frames go out by a
+// function. Thread rule: the sidecar's loop only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sidecar/app/launcher_peer.h"
+#include "sidecar/app/pod_view.h"
+#include "sidecar/app/worker_barrier.h"
+#include "sidecar/app/worker_process.h"
+
+namespace ringmaster::app {
+
+struct WorkerTableOptions {
+  std::string job, pod;  // uid and name, for `welcome`
+  std::string pod_uid;
+  int slots = 1;
+  std::chrono::milliseconds ping{250};
+  std::chrono::milliseconds fence{10000};
+};
+
+class WorkerNotifier {
+ public:
+  // `joiner_again`: a worker has heard of a view that does not list it, and is not ready any more.
+  WorkerNotifier(WorkerTableOptions options, SendFrame send, std::function<void()> joiner_again);
+
+  // The newest view is known, from now on or by a forerunner of this sidecar.
+  void Install(ViewPtr view);
+  void Restore(ViewPtr view) { view_.Set(std::move(view)); }
+  const PodView& view() const { return view_; }
+
+  // It is settled whether workers start the job or join it. False: it was before.
+  bool Settle();
+  // Does nothing until it is settled what to say. `asked`: what all workers are waited for.
+  void Welcome(WorkerProcess* worker, const WorkerBarrier& asked);
+  void SendView(WorkerProcess* worker);
+  void SendStop(WorkerProcess* worker, Epoch epoch) const;
+  void SendArm(const WorkerProcess& worker, Epoch epoch) const;
+  void SendPromoted(const WorkerProcess& worker) const;
+  void SendLeft(WorkerProcess* worker, Epoch epoch, const std::string& reason) const;
+
+  // All workers leave, or fail: for those that come later. The caller tells those that are here.
+  void Leave(Epoch epoch, const std::string& reason);
+  void GiveUp(const std::string& message) { given_up_ = message; }
+  void SendGivenUp(const WorkerProcess& worker) const;
+
+ private:
+  const char* StateOf(const WorkerProcess& worker) const;
+  nlohmann::json Place(const WorkerProcess& worker) const;  // rank, size, localRank, localSize
+
+  const WorkerTableOptions options_;
+  const SendFrame send_;
+  const std::function<void()> joiner_again_;
+  PodView view_;
+  bool settled_ = false;
+  Epoch left_ = 0;
+  std::string left_reason_;
+  std::string given_up_;  // why, once it is
+};
+
+}  // namespace ringmaster::app

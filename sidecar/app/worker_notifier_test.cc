@@ -1,0 +1,104 @@
+#include "sidecar/app/worker_notifier.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sidecar/app/worker_frames.h"
+
+namespace ringmaster::app {
+namespace {
+
+using membership::MakeEpoch;
+using nlohmann::json;
+
+const Epoch kEpoch = MakeEpoch(1, 1);
+
+class WorkerNotifierTest : public testing::Test {
+ protected:
+  static ViewPtr ViewOf(Epoch epoch, uint64_t incarnation) {
+    membership::View view;
+    view.epoch = epoch;
+    view.parent = epoch - 1;
+    view.pods.push_back({.uid = "u0", .name = "p0"});
+    view.ranks.push_back({.pod = 0, .slot = 0, .incarnation = incarnation});
+    return std::make_shared<const membership::View>(view);
+  }
+  std::vector<std::string> Types() const {
+    std::vector<std::string> types;
+    for (const json& frame : sent_) types.push_back(frame["t"]);
+    return types;
+  }
+
+  std::vector<json> sent_;
+  int joiners_again_ = 0;
+  WorkerNotifier notifier_{{.job = "job", .pod = "p0", .pod_uid = "u0", .slots = 1},
+                           [this](uint64_t, const json& frame) { sent_.push_back(frame); },
+                           [this] { ++joiners_again_; }};
+  WorkerBarrier asked_;
+  WorkerProcess worker_ = {.slot = 0, .incarnation = 1, .connection = 2};
+};
+
+using Frames = std::vector<std::string>;
+
+TEST_F(WorkerNotifierTest, WelcomesOnceItIsSettledWhetherTheJobStarts) {
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_FALSE(worker_.welcomed);
+  EXPECT_TRUE(notifier_.Settle());
+  EXPECT_FALSE(notifier_.Settle());
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_EQ(sent_.at(0)["state"], "bootstrap");
+}
+
+TEST_F(WorkerNotifierTest, AMemberHearsItsViewAndWhatIsAsked) {
+  notifier_.Install(ViewOf(kEpoch, 1));
+  asked_.Arm(kEpoch);
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_EQ(Types(), (Frames{"welcome", "view", "arm"}));
+  EXPECT_EQ(sent_[0]["state"], "member");
+  notifier_.SendView(&worker_);
+  EXPECT_EQ(sent_.size(), 3u) << "it has this view";
+}
+
+TEST_F(WorkerNotifierTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
+  notifier_.Install(ViewOf(kEpoch, 1));
+  notifier_.Welcome(&worker_, asked_);
+  worker_.ready = true;
+  notifier_.Install(ViewOf(kEpoch + 1, 9));
+  notifier_.SendView(&worker_);
+  EXPECT_EQ(Types(), (Frames{"welcome", "view", "stop", "view"}));
+  EXPECT_EQ(joiners_again_, 1);
+  EXPECT_FALSE(worker_.ready);
+}
+
+TEST_F(WorkerNotifierTest, WorkersThatComeLaterHearHowItEnded) {
+  notifier_.Settle();
+  notifier_.GiveUp("all have died");
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_EQ(Types(), (Frames{"welcome", "error"}));
+  notifier_.Leave(kEpoch, "drained");
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_EQ(sent_.back()["reason"], "drained");
+  EXPECT_TRUE(worker_.left);
+}
+
+TEST(WorkerFramesTest, AnExitOfAnotherShapeIsAnEmptyOne) {
+  const job::WorkerExit exit =
+      job::WorkerExitFromJson({{"slot", "x"}, {"exitCode", 3.0}, {"atUs", -1}});
+  EXPECT_EQ(exit.slot, -1);
+  EXPECT_EQ(exit.exit_code, 3);
+  EXPECT_EQ(exit.at_us, 0);
+}
+
+TEST(WorkerFramesTest, OfTheValuesNumbersCountAndOnlySoMany) {
+  json values = {{"loss", 0.5}, {"name", "x"}};
+  for (int i = 0; i < 100; ++i) values["v" + std::to_string(i)] = i;
+  WorkerProcess worker;
+  ReadProgress({{"step", 4}, {"values", values}}, &worker);
+  EXPECT_EQ(worker.step, 4u);
+  EXPECT_EQ(worker.values.size(), 64u);
+  EXPECT_EQ(worker.values.count("name"), 0u);
+}
+
+}  // namespace
+}  // namespace ringmaster::app

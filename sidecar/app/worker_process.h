@@ -1,0 +1,44 @@
+// One worker process of this pod as the sidecar knows it, and what is reported of it.
+//
+// Plain data of the sidecar's loop.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/membership/view.h"
+
+namespace ringmaster::app {
+
+using membership::Epoch;
+using membership::ViewPtr;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct WorkerProcess {
+  int slot = -1;  // -1: a standby
+  uint64_t incarnation = 0;
+  uint64_t standby_incarnation = 0;  // by which a promoted standby says hello
+  int64_t pid = 0;
+  uint64_t connection = 0;    // 0: none now
+  bool greeted = false;       // has said hello to this sidecar, ever
+  bool welcomed = false;      // on this connection
+  bool says_standby = false;  // in its newest hello
+  bool same_pids = false;     // its process ids are ours, so we can look whether it lives
+  std::string tcp, shm;
+  bool ready = false;   // has sent `enter`
+  Epoch sent = 0;       // newest view sent to it
+  Epoch installed = 0;  // newest view it has built
+  Epoch stop_sent = 0, stopped = 0;
+  Epoch boundary = 0;
+  bool finished = false, left = false;
+  uint64_t step = 0;
+  std::map<std::string, double> values;
+  SteadyTime heard{};                        // the last frame
+  std::optional<SteadyTime> closed_at = {};  // its socket closed and nobody has said that it ended
+  bool standby() const { return slot < 0; }
+};
+
+}  // namespace ringmaster::app

@@ -1,0 +1,120 @@
+#include "sidecar/launcher/children.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "sidecar/launcher/log.h"
+
+namespace ringmaster::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenSweeps{20};
+
+std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uint64_t incarnation) {
+  std::vector<std::string> env;
+  auto set = [&env](const char* name, int64_t value) {
+    env.push_back(std::string(name) + "=" + std::to_string(value));
+  };
+  const int local = std::max(slot, 0);
+  set("RINGMASTER_SLOT", local);
+  set("RINGMASTER_INCARNATION", static_cast<int64_t>(incarnation));
+  set("RINGMASTER_STANDBY", slot < 0 ? 1 : 0);
+  set("HOROVOD_RANK", int64_t{options.replica_index} * options.slots + local);
+  set("HOROVOD_SIZE", int64_t{options.replicas} * options.slots);
+  set("HOROVOD_LOCAL_RANK", local);
+  set("HOROVOD_LOCAL_SIZE", options.slots);
+  set("HOROVOD_CROSS_RANK", options.replica_index);
+  set("HOROVOD_CROSS_SIZE", options.replicas);
+  return env;
+}
+
+}  // namespace
+
+StartedProcess Children::Start(int slot, uint64_t incarnation, TimePoint now) {
+  const int family = next_family_++;
+  StartedProcess started = StartProcess(options_->command, options_->environment,
+                                        WorkerEnvironment(*options_, slot, incarnation), family);
+  if (started.pid >= 0) children_[started.pid] = {family, slot, incarnation, now};
+  return started;
+}
+
+pid_t Children::PromoteStandby(int slot, uint64_t incarnation, TimePoint now) {
+  for (auto& [pid, child] : children_) {
+    if (!child.standby()) continue;
+    child.slot = slot;
+    child.incarnation = incarnation;
+    child.began = now;
+    return pid;
+  }
+  return 0;
+}
+
+std::optional<ChildExit> Children::ReapNext() {
+  siginfo_t info{};
+  // The zombie keeps its pid, so the group that is killed can't be another's yet.
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    const pid_t pid = info.si_pid;
+    const auto known = children_.find(pid);
+    if (known != children_.end()) kill(-pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    if (known != children_.end()) {
+      const bool by_signal = info.si_code != CLD_EXITED;
+      ChildExit exit{pid, known->second, by_signal ? 128 + info.si_status : info.si_status,
+                     by_signal ? info.si_status : 0};
+      children_.erase(known);
+      return exit;
+    }
+    info = {};
+  }
+  return std::nullopt;
+}
+
+void Children::Kill(int64_t slot, int64_t incarnation, const std::string& reason) const {
+  for (const auto& [pid, child] : children_) {
+    if (child.slot != slot || static_cast<int64_t>(child.incarnation) != incarnation) continue;
+    Log("killing a worker", {{"slot", std::to_string(child.slot)}, {"reason", reason}});
+    kill(-pid, SIGKILL);  // its exit is handled as any other: a signal restarts it
+  }
+}
+
+// They wait in rm_init: there is nothing to put in order.
+void Children::KillStandbys() const {
+  for (const auto& [pid, child] : children_) {
+    if (child.standby()) kill(-pid, SIGKILL);
+  }
+}
+
+void Children::SignalAll(int signal) const {
+  for (const auto& [pid, child] : children_) {
+    // A standby sits in rm_init with Python's handlers blocked: TERM would only cost its grace.
+    kill(-pid, child.standby() ? SIGKILL : signal);
+  }
+}
+
+void Children::SweepStrays(TimePoint now) {
+  std::set<pid_t> workers;
+  std::set<int> families;
+  for (const auto& [pid, child] : children_) {
+    workers.insert(pid);
+    families.insert(child.family);
+  }
+  if (KillStrays(workers, families) > 0) sweep_at_ = now + kBetweenSweeps;
+}
+
+nlohmann::json Children::Running() const {
+  nlohmann::json running = nlohmann::json::array();
+  for (const auto& [pid, child] : children_) {
+    running.push_back({{"slot", child.slot},
+                       {"incarnation", child.incarnation},
+                       {"pid", pid},
+                       {"standby", child.standby()}});
+  }
+  return running;
+}
+
+}  // namespace ringmaster::launcher

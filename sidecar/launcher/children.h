@@ -1,0 +1,66 @@
+// The worker processes that the launcher has started, standbys included, and all that descend from
+// them.
+//
+// Thread rule: the launcher's one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "sidecar/launcher/options.h"
+#include "sidecar/launcher/process.h"
+#include "sidecar/launcher/slots.h"
+
+namespace ringmaster::launcher {
+
+struct Child {
+  int family = 0;
+  int slot = -1;  // -1: a standby
+  uint64_t incarnation = 0;
+  TimePoint began;  // started, or promoted
+  bool standby() const { return slot < 0; }
+};
+
+struct ChildExit {
+  pid_t pid = 0;
+  Child child;
+  int exit_code = 0;  // 128 + the signal
+  int signal = 0;
+};
+
+class Children {
+ public:
+  explicit Children(const Options* options) : options_(options) {}
+
+  // `slot` -1: a standby.
+  StartedProcess Start(int slot, uint64_t incarnation, TimePoint now);
+  // A standby gets this slot; its process id, or 0 where there is none.
+  pid_t PromoteStandby(int slot, uint64_t incarnation, TimePoint now);
+  // The next child that has ended, with its process group; it is none of ours any more.
+  std::optional<ChildExit> ReapNext();
+
+  void Kill(int64_t slot, int64_t incarnation, const std::string& reason) const;
+  void KillStandbys() const;
+  void SignalAll(int signal) const;
+  // Kills processes that outlive the worker they descend from; again later, where some were found.
+  void SweepStrays(TimePoint now);
+  bool TakeSweep(TimePoint now) { return TakeDue(&sweep_at_, now); }
+  std::optional<TimePoint> NextWake() const { return sweep_at_; }
+
+  bool empty() const { return children_.empty(); }
+  // For `hello`.
+  nlohmann::json Running() const;
+
+ private:
+  const Options* const options_;
+  std::map<pid_t, Child> children_;
+  int next_family_ = 1;
+  std::optional<TimePoint> sweep_at_;
+};
+
+}  // namespace ringmaster::launcher

@@ -1,0 +1,48 @@
+// How and when the launcher ends: the job finishes, SIGTERM came, or all workers are stopped.
+//
+// Plain data; time is handed in.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "sidecar/launcher/slots.h"
+
+namespace ringmaster::launcher {
+
+class Shutdown {
+ public:
+  // The job finishes: nothing starts any more, and workers end by themselves. False: it was known.
+  bool Finish() { return !std::exchange(finishing_, true); }
+  bool finishing() const { return finishing_; }
+
+  // SIGTERM came; the sidecar has so long to drain the pod. False: it came before.
+  bool Terminate(TimePoint now, std::chrono::milliseconds patience);
+  bool terminating() const { return terminating_; }
+
+  // All workers get TERM, and KILL after `grace`. False: they have got TERM already.
+  bool Stop(TimePoint now, std::chrono::milliseconds grace);
+  bool stopping() const { return kill_at_.has_value(); }
+
+  // Nothing is to start or to be restarted.
+  bool ending() const { return finishing_ || stopping(); }
+
+  // The drain took too long.
+  bool TakeDrainTooLong(TimePoint now) { return TakeDue(&drain_until_, now); }
+  // Comes again every second.
+  bool TakeKill(TimePoint now);
+  std::optional<TimePoint> NextWake() const { return Earlier(drain_until_, kill_at_); }
+
+  // The first failure counts.
+  void SetExitCode(int code) {
+    if (exit_code_.value_or(0) == 0) exit_code_ = code;
+  }
+  std::optional<int> exit_code() const { return exit_code_; }
+
+ private:
+  bool finishing_ = false, terminating_ = false;
+  std::optional<TimePoint> drain_until_, kill_at_;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace ringmaster::launcher

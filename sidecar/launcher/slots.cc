@@ -1,0 +1,57 @@
+#include "sidecar/launcher/slots.h"
+
+#include <algorithm>
+
+namespace ringmaster::launcher {
+
+void Slots::CloseIdle() {
+  for (Slot& slot : slots_) {
+    slot.closed = slot.closed || slot.pid == 0;
+    slot.restart_at.reset();
+    slot.finish_by.reset();
+  }
+}
+
+void Slots::CloseAll() {
+  CloseIdle();
+  for (Slot& slot : slots_) slot.closed = true;
+}
+
+bool Slots::AllClosed() const {
+  return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.closed; });
+}
+
+std::vector<int> Slots::TakeRestarts(TimePoint now) {
+  std::vector<int> due;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (TakeDue(&slots_[i].restart_at, now)) due.push_back(static_cast<int>(i));
+  }
+  return due;
+}
+
+std::vector<int> Slots::TakeUnfinished(TimePoint now) {
+  std::vector<int> due;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (TakeDue(&slots_[i].finish_by, now)) due.push_back(static_cast<int>(i));
+  }
+  return due;
+}
+
+std::optional<TimePoint> Slots::NextWake() const {
+  std::optional<TimePoint> wake;
+  for (const Slot& slot : slots_) wake = Earlier(wake, Earlier(slot.restart_at, slot.finish_by));
+  return wake;
+}
+
+bool TakeDue(std::optional<TimePoint>* at, TimePoint now) {
+  if (!*at || now < **at) return false;
+  at->reset();
+  return true;
+}
+
+std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+}  // namespace ringmaster::launcher
