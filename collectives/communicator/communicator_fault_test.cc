@@ -1,6 +1,6 @@
 // Ranks as processes, one of which is killed at every fault point of every operation on every path:
-// the others get kEpochMoved (or the right result, then kEpochMoved), nobody hangs, the dead rank
-// and nobody else is suspected, and the survivors' next view gives right results.
+// the others get RM_ERR_EPOCH_MOVED (or the right result, then RM_ERR_EPOCH_MOVED), nobody hangs,
+// the dead rank and nobody else is suspected, and the survivors' next view gives right results.
 
 #include <gtest/gtest.h>
 #include <signal.h>

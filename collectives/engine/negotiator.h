@@ -35,7 +35,7 @@ class Negotiator {
   void Reset();
 
   // `pending`: all that this rank has asked for and that has not run, in the order of asking.
-  // On failure (kEpochMoved) nothing has happened.
+  // On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
   Status Round(Communicator* communicator, const std::vector<const Request*>& pending, bool armed,
                RoundResult* result);
 

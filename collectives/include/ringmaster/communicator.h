@@ -2,8 +2,8 @@
 // do.
 //
 // A communicator belongs to one view. When a member dies, a peer says that the view is dead, or
-// Abort() is called, every call in progress and every later one returns kEpochMoved, soon and for
-// ever: a communicator never recovers. The engine (ringmaster.h) builds the next one.
+// Abort() is called, every call in progress and every later one returns RM_ERR_EPOCH_MOVED, soon
+// and for ever: a communicator never recovers. The engine (ringmaster.h) builds the next one.
 //
 // Thread rule: one collective at a time; Abort() from any thread.
 #pragma once
@@ -33,13 +33,13 @@ struct CommunicatorOptions {
   // A peer was seen dead (reset, closed): called once, from the calling thread of the collective
   // that saw it. Also from the thread in Create().
   std::function<void(int rank, const std::string& why)> on_suspect;
-  std::stop_token stop;  // request_stop() ends Create(), from any thread, with kEpochMoved; Abort()
-                         // is for afterwards
+  std::stop_token stop;  // request_stop() ends Create(), from any thread, with RM_ERR_EPOCH_MOVED;
+                         // Abort() is for afterwards
 };
 
 class RM_API Communicator {
  public:
-  // Returns when every member of the view has called it. kEpochMoved when `options.stop` is
+  // Returns when every member of the view has called it. RM_ERR_EPOCH_MOVED when `options.stop` is
   // requested meanwhile, a member died or a peer is already in a newer epoch; RM_ERR_TIMEOUT names
   // the ranks that have not come. The epoch must be newer than that of every earlier Create on this
   // endpoint. A view of one rank needs no endpoint: `endpoint` may be null then.
@@ -59,7 +59,8 @@ class RM_API Communicator {
   virtual Status Broadcast(void* data, size_t bytes, int root) = 0;
   virtual Status Barrier() = 0;
 
-  // First writer wins, sticky, idempotent, from any thread: ends every wait with kEpochMoved.
+  // First writer wins, sticky, idempotent, from any thread: ends every wait with
+  // RM_ERR_EPOCH_MOVED.
   virtual void Abort(const std::string& why) = 0;
 
   // Which path connects this rank with `peer`: "shm" or "tcp" (for people and tests).
