@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "operator/api/horovod_job.h"
+#include "operator/api/labels.h"
 #include "operator/cli/fields.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/poller.h"
@@ -31,7 +32,6 @@ constexpr std::chrono::milliseconds kKillPatience{5000};
 constexpr std::chrono::milliseconds kKillPoll{20};
 // The operator lets a pod that has it leave the view, then deletes it and makes another
 // (operator/planner/planner.h).
-constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
 
 struct Connection {
   std::unique_ptr<kube::KubeApi> api;
@@ -72,8 +72,8 @@ Outcome<Connection> Connect(const Target& target, const Places& places) {
 
 Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
                                   const std::string& job) {
-  auto list =
-      api->ListAll(kube::Pods(), ns, {.label_selector = std::string(kJobNameLabel) + "=" + job});
+  auto list = api->ListAll(kube::Pods(), ns,
+                           {.label_selector = std::string(api::kJobNameLabel) + "=" + job});
   if (!list) return tl::unexpected(FromKube(list.error()));
   return std::move(list->items);
 }
@@ -82,7 +82,7 @@ Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
 std::map<std::string, SidecarStatus> Ask(const std::vector<Json>& pods) {
   std::map<std::string, SidecarStatus> answers;
   for (const Json& pod : pods) {
-    std::string address = Metadata(pod, "annotations", kHttpAnnotation);
+    std::string address = Metadata(pod, "annotations", api::kHttpAnnotation);
     if (address.empty()) continue;
     if (auto status = FetchStatus(address, kStatusPatience))
       answers[Text(pod, "/metadata/name")] = *status;
@@ -180,7 +180,7 @@ Outcome<void> KillWorker(const Json& pod, int slot) {
 Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   std::string ns = Text(pod, "/metadata/namespace"), name = Text(pod, "/metadata/name");
   std::string uid = Text(pod, "/metadata/uid");
-  Json patch = {{"metadata", {{"annotations", {{kKillAnnotation, uid}}}}}};
+  Json patch = {{"metadata", {{"annotations", {{api::kLocalKillAnnotation, uid}}}}}};
   auto marked = api->Patch(kube::Pods(), ns, name, patch, {});
   if (!marked) return tl::unexpected(FromKube(marked.error()));
   auto deadline = std::chrono::steady_clock::now() + kKillPatience;
@@ -277,7 +277,7 @@ Outcome<void> Scale(const ScaleOptions& options, const Places& places) {
 Outcome<void> Drain(const DrainOptions& options, const Places& places) {
   auto to = Connect(options.target, places);
   if (!to) return tl::unexpected(to.error());
-  Json patch = {{"metadata", {{"annotations", {{kDrainAnnotation, "Requested"}}}}}};
+  Json patch = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), options.target.ns, options.pod, patch, {});
   if (!done) return tl::unexpected(FromKube(done.error()));
   std::printf("%s leaves after its step\n", options.pod.c_str());

@@ -7,10 +7,6 @@
 
 namespace ringmaster::cli {
 
-inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
-// Where the pod's sidecar answers.
-inline constexpr char kHttpAnnotation[] = "ringmaster.dev/http";
-
 // `pointer`: "/metadata/name".
 inline std::string Text(const nlohmann::json& object, const char* pointer) {
   const nlohmann::json::json_pointer at(pointer);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "operator/api/labels.h"
 #include "operator/cli/fields.h"
 #include "operator/cli/words.h"
 
@@ -89,7 +90,7 @@ std::string JobRun::ProgressLine(int bar) const {
 std::map<std::string, std::string> JobRun::SidecarAddresses() const {
   std::map<std::string, std::string> addresses;
   for (const auto& [name, pod] : pods_) {
-    std::string address = Metadata(pod, "annotations", kHttpAnnotation);
+    std::string address = Metadata(pod, "annotations", api::kHttpAnnotation);
     if (!address.empty()) addresses[name] = address;
   }
   return addresses;

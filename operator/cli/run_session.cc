@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "operator/api/horovod_job.h"
+#include "operator/api/labels.h"
 #include "operator/cli/fields.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/words.h"
@@ -87,7 +88,7 @@ JobRun* RunSession::Find(const std::string& ns, const std::string& name) {
 }
 
 void RunSession::OnPod(const Json& pod, bool gone) {
-  JobRun* job = Find(Text(pod, "/metadata/namespace"), Metadata(pod, "labels", kJobNameLabel));
+  JobRun* job = Find(Text(pod, "/metadata/namespace"), Metadata(pod, "labels", api::kJobNameLabel));
   if (!job) return;
   job->OnPod(pod, gone);
   std::string name = Text(pod, "/metadata/name");
@@ -108,7 +109,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
 
 void RunSession::KillIfMarked(const Json& pod) {
   std::string uid = Text(pod, "/metadata/uid");
-  if (!options_.kill_pod || Metadata(pod, "annotations", kKillAnnotation) != uid) return;
+  if (!options_.kill_pod || Metadata(pod, "annotations", api::kLocalKillAnnotation) != uid) return;
   if (watchers_->killed.insert(uid).second)
     options_.kill_pod(Text(pod, "/metadata/namespace"), Text(pod, "/metadata/name"));
 }

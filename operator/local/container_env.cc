@@ -3,6 +3,7 @@
 #include <fstream>
 #include <optional>
 
+#include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/local/process.h"
 
@@ -283,7 +284,7 @@ tl::expected<ContainerSetup, SetupError> SetUpContainer(const SetupContext& cont
 
   std::string dir = Text(context.container, "workingDir");
   if (dir.empty()) {
-    dir = Text(At(context.pod["metadata"], "annotations"), "ringmaster.dev/local-working-dir");
+    dir = Text(At(context.pod["metadata"], "annotations"), api::kLocalWorkingDirAnnotation);
   }
   std::error_code error;
   setup.working_dir = dir.empty() ? fs::current_path(error) : fs::path(dir);

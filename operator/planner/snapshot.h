@@ -12,6 +12,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "operator/scheduler/capacity.h"
 
 namespace ringmaster::planner {
 
@@ -23,8 +24,8 @@ enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 struct Unstartable {
   // ImagePullFailed, ContainerCrashes, ContainerNotStarted, VolumeNotMounted; empty: nothing.
   std::string reason;
-  std::string what;   // for people: which container, which image
-  std::string words;  // the kubelet's
+  std::string what;     // for people: which container, which image
+  std::string message;  // the kubelet's
   explicit operator bool() const { return !reason.empty(); }
 };
 
@@ -106,7 +107,7 @@ struct NodeFacts {
 struct SidecarFacts {
   std::string pod_name;
   std::string pod_uid;
-  bool attending = false;  // its stream stands
+  bool connected = false;  // its stream stands
   std::string http_address;
   std::string boot_id;  // of the kernel that it runs on
   bool ready = false;
@@ -139,12 +140,6 @@ struct RebuildFacts {
   std::int64_t at_unix_ms = 0;                // when the view was installed there; 0: not said
 };
 
-// How many of the job's gated pods would find a node at the same time.
-struct RoomFacts {
-  int fit = 0;
-  std::string why;  // why the next one wouldn't
-};
-
 struct Snapshot {
   api::HorovodJob job;
   std::vector<PodFacts> pods;  // by index
@@ -164,7 +159,8 @@ struct Snapshot {
   // no record.
   std::uint64_t lineage = 0;
   std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
-  std::optional<RoomFacts> room;       // absent: nobody counts the nodes
+  // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
+  std::optional<scheduler::GangFit> gang_fit;
   Time now;
 };
 
