@@ -4,7 +4,7 @@
     check.py AUDIT_DIR [--json]
 
 Found are: steps lost, workers whose parameters differ after a step (a joiner's first included),
-samples skipped or used twice in a pass, losses that a replay of the run in one process does not
+samples skipped or used twice in an epoch, losses that a replay of the run in one process does not
 give, and an accuracy more than a point off that of one process. Exit status: 0 all well, 1
 something found, 2 bad usage.
 """
@@ -37,18 +37,19 @@ class Step:
         return self.lines[0][1]["counted"]
 
     @property
-    def pass_number(self):
+    def epoch(self):
+        """The pass over the data; the log's own `epoch` is the view's number."""
         return self.lines[0][1]["pass"]
 
 
 class Run:
-    """The audit log, read: lines by worker, by step, the ends of passes; and what was found wrong.
+    """The audit log, read: lines by worker, by step, the ends of epochs; and what was found wrong.
     """
 
     def __init__(self):
         self.workers = {}  # file name: its lines
         self.steps = {}  # number: Step
-        self.pass_ends = {}  # pass: line
+        self.epoch_ends = {}  # epoch: line
         self.findings = defaultdict(list)
 
     def find(self, kind, text):
@@ -81,9 +82,9 @@ def _read_line(run, worker, number, text):
         run.find("log", "%s: is not JSON" % where)
         return
     if "pass_end" in line:
-        known = run.pass_ends.setdefault(line["pass_end"], line)
+        known = run.epoch_ends.setdefault(line["pass_end"], line)
         if known["accuracy"] != line["accuracy"]:
-            run.find("diverged", "%s: after pass %d the accuracy is %s, elsewhere %s"
+            run.find("diverged", "%s: after epoch %d the accuracy is %s, elsewhere %s"
                      % (where, line["pass_end"], line["accuracy"], known["accuracy"]))
         return
     wrong = [name for name, kind in FIELDS.items() if not isinstance(line.get(name), kind)]
@@ -98,7 +99,7 @@ def check_steps(run):
     """No step is missing, neither for all nor in one worker's life, nor a worker in a step."""
     numbers = sorted(run.steps)
     for number in sorted(set(range(1, numbers[-1] + 1)) - set(numbers)):
-        run.find("lost step", "step %d: nobody completed it, yet later ones were" % number)
+        run.find("lost step", "step %d: no worker completed it, yet later ones were" % number)
     left_after = {}  # worker: the last steps of its stays, of which all but one ended by mistake
     for worker, lines in run.workers.items():
         ends = {line["step"] for line in lines[-1:]}
@@ -119,15 +120,15 @@ def check_steps(run):
 def _came_back(before, after):
     """A worker that was out of a view by mistake returns with the others' state: between its lines
     lie at least two views, one without it and one with it again. The steps that it slept through
-    are in the others' logs, or nobody's, which is found as a step that nobody completed.
+    are in the others' logs, or in none, which is found as a step that no worker completed.
     """
     return after["step"] > before["step"] and after["epoch"] >= before["epoch"] + 2
 
 
 def _check_attendance(run, step, left_after):
-    """Whoever was in the step's view has a line, or left before it could write one."""
+    """Every worker of the step's view has a line, or left before it could write one."""
     ranks = Counter((line["epoch"], line["rank"]) for _, line in step.lines)
-    for (epoch, rank), count in ranks.items():
+    for (_, rank), count in ranks.items():
         if count > 1:
             run.find("lost step", "step %d: %d workers were rank %d" % (step.number, count, rank))
     size = max(line["size"] for _, line in step.lines)
@@ -154,17 +155,17 @@ def check_agreement(run):
 
 
 def check_samples(run, total):
-    """In each pass every sample is in the gradient of exactly one step."""
+    """In each epoch every sample is in the gradient of exactly one step."""
     used = defaultdict(Counter)
     for step in run.in_order():
         _check_own_samples(run, step)
-        used[step.pass_number].update(step.counted)
+        used[step.epoch].update(step.counted)
     previous = -1
     for step in run.in_order():
-        if step.pass_number not in (previous, previous + 1):
-            run.find("samples", "step %d: pass %d follows pass %d"
-                     % (step.number, step.pass_number, previous))
-        previous = step.pass_number
+        if step.epoch not in (previous, previous + 1):
+            run.find("samples", "step %d: epoch %d follows epoch %d"
+                     % (step.number, step.epoch, previous))
+        previous = step.epoch
     for number in sorted(used):
         counts = used[number]
         unknown = sorted(s for s in counts if not (isinstance(s, int) and 0 <= s < total))
@@ -172,7 +173,7 @@ def check_samples(run, total):
         skipped = sorted(set(range(total)) - set(counts))
         for what, which in (("unknown", unknown), ("used twice", twice), ("skipped", skipped)):
             if which:
-                run.find("samples", "pass %d: %d sample(s) %s, such as %s"
+                run.find("samples", "epoch %d: %d sample(s) %s, such as %s"
                          % (number, len(which), what, which[:5]))
 
 
@@ -217,15 +218,15 @@ def check_replay(run, data):
 
 
 def check_accuracy(run, replayed, reference, margin):
-    """The last pass's accuracy is that of the replay, and within `margin` of the reference."""
-    if not run.pass_ends:
-        run.find("accuracy", "no worker logged the end of a pass")
+    """The last epoch's accuracy is that of the replay, and within `margin` of the reference."""
+    if not run.epoch_ends:
+        run.find("accuracy", "no worker logged the end of an epoch")
         return None
-    number = max(run.pass_ends)
-    reached = run.pass_ends[number]["accuracy"]
-    if number != run.in_order()[-1].pass_number:
-        run.find("accuracy", "pass %d is the last that ended, but pass %d was begun"
-                 % (number, run.in_order()[-1].pass_number))
+    number = max(run.epoch_ends)
+    reached = run.epoch_ends[number]["accuracy"]
+    if number != run.in_order()[-1].epoch:
+        run.find("accuracy", "epoch %d is the last that ended, but epoch %d was begun"
+                 % (number, run.in_order()[-1].epoch))
     if abs(reached - reference) > margin:
         run.find("accuracy", "%.4f, while one process reaches %.4f" % (reached, reference))
     if replayed is not None and abs(reached - replayed) > 1e-9:
@@ -246,7 +247,7 @@ def judge(directory, margin=ACCURACY_MARGIN):
         check_steps(run)
         check_agreement(run)
         check_samples(run, len(data))
-        reference = digits.reference_accuracy(max(s.pass_number for s in run.in_order()) + 1, data)
+        reference = digits.reference_accuracy(max(s.epoch for s in run.in_order()) + 1, data)
         replayable = not run.findings.get("samples")
         replayed = check_replay(run, data) if replayable else None
         reached = check_accuracy(run, replayed, reference, margin)
@@ -255,7 +256,7 @@ def judge(directory, margin=ACCURACY_MARGIN):
         "ok": not run.findings,
         "steps": len(run.steps),
         "stepsLost": len(run.findings.get("lost step", [])),
-        "passes": len({line["pass"] for line in lines}),
+        "epochs": len({line["pass"] for line in lines}),
         "workers": len(run.workers),
         "worldSizes": sizes(run),
         "accuracy": reached,
@@ -275,7 +276,7 @@ def sizes(run):
 
 
 def show(verdict):
-    print("%(steps)d steps in %(passes)d passes by %(workers)d worker processes" % verdict)
+    print("%(steps)d steps in %(epochs)d epochs by %(workers)d worker processes" % verdict)
     print("world: " + " ".join(str(size) for size in verdict["worldSizes"]))
     if verdict["accuracy"] is not None:
         print("accuracy: %(accuracy).4f; one process on the same data: %(referenceAccuracy).4f"

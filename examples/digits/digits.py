@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 SEED = 7
 TRAINING_SAMPLES = 1437
 GLOBAL_BATCH = 64  # the same whatever the world's size, so that it learns the same
-PASSES = 30
+EPOCHS = 30
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 
@@ -67,13 +67,13 @@ def hash_of(model):
     return digest.hexdigest()
 
 
-def reference_accuracy(passes=PASSES, data=None):
+def reference_accuracy(epochs=EPOCHS, data=None):
     """One process, plain PyTorch, its own order of samples."""
     data = data or Digits()
     model = make_model()
     optimizer = make_optimizer(model)
     generator = torch.Generator().manual_seed(SEED + 1)
-    for _ in range(passes):
+    for _ in range(epochs):
         for batch in torch.randperm(len(data), generator=generator).split(GLOBAL_BATCH):
             optimizer.zero_grad()
             loss_of(model, data, batch.tolist()).backward()

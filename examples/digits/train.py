@@ -3,7 +3,7 @@
 
     ringmaster run examples/digits/job.yaml        or        python3 train.py   (one process)
 
-Environment (so that a manifest can set it): DIGITS_PASSES, DIGITS_PACE_MS (sleep in each step, so
+Environment (so that a manifest can set it): DIGITS_EPOCHS, DIGITS_PACE_MS (sleep in each step, so
 that there is something to see), RINGMASTER_AUDIT_DIR (where the audit log goes).
 """
 
@@ -28,8 +28,8 @@ def number(text):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--passes", type=number, default=os.environ.get("DIGITS_PASSES", "30"),
-                        help="passes over the data (default: DIGITS_PASSES, else 30)")
+    parser.add_argument("--epochs", type=number, default=os.environ.get("DIGITS_EPOCHS", "30"),
+                        help="passes over the data (default: DIGITS_EPOCHS, else 30)")
     parser.add_argument("--pace-ms", type=number, default=os.environ.get("DIGITS_PACE_MS", "0"),
                         help="sleep in each step (default: DIGITS_PACE_MS, else 0)")
     parser.add_argument("--audit", default=os.environ.get("RINGMASTER_AUDIT_DIR", ""),
@@ -41,8 +41,8 @@ def parse_arguments():
 
 @rm.elastic.run(in_place=True)
 def train(state, data, arguments, audit):
-    while state.sampler.pass_number < arguments.passes:
-        number = state.sampler.pass_number
+    while state.sampler.epoch < arguments.epochs:
+        epoch = state.sampler.epoch
         for indices in state.sampler.batches(digits.GLOBAL_BATCH):
             view = rm.step_view()
             time.sleep(arguments.pace_ms / 1000)
@@ -53,14 +53,14 @@ def train(state, data, arguments, audit):
             done = state.sampler.last_settled
             if done is None:
                 continue  # dropped by mistake and let in again: the step was the others'
-            audit.write(step=rm.last_step().step, epoch=view.epoch, rank=view.rank, size=view.size,
-                        **{"pass": number}, samples=done.own, counted=done.counted,
+            audit.write(step=rm.last_step().step, epoch=view.number, rank=view.rank, size=view.size,
+                        **{"pass": epoch}, samples=done.own, counted=done.counted,
                         loss=loss.item(), params=digits.hash_of(state.model))
             rm.report(loss=loss.item(), samples=state.sampler.done,
-                      total_steps=arguments.passes * math.ceil(len(data) / digits.GLOBAL_BATCH))
-        if state.sampler.last_settled is not None:  # a joiner may come when a pass has just ended
+                      total_steps=arguments.epochs * math.ceil(len(data) / digits.GLOBAL_BATCH))
+        if state.sampler.last_settled is not None:  # a joiner may come when an epoch has just ended
             accuracy = digits.accuracy_of(state.model, data)
-            audit.write(pass_end=number, step=rm.last_step().step, accuracy=accuracy)
+            audit.write(pass_end=epoch, step=rm.last_step().step, accuracy=accuracy)
             rm.report(accuracy=accuracy)
 
 
@@ -69,7 +69,7 @@ def main():
     torch.set_num_threads(1)
     data = digits.Digits()
     if arguments.reference:
-        print("accuracy of one process: %.4f" % digits.reference_accuracy(arguments.passes, data))
+        print("accuracy of one process: %.4f" % digits.reference_accuracy(arguments.epochs, data))
         return
     rm.init()
     model = digits.make_model()
@@ -79,8 +79,8 @@ def main():
     state = rm.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler)
     train(state, data, arguments, Audit(arguments.audit, os.environ))
     if rm.rank() == 0:
-        print("accuracy after %d passes: %.4f"
-              % (arguments.passes, digits.accuracy_of(model, data)))
+        print("accuracy after %d epochs: %.4f"
+              % (arguments.epochs, digits.accuracy_of(model, data)))
     rm.shutdown()
 
 

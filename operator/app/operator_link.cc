@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/job/facts_proto.h"
+#include "common/job/rebuild.h"
 #include "common/logging/log.h"
 #include "common/membership/message_json.h"
 #include "common/membership/view_json.h"
@@ -47,43 +49,9 @@ v1::OperatorNotice ToProto(const Notice& notice) {
   return out;
 }
 
-controllers::SidecarRegistration FromProto(const v1::Registration& in) {
-  return {.job_namespace = in.job_namespace(),
-          .job_name = in.job_name(),
-          .job_uid = in.job_uid(),
-          .pod_name = in.pod_name(),
-          .pod_uid = in.pod_uid(),
-          .http_address = in.http_address(),
-          .epoch = in.epoch(),
-          .boot_id = in.boot_id()};
-}
-
 // Figures about a rebuild; nullopt for anything that is none.
-std::optional<planner::RebuildFacts> ParseRebuild(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  planner::RebuildFacts facts;
-  const auto epoch = json.find("epoch");
-  if (epoch == json.end() || !epoch->is_number_unsigned()) return std::nullopt;
-  facts.epoch = epoch->get<std::uint64_t>();
-  const auto reason = json.find("reason");
-  if (reason != json.end() && reason->is_string()) facts.reason = reason->get<std::string>();
-  const auto lost = json.find("stepsLost");
-  if (lost != json.end() && lost->is_number_integer()) facts.steps_lost = lost->get<std::int64_t>();
-  const auto at_ms = json.find("atUnixMs");
-  if (at_ms != json.end() && at_ms->is_number_integer()) {
-    facts.at_unix_ms = at_ms->get<std::int64_t>();
-  }
-  const auto seconds = json.find("seconds");
-  if (seconds == json.end() || !seconds->is_object()) return facts;
-  for (const char* phase : {"detect", "decide", "stop", "connect", "redo", "resume"}) {
-    const auto at = seconds->find(phase);
-    if (at == seconds->end() || !at->is_number()) continue;
-    facts.phases[phase] = at->get<double>();
-    const bool inside_decide = phase == std::string_view("stop");
-    if (!inside_decide) facts.seconds += at->get<double>();
-  }
-  return facts;
+std::optional<job::Rebuild> ParseRebuild(const std::string& text) {
+  return job::RebuildFromJson(nlohmann::json::parse(text, nullptr, false));
 }
 
 using Peer = std::shared_ptr<const grpc::AuthContext>;
@@ -201,7 +169,7 @@ class Connection final : public StreamSink::Reactor {
       case v1::SidecarReport::kView:
         return OnView(report_.view());
       case v1::SidecarReport::kWorkerExit:
-        OnWorkerExit(report_.worker_exit());
+        registry_->OnWorkerExit(id_, job::FromProto(report_.worker_exit()));
         return "";
       case v1::SidecarReport::kFinished:
         registry_->OnFinished(id_, report_.finished().epoch());
@@ -228,7 +196,7 @@ class Connection final : public StreamSink::Reactor {
     v1::OperatorNotice accepted;
     accepted.mutable_accepted()->set_message("welcome " + registration.pod_name());
     sink_->Push(std::move(accepted));
-    id_ = registry_->Connect(FromProto(registration), sink_);
+    id_ = registry_->Connect(job::FromProto(registration), sink_);
     return "";
   }
   std::string OnReadiness(const v1::Readiness& readiness) {
@@ -260,13 +228,6 @@ class Connection final : public StreamSink::Reactor {
     if (!report) return "recovery." + report.error();
     registry_->OnRecoveryReport(id_, std::move(*report));
     return "";
-  }
-  void OnWorkerExit(const v1::WorkerExit& exit) {
-    registry_->OnWorkerExit(id_, exit.incarnation(),
-                            {.slot = exit.slot(),
-                             .exit_code = exit.exit_code(),
-                             .restarting = exit.restarting(),
-                             .by_us = exit.by_us()});
   }
 
   SidecarRegistry* const registry_;

@@ -102,7 +102,7 @@ class OperatorSilenceTest : public testing::Test {
     rendezvous::OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) { told_.push_back(connected); };
     callbacks.on_accepted = [] {};
-    rendezvous::RegistrationInfo sidecar;
+    job::Registration sidecar;
     sidecar.job_namespace = "default";
     sidecar.job_name = sidecar.job_uid = "job";
     sidecar.pod_name = sidecar.pod_uid = "pod";

@@ -112,7 +112,7 @@ int64_t JobRun::StepsLost() const {
 Json JobRun::Summary(const std::string& exit_reason, double seconds) const {
   Json views = Json::array();
   for (const auto& [epoch, view] : progress_.views()) {
-    const Rebuild& rebuild = view.rebuild;
+    const job::Rebuild& rebuild = view.rebuild;
     views.push_back({{"epoch", epoch},
                      {"view", ViewName(epoch)},
                      {"reason", rebuild.reason},
@@ -152,11 +152,11 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
       lines.push_back(fmt::format("  {:<8} {:<13} {:>9} {:>8}   by phase (ms)", "view", "reason",
                                   "workers", "ms"));
     changes = true;
-    const Rebuild& rebuild = view.rebuild;
-    lines.push_back(fmt::format("  {:<8} {:<13} {:>9} {:>8.0f}   {}", ViewName(epoch),
-                                rebuild.reason,
-                                fmt::format("{} -> {}", view.old_size, rebuild.world_size),
-                                TotalSeconds(rebuild.seconds) * 1e3, PhasesText(rebuild.seconds)));
+    const job::Rebuild& rebuild = view.rebuild;
+    lines.push_back(
+        fmt::format("  {:<8} {:<13} {:>9} {:>8.0f}   {}", ViewName(epoch), rebuild.reason,
+                    fmt::format("{} -> {}", view.old_size, rebuild.world_size),
+                    job::TotalSeconds(rebuild.seconds) * 1e3, PhasesText(rebuild.seconds)));
   }
   return lines;
 }

@@ -35,19 +35,12 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-double TotalSeconds(const std::map<std::string, double>& seconds) {
-  double total = 0;
-  for (const auto& [phase, value] : seconds)
-    if (phase != "stop") total += value;
-  return total;
-}
-
 void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
   sidecars_[status.pod] = status;
   ObserveStep(status);
-  for (const WorkerExit& exit : status.exits) NoteExit(status.pod, exit.exit_code);
+  for (const job::WorkerExit& exit : status.exits) NoteExit(status.pod, exit.exit_code);
   ObserveView(status, now);
-  for (const Rebuild& rebuild : status.rebuilds) ObserveRebuild(rebuild, now);
+  for (const job::Rebuild& rebuild : status.rebuilds) ObserveRebuild(rebuild, now);
 
   // Reported values are for people: those of the sidecar that has rank 0, else the first that has
   // any.
@@ -79,7 +72,7 @@ void JobProgress::ObserveView(const SidecarStatus& status, TimePoint now) {
     record.first_seen = now;
     record.rebuild.epoch = status.epoch;
   }
-  Rebuild& rebuild = record.rebuild;
+  job::Rebuild& rebuild = record.rebuild;
   if (rebuild.reason.empty()) rebuild.reason = status.view_reason;
   if (rebuild.members.empty()) rebuild.members = status.pods;
   rebuild.world_size = static_cast<int>(status.ranks.size());
@@ -90,19 +83,15 @@ void JobProgress::ObserveView(const SidecarStatus& status, TimePoint now) {
   }
 }
 
-void JobProgress::ObserveRebuild(const Rebuild& seen, TimePoint now) {
+void JobProgress::ObserveRebuild(const job::Rebuild& seen, TimePoint now) {
   if (seen.epoch == 0) return;
   InferBootstrap(seen, now);
   auto [it, fresh] = views_.try_emplace(seen.epoch);
   ViewRecord& record = it->second;
   if (fresh) record.first_seen = now;
-  Rebuild& known = record.rebuild;
-  // A phase is over when the last member is through it.
-  std::map<std::string, double> seconds = known.seconds;
-  for (const auto& [phase, value] : seen.seconds) {
-    double& longest = seconds[phase];
-    longest = std::max(longest, value);
-  }
+  job::Rebuild& known = record.rebuild;
+  job::PhaseSeconds seconds = known.seconds;
+  job::KeepLongest(seen.seconds, &seconds);
   int64_t lost = std::max(known.steps_lost, seen.steps_lost);
   int size = known.world_size ? known.world_size : seen.world_size;
   if (known.parent == 0) known = seen;
@@ -118,9 +107,9 @@ void JobProgress::ObserveRebuild(const Rebuild& seen, TimePoint now) {
 }
 
 // A job may lose a worker before anybody has asked: what was before follows from what changed.
-void JobProgress::InferBootstrap(const Rebuild& change, TimePoint now) {
+void JobProgress::InferBootstrap(const job::Rebuild& change, TimePoint now) {
   if (!IsFirst(change.parent) || views_.count(change.parent)) return;
-  Rebuild bootstrap{.epoch = change.parent, .reason = "Bootstrap"};
+  job::Rebuild bootstrap{.epoch = change.parent, .reason = "Bootstrap"};
   for (const std::string& member : change.members)
     if (!Contains(change.joined, member)) bootstrap.members.push_back(member);
   bootstrap.members.insert(bootstrap.members.end(), change.left.begin(), change.left.end());
@@ -156,7 +145,7 @@ bool JobProgress::Settled(const ViewRecord& record, TimePoint now) const {
   auto age = now - record.first_seen;
   bool first = record.rebuild.parent == 0 && record.old_size == 0;
   bool superseded = record.rebuild.epoch < epoch_;
-  auto resume = record.rebuild.seconds.find("resume");  // 0 until it is known
+  auto resume = record.rebuild.seconds.find(job::kResume);  // 0 until it is known
   bool stepped = resume != record.rebuild.seconds.end() && resume->second > 0;
   return age >= kGiveUp || (age >= kStragglers && (stepped || first || superseded));
 }

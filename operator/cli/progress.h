@@ -18,16 +18,13 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 // One view of the job, with the rebuild that led to it (none for the first).
 struct ViewRecord {
-  Rebuild rebuild;
+  job::Rebuild rebuild;
   int old_size = 0;                // ranks of the view before; 0 for the first
   std::vector<RankStatus> lost;    // workers that the view before had and this one has not
   std::vector<RankStatus> gained;  // the other way round
   TimePoint first_seen;
   bool told = false;
 };
-
-// The phases that follow one another; "stop" runs inside "decide".
-double TotalSeconds(const std::map<std::string, double>& seconds);
 
 class JobProgress {
  public:
@@ -57,8 +54,8 @@ class JobProgress {
  private:
   void ObserveStep(const SidecarStatus& status);
   void ObserveView(const SidecarStatus& status, TimePoint now);
-  void ObserveRebuild(const Rebuild& rebuild, TimePoint now);
-  void InferBootstrap(const Rebuild& change, TimePoint now);
+  void ObserveRebuild(const job::Rebuild& rebuild, TimePoint now);
+  void InferBootstrap(const job::Rebuild& change, TimePoint now);
   void CompareWithParent(ViewRecord* record);
   bool Settled(const ViewRecord& record, TimePoint now) const;
 

@@ -30,13 +30,6 @@ bool Flag(const Json& object, const char* name) {
   return value.is_boolean() && value.get<bool>();
 }
 
-std::vector<std::string> Texts(const Json& object, const char* name) {
-  std::vector<std::string> texts;
-  for (const Json& value : Member(object, name))
-    if (value.is_string()) texts.push_back(value.get<std::string>());
-  return texts;
-}
-
 std::map<std::string, double> Numbers(const Json& object, const char* name) {
   std::map<std::string, double> numbers;
   const Json& values = Member(object, name);
@@ -66,19 +59,6 @@ WorkerStatus ParseWorker(const Json& w) {
           .standby = Flag(w, "standby")};
 }
 
-Rebuild ParseRebuild(const Json& r) {
-  return {.epoch = Number<uint64_t>(r, "epoch"),
-          .parent = Number<uint64_t>(r, "parent"),
-          .reason = Text(r, "reason"),
-          .planned = Flag(r, "planned"),
-          .world_size = Number<int>(r, "worldSize"),
-          .members = Texts(r, "members"),
-          .left = Texts(r, "left"),
-          .joined = Texts(r, "joined"),
-          .seconds = Numbers(r, "seconds"),
-          .steps_lost = Number<int64_t>(r, "stepsLost")};
-}
-
 }  // namespace
 
 std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
@@ -92,16 +72,14 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
   status.epoch = Number<uint64_t>(text, "epoch");
   ParseView(Member(text, "view"), &status);
   for (const Json& worker : Member(text, "workers")) status.workers.push_back(ParseWorker(worker));
-  for (const Json& exit : Member(text, "exits")) {
-    status.exits.push_back({Number<int>(exit, "slot"), Number<uint64_t>(exit, "incarnation"),
-                            Number<int>(exit, "exitCode"), Number<int>(exit, "signal")});
-  }
+  for (const Json& exit : Member(text, "exits"))
+    status.exits.push_back(job::WorkerExitFromJson(exit));
   const Json& progress = Member(text, "progress");
   status.step = Number<uint64_t>(progress, "step");
   status.values = Numbers(progress, "values");
   status.samples_per_second = Number<double>(progress, "samplesPerSecond");
-  for (const Json& rebuild : Member(text, "rebuilds"))
-    status.rebuilds.push_back(ParseRebuild(rebuild));
+  for (const Json& entry : Member(text, "rebuilds"))
+    if (auto rebuild = job::RebuildFromJson(entry)) status.rebuilds.push_back(std::move(*rebuild));
   return status;
 }
 

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "common/job/rebuild.h"
+#include "common/job/worker_exit.h"
+
 namespace ringmaster::cli {
 
 struct WorkerStatus {
@@ -20,32 +23,10 @@ struct WorkerStatus {
   bool standby = false;
 };
 
-// One change of the view, with how long it took by phase (seconds).
-struct Rebuild {
-  uint64_t epoch = 0;
-  uint64_t parent = 0;
-  std::string reason;
-  bool planned = false;
-  int world_size = 0;
-  std::vector<std::string> members;  // pods
-  std::vector<std::string> left;
-  std::vector<std::string> joined;
-  std::map<std::string, double> seconds;
-  int64_t steps_lost = 0;
-};
-
 struct RankStatus {
   std::string pod;
   int slot = 0;
   uint64_t incarnation = 0;
-};
-
-// A worker process that is no more.
-struct WorkerExit {
-  int slot = 0;
-  uint64_t incarnation = 0;
-  int exit_code = 0;
-  int signal = 0;
 };
 
 struct SidecarStatus {
@@ -58,11 +39,11 @@ struct SidecarStatus {
   std::vector<RankStatus> ranks;  // of the view, in rank order
   std::vector<std::string> pods;  // of the view
   std::vector<WorkerStatus> workers;
-  std::vector<WorkerExit> exits;
+  std::vector<job::WorkerExit> exits;
   uint64_t step = 0;
   std::map<std::string, double> values;
   double samples_per_second = 0;
-  std::vector<Rebuild> rebuilds;
+  std::vector<job::Rebuild> rebuilds;
 };
 
 // Lenient, because a sidecar of another version may answer: what is missing or of another type

@@ -9,7 +9,6 @@
 namespace ringmaster::cli {
 namespace {
 
-constexpr const char* kPhases[] = {"detect", "decide", "connect", "redo", "resume"};
 constexpr char kTotal[] = "total_steps";
 
 std::string Worker(const RankStatus& rank) { return fmt::format("{}/{}", rank.pod, rank.slot); }
@@ -98,7 +97,8 @@ std::string Clock(double seconds) { return fmt::format("{:6.1f}s", seconds); }
 
 std::string PhasesText(const std::map<std::string, double>& seconds) {
   std::string text;
-  for (const char* phase : kPhases) {
+  for (const char* phase : job::kPhases) {
+    if (phase == std::string_view(job::kStop)) continue;  // a part of the decision
     auto found = seconds.find(phase);
     if (found == seconds.end()) continue;
     text += fmt::format("{}{} {:.0f}", text.empty() ? "" : ", ", phase, found->second * 1e3);
@@ -107,12 +107,12 @@ std::string PhasesText(const std::map<std::string, double>& seconds) {
 }
 
 std::string ChangeText(const ViewRecord& view, const JobProgress& job) {
-  const Rebuild& rebuild = view.rebuild;
+  const job::Rebuild& rebuild = view.rebuild;
   std::string text = fmt::format("view {}: {}", ViewName(rebuild.epoch), Cause(view, job));
   if (view.old_size == 0) return text;
   text += fmt::format("; {} -> {}", view.old_size, rebuild.world_size);
   if (rebuild.seconds.empty()) return text;
-  double total = TotalSeconds(rebuild.seconds);
+  double total = job::TotalSeconds(rebuild.seconds);
   if (total == 0) return text;
   text += fmt::format("; {} {} ({})", rebuild.planned ? "paused for" : "back to stepping after",
                       Milliseconds(total), PhasesText(rebuild.seconds));

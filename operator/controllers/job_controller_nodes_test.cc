@@ -2,6 +2,7 @@
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/testing/job_controller_fixture.h"
+#include "operator/planner/proof.h"
 
 namespace ringmaster::controllers {
 namespace {

@@ -88,7 +88,7 @@ void Metrics::Resized(const std::string& ns, const std::string& job, int before,
 
 void Metrics::RecordConflict() { families_->conflicts.Increment(); }
 
-void Metrics::Rebuilt(const std::string& job_uid, const planner::RebuildFacts& rebuild) {
+void Metrics::Rebuilt(const std::string& job_uid, const job::Rebuild& rebuild) {
   const sync::MutexLock lock(&mu_);
   recoveries_.Report(job_uid, rebuild, RecoveryMeter::Clock::now());
 }

@@ -51,7 +51,9 @@ TEST_F(PodWriterTest, LabelsThatSomebodyTookOffAreWrittenAgain) {
   EXPECT_TRUE(HasLabels(Pod(0), LabelsOf(job_, 0)));
   // Not in the cache, which is by label, but its sidecar has been heard.
   MakePod(1, {{"metadata", {{"labels", {{api::kJobRoleLabel, nullptr}}}}}}, false);
-  EXPECT_FALSE(writer_.RestoreLabels(job_, {{.pod_name = "digits-worker-1"}}));
+  planner::SidecarFacts heard;
+  heard.pod_name = "digits-worker-1";
+  EXPECT_FALSE(writer_.RestoreLabels(job_, {heard}));
   EXPECT_TRUE(HasLabels(Pod(1), LabelsOf(job_, 1)));
 }
 

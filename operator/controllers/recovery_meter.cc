@@ -1,7 +1,5 @@
 #include "operator/controllers/recovery_meter.h"
 
-#include <algorithm>
-
 namespace ringmaster::controllers {
 namespace {
 
@@ -10,7 +8,7 @@ constexpr std::size_t kMaxPending = 64;
 
 }  // namespace
 
-void RecoveryMeter::Report(const std::string& job_uid, const planner::RebuildFacts& rebuild,
+void RecoveryMeter::Report(const std::string& job_uid, const job::Rebuild& rebuild,
                            Clock::time_point now) {
   if (rebuild.at_unix_ms != 0 && rebuild.at_unix_ms < since_unix_ms_) return;
   Job& job = jobs_[job_uid];
@@ -19,12 +17,8 @@ void RecoveryMeter::Report(const std::string& job_uid, const planner::RebuildFac
   pending.reported = now;
   Recovery& recovery = pending.recovery;
   if (recovery.cause.empty()) recovery.cause = rebuild.reason;
-  for (const auto& [phase, seconds] : rebuild.phases) {
-    double& slowest = recovery.seconds[phase];
-    slowest = std::max(slowest, seconds);
-  }
-  double& total = recovery.seconds["total"];
-  total = std::max(total, rebuild.seconds);
+  job::KeepLongest(rebuild.seconds, &recovery.seconds);
+  job::KeepLongest({{"total", job::TotalSeconds(rebuild.seconds)}}, &recovery.seconds);
   if (job.pending.size() > kMaxPending) job.pending.erase(job.pending.begin());
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/planner/snapshot.h"
+#include "common/job/rebuild.h"
 
 namespace ringmaster::controllers {
 
@@ -19,7 +19,7 @@ class RecoveryMeter {
   using Clock = std::chrono::steady_clock;
   struct Recovery {
     std::string cause;
-    std::map<std::string, double> seconds;  // by phase, and "total"; of the slowest pod each
+    job::PhaseSeconds seconds;  // by phase, and "total"; of the slowest pod each
   };
   // Reports come within a moment of each other; a pod that hangs longer has not recovered.
   static constexpr std::chrono::seconds kSettled{5};
@@ -28,8 +28,7 @@ class RecoveryMeter {
   // report their last one again to every operator.
   explicit RecoveryMeter(std::int64_t since_unix_ms) : since_unix_ms_(since_unix_ms) {}
 
-  void Report(const std::string& job_uid, const planner::RebuildFacts& rebuild,
-              Clock::time_point now);
+  void Report(const std::string& job_uid, const job::Rebuild& rebuild, Clock::time_point now);
   // Those that nobody has reported on for kSettled; each is returned once.
   std::vector<Recovery> TakeSettled(Clock::time_point now);
   void Forget(const std::string& job_uid);

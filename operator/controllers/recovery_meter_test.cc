@@ -11,14 +11,11 @@ using testing::ElementsAre;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-planner::RebuildFacts Rebuild(std::uint64_t epoch, double connect, std::int64_t at_unix_ms = 5000) {
-  planner::RebuildFacts facts;
-  facts.epoch = epoch;
-  facts.reason = "WorkerLost";
-  facts.seconds = connect + 1;
-  facts.phases = {{"decide", 1}, {"connect", connect}};
-  facts.at_unix_ms = at_unix_ms;
-  return facts;
+job::Rebuild Rebuild(std::uint64_t epoch, double connect, std::int64_t at_unix_ms = 5000) {
+  return {.epoch = epoch,
+          .reason = "WorkerLost",
+          .at_unix_ms = at_unix_ms,
+          .seconds = {{"decide", 1}, {"connect", connect}}};
 }
 
 class RecoveryMeterTest : public testing::Test {

@@ -43,7 +43,7 @@ void SidecarRegistry::Report(const std::string& key, std::chrono::milliseconds d
   if (handler) handler(key, delay);
 }
 
-SidecarRegistry::ConnectionId SidecarRegistry::Connect(const SidecarRegistration& registration,
+SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& registration,
                                                        std::shared_ptr<NoticeSink> sink) {
   const std::string key = registration.job_namespace + "/" + registration.job_name;
   ConnectionId id;
@@ -56,13 +56,8 @@ SidecarRegistry::ConnectionId SidecarRegistry::Connect(const SidecarRegistration
     Sidecar& sidecar = job.sidecars[registration.pod_uid];
     places_.erase(sidecar.connection);
     const planner::SidecarFacts before = std::move(sidecar.facts);
-    sidecar = Sidecar{.connection = id, .sink = std::move(sink)};
-    sidecar.facts.pod_name = registration.pod_name;
-    sidecar.facts.pod_uid = registration.pod_uid;
+    sidecar = Sidecar{.facts = {registration}, .connection = id, .sink = std::move(sink)};
     sidecar.facts.connected = true;
-    sidecar.facts.http_address = registration.http_address;
-    sidecar.facts.boot_id = registration.boot_id;
-    sidecar.facts.epoch = registration.epoch;
     sidecar.facts.finished_epoch = before.finished_epoch;
     sidecar.facts.last_exit = before.last_exit;
     sidecar.facts.unable_since = std::chrono::system_clock::now();
@@ -114,7 +109,7 @@ void SidecarRegistry::OnReadiness(ConnectionId id, bool ready,
 }
 
 void SidecarRegistry::OnView(ConnectionId id, membership::ViewPtr view,
-                             std::optional<planner::RebuildFacts> rebuild) {
+                             std::optional<job::Rebuild> rebuild) {
   Change(id, kGather, [&](Job& job, Sidecar& sidecar) {
     if (view != nullptr) {
       sidecar.facts.epoch = std::max(sidecar.facts.epoch, view->epoch);
@@ -122,23 +117,24 @@ void SidecarRegistry::OnView(ConnectionId id, membership::ViewPtr view,
     }
     if (!rebuild) return;
     if (metrics_ != nullptr) metrics_->Rebuilt(job.uid, *rebuild);
-    planner::RebuildFacts& known = job.rebuilds[rebuild->epoch];
+    job::Rebuild& known = job.rebuilds[rebuild->epoch];
     // The slowest member is when the ring was whole again.
     known.epoch = rebuild->epoch;
     if (known.reason.empty()) known.reason = rebuild->reason;
-    known.seconds = std::max(known.seconds, rebuild->seconds);
+    if (job::TotalSeconds(rebuild->seconds) > job::TotalSeconds(known.seconds)) {
+      known.seconds = std::move(rebuild->seconds);
+    }
     known.steps_lost = std::max(known.steps_lost, rebuild->steps_lost);
     while (job.rebuilds.size() > kMaxRebuilds) job.rebuilds.erase(job.rebuilds.begin());
   });
 }
 
-void SidecarRegistry::OnWorkerExit(ConnectionId id, std::uint64_t worker_incarnation,
-                                   planner::WorkerExitFacts exit) {
+void SidecarRegistry::OnWorkerExit(ConnectionId id, job::WorkerExit exit) {
   Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
     const auto [newest, is_first] =
-        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, worker_incarnation);
-    if (!is_first && worker_incarnation <= newest->second) return;
-    newest->second = worker_incarnation;
+        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, exit.incarnation);
+    if (!is_first && exit.incarnation <= newest->second) return;
+    newest->second = exit.incarnation;
     exit.pod_name = sidecar.facts.pod_name;
     if (!exit.by_us) sidecar.facts.last_exit = exit.exit_code;
     job.exits.push_back(std::move(exit));

@@ -31,17 +31,6 @@ class NoticeSink {
   virtual void Send(const planner::Notice& notice) = 0;
 };
 
-struct SidecarRegistration {
-  std::string job_namespace;
-  std::string job_name;
-  std::string job_uid;
-  std::string pod_name;
-  std::string pod_uid;
-  std::string http_address;
-  std::uint64_t epoch = 0;
-  std::string boot_id;
-};
-
 class SidecarRegistry {
  public:
   // `key` is namespace/name of a job that wants a look after `delay`.
@@ -51,9 +40,9 @@ class SidecarRegistry {
 
   struct JobFacts {
     std::vector<planner::SidecarFacts> sidecars;
-    std::vector<planner::WorkerExitFacts> exits;
+    std::vector<job::WorkerExit> exits;
     membership::ViewPtr view;  // the newest that a sidecar reported
-    std::vector<planner::RebuildFacts> rebuilds;
+    std::vector<job::Rebuild> rebuilds;
   };
 
   // `metrics` may be null; else it outlives the registry.
@@ -62,14 +51,12 @@ class SidecarRegistry {
   void SetChangeHandler(ChangeHandler handler);
 
   // From the sidecars' side. A second stream of the same pod takes the place of the first.
-  ConnectionId Connect(const SidecarRegistration& registration, std::shared_ptr<NoticeSink> sink);
+  ConnectionId Connect(const job::Registration& registration, std::shared_ptr<NoticeSink> sink);
   void Disconnect(ConnectionId id);
   void OnReadiness(ConnectionId id, bool ready, std::vector<std::uint32_t> missing_slots,
                    membership::Candidate candidate);
-  void OnView(ConnectionId id, membership::ViewPtr view,
-              std::optional<planner::RebuildFacts> rebuild);
-  void OnWorkerExit(ConnectionId id, std::uint64_t worker_incarnation,
-                    planner::WorkerExitFacts exit);
+  void OnView(ConnectionId id, membership::ViewPtr view, std::optional<job::Rebuild> rebuild);
+  void OnWorkerExit(ConnectionId id, job::WorkerExit exit);
   void OnFinished(ConnectionId id, std::uint64_t epoch);
   void OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable);
   void OnRecoveryReport(ConnectionId id, membership::RecoveryReport report);
@@ -104,11 +91,11 @@ class SidecarRegistry {
     std::string key;
     std::string uid;
     std::map<std::string, Sidecar> sidecars;  // by pod uid
-    std::vector<planner::WorkerExitFacts> exits;
+    std::vector<job::WorkerExit> exits;
     // The newest incarnation that has ended, by pod uid and slot: reports may come twice.
-    std::map<std::pair<std::string, std::uint32_t>, std::uint64_t> known_exits;
+    std::map<std::pair<std::string, int>, std::uint64_t> known_exits;
     membership::ViewPtr view;
-    std::map<std::uint64_t, planner::RebuildFacts> rebuilds;
+    std::map<std::uint64_t, job::Rebuild> rebuilds;
     std::uint64_t seen_epoch = 0;
     planner::Time seen_at;
     std::optional<planner::Time> taken_over;

@@ -8,7 +8,6 @@ namespace ringmaster::controllers {
 namespace {
 
 using membership::MakeEpoch;
-using planner::RebuildFacts;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -23,6 +22,12 @@ membership::ViewPtr View(std::uint64_t number) {
   membership::View view;
   view.epoch = MakeEpoch(1, number);
   return std::make_shared<const membership::View>(view);
+}
+
+job::Rebuild Figures(std::uint64_t epoch, const char* reason, double seconds,
+                     std::int64_t steps_lost) {
+  return {
+      .epoch = epoch, .reason = reason, .seconds = {{"decide", seconds}}, .steps_lost = steps_lost};
 }
 
 class SidecarRegistryTest : public testing::Test {
@@ -138,22 +143,22 @@ TEST_F(SidecarRegistryTest, EachTopicIsToldOnceAndAgainWhenItHasChanged) {
 
 TEST_F(SidecarRegistryTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
   const auto a = Connect("a"), b = Connect("b");
-  registry_.OnView(a, View(3), RebuildFacts{3, "PodLost", 0.2, 1});
-  registry_.OnView(b, View(2), RebuildFacts{3, "", 0.1, 4});
-  registry_.OnView(a, View(2), RebuildFacts{3, "", 0.1, 0});
+  registry_.OnView(a, View(3), Figures(3, "PodLost", 0.2, 1));
+  registry_.OnView(b, View(2), Figures(3, "", 0.1, 4));
+  registry_.OnView(a, View(2), Figures(3, "", 0.1, 0));
   const SidecarRegistry::JobFacts facts = registry_.Facts("job-uid");
   EXPECT_EQ(facts.view->epoch, MakeEpoch(1, 3));
   EXPECT_EQ(Facts("a").epoch, MakeEpoch(1, 3)) << "late news takes nothing back";
   ASSERT_EQ(facts.rebuilds.size(), 1u);
   EXPECT_EQ(facts.rebuilds[0].reason, "PodLost");
-  EXPECT_EQ(facts.rebuilds[0].seconds, 0.2);
+  EXPECT_EQ(job::TotalSeconds(facts.rebuilds[0].seconds), 0.2);
   EXPECT_EQ(facts.rebuilds[0].steps_lost, 4);
 }
 
 TEST_F(SidecarRegistryTest, OnlyTheLatestFiguresAreKept) {
   const auto id = Connect("a");
   for (std::uint64_t i = 1; i <= 100; ++i)
-    registry_.OnView(id, nullptr, RebuildFacts{i, "PodLost", 0, 0});
+    registry_.OnView(id, nullptr, Figures(i, "PodLost", 0, 0));
   const auto rebuilds = registry_.Facts("job-uid").rebuilds;
   EXPECT_EQ(rebuilds.size(), 64u);
   EXPECT_EQ(rebuilds.back().epoch, 100u);
@@ -161,11 +166,11 @@ TEST_F(SidecarRegistryTest, OnlyTheLatestFiguresAreKept) {
 
 TEST_F(SidecarRegistryTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted) {
   const auto id = Connect("a");
-  registry_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
-  registry_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
-  registry_.OnWorkerExit(id, 2, {.slot = 0, .exit_code = 139});
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 139, .incarnation = 2});
   for (const std::uint64_t again : {1, 2}) {
-    registry_.OnWorkerExit(id, again, {.slot = 0, .exit_code = 137});
+    registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = again});
   }
   ASSERT_EQ(registry_.Facts("job-uid").exits.size(), 2u);
   EXPECT_EQ(registry_.Facts("job-uid").exits[0].pod_name, "a");
@@ -179,9 +184,9 @@ TEST_F(SidecarRegistryTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted
 TEST_F(SidecarRegistryTest, HowItsLastWorkerEndedIsRememberedOverAReconnectUnlessItWasAskedFor) {
   const auto id = Connect("a");
   EXPECT_EQ(Facts("a").last_exit, std::nullopt);
-  registry_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 139});
-  registry_.OnWorkerExit(id, 2, {.slot = 0, .exit_code = 137});
-  registry_.OnWorkerExit(id, 3, {.slot = 0, .exit_code = 143, .by_us = true});
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 139, .incarnation = 1});
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 2});
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 143, .by_us = true, .incarnation = 3});
   EXPECT_EQ(Facts("a").last_exit, 137);
   registry_.Disconnect(id);
   Connect("a");
@@ -232,11 +237,11 @@ TEST_F(SidecarRegistryTest, AJobThatAnotherHasBegunIsTakenOverOnce) {
 TEST_F(SidecarRegistryTest, WhatAPodThatIsGoneHasReportedIsForgotten) {
   for (int life = 0; life < 2; ++life) {
     const auto id = Connect("a");
-    registry_.OnWorkerExit(id, 1, {.slot = 0, .exit_code = 137});
-    registry_.OnWorkerExit(id, 1, {.slot = 1, .exit_code = 137});
+    registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
+    registry_.OnWorkerExit(id, {.slot = 1, .exit_code = 137, .incarnation = 1});
     registry_.Disconnect(id);
     registry_.Retain("job-uid", {"a"});
-    registry_.OnWorkerExit(Connect("a"), 1, {.slot = 0, .exit_code = 137});
+    registry_.OnWorkerExit(Connect("a"), {.slot = 0, .exit_code = 137, .incarnation = 1});
     EXPECT_EQ(registry_.Facts("job-uid").exits.size(), 2u * (life + 1)) << "its pod is there";
     registry_.Disconnect(Connect("a"));
     registry_.Retain("job-uid", {});

@@ -70,7 +70,7 @@ void BlameForPod(PlanContext& plan, const PodFacts& pod) {
   }
 }
 
-void BlameForExit(PlanContext& plan, const WorkerExitFacts& exit) {
+void BlameForExit(PlanContext& plan, const job::WorkerExit& exit) {
   if (!api::SignalOfExit(exit.exit_code)) return;
   const auto pod = std::find_if(plan.in.pods.begin(), plan.in.pods.end(),
                                 [&](const PodFacts& p) { return p.name == exit.pod_name; });

@@ -125,7 +125,7 @@ void CountPod(PlanContext& plan, const PodFacts& pod) {
 
 void CountWorkerExits(PlanContext& plan) {
   api::Status& status = plan.out.status;
-  for (const WorkerExitFacts& exit : plan.in.exits) {
+  for (const job::WorkerExit& exit : plan.in.exits) {
     // Where it is not restarted its pod ends with it, and is counted then.
     if (exit.by_us || !exit.restarting) continue;
     ++status.worker_restarts;

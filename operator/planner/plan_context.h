@@ -96,7 +96,7 @@ void SetCondition(PlanContext& plan, const std::string& type, bool on, std::stri
 
 // Cooldown of nodes: what is held against one, and which ones new pods avoid.
 void BlameForPod(PlanContext& plan, const PodFacts& pod);
-void BlameForExit(PlanContext& plan, const WorkerExitFacts& exit);
+void BlameForExit(PlanContext& plan, const job::WorkerExit& exit);
 void BlameForSilence(PlanContext& plan, const PodFacts& pod);
 std::vector<std::string> NodesToAvoid(PlanContext& plan);
 

@@ -464,7 +464,10 @@ TEST(PlannerTest, TheJobIsDeletedWhenItsTimeToLiveIsOver) {
 TEST(PlannerTest, ANewViewAndItsFiguresComeIntoTheStatus) {
   World world = World::Training(3);
   world.View(2, 2);
-  world.in.rebuilds = {{membership::MakeEpoch(1, 2), "PodLost", 0.08, 1}};
+  world.in.rebuilds = {{.epoch = membership::MakeEpoch(1, 2),
+                        .reason = "PodLost",
+                        .seconds = {{"decide", 0.08}},
+                        .steps_lost = 1}};
   Decision out = Plan(world.in);
   EXPECT_EQ(out.status.world_size, 2);
   ASSERT_EQ(out.status.ring.size(), 2u);

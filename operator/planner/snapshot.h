@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "common/job/rebuild.h"
+#include "common/job/registration.h"
+#include "common/job/worker_exit.h"
 #include "common/membership/quorum_loss.h"
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
@@ -103,41 +106,19 @@ struct NodeFacts {
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
-// A sidecar that has registered since the operator started.
-struct SidecarFacts {
-  std::string pod_name;
-  std::string pod_uid;
+// A sidecar that has registered since the operator started: its registration, with the epoch of the
+// newest view that it has installed since, and what it has reported.
+struct SidecarFacts : job::Registration {
   bool connected = false;  // its stream stands
-  std::string http_address;
-  std::string boot_id;  // of the kernel that it runs on
   bool ready = false;
   std::vector<std::uint32_t> missing_slots;
   std::optional<Time> ready_since;
   membership::Candidate candidate;   // of the newest Readiness
-  std::uint64_t epoch = 0;           // newest view that it has installed
   std::uint64_t finished_epoch = 0;  // 0: not finished
   bool able = false;                 // in a view that can train, as far as it knows
   Time unable_since;                 // where it is not `able`; at the earliest when it registered
   std::optional<int> last_exit;  // code of the worker that ended last, if that was not asked for
   std::optional<membership::RecoveryReport> report;  // its newest
-};
-
-// The end of a worker process that is not yet in status.
-struct WorkerExitFacts {
-  std::string pod_name;
-  std::uint32_t slot = 0;
-  int exit_code = 0;
-  bool restarting = false;
-  bool by_us = false;
-};
-
-struct RebuildFacts {
-  std::uint64_t epoch = 0;
-  std::string reason;
-  double seconds = 0;
-  std::int64_t steps_lost = 0;
-  std::map<std::string, double> phases = {};  // seconds of each, as this pod saw it
-  std::int64_t at_unix_ms = 0;                // when the view was installed there; 0: not said
 };
 
 struct Snapshot {
@@ -148,7 +129,7 @@ struct Snapshot {
   std::vector<NodeFacts> nodes;
   std::vector<std::string> disruption_taints;  // keys that announce the end of a node
   std::vector<SidecarFacts> sidecars;
-  std::vector<WorkerExitFacts> exits;
+  std::vector<job::WorkerExit> exits;  // those that are not in the status yet
   membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
   // When this operator first saw `view`.
   Time view_since;
@@ -158,7 +139,7 @@ struct Snapshot {
   // Of the record: above the lineage of `view` while a recovery from quorum loss is under way. 0:
   // no record.
   std::uint64_t lineage = 0;
-  std::vector<RebuildFacts> rebuilds;  // newest known figures for each epoch, by epoch
+  std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
   // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
   std::optional<scheduler::GangFit> gang_fit;
   Time now;

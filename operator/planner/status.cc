@@ -152,7 +152,7 @@ void SetRing(PlanContext& plan) {
 
 void SetRebuilds(PlanContext& plan) {
   api::Status& status = plan.out.status;
-  for (const RebuildFacts& rebuild : plan.in.rebuilds) {
+  for (const job::Rebuild& rebuild : plan.in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
     const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
@@ -165,8 +165,8 @@ void SetRebuilds(PlanContext& plan) {
                       EpochText(rebuild.epoch), rebuild.reason,
                       Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
     }
-    status.last_rebuild =
-        api::LastRebuild{rebuild.epoch, rebuild.reason, rebuild.seconds, rebuild.steps_lost};
+    status.last_rebuild = api::LastRebuild{rebuild.epoch, rebuild.reason,
+                                           job::TotalSeconds(rebuild.seconds), rebuild.steps_lost};
   }
 }
 

@@ -159,7 +159,8 @@ TEST(RingTest, StaysAsItWasAtTheEnd) {
 
 TEST(FiguresTest, OfAnOlderViewThatComeLateDontCountAgain) {
   World world = World::Training(2);
-  world.in.rebuilds = {{MakeEpoch(1, 2), "PodLost", 0.1, 3}, {MakeEpoch(1, 3), "PodLost", 0.1, 4}};
+  world.in.rebuilds = {{.epoch = MakeEpoch(1, 2), .reason = "PodLost", .steps_lost = 3},
+                       {.epoch = MakeEpoch(1, 3), .reason = "PodLost", .steps_lost = 4}};
   world.Settle();
   EXPECT_EQ(world.in.job.status.steps_lost, 7);
   const Decision out = Plan(world.in);

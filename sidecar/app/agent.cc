@@ -81,13 +81,13 @@ WorkerTableCallbacks Agent::TableCallbacks() {
     Feed(membership::BoundaryReached{epoch});
     if (epoch == CurrentEpoch() && EverybodyLeaves()) LeaveByPlan(drain_reason_);
   };
-  callbacks.rebuilt = [this](const RebuiltFigures& figures) { OnRebuilt(figures); };
+  callbacks.rebuilt = [this](const job::Rebuild& figures) { OnRebuilt(figures); };
   callbacks.ran = [this](Epoch epoch) { Feed(membership::FirstOperationDone{epoch}); };
   callbacks.suspects = [this](Epoch epoch, int rank, const std::string& why) {
     OnWorkerSuspects(epoch, rank, why);
   };
   callbacks.finished = [this](Epoch epoch) { OnFinished(epoch); };
-  callbacks.exited = [this](const ProcessExit& exit) { OnProcessExit(exit); };
+  callbacks.exited = [this](const job::WorkerExit& exit) { OnProcessExit(exit); };
   callbacks.terminate = [this] {
     Drain({self_.uid}, "SIGTERM", outputs_.now() + ForBoundary(options_.grace));
   };
@@ -188,7 +188,7 @@ void Agent::Install(const ViewPtr& view) {
   TellNews(view->epoch);
   outputs_.watch(listed ? view->pods : std::vector<membership::Pod>{});
   rank_suspicions_.clear();
-  health::Rebuild* rebuild =
+  job::Rebuild* rebuild =
       tracker_.Installed(before.get(), *view, options_.slots, now, outputs_.unix_ms());
   if (view->reason == membership::Reason::kBootstrap) {  // anew: steps are counted from the first
     highest_step_ = 0;
@@ -197,8 +197,8 @@ void Agent::Install(const ViewPtr& view) {
   metrics_->SetEpoch(view->epoch);
   metrics_->SetWorldSize(static_cast<int>(view->ranks.size()));
   if (rebuild != nullptr) metrics_->CountRebuild(rebuild->reason);
-  outputs_.report_view(membership::EncodeView(*view),
-                       rebuild ? health::ToJson(*rebuild).dump() : "", Step());
+  outputs_.report_view(membership::EncodeView(*view), rebuild ? job::ToJson(*rebuild).dump() : "",
+                       Step());
 }
 
 void Agent::TellNews(Epoch epoch) { outputs_.set_news(epoch, tracker_.newest_step()); }
@@ -226,7 +226,7 @@ void Agent::OnWorkersChanged() {
   Feed(membership::WorkersChanged{table_.Living()});
 }
 
-void Agent::OnProcessExit(const ProcessExit& exit) {
+void Agent::OnProcessExit(const job::WorkerExit& exit) {
   spdlog::info(
       "worker exited slot={} incarnation={} standby={} exit_code={} signal={} restarting={} "
       "epoch={}",
@@ -237,7 +237,7 @@ void Agent::OnProcessExit(const ProcessExit& exit) {
   if (exits_.size() > kKeepExits) exits_.pop_front();
   if (exit.restarting) metrics_->CountWorkerRestart();
   metrics_->CountWorkerExit(exit.exit_code);
-  ProcessExit report = exit;
+  job::WorkerExit report = exit;
   report.by_us = exit.by_us || draining_ || finishing_;
   outputs_.report_exit(report);
   const bool in_view =
@@ -245,27 +245,26 @@ void Agent::OnProcessExit(const ProcessExit& exit) {
       installed_->FindRank(self_.uid, static_cast<uint32_t>(exit.slot), exit.incarnation) >= 0;
   if (!in_view || finishing_ || left_) return;
   const SteadyTime now = outputs_.now();
-  if (exit.at) tracker_.Died(*exit.at, now);
+  if (exit.at_us > 0) tracker_.Died(SteadyTime(std::chrono::microseconds(exit.at_us)), now);
   tracker_.Noticed(now, outputs_.unix_ms());
 }
 
-void Agent::OnRebuilt(const RebuiltFigures& figures) {
+void Agent::OnRebuilt(const job::Rebuild& figures) {
   const Epoch epoch = figures.epoch;
   Feed(membership::FirstOperationDone{epoch});
-  health::Rebuild* rebuild = rebuilds_.Find(epoch);
+  job::Rebuild* rebuild = rebuilds_.Find(epoch);
   const bool first = rebuild != nullptr && !rebuild->complete;
-  rebuild = tracker_.Finished(epoch, figures.seconds, figures.resumed);
+  rebuild = tracker_.Finished(figures);
   if (rebuild == nullptr) return;
   if (first) {
     for (const auto& [phase, duration] : rebuild->seconds)
       metrics_->ObserveRebuild(phase, rebuild->reason, duration);
     spdlog::info("rebuild complete epoch={} reason={} seconds={} steps_lost={}", EpochText(epoch),
-                 rebuild->reason, health::ToJson(*rebuild)["seconds"].dump(), rebuild->steps_lost);
-    if (rebuild->steps_lost > 0) highest_step_ = figures.resumed;
+                 rebuild->reason, job::ToJson(rebuild->seconds).dump(), rebuild->steps_lost);
+    if (rebuild->steps_lost > 0) highest_step_ = figures.steps_resumed;
   }
   if (installed_ != nullptr && installed_->epoch == epoch) {
-    outputs_.report_view(membership::EncodeView(*installed_), health::ToJson(*rebuild).dump(),
-                         Step());
+    outputs_.report_view(membership::EncodeView(*installed_), job::ToJson(*rebuild).dump(), Step());
   }
 }
 

@@ -51,7 +51,7 @@ struct AgentOutputs {
       report_readiness;
   std::function<void(const std::string& view, const std::string& rebuild, uint64_t step)>
       report_view;
-  std::function<void(const ProcessExit&)> report_exit;
+  std::function<void(const job::WorkerExit&)> report_exit;
   std::function<void(Epoch)> report_finished;
   // Whether this pod is in a view that can train, as far as it knows; else for how long not.
   std::function<void(bool able, std::chrono::milliseconds unable)> report_health;
@@ -114,8 +114,8 @@ class Agent {
   void Fail(const std::string& error);
 
   void OnWorkersChanged();
-  void OnProcessExit(const ProcessExit& exit);
-  void OnRebuilt(const RebuiltFigures& figures);
+  void OnProcessExit(const job::WorkerExit& exit);
+  void OnRebuilt(const job::Rebuild& figures);
   void TellNews(Epoch epoch);
   void OnWorkerSuspects(Epoch epoch, int rank, const std::string& reason);
   void OnFinished(Epoch epoch);
@@ -157,7 +157,7 @@ class Agent {
   static constexpr size_t kKeepExits = 32;
   uint64_t highest_step_ = 0;
   std::map<std::string, double> last_values_;
-  std::deque<ProcessExit> exits_;
+  std::deque<job::WorkerExit> exits_;
 
   std::string reported_readiness_;
   std::optional<bool> reported_able_;

@@ -88,19 +88,12 @@ json Agent::Status() const {
       if (!values.contains(name)) values[name] = value;
     }
   }
-  for (const health::Rebuild& rebuild : rebuilds_.all())
-    rebuilds.push_back(health::ToJson(rebuild));
+  for (const job::Rebuild& rebuild : rebuilds_.all()) rebuilds.push_back(job::ToJson(rebuild));
   for (const auto& [name, value] : last_values_) {
     if (!values.contains(name)) values[name] = value;
   }
   json exits = json::array();
-  for (const ProcessExit& exit : exits_) {
-    exits.push_back({{"slot", exit.slot},
-                     {"incarnation", exit.incarnation},
-                     {"exitCode", exit.exit_code},
-                     {"signal", exit.signal},
-                     {"byUs", exit.by_us}});
-  }
+  for (const job::WorkerExit& exit : exits_) exits.push_back(job::StatusJson(exit));
   const ViewPtr& view = member_.current();
   return {
       {"job",

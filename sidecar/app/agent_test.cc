@@ -59,7 +59,7 @@ class AgentTest : public testing::Test {
     outputs.report_view = [this](const std::string&, const std::string& rebuild, uint64_t) {
       rebuild_ = rebuild;
     };
-    outputs.report_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
+    outputs.report_exit = [this](const job::WorkerExit& exit) { exits_.push_back(exit); };
     outputs.report_finished = [](Epoch) {};
     outputs.report_health = [this](bool able, milliseconds unable) {
       healths_.emplace_back(able, unable);
@@ -158,7 +158,7 @@ class AgentTest : public testing::Test {
   std::string rebuild_;
   std::vector<std::string> log_;
   std::map<uint64_t, std::string> errors_;  // by connection
-  std::vector<ProcessExit> exits_;
+  std::vector<job::WorkerExit> exits_;
   std::vector<std::pair<bool, milliseconds>> healths_;
   membership::RecoveryReport report_;
   std::unique_ptr<Agent> agent_;

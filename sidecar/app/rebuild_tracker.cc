@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace ringmaster::app {
@@ -47,9 +46,9 @@ void RebuildTracker::StopAsked(SteadyTime now) {
 
 void RebuildTracker::Stopped(SteadyTime now) { stopped_ = now; }
 
-health::Rebuild* RebuildTracker::Installed(const View* before, const View& view, int slots,
-                                           SteadyTime now, int64_t unix_ms) {
-  health::Rebuild rebuild;
+job::Rebuild* RebuildTracker::Installed(const View* before, const View& view, int slots,
+                                        SteadyTime now, int64_t unix_ms) {
+  job::Rebuild rebuild;
   rebuild.epoch = view.epoch;
   rebuild.parent = view.parent;
   rebuild.reason = membership::ReasonText(view.reason);
@@ -67,10 +66,10 @@ health::Rebuild* RebuildTracker::Installed(const View* before, const View& view,
   }
   rebuild.steps_before = newest_step_;
   if (noticed_ && died_) {
-    rebuild.seconds["detect"] = std::max(0.0, Seconds(*noticed_ - *died_));
+    rebuild.seconds[job::kDetect] = std::max(0.0, Seconds(*noticed_ - *died_));
   }
-  if (noticed_) rebuild.seconds["decide"] = Seconds(now - *noticed_);
-  if (stop_asked_) rebuild.seconds["stop"] = Seconds(stopped_.value_or(now) - *stop_asked_);
+  if (noticed_) rebuild.seconds[job::kDecide] = Seconds(now - *noticed_);
+  if (stop_asked_) rebuild.seconds[job::kStop] = Seconds(stopped_.value_or(now) - *stop_asked_);
   noticed_.reset();
   stop_asked_.reset();
   stopped_.reset();
@@ -79,18 +78,14 @@ health::Rebuild* RebuildTracker::Installed(const View* before, const View& view,
   return &log_->Add(std::move(rebuild));
 }
 
-health::Rebuild* RebuildTracker::Finished(uint64_t epoch, const nlohmann::json& seconds,
-                                          uint64_t resumed) {
-  health::Rebuild* rebuild = log_->Find(epoch);
-  if (rebuild == nullptr || !seconds.is_object()) return nullptr;
-  for (const char* phase : health::kPhases) {
-    auto it = seconds.find(phase);
-    if (it == seconds.end() || !it->is_number()) continue;
-    // decide is ours: a worker sees only a part of it.
-    if (std::string(phase) == "decide" && rebuild->seconds.count(phase) > 0) continue;
-    double& known = rebuild->seconds[phase];
-    known = std::max(known, it->get<double>());
-  }
+job::Rebuild* RebuildTracker::Finished(const job::Rebuild& figures) {
+  job::Rebuild* rebuild = log_->Find(figures.epoch);
+  if (rebuild == nullptr) return nullptr;
+  job::PhaseSeconds seconds = figures.seconds;
+  // The decision is ours to time: a worker sees only a part of it.
+  if (rebuild->seconds.count(job::kDecide) > 0) seconds.erase(job::kDecide);
+  job::KeepLongest(seconds, &rebuild->seconds);
+  const uint64_t resumed = figures.steps_resumed;
   if (!rebuild->complete && rebuild->steps_before > resumed) {
     rebuild->steps_lost = static_cast<int64_t>(rebuild->steps_before - resumed);
     newest_step_ = resumed;

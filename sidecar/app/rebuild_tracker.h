@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "common/membership/view.h"
@@ -29,11 +28,11 @@ class RebuildTracker {
   void StopAsked(SteadyTime now);
   void Stopped(SteadyTime now);
   // The rebuild that `view` is; null for the first view this pod ever had.
-  health::Rebuild* Installed(const membership::View* before, const membership::View& view,
-                             int slots, SteadyTime now, int64_t unix_ms);
-  // A worker's own figures, and the number of completed steps that it goes on from; the slowest of
-  // the pod counts. Null if the rebuild is not known.
-  health::Rebuild* Finished(uint64_t epoch, const nlohmann::json& seconds, uint64_t resumed);
+  job::Rebuild* Installed(const membership::View* before, const membership::View& view, int slots,
+                          SteadyTime now, int64_t unix_ms);
+  // A worker's own figures (epoch, seconds, steps_resumed); the slowest of the pod counts. Null if
+  // the rebuild is not known.
+  job::Rebuild* Finished(const job::Rebuild& figures);
   // A worker of the newest view, of this pod or another, has completed so many steps.
   void SawStep(uint64_t step) { newest_step_ = std::max(newest_step_, step); }
   void ForgetSteps() { newest_step_ = 0; }

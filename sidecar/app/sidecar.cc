@@ -179,18 +179,13 @@ class SidecarImpl final : public Sidecar {
   }
 
   void OpenOperator(const membership::Pod& self, Epoch epoch) {
-    rendezvous::RegistrationInfo info;
+    job::Registration info;
     info.job_namespace = options_.job_namespace;
     info.job_name = options_.job_name;
     info.job_uid = options_.job_uid;
     info.pod_name = options_.pod_name;
     info.pod_uid = options_.pod_uid;
-    info.incarnation = self.incarnation;
-    info.node = options_.node;
-    info.zone = options_.zone;
-    info.address = self.address;
     info.http_address = self.http;
-    info.slots = static_cast<uint32_t>(options_.slots);
     info.epoch = epoch;
     info.boot_id = BootId();
     rendezvous::OperatorCallbacks callbacks;
@@ -314,10 +309,8 @@ void SidecarImpl::AddOperatorOutputs(AgentOutputs* outputs) {
                                 uint64_t step) {
     if (operator_ != nullptr) operator_->ReportView(view, rebuild, step);
   };
-  outputs->report_exit = [this](const ProcessExit& exit) {
-    if (operator_ == nullptr) return;
-    operator_->ReportWorkerExit({static_cast<uint32_t>(std::max(exit.slot, 0)), exit.incarnation,
-                                 exit.exit_code, exit.signal, exit.restarting, exit.by_us});
+  outputs->report_exit = [this](const job::WorkerExit& exit) {
+    if (operator_ != nullptr) operator_->ReportWorkerExit(exit);
   };
   outputs->report_finished = [this](Epoch epoch) {
     if (operator_ != nullptr) operator_->ReportFinished(epoch);

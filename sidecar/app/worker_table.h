@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "common/job/rebuild.h"
+#include "common/job/worker_exit.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::app {
@@ -47,33 +49,19 @@ struct WorkerProcess {
   bool standby() const { return slot < 0; }
 };
 
-struct ProcessExit {
-  int slot = -1;
-  uint64_t incarnation = 0;
-  int exit_code = 0, signal = 0;
-  bool restarting = false, by_us = false, standby = false;
-  std::optional<SteadyTime> at = {};  // when the launcher saw it end
-};
-
-// What a worker says when the first operation of a view has completed there.
-struct RebuiltFigures {
-  Epoch epoch = 0;
-  nlohmann::json seconds;  // by phase
-  uint64_t resumed = 0;    // completed steps that it goes on from
-};
-
 struct WorkerTableCallbacks {
   std::function<void(uint64_t connection, const nlohmann::json& frame)> send;
   std::function<void(uint64_t connection, const std::string& message)> refuse;
   std::function<void()> changed;        // who lives, or who is ready
   std::function<void(Epoch)> stopped;   // all have stopped using views up to this one
   std::function<void(Epoch)> boundary;  // all stand at the boundary of this view
-  std::function<void(const RebuiltFigures&)> rebuilt;
+  // The first operation of a view has completed there: epoch, seconds and steps_resumed are set.
+  std::function<void(const job::Rebuild&)> rebuilt;
   // An operation of this view has completed; said once, by whichever worker's ping is the first.
   std::function<void(Epoch)> ran;
   std::function<void(Epoch, int rank, const std::string& reason)> suspects;
   std::function<void(Epoch)> finished;  // rm_shutdown was agreed by all ranks
-  std::function<void(const ProcessExit&)> exited;
+  std::function<void(const job::WorkerExit&)> exited;
   std::function<void()> terminate;  // SIGTERM came to the worker container
 };
 

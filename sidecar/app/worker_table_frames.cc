@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/fields.h"
 #include "common/worker_link/frame.h"
 #include "sidecar/app/worker_table.h"
 
@@ -45,16 +46,7 @@ WorkerProcess* WorkerTable::OnStarted(const json& frame) {
 }
 
 void WorkerTable::OnExited(const json& frame) {
-  ProcessExit exit;
-  exit.standby = BoolField(frame, "standby");
-  exit.slot = exit.standby ? -1 : static_cast<int>(IntField(frame, "slot", -1));
-  exit.incarnation = UnsignedField(frame, "incarnation");
-  exit.exit_code = static_cast<int>(IntField(frame, "exitCode"));
-  exit.signal = static_cast<int>(IntField(frame, "signal"));
-  exit.restarting = BoolField(frame, "restarting");
-  exit.by_us = BoolField(frame, "byUs");
-  if (const int64_t at = IntField(frame, "atUs"); at > 0)
-    exit.at = SteadyTime(std::chrono::microseconds(at));
+  const job::WorkerExit exit = job::WorkerExitFromJson(frame);
   callbacks_.exited(exit);
   WorkerProcess* worker =
       exit.standby ? FindStandby(exit.incarnation) : Find(exit.slot, exit.incarnation);
@@ -108,8 +100,9 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
                         StringField(frame, "reason"));
   } else if (type == "rebuilt") {
     worker->step = UnsignedField(frame, "step");
-    callbacks_.rebuilt(
-        {epoch, frame.value("seconds", json::object()), UnsignedField(frame, "resumed")});
+    callbacks_.rebuilt({.epoch = epoch,
+                        .seconds = job::PhaseSecondsFromJson(fields::Member(frame, "seconds")),
+                        .steps_resumed = UnsignedField(frame, "resumed")});
   } else if (type == "finished") {
     worker->finished = true;
     callbacks_.finished(epoch);

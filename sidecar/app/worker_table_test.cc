@@ -30,11 +30,11 @@ class WorkerTableTest : public testing::Test {
     callbacks.changed = [this] { ++changes_; };
     callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
     callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
-    callbacks.rebuilt = [](const RebuiltFigures&) {};
+    callbacks.rebuilt = [](const job::Rebuild&) {};
     callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
     callbacks.suspects = [](Epoch, int, const std::string&) {};
     callbacks.finished = [](Epoch) {};
-    callbacks.exited = [this](const ProcessExit& exit) { exits_.push_back(exit); };
+    callbacks.exited = [this](const job::WorkerExit& exit) { exits_.push_back(exit); };
     callbacks.terminate = [] {};
     table_ = std::make_unique<WorkerTable>(
         WorkerTableOptions{.job = "job", .pod = "p0", .pod_uid = "u0", .slots = slots}, callbacks);
@@ -91,7 +91,7 @@ class WorkerTableTest : public testing::Test {
   std::vector<std::pair<uint64_t, json>> sent_;
   std::vector<std::string> refused_;
   std::vector<Epoch> stopped_, boundaries_, ran_;
-  std::vector<ProcessExit> exits_;
+  std::vector<job::WorkerExit> exits_;
   int changes_ = 0;
   SteadyTime now_{};
 };

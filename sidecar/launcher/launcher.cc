@@ -172,6 +172,14 @@ void Launcher::ReapChildren() {
   }
 }
 
+void Launcher::TellExit(const job::WorkerExit& exit, pid_t pid, const std::string& message) {
+  json frame = job::FrameJson(exit);
+  frame["t"] = "exited";
+  frame["pid"] = pid;
+  frame["message"] = message;
+  link_.Send(frame);
+}
+
 void Launcher::OnExit(pid_t pid, int exit_code, int signal) {
   Process process = processes_[pid];
   processes_.erase(pid);
@@ -183,17 +191,14 @@ void Launcher::OnExit(pid_t pid, int exit_code, int signal) {
     FailureDecision decision = DecideOnExit(options_.policy, exit_code, signal);
     const bool restarting =
         !by_us && exit_code != 0 && decision.action == FailureAction::kRestartWorker;
-    link_.Send({{"t", "exited"},
-                {"slot", process.slot},
-                {"incarnation", process.incarnation},
-                {"pid", pid},
-                {"standby", false},
-                {"exitCode", exit_code},
-                {"signal", signal},
-                {"restarting", restarting},
-                {"byUs", by_us},
-                {"atUs", MonotonicUs()},
-                {"message", exit_code == 0 ? "" : decision.reason}});
+    TellExit({.slot = process.slot,
+              .exit_code = exit_code,
+              .restarting = restarting,
+              .by_us = by_us,
+              .incarnation = process.incarnation,
+              .signal = signal,
+              .at_us = MonotonicUs()},
+             pid, exit_code == 0 ? "" : decision.reason);
     link_.Poll(Clock::now());  // before anything slow: the others wait for this word
     OnWorkerExit(process, exit_code, signal);
   }
@@ -235,16 +240,13 @@ void Launcher::OnWorkerExit(const Process& process, int exit_code, int signal) {
 
 void Launcher::OnStandbyExit(const Process& process, pid_t pid, int exit_code, int signal) {
   const bool by_us = Stopping() || finishing_;
-  link_.Send({{"t", "exited"},
-              {"slot", -1},
-              {"incarnation", process.incarnation},
-              {"pid", pid},
-              {"standby", true},
-              {"exitCode", exit_code},
-              {"signal", signal},
-              {"restarting", !by_us},
-              {"byUs", by_us},
-              {"message", ""}});
+  TellExit({.exit_code = exit_code,
+            .restarting = !by_us,
+            .by_us = by_us,
+            .incarnation = process.incarnation,
+            .signal = signal,
+            .standby = true},
+           pid, "");
   if (by_us) return;
   const bool quick = Clock::now() - process.began < kQuick;
   standby_deaths_ = quick ? standby_deaths_ + 1 : 1;

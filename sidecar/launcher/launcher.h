@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/worker_exit.h"
 #include "sidecar/launcher/link.h"
 #include "sidecar/launcher/options.h"
 
@@ -53,6 +54,7 @@ class Launcher {
 
   void HandleSignals();
   void ReapChildren();
+  void TellExit(const job::WorkerExit& exit, pid_t pid, const std::string& message);
   void OnExit(pid_t pid, int exit_code, int signal);
   void OnWorkerExit(const Process& process, int exit_code, int signal);
   void OnStandbyExit(const Process& process, pid_t pid, int exit_code, int signal);

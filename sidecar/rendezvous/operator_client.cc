@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 
+#include "common/job/facts_proto.h"
 #include "common/rpc/keep_alive.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
@@ -136,22 +137,9 @@ class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::Opera
   bool writing_ = false, half_close_ = false, closed_ = false, done_ = false;
 };
 
-v1::SidecarReport RegistrationReport(const RegistrationInfo& info) {
+v1::SidecarReport RegistrationReport(const job::Registration& registration) {
   v1::SidecarReport report;
-  v1::Registration* registration = report.mutable_registration();
-  registration->set_job_namespace(info.job_namespace);
-  registration->set_job_name(info.job_name);
-  registration->set_job_uid(info.job_uid);
-  registration->set_pod_name(info.pod_name);
-  registration->set_pod_uid(info.pod_uid);
-  registration->set_incarnation(info.incarnation);
-  registration->set_node(info.node);
-  registration->set_zone(info.zone);
-  registration->set_address(info.address);
-  registration->set_http_address(info.http_address);
-  registration->set_slots(info.slots);
-  registration->set_epoch(info.epoch);
-  registration->set_boot_id(info.boot_id);
+  *report.mutable_registration() = job::ToProto(registration);
   return report;
 }
 
@@ -164,22 +152,16 @@ v1::SidecarReport ReadinessReport(const ReadinessInfo& info) {
   return report;
 }
 
-v1::SidecarReport ExitReport(const WorkerExitInfo& info) {
+v1::SidecarReport ExitReport(const job::WorkerExit& exit) {
   v1::SidecarReport report;
-  v1::WorkerExit* exit = report.mutable_worker_exit();
-  exit->set_slot(info.slot);
-  exit->set_incarnation(info.incarnation);
-  exit->set_exit_code(info.exit_code);
-  exit->set_signal(info.signal);
-  exit->set_restarting(info.restarting);
-  exit->set_by_us(info.by_us);
+  *report.mutable_worker_exit() = job::ToProto(exit);
   return report;
 }
 
 class Client final : public OperatorClient {
  public:
   Client(asio::io_context* loop, const std::string& target, const std::string& tls_dir,
-         RegistrationInfo registration, OperatorCallbacks callbacks)
+         job::Registration registration, OperatorCallbacks callbacks)
       : loop_(loop),
         target_(target),
         registration_(std::move(registration)),
@@ -222,7 +204,7 @@ class Client final : public OperatorClient {
     view_ = report;
     Tell(report, false);
   }
-  void ReportWorkerExit(const WorkerExitInfo& exit) override { Tell(ExitReport(exit), true); }
+  void ReportWorkerExit(const job::WorkerExit& exit) override { Tell(ExitReport(exit), true); }
   void ReportFinished(uint64_t epoch) override {
     v1::SidecarReport report;
     report.mutable_finished()->set_epoch(epoch);
@@ -399,7 +381,7 @@ class Client final : public OperatorClient {
 
   asio::io_context* const loop_;
   const std::string target_;
-  RegistrationInfo registration_;
+  job::Registration registration_;
   const OperatorCallbacks callbacks_;
   asio::steady_timer retry_;
   std::unique_ptr<v1::OperatorLink::Stub> stub_;
@@ -421,7 +403,7 @@ class Client final : public OperatorClient {
 std::unique_ptr<OperatorClient> OperatorClient::Create(asio::io_context* loop,
                                                        const std::string& target,
                                                        const std::string& tls_dir,
-                                                       RegistrationInfo registration,
+                                                       job::Registration registration,
                                                        OperatorCallbacks callbacks) {
   return std::make_unique<Client>(loop, target, tls_dir, std::move(registration),
                                   std::move(callbacks));

@@ -12,36 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "common/job/registration.h"
+#include "common/job/worker_exit.h"
+
 namespace asio {
 class io_context;
 }
 
 namespace ringmaster::rendezvous {
 
-struct RegistrationInfo {
-  std::string job_namespace, job_name, job_uid;
-  std::string pod_name, pod_uid;
-  uint64_t incarnation = 0;
-  std::string node, zone;
-  std::string address, http_address;
-  uint32_t slots = 1;
-  uint64_t epoch = 0;
-  std::string boot_id;
-};
-
 struct ReadinessInfo {
   bool ready = false;
   std::vector<uint32_t> missing_slots;
   std::string member;  // JSON
-};
-
-struct WorkerExitInfo {
-  uint32_t slot = 0;
-  uint64_t incarnation = 0;
-  int exit_code = 0;
-  int signal = 0;
-  bool restarting = false;
-  bool by_us = false;
 };
 
 struct OperatorCallbacks {
@@ -65,7 +48,7 @@ class OperatorClient {
   // loopback and unix sockets.
   static std::unique_ptr<OperatorClient> Create(asio::io_context* loop, const std::string& target,
                                                 const std::string& tls_dir,
-                                                RegistrationInfo registration,
+                                                job::Registration registration,
                                                 OperatorCallbacks callbacks);
   virtual ~OperatorClient() = default;
 
@@ -73,7 +56,7 @@ class OperatorClient {
   virtual void SetReadiness(const ReadinessInfo& readiness) = 0;
   virtual void ReportView(const std::string& view_json, const std::string& rebuild_json,
                           uint64_t step) = 0;
-  virtual void ReportWorkerExit(const WorkerExitInfo& exit) = 0;
+  virtual void ReportWorkerExit(const job::WorkerExit& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
   // These two are not told again to another stream: `on_connection` asks for the first, the
   // operator for the second.

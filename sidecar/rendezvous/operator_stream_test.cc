@@ -27,8 +27,8 @@ std::string Say(const v1::SidecarReport& report) {
   switch (report.kind_case()) {
     case v1::SidecarReport::kRegistration: {
       const v1::Registration& who = report.registration();
-      return "pod " + who.pod_uid() + " life " + std::to_string(who.incarnation()) + " epoch " +
-             std::to_string(who.epoch()) + " boot " + who.boot_id() + " http " + who.http_address();
+      return "pod " + who.pod_uid() + " epoch " + std::to_string(who.epoch()) + " boot " +
+             who.boot_id() + " http " + who.http_address();
     }
     case v1::SidecarReport::kReadiness:
       return "missing " + std::to_string(report.readiness().missing_slots_size());
@@ -95,9 +95,8 @@ class OperatorStreamTest : public testing::Test {
     OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) { connections_.push_back(connected); };
     callbacks.on_accepted = [] {};
-    RegistrationInfo who;
+    job::Registration who;
     who.pod_uid = "a";
-    who.incarnation = 3;
     who.boot_id = "b";
     who.http_address = "h:1";
     client_ = OperatorClient::Create(&loop_, target_, "", who, callbacks);
@@ -108,7 +107,7 @@ class OperatorStreamTest : public testing::Test {
     std::filesystem::remove_all(dir_);
   }
   static std::string Who(int epoch) {
-    return "pod a life 3 epoch " + std::to_string(epoch) + " boot b http h:1";
+    return "pod a epoch " + std::to_string(epoch) + " boot b http h:1";
   }
   bool Until(const std::function<bool()>& so) {
     const auto deadline = Clock::now() + std::chrono::seconds(60);
@@ -133,7 +132,7 @@ class OperatorStreamTest : public testing::Test {
   }
   void Exit(std::uint64_t incarnation, bool by_us = false) {
     client_->ReportWorkerExit(
-        {.incarnation = incarnation, .signal = 9, .restarting = true, .by_us = by_us});
+        {.restarting = true, .by_us = by_us, .incarnation = incarnation, .signal = 9});
   }
 
   asio::io_context loop_;
@@ -154,8 +153,8 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   client_->ReportRecovery("r");
   Exit(1);
   EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
-              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7",
-                          "recovery from quorum loss r", "exit 1 signal 9 restarting"));
+              ElementsAre(Who(0), "missing 2", "view 0", "view 1", "standing 7", "recovery r",
+                          "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
   client_->ReportView("2", "", 0);

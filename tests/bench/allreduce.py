@@ -77,7 +77,7 @@ def table(ranks, found, sizes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--build", default="build/release")
     parser.add_argument("--ranks", default="2,4,8")
     parser.add_argument("--sizes", default="1024,65536,1048576,16777216,67108864")
     parser.add_argument("--seconds", default="0.5", help="for each size of each implementation")

@@ -25,6 +25,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from processes import alive, with_environment  # noqa: E402
+from waiting import until  # noqa: E402
+
 SETTLED = 5.5  # seconds
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -61,7 +65,7 @@ class Log:
                 by_step.setdefault(row["step"], set()).add(row["hash"])
         found += ["step %d has %d different histories" % (s, len(h)) for s, h in sorted(by_step.items()) if len(h) > 1]
         missing = set(range(1, max(by_step, default=0) + 1)) - set(by_step)
-        found += ["steps nobody completed: %s" % sorted(missing)] if missing else []
+        found += ["steps that no worker completed: %s" % sorted(missing)] if missing else []
         return found
 
 
@@ -86,14 +90,9 @@ class Job:
             env={**os.environ, "RINGMASTER_AUDIT_DIR": self.audit}, stdout=self.output, stderr=subprocess.STDOUT)
 
     def wait(self, what, condition, seconds):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            found = condition()
-            if found:
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.01)
+        found = until(condition, seconds, 0.01, over=lambda: self.process.poll() is not None)
+        if found:
+            return found
         self.output.seek(0)
         sys.exit("recovery: %s did not come; the job's last words:\n%s" % (what, self.output.read()[-3000:]))
 
@@ -141,29 +140,6 @@ def job_manifest(workers, command, standby):
                      {"name": "worker", "image": "ringmaster.dev/bench:latest", "command": command}]}}}}}
 
 
-def alive(pid):
-    try:
-        with open("/proc/%d/stat" % pid) as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def processes_of(pod_uid):
-    """(pid, name) of the processes on this machine whose environment names the pod."""
-    found, mark = [], ("RINGMASTER_POD_UID=%s" % pod_uid).encode()
-    for entry in glob.glob("/proc/[0-9]*/environ"):
-        try:
-            with open(entry, "rb") as file:
-                if mark in file.read().split(b"\0"):
-                    pid = int(entry.split("/")[2])
-                    with open("/proc/%d/comm" % pid) as comm:
-                        found.append((pid, comm.read().strip()))
-        except OSError:
-            continue
-    return found
-
-
 def choose(job, kind):
     """(process ids to kill, worker process ids that are no survivors)."""
     pods = job.pods()
@@ -175,9 +151,9 @@ def choose(job, kind):
     # The launcher backs off when a process dies again within seconds of its start; that is not what is measured.
     job.wait("a victim old enough", lambda: job.age(worker[victim["name"]]) > SETTLED, 30)
     if kind == "coordinator":
-        return [p for p, name in processes_of(victim["uid"]) if name.startswith("ringmaster-side")], set()
+        return [p for p, name in with_environment("RINGMASTER_POD_UID=" + victim["uid"]) if name == "ringmaster-sidecar"], set()
     if kind == "pod":
-        return [p for p, _ in processes_of(victim["uid"])], {worker[victim["name"]]}
+        return [p for p, _ in with_environment("RINGMASTER_POD_UID=" + victim["uid"])], {worker[victim["name"]]}
     return [worker[victim["name"]]], {worker[victim["name"]]}
 
 
@@ -211,7 +187,7 @@ def describe(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--build", default="build/release")
     parser.add_argument("--workers", default="2,4,8")
     parser.add_argument("--victims", default="other,rank0,coordinator,pod")
     parser.add_argument("--kills", type=int, default=10)

@@ -33,8 +33,9 @@ def main():
                 state.hash = hashlib.sha256(state.hash.encode() + result.numpy()[::64].tobytes()).hexdigest()
                 state.steps += 1
                 state.commit()
-                log.write(json.dumps({"t": time.monotonic_ns(), "step": state.steps, "epoch": rm.epoch(),
-                                      "rank": rm.rank(), "size": rm.size(), "hash": state.hash}) + "\n")
+                view = rm.view()
+                log.write(json.dumps({"t": time.monotonic_ns(), "step": state.steps, "epoch": view.number,
+                                      "rank": view.rank, "size": view.size, "hash": state.hash}) + "\n")
                 time.sleep(0.05)
 
     train(state)

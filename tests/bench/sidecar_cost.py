@@ -89,7 +89,7 @@ def plain(run, size, what, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=str(ROOT / "build/dev"))
+    parser.add_argument("--build", default=str(ROOT / "build/release"))
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
     os.environ["RINGMASTER_BIN"] = options.build + "/bin"

@@ -28,15 +28,16 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 import harness  # noqa: E402
+from processes import alive  # noqa: E402
 
 DIGITS = harness.REPOSITORY / "examples/digits"
 JOB = "digits"
-STEPS_OF_A_PASS = 23
+STEPS_OF_AN_EPOCH = 23
 # The last steps are left alone: a rank that is killed while the job finishes fails it, and rightly so.
-QUIET_STEPS = 2 * STEPS_OF_A_PASS
+QUIET_STEPS = 2 * STEPS_OF_AN_EPOCH
 BACK_SECONDS = 90.0  # until the pods that were broken are in a view again; generous, the machine is shared
 FINISH_SECONDS = 300.0
-# A sidecar that has come back may yet be dropped from the view by those who missed it, and rejoin then.
+# A sidecar that has come back may yet be dropped from the view by sidecars that missed it, and rejoin then.
 UNSURE_SECONDS = 2.0
 
 
@@ -59,21 +60,14 @@ class Pod:
         self.name, self.uid = status["name"], status["uid"]
         ranked = [w for w in status.get("workers", []) if w["rank"] >= 0 and w["state"] == "training"]
         self.worker = min(ranked, key=lambda w: w["rank"], default=None)
-        # Only who has completed a step in the newest view holds the state for sure: a joiner that has not may have been
+        # Only a worker that has completed a step in the newest view holds the state for sure: a joiner that has not may have been
         # given nothing yet, and when all others die then, so does the state.
         self.trains = (bool(self.worker) and status.get("epoch") == epoch and status.get("state") == "Training"
                        and last_epoch(audit, self.worker["pid"]) == epoch)
 
     def sidecar(self):
-        found = harness.pids(b"RINGMASTER_POD_UID=" + self.uid.encode(), "ringmaster-sidecar")
+        found = harness.pids("RINGMASTER_POD_UID=" + self.uid, "ringmaster-sidecar")
         return found[0] if found else None
-
-
-def alive(pid):
-    try:
-        return pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Soak:
@@ -218,7 +212,7 @@ def copy_of_job(folder, options):
     """The example with this run's length; faults are not counted against it, for they are what it is here for."""
     shutil.copytree(DIGITS, folder, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     text = (folder / "job.yaml").read_text()
-    for pattern, value in ((r"(DIGITS_PASSES, value: )\"\d+\"", r'\1"%d"' % options.passes),
+    for pattern, value in ((r"(DIGITS_EPOCHS, value: )\"\d+\"", r'\1"%d"' % options.epochs),
                            (r"(DIGITS_PACE_MS, value: )\"\d+\"", r'\1"%d"' % options.pace_ms),
                            (r"\n( *)slotsPerWorker:", r"\n\1runPolicy: {backoffLimit: 1000}\n\1slotsPerWorker:"),
                            (r"( replicas: )\d+", r"\g<1>%d" % options.replicas)):
@@ -229,7 +223,7 @@ def copy_of_job(folder, options):
 
 
 def keep(run, audit, text, folder):
-    """The logs of a failed run, for the one who looks for the cause."""
+    """The logs of a failed run, to find the cause in."""
     folder = pathlib.Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -279,8 +273,8 @@ def parse(arguments):
     parser.add_argument("--replicas", type=int, default=4, help="pods at the start (default 4)")
     parser.add_argument("--least", type=int, default=2, help="scale to no fewer (default 2, the example's minReplicas)")
     parser.add_argument("--most", type=int, default=8, help="scale to no more (default 8, the example's maxReplicas)")
-    parser.add_argument("--passes", type=int, default=30,
-                        help="passes of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
+    parser.add_argument("--epochs", type=int, default=30,
+                        help="epochs of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
     parser.add_argument("--pace-ms", type=int, default=40, help="sleep in each step (default 40)")
     parser.add_argument("--keep", help="where the logs of a failed run go")
     options = parser.parse_args(arguments)
@@ -288,7 +282,7 @@ def parse(arguments):
     unknown = sorted(set(options.only) - set(Soak.KINDS))
     if unknown:
         parser.error("--only %s: the kinds are %s" % (",".join(unknown), ", ".join(Soak.KINDS)))
-    options.steps = options.passes * STEPS_OF_A_PASS
+    options.steps = options.epochs * STEPS_OF_AN_EPOCH
     return options
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import CHART, NAMESPACE, ROOT, helm_template, is_hook, of_kind, render
+from conftest import CHART, ROOT, helm_template, is_hook, of_kind, render
 
 
 def rules(objects, hooks=False):

@@ -3,11 +3,14 @@ import json
 import os
 import pathlib
 import subprocess
-import time
+import sys
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+from waiting import until  # noqa: E402
+
 PROGRAM = HERE / "cluster"
 REQUIRED = os.environ.get("REQUIRE_CLUSTER") == "1"
 IMAGE = "docker.io/library/debian:bookworm-slim"
@@ -81,13 +84,9 @@ class Handle:
 
     def wait(self, what, condition, seconds=PATIENCE, period=0.3):
         """The first true value of condition(); fails with `what` after `seconds`."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(period)
-        raise AssertionError("%s did not come within %.0f s\n%s" % (what, seconds, self.status().stdout))
+        value = until(condition, seconds, period)
+        assert value, "%s did not come within %.0f s\n%s" % (what, seconds, self.status().stdout)
+        return value
 
     def wait_pods_ready(self, *names, namespace="default"):
         self.kubectl("wait", "-n", namespace, "--for=condition=Ready", "--timeout=%ds" % PATIENCE,

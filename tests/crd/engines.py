@@ -1,4 +1,4 @@
-"""Those who judge a HorovodJob: the parser (command line and operator), the embedded API server and a real one."""
+"""What judges a HorovodJob: the parser (command line and operator), the embedded API server and a real one."""
 
 import http.client
 import json

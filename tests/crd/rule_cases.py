@@ -1,4 +1,4 @@
-"""What the rules of the schema (CEL) refuse, by hand: a rule without a case fails. Everybody has to say the same words."""
+"""What the rules of the schema (CEL) refuse, by hand: a rule without a case fails. All three engines have to say the same words."""
 
 CONTAINER = "spec.worker.template.spec.containers[0]"
 WORKER = {"name": "worker", "image": "digits", "command": ["python3", "train.py"]}

@@ -61,8 +61,8 @@ def digits(operator, audit):
     """digits(...) applies the example's manifest and returns the job; it is deleted afterwards."""
     jobs = []
 
-    def start(name="digits", replicas=4, passes=50, pace_ms=80, **laid_over):
-        operator.apply(digits_job.manifest(name, audit, replicas, passes, pace_ms, **laid_over))
+    def start(name="digits", replicas=4, epochs=50, pace_ms=80, **laid_over):
+        operator.apply(digits_job.manifest(name, audit, replicas, epochs, pace_ms, **laid_over))
         jobs.append(digits_job.DigitsJob(operator, name, audit))
         return jobs[-1]
 

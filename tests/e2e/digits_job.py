@@ -54,7 +54,7 @@ def judge(audit):
     return done.stdout
 
 
-def manifest(name, audit, replicas, passes, pace_ms, elastic=None, job=None, pod=None, container=None):
+def manifest(name, audit, replicas, epochs, pace_ms, elastic=None, job=None, pod=None, container=None):
     """The example's manifest with an audit log. The last four are laid over the elasticPolicy, spec, pod and container."""
     made = yaml.safe_load((DIGITS / "job.yaml").read_text())
     made["metadata"]["name"] = name
@@ -64,7 +64,7 @@ def manifest(name, audit, replicas, passes, pace_ms, elastic=None, job=None, pod
     spec["worker"]["replicas"] = replicas
     template = spec["worker"]["template"]["spec"]
     worker = template["containers"][0]
-    settings = {"DIGITS_PASSES": str(passes), "DIGITS_PACE_MS": str(pace_ms), "RINGMASTER_AUDIT_DIR": MOUNT}
+    settings = {"DIGITS_EPOCHS": str(epochs), "DIGITS_PACE_MS": str(pace_ms), "RINGMASTER_AUDIT_DIR": MOUNT}
     worker["env"] = [each for each in worker["env"] if each["name"] not in settings]
     worker["env"] += [{"name": key, "value": value} for key, value in settings.items()]
     worker.update(image=trainer_image(), command=["python3", MOUNT + "/paced.py", "train.py"],

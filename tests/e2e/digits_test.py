@@ -2,7 +2,7 @@
 
 
 def test_digits_trains_to_the_end_on_a_cluster(digits):
-    job = digits(passes=30)
+    job = digits(epochs=30)
     job.wait_world(4)
     nodes = {pod["spec"]["nodeName"] for pod in job.pods().values()}
     assert len(nodes) > 1, "four workers on three nodes of the same size all went to %s" % nodes

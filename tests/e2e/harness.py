@@ -15,8 +15,8 @@ CHART = REPOSITORY / "charts/ringmaster"
 JOB = "horovodjobs.ringmaster.dev"
 SYSTEM = "ringmaster-system"  # namespace of the operator
 RELEASE = "ringmaster"
-IMAGES = pathlib.Path(os.environ.get("RINGMASTER_E2E_IMAGES", REPOSITORY / "build/dev/images"))
-EVIDENCE = pathlib.Path(os.environ.get("RINGMASTER_E2E_EVIDENCE", REPOSITORY / "build/dev/e2e-evidence"))
+IMAGES = pathlib.Path(os.environ.get("RINGMASTER_E2E_IMAGES", REPOSITORY / "build/release/images"))
+EVIDENCE = pathlib.Path(os.environ.get("RINGMASTER_E2E_EVIDENCE", REPOSITORY / "build/release/e2e-evidence"))
 TELLING = re.compile(r"error|critical|warn|fatal|panic|terminate called|Traceback", re.I)
 
 
@@ -25,7 +25,7 @@ def image_archives():
     archives = [IMAGES / (name + ".tar") for name in ("operator", "sidecar", "trainer")]
     missing = [str(archive) for archive in archives if not archive.exists()]
     if missing:
-        cannot("%s is missing; type: deploy/build-images --build-dir build/dev --save %s" % (", ".join(missing), IMAGES))
+        cannot("%s is missing; type: deploy/build-images --build-dir build/release --save %s" % (", ".join(missing), IMAGES))
     return archives
 
 
@@ -107,10 +107,6 @@ class Job:
     def wait_succeeded(self, seconds=300):
         return self.wait("success", lambda s: any(c["type"] == "Succeeded" and c["status"] == "True"
                                                   for c in s.get("conditions", [])), seconds)
-
-    def wait_failed(self, seconds=PATIENCE):
-        return self.wait("the job to fail", lambda s: any(c["type"] == "Failed" and c["status"] == "True"
-                                                          for c in s.get("conditions", [])), seconds)
 
     def exec(self, pod, *words, container="worker", check=True):
         return self.cluster.kubectl("exec", "-n", self.namespace, pod, "-c", container, "--", *words, check=check)

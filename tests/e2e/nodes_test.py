@@ -13,7 +13,7 @@ REPLACED = 100  # seconds: a node is silent for 15 before it counts as lost, the
 @pytest.fixture
 def apart(digits):
     """A job of three workers on three nodes, training; and its epoch."""
-    job = digits(replicas=3, passes=110, pace_ms=100, pod=APART)
+    job = digits(replicas=3, epochs=110, pace_ms=100, pod=APART)
     epoch = job.wait_bootstrapped(3)
     assert len({pod["spec"]["nodeName"] for pod in job.pods().values()}) == 3
     return job, epoch
@@ -120,7 +120,7 @@ def test_two_of_three_nodes_lose_power_and_one_decides_with_proof(apart, tell, r
 
 
 def test_a_job_that_may_fork_waits_for_no_proof(digits, tell, repaired):
-    job = digits(replicas=3, passes=110, pace_ms=100, pod=APART, elastic={"onQuorumLoss": "RestartFromCheckpoint", "minReplicas": 1})
+    job = digits(replicas=3, epochs=110, pace_ms=100, pod=APART, elastic={"onQuorumLoss": "RestartFromCheckpoint", "minReplicas": 1})
     epoch = job.wait_bootstrapped(3)
     story, _ = lose_two_of_three(job, "the same with `onQuorumLoss: RestartFromCheckpoint`, no taint")
     whole_after_quorum_loss(job, epoch, tell, story)
@@ -128,7 +128,7 @@ def test_a_job_that_may_fork_waits_for_no_proof(digits, tell, repaired):
 
 
 def test_gpus_that_fail_are_left_alone_until_a_pod_needs_another(digits, operator, repaired):
-    job = digits(replicas=3, pod=APART, passes=80, pace_ms=100, container={"resources": {"limits": {"nvidia.com/gpu": 1}}})
+    job = digits(replicas=3, pod=APART, epochs=80, pace_ms=100, container={"resources": {"limits": {"nvidia.com/gpu": 1}}})
     epoch = job.wait_bootstrapped(3)
     victim = max(job.pods())
     node, before = node_of(job, victim), set(job.pods())

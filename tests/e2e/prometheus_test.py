@@ -130,7 +130,7 @@ def job(operator):
     manifest = yaml.safe_load((REPOSITORY / "examples/digits/job.yaml").read_text())
     container = manifest["spec"]["worker"]["template"]["spec"]["containers"][0]
     container["imagePullPolicy"] = "IfNotPresent"
-    container["env"] = [{"name": "DIGITS_PASSES", "value": "1000"}, {"name": "DIGITS_PACE_MS", "value": "50"},
+    container["env"] = [{"name": "DIGITS_EPOCHS", "value": "1000"}, {"name": "DIGITS_PACE_MS", "value": "50"},
                         {"name": "OMP_NUM_THREADS", "value": "1"}]
     operator.apply(manifest)
     job = Job(operator, "digits")

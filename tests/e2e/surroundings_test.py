@@ -4,7 +4,6 @@ Each trouble is said by a condition and an event, costs the API server little ho
 The tests stand in the order in which they run: first eight jobs that can't start, then one that trains through everything.
 """
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -32,7 +31,7 @@ WORKERS = "training.kubeflow.org/job-name=digits"
 def tiny(image=None, gpus=0, selector=None, volume=None, replicas=1, env=(), **pod):
     """A job that trains for some seconds, once it can."""
     worker = {"name": "worker", "image": image or trainer_image(), "command": ["python3", "train.py"],
-              "env": [{"name": "DIGITS_PASSES", "value": "1"}, {"name": "OMP_NUM_THREADS", "value": "1"}, *env]}
+              "env": [{"name": "DIGITS_EPOCHS", "value": "1"}, {"name": "OMP_NUM_THREADS", "value": "1"}, *env]}
     if gpus:
         worker["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
     if selector:
@@ -233,7 +232,7 @@ def training(operator, folder):
     manifest = tiny(replicas=2, volumes=[{"name": "audit", "hostPath": {"path": str(folder)}}])
     worker = manifest["spec"]["worker"]["template"]["spec"]["containers"][0]
     worker["env"] = [{"name": name, "value": value} for name, value in (
-        ("DIGITS_PASSES", "100000"), ("DIGITS_PACE_MS", "40"), ("OMP_NUM_THREADS", "1"), ("RINGMASTER_AUDIT_DIR", "/audit"))]
+        ("DIGITS_EPOCHS", "100000"), ("DIGITS_PACE_MS", "40"), ("OMP_NUM_THREADS", "1"), ("RINGMASTER_AUDIT_DIR", "/audit"))]
     worker["volumeMounts"] = [{"name": "audit", "mountPath": "/audit"}]
     operator.apply(namespace(LONG))
     operator.apply(manifest, namespace=LONG)
@@ -316,12 +315,12 @@ def test_the_operator_notices_watches_that_have_gone_silent(training, silence):
 
 
 def test_no_step_was_lost_in_all_of_this(training, folder, tmp_path):
-    """The checker judges what was trained until a pass ended; the job goes on meanwhile."""
+    """The checker judges what was trained until an epoch ended; the job goes on meanwhile."""
     begun = newest_step(folder)
     training.cluster.wait("more steps", lambda: newest_step(folder) > begun + 20)
     lines = {log.name: [json.loads(line) for line in log.read_text().split("\n")[:-1]] for log in folder.glob("*.jsonl")}
     ends = [line["step"] for log in lines.values() for line in log if "pass_end" in line]
-    # All three have written the end of the pass before the last.
+    # All three have written the end of the epoch before the last.
     last = sorted(set(ends))[-2]
     for name, log in lines.items():
         kept = [line for line in log if line["step"] <= last]

@@ -136,7 +136,7 @@ def test_the_job_trains_on_in_its_view_while_the_coordinators_sidecar_is_restart
     with Job(write, tmp_path, 3) as job:
         epoch = job.world(3)
         coordinator = job.run.coordinator("job")
-        mark = b"RINGMASTER_POD_UID=" + coordinator["uid"].encode()
+        mark = "RINGMASTER_POD_UID=" + coordinator["uid"]
         sidecars = harness.pids(mark, "ringmaster-sidecar")
         assert len(sidecars) == 1
         job.kill(sidecars[0])

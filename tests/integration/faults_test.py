@@ -93,21 +93,13 @@ def test_a_pod_drains_while_a_worker_of_another_dies(write, tmp_path):
         job.finish()
 
 
-def test_a_joiner_dies_while_it_gets_the_state(write, tmp_path):
-    with Job(write, tmp_path, 2, options=HOLD_LOADING) as job:
+@pytest.mark.parametrize("what, options", [("loading", HOLD_LOADING), ("saving", HOLD_SAVING)],
+                         ids=["the joiner that gets it", "rank 0 that gives it"])
+def test_a_worker_dies_while_the_state_is_handed_over(write, tmp_path, what, options):
+    with Job(write, tmp_path, 2, options=options) as job:
         epoch = job.world(2)
         job.run.do("scale", "job", "--replicas", 3)
-        job.kill(holding(job, "loading"))
-        go(job)
-        job.world(3, epoch + 1)
-        job.finish()
-
-
-def test_rank_0_dies_while_it_gives_the_state(write, tmp_path):
-    with Job(write, tmp_path, 2, options=HOLD_SAVING) as job:
-        epoch = job.world(2)
-        job.run.do("scale", "job", "--replicas", 3)
-        job.kill(holding(job, "saving"))
+        job.kill(holding(job, what))
         go(job)
         job.world(3, epoch + 1)
         job.finish()

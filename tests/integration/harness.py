@@ -6,12 +6,16 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
-import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/dev/bin"))
+sys.path.insert(0, str(REPOSITORY / "tests/support"))
+import processes  # noqa: E402
+from waiting import until  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/release/bin"))
 SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
 WORKER = BIN / "elastic_worker"
 # Generous: two cores are shared with whatever else the machine does. Nothing is asserted about time.
@@ -27,17 +31,11 @@ def environment(**more):
 
 def wait_for(what, condition, seconds=PATIENCE, alive=None):
     """The first true value of condition(); fails with `what` after `seconds`, or when alive() is not."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        if alive and not alive():
-            value = condition()
-            if value:
-                return value
-            raise AssertionError("the run ended while waiting for " + what)
-        time.sleep(0.02)
+    value = until(condition, seconds, 0.02, over=alive and (lambda: not alive()))
+    if value:
+        return value
+    if alive and not alive():
+        raise AssertionError("the run ended while waiting for " + what)
     raise AssertionError("%s did not come within %.0f s" % (what, seconds))
 
 
@@ -204,9 +202,7 @@ def left_behind(before):
                 else:
                     new.append("%s: %s" % (kind, name))
         return new
-    deadline = time.monotonic() + 20
-    while now() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: not now(), 20, 0.05)
     return "\n".join(now())
 
 
@@ -214,16 +210,6 @@ def send(run, sig=signal.SIGINT):
     run.process.send_signal(sig)
 
 
-def pids(entry, command=""):
-    """Processes with `entry` (bytes, NAME=value) in their environment whose program has that name."""
-    found = []
-    for process in pathlib.Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            program = pathlib.Path((process / "cmdline").read_bytes().split(b"\0")[0].decode()).name
-            if entry in (process / "environ").read_bytes().split(b"\0") and command in ("", program):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+def pids(entry, program=""):
+    """Processes with `entry` (NAME=value) in their environment; of this program, if one is named."""
+    return [pid for pid, name in processes.with_environment(entry) if program in ("", name)]

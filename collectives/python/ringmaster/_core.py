@@ -12,10 +12,20 @@ from collections import namedtuple
 
 from ringmaster import _library, errors
 
-# Who this worker was when the step began: the same answer on all ranks of one view.
-View = namedtuple("View", "rank size epoch")
+
+class View(namedtuple("View", "rank size number")):
+    """This worker's place in a membership: its rank, the world's size, and the view's number.
+
+    `number` is lineage << 40 | n and only rises; str(view) is lineage.n, as status and logs say.
+    """
+    __slots__ = ()
+
+    def __str__(self):
+        return "%d.%d" % (self.number >> 40, self.number & (1 << 40) - 1)
+
 
 DEFAULT_TIMEOUT = 600.0
+_NOT_INITIALISED = "ringmaster is not initialised: call init() first"
 
 _resize_callbacks = []
 _providers = {}  # name: (save() -> picklable, load(what was saved))
@@ -48,8 +58,8 @@ def call(function, *args):
 def init(timeout=DEFAULT_TIMEOUT):
     """Connects to the sidecar; without one the process is a world of one. Again is a no-op.
 
-    A bootstrapping worker blocks until the first view stands. A joiner returns at once and enters later
-    (`elastic.run`, the first step of a DistributedOptimizer, or `enter`).
+    A bootstrapping worker blocks until the first view stands. A joiner returns at once and enters
+    later (`elastic.run`, the first step of a DistributedOptimizer, or `enter`).
     """
     if is_initialized():
         return
@@ -128,7 +138,7 @@ def _number(function):
     def get():
         value = getattr(library(), function)()
         if value < 0 or not is_initialized():
-            raise ValueError("ringmaster is not initialised: call init() first")
+            raise ValueError(_NOT_INITIALISED)
         return value
 
     return get
@@ -142,9 +152,12 @@ cross_rank = _number("rm_cross_rank")
 cross_size = _number("rm_cross_size")
 
 
-def epoch():
-    """The number of the view, L << 40 | n; people see it as L.n."""
-    return library().rm_epoch()
+def view():
+    """The View of this moment. It moves with every change of the membership, also within a step."""
+    now = _read_view()
+    if now.rank < 0 or not is_initialized():
+        raise ValueError(_NOT_INITIALISED)
+    return now
 
 
 # ---- Steps
@@ -158,9 +171,11 @@ def auto_name(kind):
 
 
 def step_view():
-    """Rank, size and epoch as of the beginning of this step. They do not move within it."""
+    """The View as of the beginning of this step: the same number on all ranks. It does not move
+    within the step.
+    """
     if _view is None:
-        raise ValueError("ringmaster is not initialised: call init() first")
+        raise ValueError(_NOT_INITIALISED)
     return _view
 
 
@@ -188,8 +203,8 @@ def _begin_step(info=None):
     now = _read_view()
     # A fault may already have moved the world on since rm_step_end agreed with the others on where
     # this step begins. Without a change of view before it, that place is known nevertheless.
-    if info is not None and _view is not None and now.epoch != info.epoch and \
-            _view.epoch == info.epoch:
+    if info is not None and _view is not None and now.number != info.view and \
+            _view.number == info.view:
         return
     _view = now
 

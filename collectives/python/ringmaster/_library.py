@@ -18,7 +18,8 @@ LOAD = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 
 class StepInfo(ctypes.Structure):
     """rm_step_info."""
-    _fields_ = [("epoch", c_uint64), ("step", c_uint64), ("old_size", c_int), ("new_size", c_int),
+    # rm_step_info calls the view's number `epoch`; in Python an epoch is a pass over the data.
+    _fields_ = [("view", c_uint64), ("step", c_uint64), ("old_size", c_int), ("new_size", c_int),
                 ("view_changed", c_int), ("state_synced", c_int)]
 
 

@@ -17,8 +17,8 @@ __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "r
 
 
 class Steps:
-    """Who ends the step: DistributedOptimizer.step(), or state.commit() after it. Once for each
-    step.
+    """Which call ends the step: DistributedOptimizer.step(), or state.commit() after it. One of
+    them does, once.
 
     In a function that is entered again after changes (`elastic.run` without in_place) only commit()
     does, because only there the script says that its own counters are consistent.

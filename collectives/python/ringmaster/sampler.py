@@ -1,6 +1,6 @@
 """ElasticSampler: which samples a rank works on, and which count as done.
 
-A pure function of (seed, pass, samples done, rank, size): all ranks compute the same order and the
+A pure function of (seed, epoch, samples done, rank, size): all ranks compute the same order and the
 same pool of samples that are still to do, and each takes its own share of the next batch. Nothing
 is sent for that.
 
@@ -8,7 +8,7 @@ A sample is done when the reduction of a step says that its gradient is in it, n
 handed out. For this every rank adds its *contribution* to the gradient's own reduction: a vector
 with a 1 for each sample of the global batch that is its own. The sum of the vectors is part of one
 result that all survivors share, so all of them settle the same samples; the share of a worker that
-died first has 0 there and goes back into the pool of the same pass.
+died first has 0 there and goes back into the pool of the same epoch.
 """
 
 import itertools
@@ -24,7 +24,8 @@ Settled = namedtuple("Settled", "counted own void")
 
 
 class ElasticSampler:
-    """Hands out every sample of a pass exactly once, whoever comes, leaves or dies meanwhile.
+    """Hands out every sample of an epoch (one pass over the data) exactly once, whichever workers
+    come, leave or die meanwhile.
 
     Two ways to use it, not to be mixed:
 
@@ -44,10 +45,10 @@ class ElasticSampler:
         self._seed = seed
         self._own_total = 0
         self.last_settled = None  # the Settled of the last step; None: none since the state came
-        self._begin_pass(0)
+        self._begin_epoch(0)
 
-    def _begin_pass(self, number):
-        self._pass = number
+    def _begin_epoch(self, number):
+        self._epoch = number
         self._order = list(range(self._count))
         if self._shuffle:
             random.Random("%d/%d" % (self._seed, number)).shuffle(self._order)
@@ -62,22 +63,23 @@ class ElasticSampler:
     batches_per_step = 1  # a DistributedOptimizer sets its backward_passes_per_step
 
     @property
-    def pass_number(self):
-        return self._pass
+    def epoch(self):
+        """The number of this pass over the data, from 0."""
+        return self._epoch
 
     @property
     def done(self):
-        """Samples that this process has contributed to completed steps, over all passes."""
+        """Samples that this process has contributed to completed steps, over all epochs."""
         return self._own_total
 
     @property
     def remaining(self):
-        """Samples of this pass that are not done yet."""
+        """Samples of this epoch that are not done yet."""
         return len(self._returned) + self._count - self._cursor
 
     def batches(self, global_batch):
-        """Yields this rank's indices of each global batch of the pass; at its end comes the next
-        pass.
+        """Yields this rank's indices of each global batch of the epoch; at its end comes the
+        next epoch.
 
         The share is empty when fewer samples than ranks remain; take part in the step all the same.
         """
@@ -87,8 +89,8 @@ class ElasticSampler:
 
     def _batches(self, global_batch):
         _core.enter()
-        number = self._pass
-        while self._pass == number:
+        number = self._epoch
+        while self._epoch == number:
             if len(self._handed_out) >= self.batches_per_step:
                 raise RuntimeError(
                     "a batch was asked for before the step of the last one was settled: give the "
@@ -97,7 +99,7 @@ class ElasticSampler:
                     "(num_workers=0)")
             window = self._next_window(global_batch)
             if not window:
-                self._begin_pass(number + 1)
+                self._begin_epoch(number + 1)
                 return
             view = _core.step_view()
             own = share(window, view.rank, view.size)
@@ -158,9 +160,9 @@ class ElasticSampler:
     # ---- Horovod's way
 
     def set_epoch(self, number):
-        """Goes to pass `number`; the same number again goes on where it was."""
-        if number != self._pass:
-            self._begin_pass(number)
+        """Goes to epoch `number`; the same number again goes on where it was."""
+        if number != self._epoch:
+            self._begin_epoch(number)
 
     def __iter__(self):
         """This rank's samples of what remains; the division is made here, once."""
@@ -184,7 +186,7 @@ class ElasticSampler:
 
     @property
     def streams(self):
-        """True if this pass is iterated in Horovod's way on this rank (and so on all)."""
+        """True if this epoch is iterated in Horovod's way on this rank (and so on all)."""
         return self._stream is not None
 
     def recorded(self):
@@ -203,7 +205,7 @@ class ElasticSampler:
     # ---- State
 
     def state_dict(self):
-        return {"seed": self._seed, "count": self._count, "pass": self._pass,
+        return {"seed": self._seed, "count": self._count, "epoch": self._epoch,
                 "cursor": self._cursor, "returned": list(self._returned)}
 
     def load_state_dict(self, state):
@@ -211,7 +213,7 @@ class ElasticSampler:
             raise ValueError("dataset: has %d samples here and %d in the state: all workers must "
                              "read the same data" % (self._count, state["count"]))
         self._seed = state["seed"]
-        self._begin_pass(state["pass"])
+        self._begin_epoch(state["epoch"])
         self._cursor, self._returned = state["cursor"], list(state["returned"])
         self.last_settled = None
 

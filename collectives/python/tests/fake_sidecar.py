@@ -1,7 +1,7 @@
 """A sidecar for tests: one pod of many slots, membership decided by one thread, no protocol with
 others.
 
-It speaks the worker link (docs/contracts.md, section 2) well enough to found a world, to go on
+It speaks the worker link (docs/contracts.md, section 2) well enough to bootstrap a world, to go on
 after a worker's death, to let joiners in and to drain, so that real worker processes with the real
 library can be tested without operator, launcher or rendezvous.
 """
@@ -53,10 +53,10 @@ class Peer:
 class FakeSidecar:
     """Owns the socket and the view. Its thread owns all state; tests look at it under `changed`."""
 
-    def __init__(self, path, founders, held=()):
+    def __init__(self, path, initial_size, held=()):
         """`held`: (slot, incarnation) of joiners that come only when admit() says so."""
         self.path = path
-        self.founders = founders
+        self.initial_size = initial_size
         self.held = set(held)
         self.changed = threading.Condition()
         self.epoch = 0
@@ -97,7 +97,7 @@ class FakeSidecar:
             peer = next(p for p in self._peers.values() if p.hello.get("standby"))
             peer.hello = dict(peer.hello, slot=slot, incarnation=incarnation, standby=False)
             peer.send("promoted", slot=slot, incarnation=incarnation, rank=len(self.members),
-                      size=len(self.members) + 1, localRank=slot, localSize=self.founders)
+                      size=len(self.members) + 1, localRank=slot, localSize=self.initial_size)
 
     def wait(self, condition, what, seconds=DEADLINE):
         with self.changed:
@@ -163,8 +163,8 @@ class FakeSidecar:
             state = "standby" if frame["standby"] else "joining" if joins else "bootstrap"
             peer.send("welcome", version=1, job="test", pod="pod-0", slot=frame["slot"],
                       incarnation=frame["incarnation"], state=state, epoch=self.epoch,
-                      rank=frame["slot"], size=self.founders, localRank=frame["slot"],
-                      localSize=self.founders, pingMs=100, fenceMs=10000)
+                      rank=frame["slot"], size=self.initial_size, localRank=frame["slot"],
+                      localSize=self.initial_size, pingMs=100, fenceMs=10000)
         elif kind == "enter":
             peer.entered = True
         elif kind in ("stopped", "boundary"):
@@ -184,7 +184,7 @@ class FakeSidecar:
 
     def _advance(self):
         if self._change is None:
-            self._look_for_work()
+            self._next_change()
         if self._change is None:
             return
         reason, members, planned = self._change
@@ -196,15 +196,16 @@ class FakeSidecar:
         if self._stage == "stop" and all(m.stopped >= self.epoch for m in alive):
             self._install(reason, [m for m in members if m.connection in self._peers], planned)
 
-    def _look_for_work(self):
+    def _next_change(self):
         entered = [p for p in self._peers.values() if p.entered and p not in self.members]
         waiting = [p for p in entered if self._key(p) not in self.held]
         waiting.sort(key=lambda peer: peer.hello["slot"])
         if self.epoch == 0:
-            if len(waiting) == self.founders and len(entered) == self.founders + len(self.held):
+            spares = len(entered) - len(waiting)
+            if len(waiting) == self.initial_size and spares == len(self.held):
                 self._install("Bootstrap", waiting, planned=True)
         elif any(member.finished for member in self.members):
-            for peer in entered:  # the job is finishing: nobody comes any more
+            for peer in entered:  # the job is finishing: no worker joins any more
                 peer.entered = False
                 peer.send("left", epoch=self.epoch, reason="the job is finishing")
         elif any(m.hello["slot"] in self.draining for m in self.members):
@@ -244,7 +245,8 @@ class Job:
     """Worker processes of one script under a FakeSidecar.
 
     `spares`: slots of which a further process is started at once and admitted later. The world
-    is bootstrapped when they, too, have done their imports: so no test depends on how long that takes.
+    is bootstrapped when they, too, have done their imports: so no test depends on how long that
+    takes.
     """
 
     def __init__(self, folder, command, size, environ=None, spares=()):

@@ -49,7 +49,7 @@ class World:
         self.samplers.append(newcomer)
         self.streams.append(newcomer.batches(self.batch))
 
-    def finish_pass(self):
+    def finish_epoch(self):
         while True:
             shares = self.hand_out()
             if shares[0] is None:
@@ -59,11 +59,11 @@ class World:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
-def test_APassHandsOutEverySampleOnceWhateverTheSize(monkeypatch, size):
+def test_AnEpochHandsOutEverySampleOnceWhateverTheSize(monkeypatch, size):
     world = World(monkeypatch, samples=103, size=size, batch=10)
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(103))
-    assert all(s.pass_number == 1 for s in world.samplers)
+    assert all(s.epoch == 1 for s in world.samplers)
 
 
 def test_SharesAreDisjointAndCoverTheWindow():
@@ -73,14 +73,14 @@ def test_SharesAreDisjointAndCoverTheWindow():
     assert {len(part) for part in parts} == {3, 4}
 
 
-def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSamePass(monkeypatch):
+def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSameEpoch(monkeypatch):
     world = World(monkeypatch, samples=50, size=4, batch=12)
     shares = world.hand_out()
     sums = world.reduce(took_part=[0, 1, 3])
     world.drop(2)
     world.settle(sums)
     assert not set(shares[2]) & set(world.counted)
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
@@ -91,11 +91,11 @@ def test_TheBatchOfAWorkerThatDiedAfterTheReductionDoesNotComeAgain(monkeypatch)
     world.drop(2)
     world.settle(sums)
     assert set(shares[2]) <= set(world.counted)
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
-def test_AJoinerInTheMiddleOfAPassTakesItsPartOfTheRest(monkeypatch):
+def test_AJoinerInTheMiddleOfAnEpochTakesItsPartOfTheRest(monkeypatch):
     world = World(monkeypatch, samples=50, size=2, batch=12)
     for _ in range(2):
         world.hand_out()
@@ -104,18 +104,18 @@ def test_AJoinerInTheMiddleOfAPassTakesItsPartOfTheRest(monkeypatch):
     shares = world.hand_out()
     assert [len(s) for s in shares] == [4, 4, 4]
     world.settle(world.reduce())
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
-def test_AJoinerAtTheEndOfAPassBeginsTheNextPassWithTheOthers(monkeypatch):
+def test_AJoinerAtTheEndOfAnEpochBeginsTheNextEpochWithTheOthers(monkeypatch):
     world = World(monkeypatch, samples=24, size=2, batch=12)
     for _ in range(2):
         world.hand_out()
         world.settle(world.reduce())
     world.join()
-    world.finish_pass()
-    assert [s.pass_number for s in world.samplers] == [1, 1, 1]
+    world.finish_epoch()
+    assert [s.epoch for s in world.samplers] == [1, 1, 1]
 
 
 def test_AStepInWhichTwoRanksTookOneSampleIsVoidAndLosesNothing(monkeypatch):
@@ -124,7 +124,7 @@ def test_AStepInWhichTwoRanksTookOneSampleIsVoidAndLosesNothing(monkeypatch):
     world.hand_out(views=[(0, 4), (1, 4), (1, 3)])
     results = world.settle(world.reduce())
     assert all(r.void for r in results) and not world.counted
-    world.finish_pass()
+    world.finish_epoch()
     assert sorted(world.counted) == list(range(50))
 
 
@@ -147,7 +147,7 @@ def test_ManyRandomDeathsAndJoinsNeverSkipOrRepeatASample(monkeypatch):
         assert sorted(world.counted) == list(range(97)), "seed %d" % seed
 
 
-def test_EachPassHasItsOwnOrderAndTheSeedDecidesIt():
+def test_EachEpochHasItsOwnOrderAndTheSeedDecidesIt():
     first, second = ElasticSampler(20, seed=1), ElasticSampler(20, seed=1)
     assert first._order == second._order
     second.set_epoch(1)

@@ -51,7 +51,8 @@ def test_ADrainedWorkerEndsWithZeroAndTheOthersGoOn(job):
 
 def test_AStandbyThatHasDoneItsImportsTakesADeadWorkersPlace(job):
     one = job("horovod_elastic.py", 2, BATCHES="120")
-    one.sidecar.held.add((-1, 0))  # nobody's: the world is not bootstrapped before the standby is there
+    # No worker has this slot: the first view waits until the standby is there.
+    one.sidecar.held.add((-1, 0))
     one.start(7, RINGMASTER_STANDBY="1")
     one.sidecar.wait(lambda s: any(f.get("standby") for _, f in s.log), "the standby")
     one.sidecar.admit(-1, 0)

@@ -21,7 +21,7 @@ def world():
 
 def test_BeforeInitEveryRankFunctionSaysSo():
     assert not rm.is_initialized()
-    for function in (rm.rank, rm.size, rm.local_rank, rm.cross_size):
+    for function in (rm.rank, rm.size, rm.local_rank, rm.cross_size, rm.view):
         with pytest.raises(ValueError, match="init"):
             function()
 
@@ -34,6 +34,11 @@ def test_InitAndShutdownCanBeRepeated():
         assert rm.allreduce(torch.ones(2)).tolist() == [1, 1]
         rm.shutdown()
         assert not rm.is_initialized()
+
+
+def test_AViewIsShownAsStatusAndLogsShowIt(world):
+    assert rm.view() == rm.step_view() == (0, 1, rm.view().number)
+    assert str(ringmaster._core.View(0, 4, (3 << 40) + 17)) == "3.17"
 
 
 def test_CollectivesOfOneGiveBackWhatWasGiven(world):

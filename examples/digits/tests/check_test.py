@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 import check  # noqa: E402
 import digits  # noqa: E402
 
-PASSES = 2
+EPOCHS = 2
 
 
 class Story:
@@ -31,21 +31,21 @@ class Story:
         self._model = digits.make_model()
         self._optimizer = digits.make_optimizer(self._model)
         workers, step = ["w0", "w1", "w2", "w3"], 0
-        for number in range(PASSES):
+        for epoch in range(EPOCHS):
             pool = list(range(len(self._data)))
-            random.Random(number).shuffle(pool)
+            random.Random(epoch).shuffle(pool)
             while pool:
                 step += 1
                 if step == 20:
                     workers.append("w5")
                 window = pool[:digits.GLOBAL_BATCH]
-                counted = self._step(step, number, workers, window)
+                counted = self._step(step, epoch, workers, window)
                 pool = [sample for sample in pool if sample not in counted]
                 workers = [w for w in workers if (w, step) not in (("w2", 9), ("w3", 30))]
             accuracy = digits.accuracy_of(self._model, self._data)
-            self.lines["w0"].append({"pass_end": number, "step": step, "accuracy": accuracy})
+            self.lines["w0"].append({"pass_end": epoch, "step": step, "accuracy": accuracy})
 
-    def _step(self, step, number, workers, window):
+    def _step(self, step, epoch, workers, window):
         size = len(workers)
         shares = {w: window[len(window) * r // size:len(window) * (r + 1) // size]
                   for r, w in enumerate(workers)}
@@ -59,7 +59,7 @@ class Story:
         for rank, worker in enumerate(workers):
             if (worker, step) not in (("w2", 9), ("w3", 30)):
                 self.lines.setdefault(worker, []).append({
-                    "step": step, "epoch": 1, "rank": rank, "size": size, "pass": number,
+                    "step": step, "epoch": 1, "rank": rank, "size": size, "pass": epoch,
                     "samples": shares[worker], "counted": counted, "loss": losses[worker],
                     "params": digits.hash_of(self._model), "t": 0})
         return set(counted)
@@ -73,8 +73,8 @@ def story():
 
 @pytest.fixture(scope="module", autouse=True)
 def one_reference():
-    value = digits.reference_accuracy(PASSES)
-    original, digits.reference_accuracy = digits.reference_accuracy, lambda passes, data: value
+    value = digits.reference_accuracy(EPOCHS)
+    original, digits.reference_accuracy = digits.reference_accuracy, lambda epochs, data: value
     yield
     digits.reference_accuracy = original
 

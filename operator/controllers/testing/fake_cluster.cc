@@ -186,7 +186,9 @@ void FakeCluster::Decide(membership::Reason reason,
 void FakeCluster::Announce() {
   for (auto& [uid, pod] : pods_) {
     if (view_->FindPod(uid) < 0 || pod.ended) continue;
-    planner::RebuildFacts figures{view_->epoch, std::string(ReasonText(view_->reason)), 0.05, 0};
+    job::Rebuild figures = {.epoch = view_->epoch,
+                            .reason = std::string(ReasonText(view_->reason)),
+                            .seconds = {{job::kDecide, 0.05}}};
     registry_->OnView(pod.connection, view_, figures);
     registry_->OnHealth(pod.connection, true, std::chrono::milliseconds(0));
   }
@@ -247,8 +249,9 @@ void FakeCluster::RestartWorker(const std::string& name, int exit_code) {
   for (auto& [uid, pod] : pods_) {
     if (pod.name != name || pod.ended) continue;
     const std::uint64_t incarnation = pod.candidate.workers[0].incarnation++;
-    registry_->OnWorkerExit(pod.connection, incarnation,
-                            {.slot = 0, .exit_code = exit_code, .restarting = true});
+    registry_->OnWorkerExit(
+        pod.connection,
+        {.slot = 0, .exit_code = exit_code, .restarting = true, .incarnation = incarnation});
   }
 }
 

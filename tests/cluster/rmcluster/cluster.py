@@ -263,7 +263,7 @@ class Cluster:
         """For --wait: until the API server shows the node as Ready, as known since then, or as no longer Ready."""
         api = self.api()
         if ready:
-            # A crash or cut so short that nobody noticed: what the API server shows may be of before.
+            # A crash or cut so short that no controller noticed: what the API server shows may be of before.
             wait_until("%s to be heard of" % name, lambda: api.lease_renewed(name) > since and
                        heard_since(api.nodes()[name], since), seconds, period=0.2)
             return self._wait_ready([name], seconds)

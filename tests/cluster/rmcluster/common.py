@@ -3,6 +3,8 @@ import subprocess
 import sys
 import time
 
+from waiting import until
+
 STARTED = time.monotonic()
 
 
@@ -41,14 +43,10 @@ def run(*argv, timeout=120, check=True, stdin=None, env=None):
 
 def wait_until(what, condition, seconds, period=0.1):
     """Returns the first true value of condition(); after `seconds` a Trouble that says what never came."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() >= deadline:
-            raise Trouble("gave up after %d s waiting for %s" % (seconds, what))
-        time.sleep(period)
+    value = until(condition, seconds, period)
+    if not value:
+        raise Trouble("gave up after %d s waiting for %s" % (seconds, what))
+    return value
 
 
 def tail(path, lines=15):

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 
+from processes import alive, with_environment
+
 from . import layout
 from .common import Trouble, lacks, run, tail, wait_until
 
@@ -23,29 +25,9 @@ def _children(pid):
         return []
 
 
-def _running(pid):
-    """Alive, and not just a zombie that nobody has collected yet."""
-    try:
-        with open("/proc/%d/stat" % pid) as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (OSError, IndexError):
-        return False
-
-
 def marked(directory):
     """Process ids of everything that carries the mark of the cluster in `directory`, wherever an earlier run was killed."""
-    wanted = ("%s=%s" % (MARK, directory)).encode()
-    found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        try:
-            with open("/proc/%s/environ" % entry, "rb") as file:
-                if wanted in file.read().split(b"\0") and _running(int(entry)):
-                    found.append(int(entry))
-        except OSError:
-            continue  # it ended, or it is a thread of the kernel
-    return found
+    return [pid for pid, _ in with_environment("%s=%s" % (MARK, directory)) if pid != os.getpid()]
 
 
 def kill_marked(directory):
@@ -71,7 +53,7 @@ def power_off(machines):
     for each in machines:
         pid = pids[each.name]
         if pid is not None:
-            wait_until("the processes of %s to end" % each.name, lambda: not _running(pid), 20)
+            wait_until("the processes of %s to end" % each.name, lambda: not alive(pid), 20)
         if os.path.exists(each.path("init.pid")):
             os.unlink(each.path("init.pid"))
         remove_cgroups(each.cgroup)
@@ -102,7 +84,7 @@ class Machine:
                 mine = ("%s=%s" % (MARK, self.layout.dir)).encode() in file.read().split(b"\0")
         except OSError:
             return None
-        return pid if mine and _running(pid) else None
+        return pid if mine and alive(pid) else None
 
     def need_pid(self):
         pid = self.pid
@@ -169,7 +151,7 @@ class Machine:
             with open(self.path("programs", program)) as file:
                 self.run("kill", "-KILL", file.read().strip(), check=False)
         wait_until("%s on %s to end" % (program, self.name), lambda: not self._alive(program), 20, period=0.05)
-        os.unlink(self.path("programs", program))  # whoever starts it again must not find the dead one's id
+        os.unlink(self.path("programs", program))  # the next start must not find the dead one's id
 
     def programs(self):
         """{name: alive} of the programs that were started on the machine."""

@@ -89,10 +89,6 @@ def start_containers(node):
     wait_until("containerd on %s" % node.name, answers, 30)
 
 
-def import_image(node, archive):
-    node.run("ctr", "--address", SOCKET, "--namespace", IMAGE_NAMESPACE, "images", "import", archive, timeout=300)
-
-
 def start_kubelet(node, pki, index):
     node.start("kubelet", _bin("kubelet"), "--config=" + node.path("kubelet.json"), "--v=2",
                "--kubeconfig=" + pki.file("node-%s.kubeconfig" % node.name), "--hostname-override=" + node.name,
@@ -103,7 +99,7 @@ def start_kubelet(node, pki, index):
 def start_proxy_and_devices(node, gpus):
     node.start("kube-proxy", _bin("kube-proxy"), "--config=" + node.path("kube-proxy.json"), "--v=1")
     if gpus:
-        # A fixed folder, made by whoever comes first.
+        # A fixed folder, made by the node that comes first.
         node.run("mkdir", "-p", "/var/lib/kubelet/device-plugins")
         node.start("devices", _bin("devices"), "-resource", GPU, "-count", gpus, "-unhealthy", node.path("sick-devices"))
 

@@ -23,7 +23,7 @@ MODULES = {  # folder of go/: (module whose version it is, packages to build)
     "kwok": ("sigs.k8s.io/kwok", ["sigs.k8s.io/kwok/cmd/kwok"]),
     "kustomize": ("sigs.k8s.io/kustomize/kustomize/v5", ["sigs.k8s.io/kustomize/kustomize/v5"]),
 }
-NEEDED_TO_RUN = ["kubernetes", "coredns", "devices"]  # kwok with fake nodes; helm, kustomize when somebody asks
+NEEDED_TO_RUN = ["kubernetes", "coredns", "devices"]  # kwok with fake nodes; helm, kustomize when asked for
 KWOK_STAGES = ["node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
                "pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml"]
 MINIMUM_GO = (1, 24)
@@ -185,7 +185,7 @@ def _keep_kwok_stages(folder, env):
 
 
 def _drop_go_caches(env):
-    """Gigabytes that nobody needs again: only the programs stay."""
+    """Gigabytes that are not needed again: only the programs stay."""
     run("chmod", "-R", "u+w", env["GOMODCACHE"], check=False, timeout=300)
     for folder in (env["GOMODCACHE"], env["GOCACHE"]):
         shutil.rmtree(folder, ignore_errors=True)

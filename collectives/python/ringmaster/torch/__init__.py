@@ -6,9 +6,9 @@ docs/python.md lists what differs from Horovod.
 """
 
 from ringmaster import (HorovodInternalError, HostsUpdatedInterrupt, Left, cross_rank, cross_size,
-                        end_step, enter, epoch, init, is_initialized, is_joining, last_rebuild,
-                        last_step, local_rank, local_size, on_resize, rank, report, shutdown, size,
-                        step_view)
+                        end_step, enter, init, is_initialized, is_joining, last_rebuild, last_step,
+                        local_rank, local_size, on_resize, rank, report, shutdown, size, step_view,
+                        view)
 from ringmaster.torch import elastic
 from ringmaster.torch.compression import Compression
 from ringmaster.torch.functions import (allgather_object, broadcast_object,
@@ -26,7 +26,8 @@ __all__ = [
     "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "barrier",
     "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
     "broadcast_optimizer_state", "broadcast_parameters", "cross_rank", "cross_size", "elastic",
-    "end_step", "enter", "epoch", "grouped_allreduce", "grouped_allreduce_", "init",
+    "end_step", "enter", "grouped_allreduce", "grouped_allreduce_", "init",
     "is_initialized", "is_joining", "last_rebuild", "last_step", "local_rank", "local_size",
-    "on_resize", "poll", "rank", "report", "shutdown", "size", "step_view", "synchronize"
+    "on_resize", "poll", "rank", "report", "shutdown", "size", "step_view", "synchronize",
+    "view"
 ]

@@ -12,7 +12,7 @@ __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "T
 
 
 class TorchState(ObjectState):
-    """TorchState(model=..., optimizer=..., sampler=..., passes=0): modules, optimizers, schedulers
+    """TorchState(model=..., optimizer=..., sampler=..., best=0.0): modules, optimizers, schedulers
     and samplers by their state_dict(), everything else by value, and the random state.
 
     A sampler given beside a DistributedOptimizer is bound to it.

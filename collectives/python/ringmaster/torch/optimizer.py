@@ -2,10 +2,10 @@
 samples.
 
 Gradients travel in buckets (last layers first). Behind its gradients each bucket carries the rank's
-*contribution* (see sampler.py; without a sampler a single 1): the sum says whose gradients are in
-the result, and divides it. If a death falls between two buckets of a step, one may have the dead
-worker's part and the other not: the sums then differ, all survivors see the same, and all reduce
-the step's buckets again from the inputs, which are kept. So the gradient of a step is always
+*contribution* (see sampler.py; without a sampler a single 1): the sum says which ranks' gradients
+are in the result, and divides it. If a death falls between two buckets of a step, one may have the
+dead worker's part and the other not: the sums then differ, all survivors see the same, and all
+reduce the step's buckets again from the inputs, which are kept. So the gradient of a step is always
 exactly the mean over one set of samples, and that set is what the sampler counts as done.
 """
 
@@ -82,10 +82,10 @@ class Bucket:
 class _Distributed:
     """The methods that DistributedOptimizer adds to the class of the optimizer it was given."""
 
-    def _ringmaster_init(self, sampler, compression, op, passes, end_step, bucket_bytes):
+    def _ringmaster_init(self, sampler, compression, op, backward_passes, end_step, bucket_bytes):
         self._compression = compression
         self._op = op
-        self._passes = passes
+        self._backward_passes = backward_passes
         self._ends_step = end_step
         self._sampler = None
         self._synchronized = False
@@ -95,7 +95,7 @@ class _Distributed:
         self._launched = 0
         parameters = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
         self._buckets = _make_buckets(parameters, bucket_bytes)
-        self._delay = {parameter: passes for parameter in parameters}
+        self._delay = {parameter: backward_passes for parameter in parameters}
         self._accumulators = []  # hooks die with them
         for bucket in self._buckets:
             for parameter in bucket.parameters:
@@ -130,7 +130,7 @@ class _Distributed:
             _core.unregister_state(self._state_name)
         if sampler is not None and self._sampler is None:
             self._sampler = sampler
-            sampler.batches_per_step = self._passes
+            sampler.batches_per_step = self._backward_passes
 
     # ---- While backward runs
 
@@ -222,16 +222,16 @@ class _Distributed:
     def _forget_gradients(self):
         self._launched = 0
         self._contribution = None
-        self._delay = {parameter: self._passes for parameter in self._delay}
+        self._delay = {parameter: self._backward_passes for parameter in self._delay}
 
     def _settle(self, sums):
-        """What to divide by. Tells the sampler whose samples are in."""
+        """What to divide by. Tells the sampler which samples are in."""
         total, self._void = sum(sums), False
         if self._sampler is not None and self._sampler.contribution():
             self._void = self._sampler.settle(sums).void
             total = total / len(sums)
         if total == 0.0 or self._void:
-            self._void = True  # nobody's gradient is in: no update
+            self._void = True  # the result has no rank's gradient: no update
             return 1.0
         return 1.0 if self._op == Sum else total
 

@@ -1,4 +1,4 @@
-"""Every collective on every rank, with values that say who took part."""
+"""Every collective on every rank, with values that tell which ranks took part."""
 
 import torch
 
@@ -9,6 +9,7 @@ rank, size = rm.rank(), rm.size()
 ranks = torch.arange(size)
 assert size > 1 and (rm.local_rank(), rm.local_size()) == (rank, size)
 assert (rm.cross_rank(), rm.cross_size()) == (0, 1)
+assert rm.view()[:2] == (rank, size) and str(rm.view()) == "1.1"
 
 
 def test_allreduce():

@@ -31,7 +31,7 @@ def same(model, reference):
     assert all(torch.equal(a, b) for other in everyone for a, b in zip(other, everyone[0]))
 
 
-def test_a_pass_equals_one_process(**options):
+def test_an_epoch_equals_one_process(**options):
     reference, plain = make()
     model, optimizer = make()
     sampler = rm.elastic.ElasticSampler(len(X), seed=3)
@@ -46,11 +46,11 @@ def test_a_pass_equals_one_process(**options):
         plain.step()
         assert sampler.last_settled.own == own
     same(model, reference)
-    assert sampler.pass_number == 1
+    assert sampler.epoch == 1
 
 
 def test_many_buckets():
-    test_a_pass_equals_one_process(bucket_bytes=40)
+    test_an_epoch_equals_one_process(bucket_bytes=40)
 
 
 def test_without_a_sampler_ranks_count_equally():

@@ -1,0 +1,65 @@
+// The change from one view of a job to the next, and how long its phases took: as a sidecar keeps
+// it, /status shows it, the operator hears it and the command tells it to people.
+//
+// A plain value that knows no socket and no clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringmaster::job {
+
+// The phases of a rebuild (docs/contracts.md, section 5).
+inline constexpr char kDetect[] = "detect";
+inline constexpr char kDecide[] = "decide";
+inline constexpr char kStop[] = "stop";  // it runs inside kDecide
+inline constexpr char kConnect[] = "connect";
+inline constexpr char kRedo[] = "redo";
+inline constexpr char kResume[] = "resume";
+// In the order of time.
+inline constexpr const char* kPhases[] = {kDetect, kDecide, kStop, kConnect, kRedo, kResume};
+
+using PhaseSeconds = std::map<std::string, double>;  // by phase; absent: not known
+
+struct Rebuild {
+  std::uint64_t epoch = 0;
+  std::uint64_t parent = 0;
+  std::string reason;
+  bool planned = false;
+  std::int64_t at_unix_ms = 0;  // when the teller noticed the change; 0: not said
+  int world_size = 0;
+  std::vector<std::string> members;  // names of workers: the pod, with /slot where it has several
+  std::vector<std::string> left;
+  std::vector<std::string> joined;
+  PhaseSeconds seconds;
+  // Completed in the parent, and absent from what the survivors went on from.
+  std::int64_t steps_lost = 0;
+  bool complete = false;  // the first operation of the view has completed
+
+  // For the sidecar alone, which counts steps_lost by them; no such JSON has them.
+  std::uint64_t steps_before = 0;   // completed by some worker of the parent, as far as was heard
+  std::uint64_t steps_resumed = 0;  // completed ones that the view goes on from, as a worker said
+
+  friend bool operator==(const Rebuild&, const Rebuild&) = default;
+};
+
+// An entry of `rebuilds` in /status, and what a ViewReport carries. Every phase is shown, as 0
+// where it is not known.
+nlohmann::json ToJson(const Rebuild& rebuild);
+nlohmann::json ToJson(const PhaseSeconds& seconds);
+// nullopt: no rebuild at all, for want of an epoch. What else is missing, or of another type, keeps
+// its default.
+std::optional<Rebuild> RebuildFromJson(const nlohmann::json& json);
+// Phases that this version doesn't know are left out, and so is what is no number.
+PhaseSeconds PhaseSecondsFromJson(const nlohmann::json& json);
+
+// Of the phases that follow one another: kStop is a part of kDecide.
+double TotalSeconds(const PhaseSeconds& seconds);
+// Each phase is over when the last one is through it.
+void KeepLongest(const PhaseSeconds& seen, PhaseSeconds* longest);
+
+}  // namespace ringmaster::job

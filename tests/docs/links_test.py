@@ -1,0 +1,67 @@
+"""What the documents point at is there: links between them, headings, and files and folders named in the text."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRACKED = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
+                         check=True).stdout.split()
+PAGES = sorted(name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists())
+TOP = sorted({name.split("/")[0] for name in TRACKED if "/" in name})
+BASENAMES = {pathlib.PurePath(name).name for name in TRACKED if (ROOT / name).exists()}
+MADE = ("build",)  # folders that a build makes
+
+
+def text_of(page):
+    return (ROOT / page).read_text()
+
+
+def without_blocks(text):
+    return re.sub(r"``.*?```", "", text, flags=re.S)
+
+
+def headings(page):
+    """As GitHub makes anchors of them."""
+    titles = re.findall(r"^#+ (.*)$", without_blocks(text_of(page)), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", without_blocks(text_of(page))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (ROOT / page).parent / name if name else ROOT / page
+        assert file.exists(), "%s: there is no %s" % (page, name)
+        assert not anchor or anchor in headings(file.resolve().relative_to(ROOT)), "%s: %s has no #%s" % (page, name or page, anchor)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page):
+    """Words in backticks that begin with a top folder, such as `operator/api`."""
+    for name in re.findall(r"`((?:%s)/[\w./-]*)[^`]*`" % "|".join(map(re.escape, TOP)), without_blocks(text_of(page))):
+        if name.split("/")[0] not in MADE:
+            assert (ROOT / name.rstrip("./")).exists(), "%s: there is no %s" % (page, name)
+
+
+def test_sources_that_are_named_without_their_folder_are_there():
+    """In the page that tells contributors where to go, such as `request.cc`."""
+    names = re.findall(r"`(?:[^`]*/)?([\w.-]+\.(?:cc|h|py|md|yaml|json|tpl))`", without_blocks(text_of("CONTRIBUTING.md")))
+    assert sorted(set(names) - BASENAMES - {"foo.cc", "foo_test.cc"}) == []
+    assert len(names) > 30
+
+
+@pytest.mark.parametrize("package", ["ringmaster", "ringmaster/torch"])
+def test_the_python_page_has_every_public_name(package):
+    source = text_of("collectives/python/%s/__init__.py" % package)
+    names = re.findall(r'"(\w+?)(?:_async)?_?"', re.search(r"__all__ = \[(.*?)\]", source, re.S).group(1))
+    assert len(names) > 10
+    assert [name for name in names if not re.search(r"\b%s\b" % name, text_of("docs/python.md"))] == []
+
+
+def test_every_top_folder_says_what_lives_in_it():
+    assert [name for name in TOP if not name.startswith(".") and name != "docs" and name + "/README.md" not in PAGES] == []
