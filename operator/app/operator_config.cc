@@ -60,7 +60,7 @@ const std::vector<Setting>& Settings() {
       {.flag = "sidecar-image-pull-policy",
        .field = &C::sidecar_image_pull_policy,
        .help = "imagePullPolicy of sidecar and launcher (default: Kubernetes')",
-       .message = {"", "Always", "IfNotPresent", "Never"}},
+       .words = {"", "Always", "IfNotPresent", "Never"}},
       {.flag = "sidecar-resources",
        .field = &C::sidecar_resources,
        .help = "requests and limits of the sidecar, as JSON",
@@ -126,11 +126,11 @@ const std::vector<Setting>& Settings() {
       {.flag = "log-format",
        .field = &C::log_format,
        .help = "a line of the log is text or a JSON object",
-       .message = WordsOf(logging::kFormats)},
+       .words = WordsOf(logging::kFormats)},
       {.flag = "log-level",
        .field = &C::log_level,
        .help = "what is logged",
-       .message = WordsOf(logging::kLevels)},
+       .words = WordsOf(logging::kLevels)},
   };
   return kSettings;
 }
