@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "operator/api/crd.h"
+#include "operator/api/labels.h"
 #include "operator/api/reader.h"
 #include "operator/api/structure.h"
 
@@ -30,7 +31,7 @@ const Json& Map(const Json& object, const char* name) {
   return at != object.end() && at->is_object() ? *at : kEmpty;
 }
 
-bool IsOurs(const std::string& name) { return name.rfind("ringmaster.dev/", 0) == 0; }
+bool IsOurs(const std::string& name) { return name.rfind(kOwnPrefix, 0) == 0; }
 
 // At or below where we mount: ^/*(opt|(var/+)?run)/+ringmaster(/|$), as the schema says it.
 bool IsReservedPath(const std::string& path) {

@@ -6,6 +6,7 @@
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
 #include "common/sync/pause.h"
+#include "operator/api/labels.h"
 
 namespace ringmaster::app {
 namespace {
@@ -23,8 +24,8 @@ LeaderLabel::LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std
 LeaderLabel::~LeaderLabel() = default;
 
 kube::Result<Json> LeaderLabel::Set(const std::string& pod, const Json& value) {
-  return api_->Patch(kube::Pods(), ns_, pod, {{"metadata", {{"labels", {{kLeaderLabel, value}}}}}},
-                     {});
+  return api_->Patch(kube::Pods(), ns_, pod,
+                     {{"metadata", {{"labels", {{api::kLeaderLabel, value}}}}}}, {});
 }
 
 void LeaderLabel::Clear() {
@@ -76,8 +77,8 @@ std::string LeaderLabel::Mark() {
   if (fields::TextAt(*own, "/metadata/labels/ringmaster.dev~1leader") != "true") {
     if (const auto marked = Set(pod_, "true"); !marked) return marked.error().message;
   }
-  const auto all =
-      api_->ListAll(kube::Pods(), ns_, {.label_selector = fmt::format("{}=true", kLeaderLabel)});
+  const auto all = api_->ListAll(kube::Pods(), ns_,
+                                 {.label_selector = fmt::format("{}=true", api::kLeaderLabel)});
   if (!all) return all.error().message;
   for (const Json& pod : all->items) {
     const std::string name = fields::TextAt(pod, "/metadata/name");

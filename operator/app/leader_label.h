@@ -15,8 +15,6 @@
 
 namespace ringmaster::app {
 
-inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
-
 // How long until the mark is looked at again: soon, and then later and later, while it can't be
 // set; from time to time where it is.
 class MarkPace {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <vector>
 
+#include "operator/api/labels.h"
 #include "operator/kube/testing/wrapped_api.h"
 #include "operator/local/testing/conformance.h"
 #include "tests/support/until.h"
@@ -27,7 +28,7 @@ class LeaderLabelTest : public local::testing::OnEveryServer {
   static constexpr char kNone[] = "no mark";
   std::string Mark(const std::string& pod) {
     const auto got = api_->Get(kube::Pods(), ns_, pod);
-    return got ? (*got)["metadata"].value("labels", Json::object()).value(kLeaderLabel, kNone)
+    return got ? (*got)["metadata"].value("labels", Json::object()).value(api::kLeaderLabel, kNone)
                : "no pod";
   }
   testing::AssertionResult Becomes(const std::string& pod, const std::string& mark) {
@@ -37,7 +38,7 @@ class LeaderLabelTest : public local::testing::OnEveryServer {
 };
 
 TEST_P(LeaderLabelTest, TheMarkMovesToTheLeadersPodAndGoesWithIt) {
-  AddPod("a", {{kLeaderLabel, "true"}, {"app", "x"}});
+  AddPod("a", {{api::kLeaderLabel, "true"}, {"app", "x"}});
   AddPod("b");
   LeaderLabel label(api_, ns_, "b");
   EXPECT_NE(label.error(), "");
@@ -50,9 +51,9 @@ TEST_P(LeaderLabelTest, TheMarkMovesToTheLeadersPodAndGoesWithIt) {
 }
 
 TEST_P(LeaderLabelTest, AnotherInstallationsLeaderKeepsItsMark) {
-  AddPod("a", {{kLeaderLabel, "true"}, {"app.kubernetes.io/instance", "blue"}});
+  AddPod("a", {{api::kLeaderLabel, "true"}, {"app.kubernetes.io/instance", "blue"}});
   AddPod("b", {{"app.kubernetes.io/instance", "green"}});
-  AddPod("c", {{kLeaderLabel, "true"}, {"app.kubernetes.io/instance", "green"}});
+  AddPod("c", {{api::kLeaderLabel, "true"}, {"app.kubernetes.io/instance", "green"}});
   LeaderLabel label(api_, ns_, "b");
   label.Start();
   EXPECT_TRUE(Becomes("c", kNone));
@@ -61,7 +62,7 @@ TEST_P(LeaderLabelTest, AnotherInstallationsLeaderKeepsItsMark) {
 
 TEST_P(LeaderLabelTest, AMarkOfAFormerLifeIsCleared) {
   for (const char* mark : {"true", "false"}) {
-    AddPod(mark, {{kLeaderLabel, mark}});
+    AddPod(mark, {{api::kLeaderLabel, mark}});
     LeaderLabel label(api_, ns_, mark);
     label.Stop();
     EXPECT_EQ(Mark(mark), mark) << "it was not started";
@@ -71,7 +72,7 @@ TEST_P(LeaderLabelTest, AMarkOfAFormerLifeIsCleared) {
 }
 
 TEST_P(LeaderLabelTest, AMarkOfAFormerLifeThatIsNoMarkIsMadeOne) {
-  AddPod("a", {{kLeaderLabel, "false"}});
+  AddPod("a", {{api::kLeaderLabel, "false"}});
   LeaderLabel label(api_, ns_, "a");
   label.Start();
   EXPECT_TRUE(Becomes("a", "true"));
@@ -115,7 +116,7 @@ class RefusingApi : public kube::testing::WrappedApi {
 };
 
 TEST_P(LeaderLabelTest, WhatItMayNotDoIsSaid) {
-  AddPod("a", {{kLeaderLabel, "true"}});
+  AddPod("a", {{api::kLeaderLabel, "true"}});
   AddPod("b");
   const struct {
     std::string refused;

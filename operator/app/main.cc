@@ -13,7 +13,7 @@
 #include "common/logging/log.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_process.h"
-#include "operator/controllers/pod_marks.h"
+#include "operator/controllers/finalizers.h"
 #include "operator/kube/kube_client.h"
 
 namespace {

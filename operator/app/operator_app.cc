@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
+#include "common/sync/mutex.h"
 #include "operator/app/operator_identity.h"
 #include "operator/app/operator_link.h"
 #include "operator/app/operator_metrics.h"
-#include "operator/controllers/authority.h"
+#include "operator/controllers/certificate_authority.h"
 #include "operator/controllers/job_controller.h"
 
 namespace ringmaster::app {
@@ -23,7 +22,7 @@ class App final : public OperatorApp {
   App(std::shared_ptr<kube::KubeApi> api, const OperatorOptions& options)
       : api_(std::move(api)),
         options_(options),
-        hub_(options.metrics),
+        registry_(options.metrics),
         records_(api_, options.metrics) {}
   ~App() override { Stop(); }
 
@@ -31,17 +30,18 @@ class App final : public OperatorApp {
     controllers::JobControllerOptions controller;
     const bool local = IsLocal(options_);
     if (!local) {
-      controller.objects.emplace();
-      controller.objects->network_policy = {options_.network_policy, options_.metrics_namespace};
+      controller.child_objects.emplace();
+      controller.child_objects->network_policy = {options_.network_policy,
+                                                  options_.metrics_namespace};
       controller.pod.sidecar_resources = options_.sidecar_resources;
     }
     std::optional<tls::Files> tls;
     if (!local && options_.tls) {
-      if (auto ready = MakeIdentity(&controller.objects->authority); !ready) return ready;
+      if (auto ready = MakeIdentity(&controller.child_objects->authority); !ready) return ready;
       tls = identity_->files();
     }
     // The service first: what sidecars dial stands in the pods that the controller makes.
-    auto link = OperatorLinkServer::Start(options_.listen, &hub_, &records_, tls);
+    auto link = OperatorLinkServer::Start(options_.listen, &registry_, &records_, tls);
     if (!link) return tl::unexpected(link.error());
     link_ = std::move(*link);
     controller.pod.cluster = !local;
@@ -62,19 +62,19 @@ class App final : public OperatorApp {
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;
     {
-      const std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       controller_ =
-          std::make_unique<controllers::JobController>(api_, &hub_, &records_, controller);
+          std::make_unique<controllers::JobController>(api_, &registry_, &records_, controller);
     }
     auto started = controller_->Start(std::move(stop));
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     running_ = started.has_value();
     return started;
   }
 
   void Stop() override {
     {
-      const std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       running_ = false;
     }
     if (controller_ != nullptr) controller_->Stop();
@@ -82,7 +82,7 @@ class App final : public OperatorApp {
   }
 
   std::vector<std::string> NotReady() const override {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     std::vector<std::string> missing;
     if (controller_ == nullptr) return {"the controllers have not started"};
     for (const auto& cache : controller_->state().caches) {
@@ -95,7 +95,7 @@ class App final : public OperatorApp {
   }
 
   std::vector<std::string> NotAlive() const override {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     std::vector<std::string> hung;
     if (controller_ == nullptr || !running_) return hung;
     const auto now = std::chrono::steady_clock::now();
@@ -113,8 +113,8 @@ class App final : public OperatorApp {
 
   OperatorSample Sample() const override {
     OperatorSample sample;
-    sample.sidecars = hub_.attending();
-    const std::lock_guard lock(mu_);
+    sample.sidecars = registry_.connected();
+    const sync::MutexLock lock(&mu_);
     sample.leading = running_;
     if (controller_ == nullptr) return sample;
     sample.jobs = controller_->Jobs();
@@ -125,8 +125,8 @@ class App final : public OperatorApp {
 
  private:
   kube::Result<void> MakeIdentity(std::optional<tls::KeyPair>* authority) {
-    auto loaded = controllers::LoadAuthority(api_.get(), options_.operator_namespace,
-                                             std::chrono::system_clock::now());
+    auto loaded = controllers::LoadCertificateAuthority(api_.get(), options_.operator_namespace,
+                                                        std::chrono::system_clock::now());
     if (!loaded) return tl::unexpected(loaded.error());
     auto identity = OperatorIdentity::Create(*loaded);
     if (!identity) return tl::unexpected(identity.error());
@@ -137,12 +137,12 @@ class App final : public OperatorApp {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const OperatorOptions options_;
-  controllers::SidecarHub hub_;
+  controllers::SidecarRegistry registry_;
   controllers::QuorumRecordStore records_;
   std::unique_ptr<OperatorIdentity> identity_;
   std::unique_ptr<OperatorLinkServer> link_;
-  mutable std::mutex mu_;
-  bool running_ = false;                                    // guarded by mu_
+  mutable sync::Mutex mu_;
+  bool running_ GUARDED_BY(mu_) = false;
   std::unique_ptr<controllers::JobController> controller_;  // set once; the setting guarded by mu_
 };
 

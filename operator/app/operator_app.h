@@ -1,4 +1,4 @@
-// The operator: controllers over a KubeApi and the gRPC service that sidecars attend. The same
+// The operator: controllers over a KubeApi and the gRPC service that sidecars connect to. The same
 // class runs in a cluster's Deployment and inside `ringmaster run`.
 //
 // Thread rule: Start, Run and Stop from one thread; the others from any, while it lives.
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/controllers/pod_cluster.h"
+#include "operator/controllers/pod_options.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::controllers {

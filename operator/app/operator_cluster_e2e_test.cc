@@ -116,7 +116,7 @@ TEST_F(OperatorClusterE2e, AJobTrainsOnWhileItsOperatorDiesAndAnotherTakesOver) 
   a->Signal(SIGKILL);
   EXPECT_TRUE(StepsGoOn(20)) << "training needs no operator";
   ASSERT_TRUE(Until([&] { return b->Metric("ringmaster_operator_sidecars") == 3; }))
-      << "they attend at the new leader";
+      << "they are connected to the new leader";
   EXPECT_EQ(b->Metric(world), 3);
   EXPECT_EQ(b->Sum("ringmaster_operator_recovery_seconds_count"), 0)
       << "no view changed, and older ones are not its own";

@@ -4,9 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -16,6 +14,7 @@
 #include "common/membership/message_json.h"
 #include "common/membership/view_json.h"
 #include "common/rpc/keep_alive.h"
+#include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
@@ -23,7 +22,7 @@
 namespace ringmaster::app {
 namespace {
 
-using controllers::SidecarHub;
+using controllers::SidecarRegistry;
 using planner::Notice;
 
 v1::OperatorNotice ToProto(const Notice& notice) {
@@ -40,7 +39,6 @@ v1::OperatorNotice ToProto(const Notice& notice) {
     out.mutable_pod_gone()->set_proof(gone->proof);
   } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
     out.mutable_target()->set_min_pods(target->min_pods);
-    out.mutable_target()->set_max_pods(target->max_pods);
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);
@@ -69,7 +67,7 @@ std::string WhyNotItsJob(const Peer& peer, const std::string& job_uid) {
                      names.empty() ? "nobody" : names);
 }
 
-// The writing half of one stream. It outlives the stream as long as the hub holds it.
+// The writing half of one stream. It outlives the stream as long as the registry holds it.
 class StreamSink : public controllers::NoticeSink {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>;
@@ -79,26 +77,26 @@ class StreamSink : public controllers::NoticeSink {
   void Send(const Notice& notice) override { Push(ToProto(notice)); }
 
   void Push(v1::OperatorNotice notice) {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     if (reactor_ == nullptr) return;
     queue_.push_back(std::move(notice));
     if (queue_.size() == 1) reactor_->StartWrite(&queue_.front());
   }
   void OnWritten(bool ok) {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     queue_.pop_front();
     if (ok && reactor_ != nullptr && !queue_.empty()) reactor_->StartWrite(&queue_.front());
   }
   void Close(const grpc::Status& status) {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     if (reactor_ != nullptr) reactor_->Finish(status);
     reactor_ = nullptr;
   }
 
  private:
-  std::mutex mu_;
-  Reactor* reactor_;                      // guarded by mu_; null once the stream ends
-  std::deque<v1::OperatorNotice> queue_;  // the first is being written; guarded by mu_
+  sync::Mutex mu_;
+  Reactor* reactor_ GUARDED_BY(mu_);                      // null once the stream ends
+  std::deque<v1::OperatorNotice> queue_ GUARDED_BY(mu_);  // the first is being written
 };
 
 // The streams that stand, to tell them all when the operator stops.
@@ -106,7 +104,7 @@ class OpenStreams {
  public:
   // False: the operator stops already.
   bool Add(const std::shared_ptr<StreamSink>& sink) {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     if (closed_) return false;
     std::erase_if(sinks_, [](const auto& weak) { return weak.expired(); });
     sinks_.push_back(sink);
@@ -115,7 +113,7 @@ class OpenStreams {
   void CloseAll(const grpc::Status& status) {
     std::vector<std::weak_ptr<StreamSink>> sinks;
     {
-      const std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       closed_ = true;
       sinks.swap(sinks_);
     }
@@ -125,19 +123,19 @@ class OpenStreams {
   }
 
  private:
-  std::mutex mu_;
-  bool closed_ = false;                           // guarded by mu_
-  std::vector<std::weak_ptr<StreamSink>> sinks_;  // guarded by mu_
+  sync::Mutex mu_;
+  bool closed_ GUARDED_BY(mu_) = false;
+  std::vector<std::weak_ptr<StreamSink>> sinks_ GUARDED_BY(mu_);
 };
 
 grpc::Status Stopping() {
-  return {grpc::StatusCode::UNAVAILABLE, "the operator stops: attend again, another takes over"};
+  return {grpc::StatusCode::UNAVAILABLE, "the operator stops: connect again, another takes over"};
 }
 
-class Attendance final : public StreamSink::Reactor {
+class Connection final : public StreamSink::Reactor {
  public:
-  Attendance(SidecarHub* hub, OpenStreams* streams, Peer peer)
-      : hub_(hub), peer_(std::move(peer)), sink_(std::make_shared<StreamSink>(this)) {
+  Connection(SidecarRegistry* registry, OpenStreams* streams, Peer peer)
+      : registry_(registry), peer_(std::move(peer)), sink_(std::make_shared<StreamSink>(this)) {
     if (streams->Add(sink_)) {
       StartRead(&report_);
     } else {
@@ -156,7 +154,7 @@ class Attendance final : public StreamSink::Reactor {
   void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
   void OnCancel() override { sink_->Close(grpc::Status::CANCELLED); }
   void OnDone() override {
-    if (id_ != 0) hub_->Leave(id_);
+    if (id_ != 0) registry_->Disconnect(id_);
     delete this;
   }
 
@@ -171,14 +169,14 @@ class Attendance final : public StreamSink::Reactor {
       case v1::SidecarReport::kView:
         return OnView(report_.view());
       case v1::SidecarReport::kWorkerExit:
-        hub_->OnWorkerExit(id_, job::FromProto(report_.worker_exit()));
+        registry_->OnWorkerExit(id_, job::FromProto(report_.worker_exit()));
         return "";
       case v1::SidecarReport::kFinished:
-        hub_->OnFinished(id_, report_.finished().epoch());
+        registry_->OnFinished(id_, report_.finished().epoch());
         return "";
       case v1::SidecarReport::kHealth:
-        hub_->OnHealth(id_, report_.health().able(),
-                       std::chrono::milliseconds(report_.health().unable_ms()));
+        registry_->OnHealth(id_, report_.health().able(),
+                            std::chrono::milliseconds(report_.health().unable_ms()));
         return "";
       case v1::SidecarReport::kRecovery:
         return OnRecoveryReport(report_.recovery());
@@ -198,7 +196,7 @@ class Attendance final : public StreamSink::Reactor {
     v1::OperatorNotice accepted;
     accepted.mutable_accepted()->set_message("welcome " + registration.pod_name());
     sink_->Push(std::move(accepted));
-    id_ = hub_->Attend(job::FromProto(registration), sink_);
+    id_ = registry_->Connect(job::FromProto(registration), sink_);
     return "";
   }
   std::string OnReadiness(const v1::Readiness& readiness) {
@@ -210,9 +208,9 @@ class Attendance final : public StreamSink::Reactor {
     } else if (readiness.ready()) {
       return "readiness.member is required when ready";
     }
-    hub_->OnReadiness(id_, readiness.ready(),
-                      {readiness.missing_slots().begin(), readiness.missing_slots().end()},
-                      std::move(candidate));
+    registry_->OnReadiness(id_, readiness.ready(),
+                           {readiness.missing_slots().begin(), readiness.missing_slots().end()},
+                           std::move(candidate));
     return "";
   }
   std::string OnView(const v1::ViewReport& report) {
@@ -222,21 +220,21 @@ class Attendance final : public StreamSink::Reactor {
       if (!decoded) return "view: " + decoded.error();
       view = std::make_shared<const membership::View>(std::move(*decoded));
     }
-    hub_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
+    registry_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
     return "";
   }
   std::string OnRecoveryReport(const v1::Recovery& recovery) {
     auto report = membership::DecodeReport(recovery.report());
     if (!report) return "recovery." + report.error();
-    hub_->OnRecoveryReport(id_, std::move(*report));
+    registry_->OnRecoveryReport(id_, std::move(*report));
     return "";
   }
 
-  SidecarHub* const hub_;
+  SidecarRegistry* const registry_;
   const Peer peer_;
   const std::shared_ptr<StreamSink> sink_;
   v1::SidecarReport report_;
-  SidecarHub::AttendanceId id_ = 0;
+  SidecarRegistry::ConnectionId id_ = 0;
 };
 
 grpc::Status ToStatus(const kube::Error& error) {
@@ -264,10 +262,10 @@ class RecordWorker {
   void Post(const v1::RecordRequest* request, v1::RecordReply* reply,
             grpc::ServerUnaryReactor* reactor) {
     {
-      const std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       if (!stopped_) {
         queue_.push_back({request, reply, reactor});
-        wake_.notify_one();
+        wake_.NotifyOne();
         return;
       }
     }
@@ -275,7 +273,7 @@ class RecordWorker {
   }
   void Stop() {
     {
-      const std::lock_guard lock(mu_);
+      const sync::MutexLock lock(&mu_);
       stopped_ = true;
     }
     thread_.request_stop();
@@ -290,16 +288,18 @@ class RecordWorker {
   };
 
   void Run(std::stop_token stop) {
-    std::unique_lock lock(mu_);
-    for (;;) {
-      wake_.wait(lock, stop, [&] { return !queue_.empty(); });
-      if (queue_.empty()) return;  // stopped
-      const Call call = queue_.front();
-      queue_.pop_front();
-      lock.unlock();
-      Answer(call);
-      lock.lock();
+    while (const auto call = Next(stop)) Answer(*call);
+  }
+  // Nullopt: stopped, and nothing waits any more.
+  std::optional<Call> Next(const std::stop_token& stop) {
+    const sync::MutexLock lock(&mu_);
+    while (queue_.empty()) {
+      if (stop.stop_requested()) return std::nullopt;
+      wake_.Wait(&mu_, stop);
     }
+    const Call call = queue_.front();
+    queue_.pop_front();
+    return call;
   }
   void Answer(const Call& call) {
     const controllers::JobIdentity job{call.request->job_namespace(), call.request->job_name(),
@@ -311,18 +311,18 @@ class RecordWorker {
   }
 
   controllers::QuorumRecordStore* const records_;
-  std::mutex mu_;
-  std::condition_variable_any wake_;
-  std::deque<Call> queue_;  // guarded by mu_
-  bool stopped_ = false;    // guarded by mu_
+  sync::Mutex mu_;
+  sync::StoppableCondVar wake_;
+  std::deque<Call> queue_ GUARDED_BY(mu_);
+  bool stopped_ GUARDED_BY(mu_) = false;
   std::jthread thread_;
 };
 
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
  public:
-  Server(SidecarHub* hub, controllers::QuorumRecordStore* records,
+  Server(SidecarRegistry* registry, controllers::QuorumRecordStore* records,
          const std::optional<tls::Files>& tls)
-      : hub_(hub), tls_(tls), worker_(records) {}
+      : registry_(registry), tls_(tls), worker_(records) {}
   ~Server() override { Stop(); }
 
   kube::Result<void> Listen(const std::string& listen) {
@@ -369,7 +369,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
 
   grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>* Attend(
       grpc::CallbackServerContext* context) override {
-    return new Attendance(hub_, &streams_, PeerOf(context));  // deletes itself in OnDone
+    return new Connection(registry_, &streams_, PeerOf(context));  // deletes itself in OnDone
   }
   grpc::ServerUnaryReactor* Record(grpc::CallbackServerContext* context,
                                    const v1::RecordRequest* request,
@@ -389,7 +389,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     return tls_ ? context->auth_context() : nullptr;
   }
 
-  SidecarHub* const hub_;
+  SidecarRegistry* const registry_;
   const std::optional<tls::Files> tls_;
   OpenStreams streams_;
   RecordWorker worker_;
@@ -406,9 +406,9 @@ bool IsLocalAddress(const std::string& address) {
 }
 
 kube::Result<std::unique_ptr<OperatorLinkServer>> OperatorLinkServer::Start(
-    const std::string& listen, SidecarHub* hub, controllers::QuorumRecordStore* records,
+    const std::string& listen, SidecarRegistry* registry, controllers::QuorumRecordStore* records,
     const std::optional<tls::Files>& tls) {
-  auto server = std::make_unique<Server>(hub, records, tls);
+  auto server = std::make_unique<Server>(registry, records, tls);
   if (auto listening = server->Listen(listen); !listening) {
     return tl::unexpected(listening.error());
   }

@@ -22,7 +22,7 @@ namespace {
 class OperatorLinkTest : public testing::Test {
  protected:
   OperatorLinkTest() {
-    auto server = OperatorLinkServer::Start("127.0.0.1:0", &hub_, &records_);
+    auto server = OperatorLinkServer::Start("127.0.0.1:0", &registry_, &records_);
     EXPECT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     stub_ = v1::OperatorLink::NewStub(
@@ -44,7 +44,7 @@ class OperatorLinkTest : public testing::Test {
   const std::shared_ptr<local::Store> store_ =
       std::make_shared<local::Store>(local::StoreOptions{});
   const std::shared_ptr<kube::KubeApi> api_ = std::make_shared<local::InMemoryApi>(store_);
-  controllers::SidecarHub hub_;
+  controllers::SidecarRegistry registry_;
   controllers::QuorumRecordStore records_{api_};
   std::unique_ptr<OperatorLinkServer> server_;
   std::unique_ptr<v1::OperatorLink::Stub> stub_;
@@ -57,12 +57,12 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   v1::OperatorNotice notice;
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_TRUE(notice.has_accepted());
-  // Accepted is written before the hub knows, so tell from a change that comes after it.
-  hub_.SetChangeHandler([&](const std::string& key, std::chrono::milliseconds) {
+  // Accepted is written before the registry knows, so tell from a change that comes after it.
+  registry_.SetChangeHandler([&](const std::string& key, std::chrono::milliseconds) {
     EXPECT_EQ(key, "default/digits");
-    hub_.Tell("job", "pod", planner::TargetNotice{1, 4, 4});
-    hub_.Tell("job", "pod", planner::TargetNotice{1, 4, 4});
-    hub_.Tell("job", "pod", planner::DrainNotice{{"other"}, "try", 7});
+    registry_.Notify("job", "pod", planner::TargetNotice{1, 4});
+    registry_.Notify("job", "pod", planner::TargetNotice{1, 4});
+    registry_.Notify("job", "pod", planner::DrainNotice{{"other"}, "try", 7});
   });
   v1::SidecarReport ready;
   ready.mutable_readiness()->set_ready(true);
@@ -76,9 +76,9 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   ASSERT_TRUE(stream->Read(&notice));
   ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
-  EXPECT_TRUE(hub_.Facts("job").sidecars.at(0).ready);
-  EXPECT_EQ(hub_.Facts("job").sidecars.at(0).boot_id, "boot");
-  hub_.SetChangeHandler(nullptr);
+  EXPECT_TRUE(registry_.Facts("job").sidecars.at(0).ready);
+  EXPECT_EQ(registry_.Facts("job").sidecars.at(0).boot_id, "boot");
+  registry_.SetChangeHandler(nullptr);
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());
 }
@@ -164,7 +164,7 @@ TEST_F(OperatorLinkTest, ARegistrationNeedsJobAndPod) {
     EXPECT_FALSE(stream->Read(&notice));
     EXPECT_THAT(stream->Finish().error_message(), testing::HasSubstr("are required"));
   }
-  EXPECT_EQ(hub_.attending(), 0u);
+  EXPECT_EQ(registry_.connected(), 0u);
 }
 
 TEST_F(OperatorLinkTest, ExitsAndFiguresArriveAsTheyWereSaidAndTheEndIsNoticed) {
@@ -186,7 +186,7 @@ TEST_F(OperatorLinkTest, ExitsAndFiguresArriveAsTheyWereSaidAndTheEndIsNoticed) 
   while (stream->Read(&notice)) {
   }
   EXPECT_TRUE(stream->Finish().ok());
-  const auto facts = hub_.Facts("job");
+  const auto facts = registry_.Facts("job");
   ASSERT_EQ(facts.exits.size(), 1u);
   EXPECT_EQ(facts.exits[0].exit_code, 139);
   EXPECT_TRUE(facts.exits[0].restarting && facts.exits[0].by_us);
@@ -195,8 +195,9 @@ TEST_F(OperatorLinkTest, ExitsAndFiguresArriveAsTheyWereSaidAndTheEndIsNoticed) 
   EXPECT_DOUBLE_EQ(job::TotalSeconds(facts.rebuilds[0].seconds), 11)
       << "the stop runs inside the decision";
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (hub_.attending() != 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_EQ(hub_.attending(), 0u);
+  while (registry_.connected() != 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(registry_.connected(), 0u);
 }
 
 TEST_F(OperatorLinkTest, NoticesArriveAsTheyWereSaidAndInTheirOrder) {
@@ -205,10 +206,11 @@ TEST_F(OperatorLinkTest, NoticesArriveAsTheyWereSaidAndInTheirOrder) {
   v1::OperatorNotice notice;
   ASSERT_TRUE(stream->Read(&notice));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (hub_.attending() != 1 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  hub_.Tell("job", "pod", planner::PodGoneNotice{"other", "PodGone", false});
-  hub_.Tell("job", "pod", planner::RecoverNotice{2, true});
-  hub_.Tell("job", "pod", planner::FinishNotice{"done"});
+  while (registry_.connected() != 1 && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  registry_.Notify("job", "pod", planner::PodGoneNotice{"other", "PodGone", false});
+  registry_.Notify("job", "pod", planner::RecoverNotice{2, true});
+  registry_.Notify("job", "pod", planner::FinishNotice{"done"});
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_EQ(notice.pod_gone().pod_uid(), "other");
   EXPECT_FALSE(notice.pod_gone().proof());
@@ -265,7 +267,7 @@ TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
 }
 
 TEST_F(OperatorLinkTest, AnAddressThatIsTakenIsNamed) {
-  const auto second = OperatorLinkServer::Start(server_->target(), &hub_, &records_);
+  const auto second = OperatorLinkServer::Start(server_->target(), &registry_, &records_);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find(server_->target()), std::string::npos);
 }
@@ -289,7 +291,8 @@ class OperatorLinkTlsTest : public testing::Test {
     auto identity = OperatorIdentity::Create(authority_);
     ASSERT_TRUE(identity) << identity.error().message;
     identity_ = std::move(*identity);
-    auto server = OperatorLinkServer::Start("127.0.0.1:0", &hub_, &records_, identity_->files());
+    auto server =
+        OperatorLinkServer::Start("127.0.0.1:0", &registry_, &records_, identity_->files());
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
@@ -330,7 +333,7 @@ class OperatorLinkTlsTest : public testing::Test {
   const tls::KeyPair authority_ =
       *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(24));
   std::filesystem::path dir_;
-  controllers::SidecarHub hub_;
+  controllers::SidecarRegistry registry_;
   controllers::QuorumRecordStore records_{
       std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}))};
   std::unique_ptr<OperatorIdentity> identity_;
@@ -344,7 +347,7 @@ TEST_F(OperatorLinkTlsTest, ASidecarSpeaksForTheJobOfItsCertificateOnly) {
   EXPECT_FALSE(refused.ok());
   EXPECT_EQ(refused.error_message(),
             "job_uid is \"yours\", the certificate is for mine.job.ringmaster.dev");
-  EXPECT_TRUE(hub_.Facts("yours").sidecars.empty());
+  EXPECT_TRUE(registry_.Facts("yours").sidecars.empty());
 }
 
 TEST_F(OperatorLinkTlsTest, TheRecordOfAnotherJobIsNotToBeTouched) {
@@ -367,7 +370,7 @@ TEST_F(OperatorLinkTlsTest, WhoHasNoCertificateIsNotHeard) {
   const auto stub = v1::OperatorLink::NewStub(
       grpc::CreateChannel(server_->target(), grpc::InsecureChannelCredentials()));
   EXPECT_FALSE(Register(stub.get(), "mine").ok());
-  EXPECT_TRUE(hub_.Facts("mine").sidecars.empty());
+  EXPECT_TRUE(registry_.Facts("mine").sidecars.empty());
 }
 
 TEST_F(OperatorLinkTlsTest, TheOperatorsCertificateIsRenewedWithItsKeyKept) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <map>
 
+#include "operator/api/labels.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::app {
@@ -60,7 +61,7 @@ class Builder {
 
 std::string JobOf(const Json& pod) {
   const auto labels = pod.value("/metadata/labels"_json_pointer, Json::object());
-  const auto at = labels.find(planner::kJobNameLabel);
+  const auto at = labels.find(api::kJobNameLabel);
   return at != labels.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
@@ -117,7 +118,7 @@ void AddJobs(const OperatorSample& sample, Builder* out) {
 
 void AddPods(const OperatorSample& sample, Builder* out) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, int>> pods;
-  // A phase that no pod is in is 0: who asks for failed pods should get an answer.
+  // A phase that no pod is in is 0: a query for failed pods should get an answer.
   for (const runtime::ObjectPtr& object : sample.jobs) {
     pods[{MetaField(*object, "namespace"), MetaField(*object, "name")}] = {
         {"Pending", 0}, {"Running", 0}, {"Succeeded", 0}, {"Failed", 0}, {"Terminating", 0}};
@@ -160,7 +161,7 @@ std::vector<MetricFamily> SampleFamilies(const OperatorSample& sample) {
   Builder out;
   out.Gauge("ringmaster_operator_leader", "1: this replica runs the controllers", {},
             sample.leading ? 1 : 0);
-  out.Gauge("ringmaster_operator_sidecars", "Sidecars that attend", {},
+  out.Gauge("ringmaster_operator_sidecars", "Sidecars that are connected", {},
             static_cast<double>(sample.sidecars));
   AddController(sample, &out);
   AddJobs(sample, &out);

@@ -1,5 +1,5 @@
-// The text of the operator's /metrics: what was counted, and what is read off caches, queue and hub
-// at the moment of the scrape. docs/metrics.md names the series.
+// The text of the operator's /metrics: what was counted, and what is read off caches, queue and
+// registry at the moment of the scrape. docs/metrics.md names the series.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "operator/api/labels.h"
 #include "operator/kube/resources.h"
 #include "operator/planner/planner.h"
 #include "sidecar/health/metrics.h"
@@ -50,10 +51,9 @@ runtime::ObjectPtr Job(const std::string& name, const std::string& state) {
 
 runtime::ObjectPtr Pod(const std::string& name, const std::string& job, const std::string& phase,
                        bool deleting = false) {
-  Json pod = {
-      {"metadata",
-       {{"name", name}, {"namespace", "default"}, {"labels", {{planner::kJobNameLabel, job}}}}},
-      {"status", {{"phase", phase}}}};
+  Json pod = {{"metadata",
+               {{"name", name}, {"namespace", "default"}, {"labels", {{api::kJobNameLabel, job}}}}},
+              {"status", {{"phase", phase}}}};
   if (deleting) pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   return std::make_shared<const Json>(std::move(pod));
 }
@@ -72,7 +72,7 @@ class OperatorMetricsTest : public testing::Test {
                     Pod("stray", "gone", "Running")};
     Json young = *Pod("digits-worker-4", "digits", ""), odd = young;
     young.erase("status");
-    odd["metadata"]["labels"][planner::kJobNameLabel] = 1;
+    odd["metadata"]["labels"][api::kJobNameLabel] = 1;
     for (const Json& pod : {young, odd}) sample_.pods.push_back(std::make_shared<const Json>(pod));
     sample_.controller.caches = {{.resource = "pods", .synced = true, .failures = 2},
                                  {.resource = "nodes", .synced = false}};

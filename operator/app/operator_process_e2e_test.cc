@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "operator/api/labels.h"
 #include "operator/api/testing/job_object.h"
 #include "operator/app/leader_label.h"
 #include "operator/app/testing/running_operator.h"
@@ -132,8 +133,8 @@ class OperatorProcessE2e : public testing::Test {
   }
   bool IsMarked(const std::string& pod) {
     const auto got = api_->Get(kube::Pods(), "ops", pod);
-    return got &&
-           (*got)["metadata"].value("labels", Json::object()).value(kLeaderLabel, "") == "true";
+    return got && (*got)["metadata"].value("labels", Json::object()).value(api::kLeaderLabel, "") ==
+                      "true";
   }
 
   fs::path dir_;

@@ -95,7 +95,7 @@ class OperatorSilenceTest : public testing::Test {
  protected:
   OperatorSilenceTest() {
     std::filesystem::create_directories(directory_);
-    auto server = OperatorLinkServer::Start("unix:" + Socket(), &hub_, &records_);
+    auto server = OperatorLinkServer::Start("unix:" + Socket(), &registry_, &records_);
     EXPECT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     network_ = std::make_unique<Network>(&loop_, Socket());
@@ -127,7 +127,7 @@ class OperatorSilenceTest : public testing::Test {
       std::filesystem::temp_directory_path() / ("operator-silence-" + std::to_string(getpid()));
   const std::shared_ptr<kube::KubeApi> api_ =
       std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}));
-  controllers::SidecarHub hub_;
+  controllers::SidecarRegistry registry_;
   controllers::QuorumRecordStore records_{api_};
   std::unique_ptr<OperatorLinkServer> server_;
   asio::io_context loop_;
@@ -142,11 +142,11 @@ TEST_F(OperatorSilenceTest, ASidecarLeavesAnOperatorThatIsCutOffForTheOneThatCan
   EXPECT_TRUE(RunUntil([&] { return told_ == Story{true, false, true}; }, kPatience));
 }
 
-TEST_F(OperatorSilenceTest, ASidecarThatIsCutOffAttendsNoMore) {
-  ASSERT_TRUE(RunUntil([&] { return hub_.attending() == 1; }, kPatience));
+TEST_F(OperatorSilenceTest, ASidecarThatIsCutOffIsConnectedNoMore) {
+  ASSERT_TRUE(RunUntil([&] { return registry_.connected() == 1; }, kPatience));
   network_->CutAll();
   network_->Close();
-  EXPECT_TRUE(RunUntil([&] { return hub_.attending() == 0; }, kPatience));
+  EXPECT_TRUE(RunUntil([&] { return registry_.connected() == 0; }, kPatience));
 }
 
 TEST_F(OperatorSilenceTest, RebuildsOfWhichNoOperatorHasHeardAreAllToldToTheNext) {
@@ -155,11 +155,11 @@ TEST_F(OperatorSilenceTest, RebuildsOfWhichNoOperatorHasHeardAreAllToldToTheNext
   ASSERT_TRUE(RunUntil([&] { return told_ == Story({true, false}); }, kPatience));
   client_->ReportView("", R"({"epoch": 5, "reason": "PodLost", "stepsLost": 2})", 0);
   client_->ReportView("", R"({"epoch": 6, "reason": "PodJoined", "stepsLost": 0})", 0);
-  auto server = OperatorLinkServer::Start("unix:" + Socket(), &hub_, &records_);
+  auto server = OperatorLinkServer::Start("unix:" + Socket(), &registry_, &records_);
   ASSERT_TRUE(server) << server.error().message;
   server_ = std::move(*server);
-  ASSERT_TRUE(RunUntil([&] { return hub_.Facts("job").rebuilds.size() == 2; }, kPatience));
-  EXPECT_EQ(hub_.Facts("job").rebuilds.front().steps_lost, 2);
+  ASSERT_TRUE(RunUntil([&] { return registry_.Facts("job").rebuilds.size() == 2; }, kPatience));
+  EXPECT_EQ(registry_.Facts("job").rebuilds.front().steps_lost, 2);
 }
 
 TEST_F(OperatorSilenceTest, ThoseWhoHaveNothingToSayStayConnected) {

@@ -14,7 +14,7 @@
 #include "common/fields/fields.h"
 #include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
-#include "operator/cli/job_labels.h"
+#include "operator/api/labels.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/poller.h"
 #include "operator/cli/run_session.h"
@@ -32,7 +32,6 @@ constexpr std::chrono::milliseconds kKillPatience{5000};
 constexpr std::chrono::milliseconds kKillPoll{20};
 // The operator lets a pod that has it leave the view, then deletes it and makes another
 // (operator/planner/planner.h).
-constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
 
 struct Connection {
   std::unique_ptr<kube::KubeApi> api;
@@ -73,8 +72,8 @@ Outcome<Connection> Connect(const Target& target, const RunPaths& paths) {
 
 Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
                                   const std::string& job) {
-  auto list =
-      api->ListAll(kube::Pods(), ns, {.label_selector = std::string(kJobNameLabel) + "=" + job});
+  auto list = api->ListAll(kube::Pods(), ns,
+                           {.label_selector = std::string(api::kJobNameLabel) + "=" + job});
   if (!list) return tl::unexpected(FromKube(list.error()));
   return std::move(list->items);
 }
@@ -83,7 +82,8 @@ Outcome<std::vector<Json>> PodsOf(kube::KubeApi* api, const std::string& ns,
 std::map<std::string, SidecarStatus> Ask(const std::vector<Json>& pods) {
   std::map<std::string, SidecarStatus> answers;
   for (const Json& pod : pods) {
-    std::string address = fields::Text(fields::At(pod, "/metadata/annotations"), kHttpAnnotation);
+    std::string address =
+        fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation);
     if (address.empty()) continue;
     if (auto status = FetchStatus(address, kStatusPatience))
       answers[fields::TextAt(pod, "/metadata/name")] = *status;
@@ -182,7 +182,7 @@ Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   std::string ns = fields::TextAt(pod, "/metadata/namespace"),
               name = fields::TextAt(pod, "/metadata/name");
   std::string uid = fields::TextAt(pod, "/metadata/uid");
-  Json patch = {{"metadata", {{"annotations", {{kKillAnnotation, uid}}}}}};
+  Json patch = {{"metadata", {{"annotations", {{api::kLocalKillAnnotation, uid}}}}}};
   auto marked = api->Patch(kube::Pods(), ns, name, patch, {});
   if (!marked) return tl::unexpected(FromKube(marked.error()));
   auto deadline = std::chrono::steady_clock::now() + kKillPatience;
@@ -279,7 +279,7 @@ Outcome<void> Scale(const ScaleOptions& options, const RunPaths& paths) {
 Outcome<void> Drain(const DrainOptions& options, const RunPaths& paths) {
   auto to = Connect(options.target, paths);
   if (!to) return tl::unexpected(to.error());
-  Json patch = {{"metadata", {{"annotations", {{kDrainAnnotation, "Requested"}}}}}};
+  Json patch = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), options.target.ns, options.pod, patch, {});
   if (!done) return tl::unexpected(FromKube(done.error()));
   std::printf("%s leaves after its step\n", options.pod.c_str());

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/fields/fields.h"
-#include "operator/cli/job_labels.h"
+#include "operator/api/labels.h"
 #include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
@@ -93,7 +93,8 @@ std::string JobRun::ProgressLine(int bar) const {
 std::map<std::string, std::string> JobRun::SidecarAddresses() const {
   std::map<std::string, std::string> addresses;
   for (const auto& [name, pod] : pods_) {
-    std::string address = fields::Text(fields::At(pod, "/metadata/annotations"), kHttpAnnotation);
+    std::string address =
+        fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation);
     if (!address.empty()) addresses[name] = address;
   }
   return addresses;

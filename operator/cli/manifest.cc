@@ -12,6 +12,7 @@
 #include <set>
 
 #include "operator/api/horovod_job.h"
+#include "operator/api/labels.h"
 #include "operator/kube/yaml.h"
 
 namespace ringmaster::cli {
@@ -19,7 +20,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-constexpr char kWorkingDir[] = "ringmaster.dev/local-working-dir";
 constexpr size_t kLongestName = 40;
 
 bool IsYaml(const fs::path& file) {
@@ -65,8 +65,9 @@ void ReadJob(const fs::path& file, Json document, std::vector<Json>* jobs,
   Json& metadata = document["metadata"];
   if (!metadata.contains("namespace")) metadata["namespace"] = "default";
   Json& annotations = metadata["annotations"];
-  if (!annotations.contains(kWorkingDir))
-    annotations[kWorkingDir] = fs::absolute(file, ignored).parent_path().string();
+  if (!annotations.contains(api::kLocalWorkingDirAnnotation))
+    annotations[api::kLocalWorkingDirAnnotation] =
+        fs::absolute(file, ignored).parent_path().string();
   jobs->push_back(std::move(document));
 }
 
@@ -152,7 +153,7 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
               {"metadata",
                {{"name", NameForCommand(options.command)},
                 {"namespace", "default"},
-                {"annotations", {{kWorkingDir, cwd.string()}}}}},
+                {"annotations", {{api::kLocalWorkingDirAnnotation, cwd.string()}}}}},
               {"spec", spec}};
   if (auto parsed = api::ParseHorovodJob(job); !parsed)
     return Fail(ExitCode::kUsage, api::ToString(parsed.error()));

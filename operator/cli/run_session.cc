@@ -11,7 +11,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
-#include "operator/cli/job_labels.h"
+#include "operator/api/labels.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/text_format.h"
 
@@ -89,7 +89,7 @@ JobRun* RunSession::Find(const std::string& ns, const std::string& name) {
 
 void RunSession::OnPod(const Json& pod, bool gone) {
   JobRun* job = Find(fields::TextAt(pod, "/metadata/namespace"),
-                     fields::Text(fields::At(pod, "/metadata/labels"), kJobNameLabel));
+                     fields::Text(fields::At(pod, "/metadata/labels"), api::kJobNameLabel));
   if (!job) return;
   job->OnPod(pod, gone);
   std::string name = fields::TextAt(pod, "/metadata/name");
@@ -112,7 +112,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
 void RunSession::KillIfMarked(const Json& pod) {
   std::string uid = fields::TextAt(pod, "/metadata/uid");
   if (!options_.kill_pod ||
-      fields::Text(fields::At(pod, "/metadata/annotations"), kKillAnnotation) != uid)
+      fields::Text(fields::At(pod, "/metadata/annotations"), api::kLocalKillAnnotation) != uid)
     return;
   if (watchers_->killed.insert(uid).second)
     options_.kill_pod(fields::TextAt(pod, "/metadata/namespace"),

@@ -18,15 +18,12 @@
 
 namespace ringmaster::cli {
 
-// `ringmaster kill POD` sets it, to the pod's uid; the run that owns the kubelet acts on it.
-inline constexpr char kKillAnnotation[] = "ringmaster.dev/local-kill";
-
 struct SessionOptions {
   std::chrono::seconds timeout{0};  // 0: none
   std::chrono::milliseconds poll_period{150};
   bool show_output = false;  // of the workers, above the progress line
   // Ends a pod without a word; called for a pod that `ringmaster kill` has marked
-  // (kKillAnnotation).
+  // (annotation api::kLocalKillAnnotation, the pod's uid).
   std::function<void(const std::string& ns, const std::string& pod)> kill_pod;
 };
 

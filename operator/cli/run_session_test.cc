@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "operator/api/labels.h"
 #include "operator/local/store.h"
 #include "operator/local/testing/in_memory_api.h"
 
@@ -180,9 +181,9 @@ TEST_F(RunSessionTest, PodThatIsMarkedIsKilledOnce) {
   display_.On("view 1.1", [this] {
     auto pod = api_->Get(kube::Pods(), "default", "digits-worker-0");
     for (const char* word : {"a", "b"}) {  // two events of the marked pod
-      Json mark = {
-          {"metadata",
-           {{"annotations", {{kKillAnnotation, (*pod)["metadata"]["uid"]}, {"x", word}}}}}};
+      Json mark = {{"metadata",
+                    {{"annotations",
+                      {{api::kLocalKillAnnotation, (*pod)["metadata"]["uid"]}, {"x", word}}}}}};
       EXPECT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0", mark, {}).has_value());
     }
   });

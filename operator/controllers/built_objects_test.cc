@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "operator/api/testing/job_object.h"
-#include "operator/controllers/job_objects.h"
+#include "operator/controllers/child_object_builder.h"
+#include "operator/controllers/finalizers.h"
+#include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
-#include "operator/controllers/pod_marks.h"
 #include "operator/local/testing/conformance.h"
 
 namespace ringmaster::controllers {

@@ -34,12 +34,12 @@ struct Explanation {
   std::string message;  // what the API server said follows
 };
 
-bool Says(const kube::Error& error, const char* words) {
-  return error.message.find(words) != std::string::npos;
+bool Says(const kube::Error& error, const char* text) {
+  return error.message.find(text) != std::string::npos;
 }
 
 // A policy or webhook that refuses chooses the status code, often that of a wrong object; only the
-// words tell them apart.
+// message tells them apart.
 bool AdmissionDenied(const kube::Error& error) {
   return Says(error, "denied the request") || Says(error, "denied request");
 }
@@ -86,7 +86,7 @@ bool NamespaceGoes(const kube::Error& error) {
 
 std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job, Needed what,
                                                   Clock::time_point now) const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   const auto at = problems_.find({job.uid, what});
   if (at == problems_.end() || at->second.generation != job.generation ||
       at->second.retry_at <= now) {
@@ -99,7 +99,7 @@ void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
                               Clock::time_point now) {
   const auto explanation = Explain(what, error);
   if (!explanation) return;
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   Problem& problem = problems_[{job.uid, what}];
   if (problem.generation != job.generation) problem.failures = 0;
   const bool wrong = explanation->reason == kInvalidTemplate;
@@ -112,7 +112,7 @@ void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
 
 void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,
                                    Clock::time_point now) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   Problem& problem = problems_[{job.uid, Needed::kPods}];
   problem.reason = kNameTaken;
   problem.message = "pod " + pod + " of an earlier job is still ending; its name is waited for";
@@ -121,18 +121,18 @@ void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string
 }
 
 void CreationProblems::Worked(const api::HorovodJob& job, Needed what) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   problems_.erase({job.uid, what});
 }
 
 void CreationProblems::Forget(const std::string& job_uid) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   std::erase_if(problems_, [&](const auto& entry) { return entry.first.first == job_uid; });
 }
 
 void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std::string& now,
                             api::Status* status) const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   const auto problem = std::find_if(problems_.begin(), problems_.end(), [&](const auto& entry) {
     return entry.first.first == job.uid &&
            (entry.first.second == Needed::kPods || entry.second.failures >= kNewsAfter);

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
 #include "operator/kube/kube_api.h"
 #include "operator/runtime/work_queue.h"
@@ -57,8 +57,8 @@ class CreationProblems {
   };
 
   const runtime::WorkQueueOptions backoff_;
-  mutable std::mutex mu_;
-  std::map<std::pair<std::string, Needed>, Problem> problems_;  // by job uid; guarded by mu_
+  mutable sync::Mutex mu_;
+  std::map<std::pair<std::string, Needed>, Problem> problems_ GUARDED_BY(mu_);  // by job uid
 };
 
 // Nothing can be made in this namespace any more, and nothing needs to be: it is being deleted.

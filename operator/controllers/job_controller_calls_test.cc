@@ -1,7 +1,8 @@
 // What the controller asks of the API server, and of whom: preconditions, whose objects it touches,
 // and what it leaves alone while the API server refuses.
+#include "operator/api/labels.h"
+#include "operator/controllers/finalizers.h"
 #include "operator/controllers/job_controller.h"
-#include "operator/controllers/pod_marks.h"
 #include "operator/controllers/testing/calls_fixture.h"
 
 namespace ringmaster::controllers {
@@ -49,7 +50,8 @@ TEST_F(JobControllerCallsTest, EveryMarkNamesTheUidThatItMeans) {
     EXPECT_NE(call.body["metadata"].value("uid", ""), "") << call.body;
   }
   EXPECT_GE(marks, 4u) << "three addresses and a drain";
-  EXPECT_TRUE(Until([&] { return hub_->Facts(uid).sidecars.size() == 2; })) << "of pods that are";
+  EXPECT_TRUE(Until([&] { return registry_->Facts(uid).sidecars.size() == 2; }))
+      << "of pods that are";
 }
 
 TEST_F(JobControllerCallsTest, APodThatHasTakenTheNameOfAnotherGetsNoneOfItsMarks) {
@@ -85,7 +87,7 @@ TEST_F(JobControllerCallsTest,
     if (releases && ++tries == 1) {
       EXPECT_TRUE(store_api_.Patch(
           kube::Pods(), "default", "digits-worker-7",
-          {{"metadata", {{"annotations", {{planner::kHttpAnnotation, "10.0.0.9:1"}}}}}}, {}));
+          {{"metadata", {{"annotations", {{api::kHttpAnnotation, "10.0.0.9:1"}}}}}}, {}));
     }
     return std::nullopt;
   });
@@ -132,7 +134,7 @@ TEST_F(JobControllerCallsTest, NothingIsKeptOfAJobThatIsNoMore) {
     const auto record = records_->Newest({"default", "digits", uid});
     return record && !*record;
   })) << "what is known of it is asked for again, and there is none";
-  EXPECT_TRUE(Until([&] { return hub_->Facts(uid).sidecars.empty(); }));
+  EXPECT_TRUE(Until([&] { return registry_->Facts(uid).sidecars.empty(); }));
 }
 
 TEST_F(JobControllerCallsTest, AGateIsLiftedFromTheVersionThatWasReadAndOthersStay) {
@@ -229,8 +231,7 @@ class LabelsTest : public JobControllerCallsTest {
   void ExpectRestored(const std::string& pod) {
     const Json before = Get(kube::Pods(), pod);
     const std::size_t creates = api_->Calls("create", "pods").size();
-    for (const char* label :
-         {planner::kReplicaIndexLabel, planner::kJobNameLabel, planner::kJobRoleLabel}) {
+    for (const char* label : {api::kReplicaIndexLabel, api::kJobNameLabel, api::kJobRoleLabel}) {
       for (const Json& value : {Json(), Json("other")}) {
         ASSERT_NO_FATAL_FAILURE(SetLabel(pod, label, value));
         EXPECT_TRUE(Until([&] { return Labels(pod) == before["metadata"]["labels"]; }))
@@ -273,7 +274,7 @@ TEST_F(LabelsTest, WhatDoesNotHelpIsTriedMoreAndMoreSlowlyAndNoPodIsMadeMeanwhil
   const auto try_in_vain = [&] {
     const std::uint64_t retries = controller_->state().queue.retries;
     const std::size_t tries = Tries();
-    ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-0", planner::kReplicaIndexLabel, nullptr));
+    ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-0", api::kReplicaIndexLabel, nullptr));
     ASSERT_TRUE(Until([&] { return Tries() >= tries + 4; }));
     EXPECT_GE(controller_->state().queue.retries, retries + 3);
   };
@@ -299,13 +300,13 @@ TEST_F(LabelsTest, APodThatTheCacheHasYetToHearOfIsWaitedForInPeace) {
   api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
     return PutsLabelsBack(call) ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
   });
-  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", planner::kJobRoleLabel, nullptr));
+  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", api::kJobRoleLabel, nullptr));
   ASSERT_TRUE(Until([&] { return Tries() > 0 && controller_->Pods().size() == 1; }));
   api_->SetHeld(
       [](const kube::Resource& resource, const std::string&, const kube::WatchOptions& options) {
         return resource == kube::Pods() && !options.label_selector.empty();
       });
-  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", planner::kJobRoleLabel, "worker"));
+  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", api::kJobRoleLabel, "worker"));
   EXPECT_TRUE(Until([&] { return IsIdle(); }));
   EXPECT_EQ(controller_->Pods().size(), 1u);
   api_->SetHeld(nullptr);
@@ -316,7 +317,7 @@ TEST_F(LabelsTest, APodWithoutThemIsLetGoWithItsJob) {
   Apply("digits", gated_);
   ASSERT_TRUE(Until([&] { return !Get(kube::Pods(), "digits-worker-1").is_null(); }));
   controller_->Stop();
-  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", planner::kJobNameLabel, nullptr));
+  ASSERT_NO_FATAL_FAILURE(SetLabel("digits-worker-1", api::kJobNameLabel, nullptr));
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
   StartOperator();
   EXPECT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-1").is_null(); }));
@@ -324,7 +325,7 @@ TEST_F(LabelsTest, APodWithoutThemIsLetGoWithItsJob) {
 
 TEST_F(LabelsTest, WhoseAPodIsThatHasNeitherLabelNorOwnerNobodyKnows) {
   Json pod = Stranger("alone", "digits", "");
-  pod["metadata"]["labels"].erase(planner::kJobNameLabel);
+  pod["metadata"]["labels"].erase(api::kJobNameLabel);
   const std::uint64_t adds = controller_->state().queue.adds;
   ASSERT_TRUE(api_->Create(kube::Pods(), "default", pod));
   ASSERT_TRUE(Until([&] {
@@ -383,7 +384,7 @@ TEST_F(OtherJobTest, PodsAreNoOrphansWhileNobodyKnowsWhetherTheirJobLives) {
 TEST_F(JobControllerCallsTest, NobodyIsToldOfAViewBeforeItsPodIsMarked) {
   api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
     const bool marks = call.verb == "patch" && call.resource == "pods" &&
-                       call.body.dump().find(planner::kHttpAnnotation) != std::string::npos;
+                       call.body.dump().find(api::kHttpAnnotation) != std::string::npos;
     return marks ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
   });
   Apply();
@@ -407,12 +408,12 @@ TEST_F(JobControllerCallsTest, ALineageBeginsOnlyIfThePodsAsTheyAreListedAllowIt
   const std::string uid = runtime::MetaField(Get(kube::HorovodJobs(), "digits"), "uid");
   Json hidden = Stranger("digits-worker-7", "digits", uid);
   hidden["metadata"]["uid"] = "hidden";
-  hidden["metadata"]["annotations"] = {{planner::kHttpAnnotation, "10.0.0.9:1"}};
+  hidden["metadata"]["annotations"] = {{api::kHttpAnnotation, "10.0.0.9:1"}};
   api_->SetExtraPods({hidden});
   const auto looks = [&] {
     std::size_t n = 0;
     for (const Call& call : api_->Calls("list", "pods")) {
-      n += call.name.find(planner::kJobNameLabel) != std::string::npos ? 1 : 0;
+      n += call.name.find(api::kJobNameLabel) != std::string::npos ? 1 : 0;
     }
     return n;
   };
@@ -477,9 +478,9 @@ TEST_F(JobControllerCallsTest, ADeathThatSomebodyVouchesForIsForcedByUid) {
   cluster_->LosePod("digits-worker-1");
   ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-1", {.uid = uid}));
   const std::size_t before = api_->Calls("delete", "pods").size();
-  ASSERT_TRUE(api_->Patch(
-      kube::Pods(), "default", "digits-worker-1",
-      {{"metadata", {{"annotations", {{planner::kProvenAnnotation, "unplugged"}}}}}}, {}));
+  ASSERT_TRUE(
+      api_->Patch(kube::Pods(), "default", "digits-worker-1",
+                  {{"metadata", {{"annotations", {{api::kProvenAnnotation, "unplugged"}}}}}}, {}));
   ASSERT_TRUE(Until(
       [&] { return runtime::MetaField(Get(kube::Pods(), "digits-worker-1"), "uid") != uid; }));
   const auto deletes = api_->Calls("delete", "pods");
@@ -550,9 +551,9 @@ class CachesTest : public ::testing::Test {
     api->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
       return call.verb == "list" ? std::optional(ErrorCode::kForbidden) : std::nullopt;
     });
-    SidecarHub hub;
+    SidecarRegistry registry;
     QuorumRecordStore records(api);
-    JobController controller(api, &hub, &records, std::move(options));
+    JobController controller(api, &registry, &records, std::move(options));
     return controller.Start(stop);
   }
 };

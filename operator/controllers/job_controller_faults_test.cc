@@ -70,7 +70,7 @@ TEST_P(JobControllerFaultsTest, ARecordThatIsRefusedIsSaidAndNotAskedForInALoop)
                                                 .http_status = 403,
                                                 .message = "exceeded quota: configmaps"});
   ASSERT_NO_FATAL_FAILURE(StartController());
-  FakeCluster cluster(api_, ns_, hub_.get(), [&](const std::string& pod) {
+  FakeCluster cluster(api_, ns_, registry_.get(), [&](const std::string& pod) {
     (void)cluster_->Bind(pod, cluster_->NodeName("node-1"));
   });
   Apply(2);

@@ -1,6 +1,8 @@
 // The controller and nodes: proof of death, early warning, room.
-#include "operator/controllers/pod_marks.h"
+#include "operator/api/labels.h"
+#include "operator/controllers/finalizers.h"
 #include "operator/controllers/testing/job_controller_fixture.h"
+#include "operator/planner/proof.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -53,7 +55,7 @@ TEST_P(JobControllerNodesTest, ANodeThatHasComeBackUnseenProvesNobodyDead) {
   node_ = "node-2";
   Apply(2);
   ASSERT_TRUE(TrainsAs({0, 1}));
-  EXPECT_EQ(Annotation("digits-worker-0", planner::kProvenAnnotation), "");
+  EXPECT_EQ(Annotation("digits-worker-0", api::kProvenAnnotation), "");
   EXPECT_FALSE(HasEvent("ProvenDead"));
 }
 
@@ -80,7 +82,7 @@ TEST_P(JobControllerNodesTest, ACordonThatIsTakenBackLeavesTheJobAsItWas) {
   Cordon("node-1", false);
   ASSERT_TRUE(Eventually([&] { return Pods() == Names({0, 1}); }));
   EXPECT_EQ(pods_->Members(), Names({0, 1}));
-  EXPECT_EQ(Annotation("digits-worker-0", planner::kWarnedAnnotation), "");
+  EXPECT_EQ(Annotation("digits-worker-0", api::kWarnedAnnotation), "");
 }
 
 const Json kTolerateEverything =
@@ -98,7 +100,7 @@ TEST_P(JobControllerNodesTest, PodsThatArePutOnTheCordonedNodeAgainStayThere) {
   ASSERT_TRUE(TrainsAs({0, 2, 3}));
   EXPECT_EQ(uid("digits-worker-2"), two);
   EXPECT_EQ(uid("digits-worker-3"), three);
-  EXPECT_EQ(Annotation("digits-worker-0", planner::kWarnedAnnotation), "");
+  EXPECT_EQ(Annotation("digits-worker-0", api::kWarnedAnnotation), "");
 }
 
 TEST_P(JobControllerNodesTest, APodIsKeptOffANodeThatEndsForAsLongAsThatIsAnnounced) {
@@ -147,7 +149,7 @@ TEST_P(JobControllerNodesTest, PodsThatLostTheirJobWhileNoOperatorRanAreLetGo) {
 TEST_P(JobControllerNodesTest, UninstallingTakesTheFinalizerOffEveryPodAndNothingElse) {
   Apply(2);
   ASSERT_TRUE(TrainsAs({0, 1}));
-  PatchPod("digits-worker-0", {{"finalizers", {"example.com/mine", planner::kProofFinalizer}}});
+  PatchPod("digits-worker-0", {{"finalizers", {"example.com/mine", api::kProofFinalizer}}});
   controller_->Stop();
   const auto cleared = ClearFinalizers(*api_, ns_);
   ASSERT_TRUE(cleared) << cleared.error().message;

@@ -1,6 +1,7 @@
 // What happens between the controller's look and its act: another job's turn, another pod of that
 // name, a cache that is behind.
-#include "operator/controllers/pod_marks.h"
+#include "operator/api/labels.h"
+#include "operator/controllers/finalizers.h"
 #include "operator/controllers/testing/calls_fixture.h"
 
 namespace ringmaster::controllers {
@@ -127,7 +128,7 @@ TEST_F(GangRacesTest, TheGateOfAnotherPodOfThatNameStays) {
   ASSERT_TRUE(Until([&] { return door->reached.load(); }));
   ASSERT_NO_FATAL_FAILURE(BringJobBToItsGates(*door));
   Json stranger = Stranger("b-worker-0", "other", other);
-  stranger["spec"]["schedulingGates"] = {{{"name", planner::kGangGate}}};
+  stranger["spec"]["schedulingGates"] = {{{"name", api::kGangGate}}};
   ASSERT_NO_FATAL_FAILURE(Replace("b-worker-0", stranger));
   door->open = true;
   ASSERT_TRUE(Until([&] { return IsAdmitted("b-worker-1"); }));
@@ -209,7 +210,7 @@ class LineageTest : public RacesTest {
   std::size_t Looks() {
     std::size_t looks = 0;
     for (const Call& call : api_->Calls("list", "pods")) {
-      looks += call.name.find(planner::kJobNameLabel) != std::string::npos ? 1 : 0;
+      looks += call.name.find(api::kJobNameLabel) != std::string::npos ? 1 : 0;
     }
     return looks;
   }
@@ -237,7 +238,7 @@ TEST_F(LineageTest, ItBeginsWithThoseWhoAreListedOrNotAtAll) {
 TEST_F(LineageTest, ItDoesNotBeginWhereThePodsCanNotBeListed) {
   api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
     const bool look = call.verb == "list" && call.resource == "pods" &&
-                      call.name.find(planner::kJobNameLabel) != std::string::npos;
+                      call.name.find(api::kJobNameLabel) != std::string::npos;
     return look ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
   });
   ASSERT_NO_FATAL_FAILURE(BeginALineage());
@@ -256,7 +257,7 @@ TEST_F(LineageTest, AnOperatorThatHasJustBegunToLeadCallsNobodySilent) {
   const api::Status status = Status();
   const api::Condition* rebuilding = status.Find("Rebuilding");
   EXPECT_FALSE(rebuilding != nullptr && rebuilding->reason == "WaitingForProof");
-  cluster_->MoveTo(hub_.get());
+  cluster_->MoveTo(registry_.get());
   EXPECT_TRUE(Until([&] { return Lineage() == 2; }));
 }
 

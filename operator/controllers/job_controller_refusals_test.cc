@@ -1,7 +1,8 @@
 // What the API server refuses is asked for again, though nothing else happens; and what it has
 // taken is known without waiting for its word.
+#include "operator/api/labels.h"
+#include "operator/controllers/finalizers.h"
 #include "operator/controllers/job_controller.h"
-#include "operator/controllers/pod_marks.h"
 #include "operator/controllers/testing/calls_fixture.h"
 
 namespace ringmaster::controllers {
@@ -123,7 +124,7 @@ TEST_F(RefusalsTest, PodsThatWereMadeWhileTheirJobWentAreCollected) {
     ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-0",
                                  {{"metadata", {{"finalizers", finalizers}}}}, {}));
   };
-  ASSERT_NO_FATAL_FAILURE(hold({planner::kProofFinalizer, "example.com/mine"}));
+  ASSERT_NO_FATAL_FAILURE(hold({api::kProofFinalizer, "example.com/mine"}));
   RefuseSome({"patch", "pods", "digits-worker-1", "/metadata/finalizers"});
   ASSERT_TRUE(
       api_->Delete(kube::HorovodJobs(), "default", "digits", {.propagation = "Foreground"}));
@@ -265,9 +266,9 @@ TEST_F(RefusalsTest, APodThatGetsItsLabelsBackHasNoSuccessorBeforeTheCacheIsTold
     if (restores.Is(call)) *held = true;
   });
   const std::size_t creates = Count({"create", "pods"});
-  ASSERT_TRUE(
-      store_api_.Patch(kube::Pods(), "default", "digits-worker-0",
-                       {{"metadata", {{"labels", {{planner::kReplicaIndexLabel, nullptr}}}}}}, {}));
+  ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-0",
+                               {{"metadata", {{"labels", {{api::kReplicaIndexLabel, nullptr}}}}}},
+                               {}));
   ASSERT_TRUE(Until([&] { return Count(restores) > 0 && IsIdle(); }));
   EXPECT_EQ(Count({"create", "pods"}), creates);
   for (const Call& call : api_->Calls("patch", "pods")) {
@@ -282,16 +283,16 @@ TEST_F(RefusalsTest, PodsOfOthersKeepTheirLabels) {
   ASSERT_TRUE(Trains(2));
   Json seen = Stranger("digits-worker-8", "other", ""), unseen = seen;
   unseen["metadata"]["name"] = "digits-worker-9";
-  unseen["metadata"]["labels"][planner::kJobRoleLabel] = "launcher";
+  unseen["metadata"]["labels"][api::kJobRoleLabel] = "launcher";
   for (const Json& pod : {seen, unseen}) {
     ASSERT_TRUE(store_api_.Create(kube::Pods(), "default", pod));
   }
-  (void)hub_->Attend({.job_namespace = "default",
-                      .job_name = "digits",
-                      .job_uid = uid,
-                      .pod_name = "digits-worker-9",
-                      .pod_uid = "nobody"},
-                     nullptr);
+  (void)registry_->Connect({.job_namespace = "default",
+                            .job_name = "digits",
+                            .job_uid = uid,
+                            .pod_name = "digits-worker-9",
+                            .pod_uid = "nobody"},
+                           nullptr);
   ASSERT_TRUE(Until([&] { return Count({"get", "pods", "digits-worker-9"}) > 0; }));
   Change({{"worker", {{"replicas", 3}}}});
   EXPECT_TRUE(Trains(3)) << "nothing waits for it";
@@ -304,13 +305,13 @@ TEST_F(RefusalsTest, PodsOfOthersKeepTheirLabels) {
 TEST_F(RefusalsTest, WhatAFormerJobOfTheNameHasSaidIsForgotten) {
   Apply();
   ASSERT_TRUE(Trains(2));
-  (void)hub_->Attend({.job_namespace = "default",
-                      .job_name = "digits",
-                      .job_uid = "former",
-                      .pod_name = "digits-worker-0",
-                      .pod_uid = "former-pod"},
-                     nullptr);
-  EXPECT_TRUE(Until([&] { return hub_->Facts("former").sidecars.empty(); }));
+  (void)registry_->Connect({.job_namespace = "default",
+                            .job_name = "digits",
+                            .job_uid = "former",
+                            .pod_name = "digits-worker-0",
+                            .pod_uid = "former-pod"},
+                           nullptr);
+  EXPECT_TRUE(Until([&] { return registry_->Facts("former").sidecars.empty(); }));
 }
 
 }  // namespace

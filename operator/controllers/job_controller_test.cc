@@ -1,5 +1,6 @@
 #include "operator/controllers/job_controller.h"
 
+#include "operator/api/labels.h"
 #include "operator/controllers/testing/job_controller_fixture.h"
 
 namespace ringmaster::controllers {
@@ -52,7 +53,7 @@ TEST_P(JobControllerTest, APodThatIsDeletedIsReplaced) {
 TEST_P(JobControllerTest, AnAnnotatedPodIsDrainedAndReplaced) {
   Apply(3);
   ASSERT_TRUE(TrainsAs({0, 1, 2}));
-  PatchPod("digits-worker-2", {{"annotations", {{planner::kDrainAnnotation, "try"}}}});
+  PatchPod("digits-worker-2", {{"annotations", {{api::kDrainAnnotation, "try"}}}});
   ASSERT_TRUE(TrainsAs({0, 1, 3}));
   EXPECT_TRUE(pods_->WasTold("digits-worker-2", "Drain"));
 }
@@ -104,11 +105,10 @@ TEST_P(JobControllerTest, AnOperatorThatDiedInTheMiddleOfADrainEndsIt) {
   Apply(3);
   ASSERT_TRUE(TrainsAs({0, 1, 2}));
   controller_->Stop();
-  PatchPod(
-      "digits-worker-1",
-      {{"annotations",
-        {{planner::kDrainAnnotation, "try"},
-         {planner::kDrainSinceAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}});
+  PatchPod("digits-worker-1",
+           {{"annotations",
+             {{api::kDrainAnnotation, "try"},
+              {api::kDrainSinceAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}});
   RestartOperator();
   ASSERT_TRUE(TrainsAs({0, 2, 3}));
 }

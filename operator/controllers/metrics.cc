@@ -76,7 +76,7 @@ void Metrics::Reconciled(bool ok, double seconds) {
 
 void Metrics::Resized(const std::string& ns, const std::string& job, int before, int after) {
   if (before == 0 || after == 0 || before == after) return;
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   auto& of_job = families_->resizes_of[{ns, job}];
   for (const char* direction : {"up", "down"}) {
     if (of_job.count(direction) != 0) continue;
@@ -89,12 +89,12 @@ void Metrics::Resized(const std::string& ns, const std::string& job, int before,
 void Metrics::RecordConflict() { families_->conflicts.Increment(); }
 
 void Metrics::Rebuilt(const std::string& job_uid, const job::Rebuild& rebuild) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   recoveries_.Report(job_uid, rebuild, RecoveryMeter::Clock::now());
 }
 
 void Metrics::Forget(const std::string& ns, const std::string& job) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   const auto at = families_->resizes_of.find({ns, job});
   if (at == families_->resizes_of.end()) return;
   for (const auto& [direction, counter] : at->second) families_->resizes.Remove(counter);
@@ -102,12 +102,12 @@ void Metrics::Forget(const std::string& ns, const std::string& job) {
 }
 
 void Metrics::ForgetRebuilds(const std::string& job_uid) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   recoveries_.Forget(job_uid);
 }
 
 void Metrics::Settle() {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   for (const auto& recovery : recoveries_.TakeSettled(RecoveryMeter::Clock::now())) {
     for (const auto& [phase, seconds] : recovery.seconds) {
       families_->recovery.Add({{"phase", phase}, {"cause", recovery.cause}}, RecoveryBuckets())

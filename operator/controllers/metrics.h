@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "common/sync/mutex.h"
 #include "operator/controllers/recovery_meter.h"
 
 namespace prometheus {
@@ -37,8 +37,8 @@ class Metrics {
  private:
   struct Families;
   const std::unique_ptr<Families> families_;
-  std::mutex mu_;
-  RecoveryMeter recoveries_;  // guarded by mu_
+  sync::Mutex mu_;
+  RecoveryMeter recoveries_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::controllers

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/controllers/lenient_json.h"
+#include "common/fields/fields.h"
 
 namespace ringmaster::controllers {
 
@@ -10,19 +10,21 @@ using Json = nlohmann::json;
 
 planner::NodeFacts ReadNode(const Json& node) {
   planner::NodeFacts facts;
-  const Json& spec = At(node, "spec");
-  const Json& status = At(node, "status");
-  facts.name = Text(At(node, "metadata"), "name");
-  facts.unschedulable = At(spec, "unschedulable") == Json(true);
-  for (const Json& taint : At(spec, "taints")) {
-    facts.taints.push_back({Text(taint, "key"), Text(taint, "effect"), Text(taint, "value")});
+  const Json& spec = fields::Member(node, "spec");
+  const Json& status = fields::Member(node, "status");
+  facts.name = fields::Text(fields::Member(node, "metadata"), "name");
+  facts.unschedulable = fields::Member(spec, "unschedulable") == Json(true);
+  for (const Json& taint : fields::Member(spec, "taints")) {
+    facts.taints.push_back(
+        {fields::Text(taint, "key"), fields::Text(taint, "effect"), fields::Text(taint, "value")});
   }
-  for (const Json& condition : At(status, "conditions")) {
-    if (Text(condition, "type") == "Ready") facts.ready = Text(condition, "status") == "True";
+  for (const Json& condition : fields::Member(status, "conditions")) {
+    if (fields::Text(condition, "type") == "Ready")
+      facts.ready = fields::Text(condition, "status") == "True";
   }
-  const Json& info = At(status, "nodeInfo");
-  facts.boot_id = Text(info, "bootID");
-  facts.machine = Text(info, "machineID") + " " + Text(info, "systemUUID");
+  const Json& info = fields::Member(status, "nodeInfo");
+  facts.boot_id = fields::Text(info, "bootID");
+  facts.machine = fields::Text(info, "machineID") + " " + fields::Text(info, "systemUUID");
   return facts;
 }
 

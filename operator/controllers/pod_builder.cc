@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_cluster.h"
+#include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -161,7 +163,7 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
   if (!job.spec.run_policy.scheduling_policy.priority_class.empty()) {
     SetDefault(spec, "priorityClassName", job.spec.run_policy.scheduling_policy.priority_class);
   }
-  if (options.gang_gate) spec["schedulingGates"].push_back({{"name", planner::kGangGate}});
+  if (options.gang_gate) spec["schedulingGates"].push_back({{"name", api::kGangGate}});
   Json init = {InstallContainer(options), SidecarContainer(job, options)};
   for (const Json& user : spec.value("initContainers", Json::array())) init.push_back(user);
   spec["initContainers"] = std::move(init);
@@ -176,15 +178,6 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
 
 }  // namespace
 
-Json OwnerReference(const std::string& job_name, const std::string& job_uid) {
-  return {{"apiVersion", api::kApiVersion},
-          {"kind", api::kKind},
-          {"name", job_name},
-          {"uid", job_uid},
-          {"controller", true},
-          {"blockOwnerDeletion", true}};
-}
-
 Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) {
   Json metadata = Json::object();
   const Json& pod_template = job.spec.worker.pod_template;
@@ -197,10 +190,10 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
   metadata["name"] = planner::PodName(job.name, index);
   metadata["namespace"] = job.ns;
   metadata["labels"].update(LabelsOf(job, index));
-  metadata["labels"][kJobUidLabel] = job.uid;
+  metadata["labels"][api::kJobUidLabel] = job.uid;
   // Local mode runs containers where the manifest lies.
   for (const auto& [key, value] : job.annotations) {
-    if (key.rfind("ringmaster.dev/local-", 0) == 0) metadata["annotations"][key] = value;
+    if (key.rfind(api::kLocalPrefix, 0) == 0) metadata["annotations"][key] = value;
   }
   metadata["ownerReferences"] = Json::array({OwnerReference(job.name, job.uid)});
   if (options.cluster) AnnotateForCluster(pod_template.at("spec"), &metadata);
@@ -208,45 +201,6 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},
           {"spec", BuildSpec(job, index, options)}};
-}
-
-std::string JobKeyOf(const Json& pod) {
-  const Json metadata = pod.value("metadata", Json::object());
-  std::string job = metadata.value("labels", Json::object()).value(planner::kJobNameLabel, "");
-  for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
-    if (owner.value("controller", false) && owner.value("kind", "") == api::kKind) {
-      job = owner.value("name", "");
-    }
-  }
-  return metadata.value("namespace", "") + "/" + job;
-}
-
-Json LabelsOf(const api::HorovodJob& job, int index) {
-  return {{planner::kJobNameLabel, job.name},
-          {planner::kJobRoleLabel, "worker"},
-          {planner::kReplicaIndexLabel, std::to_string(index)}};
-}
-
-bool HasLabels(const Json& pod, const Json& labels) {
-  const Json has = pod.value("/metadata/labels"_json_pointer, Json::object());
-  const auto wanted = labels.items();
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
-    return has.value(label.key(), "") == label.value();
-  });
-}
-
-std::optional<int> IndexOf(const api::HorovodJob& job, const std::string& pod) {
-  int index = -1;
-  const std::size_t digits = pod.rfind('-') + 1;  // npos + 1 is 0
-  std::from_chars(pod.data() + digits, pod.data() + pod.size(), index);
-  return planner::PodName(job.name, index) == pod ? std::optional(index) : std::nullopt;
-}
-
-bool IsOwnedBy(const Json& object, const std::string& uid) {
-  const auto owners = object.value("/metadata/ownerReferences"_json_pointer, Json::array());
-  return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
-    return owner.value("controller", false) && owner.value("uid", "") == uid;
-  });
 }
 
 }  // namespace ringmaster::controllers

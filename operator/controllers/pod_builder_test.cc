@@ -5,6 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -239,13 +242,13 @@ TEST(PodBuilderTest, ItsNameAndItsLabelsSayWhichPodOfTheJobItIs) {
 
 TEST(PodBuilderTest, TheOwnerSaysWhoseAPodIsAndTheLabelWhereThereIsNone) {
   Json pod = BuildPod(Job(), 1, {});
-  pod["metadata"]["labels"][planner::kJobNameLabel] = "other";
+  pod["metadata"]["labels"][api::kJobNameLabel] = "other";
   EXPECT_EQ(JobKeyOf(pod), "team/digits");
-  pod["metadata"]["labels"].erase(planner::kJobNameLabel);
+  pod["metadata"]["labels"].erase(api::kJobNameLabel);
   EXPECT_EQ(JobKeyOf(pod), "team/digits");
   for (const Json& other : {Json({{"kind", "ReplicaSet"}}), Json({{"controller", false}})}) {
     Json others = pod;
-    others["metadata"]["labels"][planner::kJobNameLabel] = "other";
+    others["metadata"]["labels"][api::kJobNameLabel] = "other";
     others["metadata"]["ownerReferences"][0].update(other);
     EXPECT_EQ(JobKeyOf(others), "team/other") << other;
   }
@@ -302,12 +305,13 @@ TEST(ReadPodTest, AnyContainerThatCantStartIsNamedWithItsImage) {
               {{"reason", "ErrImagePull"}, {"message", "failed to resolve r/i:7"}});
   EXPECT_EQ(pulled.reason, "ImagePullFailed");
   EXPECT_EQ(pulled.what, "image r/i:7 of container worker can't be had");
-  EXPECT_EQ(pulled.words, "failed to resolve r/i:7");
+  EXPECT_EQ(pulled.message, "failed to resolve r/i:7");
   const planner::Unstartable waits = Waiting(
       "containerStatuses", "worker",
       {{"reason", "ImagePullBackOff"},
        {"message", "Back-off pulling image \"r/i:7\": ErrImagePull: failed to resolve r/i:7"}});
-  EXPECT_EQ(waits.words, pulled.words) << "the condition doesn't go to and fro with the kubelet";
+  EXPECT_EQ(waits.message, pulled.message)
+      << "the condition doesn't go to and fro with the kubelet";
   EXPECT_EQ(waits.what, pulled.what);
   EXPECT_EQ(
       Waiting("initContainerStatuses", "ringmaster-sidecar", {{"reason", "ErrImagePull"}}).what,

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/controllers/job_objects.h"
-#include "operator/controllers/pod_builder.h"
+#include "operator/controllers/child_object_builder.h"
 
 namespace ringmaster::controllers {
 namespace {

@@ -1,4 +1,4 @@
-// What a worker pod needs on a real cluster and not on the local one: who our containers run as,
+// What a worker pod needs on a real cluster and not on the local one: the user of our containers,
 // fixed ports, probes, resources, a name in DNS, and the job's certificate. What the user's
 // template says of the pod and of its own containers stays as it is. Pure functions on JSON.
 #pragma once
@@ -7,10 +7,9 @@
 #include <string>
 
 #include "operator/api/horovod_job.h"
+#include "operator/controllers/pod_options.h"
 
 namespace ringmaster::controllers {
-
-struct PodOptions;
 
 // A pod of the host's network takes free ports instead: several may be on one node.
 inline constexpr int kRendezvousPort = 9401;
@@ -18,13 +17,10 @@ inline constexpr int kHeartbeatPort = 9402;
 inline constexpr int kHttpPort = 9403;
 inline constexpr char kHttpPortName[] = "metrics";
 
-// Who our own containers are: nobody of the user's, and not root.
+// The user of our own containers: none that the template names, and not root.
 inline constexpr int kSidecarUser = 65532;
 
 inline constexpr char kTlsVolume[] = "ringmaster-tls";
-
-// `{"requests": {...}, "limits": {...}}`.
-nlohmann::json DefaultSidecarResources();
 
 // Whose log `kubectl logs POD` shows; and prometheus.io/*, for a Prometheus that finds pods by
 // them. Nothing of these where the template says something of that prefix itself, nor on the host's

@@ -1,4 +1,5 @@
-// Reads a pod as the API server gives it.
+#include "operator/controllers/pod_facts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 #include <set>
 #include <string_view>
 
-#include "operator/controllers/lenient_json.h"
-#include "operator/controllers/pod_builder.h"
-#include "operator/controllers/pod_marks.h"
+#include "common/fields/fields.h"
+#include "operator/api/labels.h"
+#include "operator/controllers/finalizers.h"
 #include "operator/planner/disruption.h"
 #include "operator/planner/planner.h"
 
@@ -29,7 +30,8 @@ PodPhase Phase(const std::string& text) {
 }
 
 int ReadIndex(const Json& metadata) {
-  const std::string text = Text(At(metadata, "labels"), planner::kReplicaIndexLabel);
+  const std::string text =
+      fields::Text(fields::Member(metadata, "labels"), api::kReplicaIndexLabel);
   int index = -1;
   std::from_chars(text.data(), text.data() + text.size(), index);
   return index;
@@ -47,36 +49,38 @@ std::map<std::string, std::string> ReadAnnounced(const std::string& text) {
 }
 
 void ReadMetadata(const Json& metadata, PodFacts* facts) {
-  const Json& annotations = At(metadata, "annotations");
-  facts->name = Text(metadata, "name");
-  facts->uid = Text(metadata, "uid");
+  const Json& annotations = fields::Member(metadata, "annotations");
+  facts->name = fields::Text(metadata, "name");
+  facts->uid = fields::Text(metadata, "uid");
   facts->index = ReadIndex(metadata);
-  facts->deleting = !Text(metadata, "deletionTimestamp").empty();
-  facts->delete_at = api::ParseTime(Text(metadata, "deletionTimestamp"));
-  facts->created = api::ParseTime(Text(metadata, "creationTimestamp")).value_or(planner::Time());
-  facts->drain_reason = Text(annotations, planner::kDrainAnnotation);
-  facts->drain_since = api::ParseTime(Text(annotations, planner::kDrainSinceAnnotation));
-  facts->http = Text(annotations, planner::kHttpAnnotation);
-  facts->boot = Text(annotations, planner::kBootAnnotation);
-  facts->vouched = Text(annotations, planner::kProvenAnnotation);
-  facts->held_why = Text(annotations, planner::kHeldAnnotation);
-  facts->warned = Text(annotations, planner::kWarnedAnnotation);
-  facts->warned_since = api::ParseTime(Text(annotations, planner::kWarnedSinceAnnotation));
-  facts->announced = ReadAnnounced(Text(annotations, planner::kAnnouncedAnnotation));
+  facts->deleting = !fields::Text(metadata, "deletionTimestamp").empty();
+  facts->delete_at = api::ParseTime(fields::Text(metadata, "deletionTimestamp"));
+  facts->created =
+      api::ParseTime(fields::Text(metadata, "creationTimestamp")).value_or(planner::Time());
+  facts->drain_reason = fields::Text(annotations, api::kDrainAnnotation);
+  facts->drain_since = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
+  facts->http = fields::Text(annotations, api::kHttpAnnotation);
+  facts->boot = fields::Text(annotations, api::kBootAnnotation);
+  facts->vouched = fields::Text(annotations, api::kProvenAnnotation);
+  facts->held_why = fields::Text(annotations, api::kHeldAnnotation);
+  facts->warned = fields::Text(annotations, api::kWarnedAnnotation);
+  facts->warned_since = api::ParseTime(fields::Text(annotations, api::kWarnedSinceAnnotation));
+  facts->announced = ReadAnnounced(fields::Text(annotations, api::kAnnouncedAnnotation));
 }
 
 void ReadConditions(const Json& status, PodFacts* facts) {
-  for (const Json& condition : At(status, "conditions")) {
-    const std::string type = Text(condition, "type");
-    const bool on = Text(condition, "status") == "True";
+  for (const Json& condition : fields::Member(status, "conditions")) {
+    const std::string type = fields::Text(condition, "type");
+    const bool on = fields::Text(condition, "status") == "True";
     // A gate is looked for in the spec: the scheduler may not have seen yet that it is gone.
-    const bool gate = Text(condition, "reason") == "SchedulingGated";
-    if (type == "PodScheduled" && !on && !gate && !Text(condition, "reason").empty()) {
-      facts->waiting = Text(condition, "reason") + ": " + Text(condition, "message");
+    const bool gate = fields::Text(condition, "reason") == "SchedulingGated";
+    if (type == "PodScheduled" && !on && !gate && !fields::Text(condition, "reason").empty()) {
+      facts->waiting =
+          fields::Text(condition, "reason") + ": " + fields::Text(condition, "message");
     }
     // The pod is about to be evicted or preempted: it leaves by plan as long as it lives.
     if (type == "DisruptionTarget" && on) {
-      facts->reason = Text(condition, "reason");
+      facts->reason = fields::Text(condition, "reason");
       if (facts->drain_reason.empty()) facts->drain_reason = facts->reason;
     }
   }
@@ -117,41 +121,42 @@ std::string LastWords(std::string_view log) {
 
 // Nobody saw how it ended: its node lost power, or the kubelet has lost it. The code is made up.
 bool IsUnseen(const Json& terminated) {
-  const std::string reason = Text(terminated, "reason");
+  const std::string reason = fields::Text(terminated, "reason");
   return reason == "Unknown" || reason == "ContainerStatusUnknown";
 }
 
 void ReadWorkerState(const Json& container, PodFacts* facts) {
-  const Json& state = At(container, "state");
-  const Json& terminated = At(state, "terminated");
+  const Json& state = fields::Member(container, "state");
+  const Json& terminated = fields::Member(state, "terminated");
   if (terminated.is_object()) {
-    const Json& code = At(terminated, "exitCode");
-    const std::string reason = Text(terminated, "reason");
+    const Json& code = fields::Member(terminated, "exitCode");
+    const std::string reason = fields::Text(terminated, "reason");
     const bool unseen = IsUnseen(terminated);
     if (code.is_number_integer() && !unseen) facts->exit_code = code.get<int>();
-    facts->last_words = LastWords(Text(terminated, "message"));
-    facts->ended_at = api::ParseTime(Text(terminated, "finishedAt"));
+    facts->last_words = LastWords(fields::Text(terminated, "message"));
+    facts->ended_at = api::ParseTime(fields::Text(terminated, "finishedAt"));
     if (reason == "OOMKilled") facts->reason = reason;
     if (unseen) facts->reason = "NodeLost";
   }
-  const Json& running = At(state, "running");
-  if (running.is_object()) facts->running_since = api::ParseTime(Text(running, "startedAt"));
+  const Json& running = fields::Member(state, "running");
+  if (running.is_object())
+    facts->running_since = api::ParseTime(fields::Text(running, "startedAt"));
 }
 
 template <std::size_t n>
-bool IsOneOf(std::string_view word, const std::array<std::string_view, n>& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+bool IsOneOf(std::string_view word, const std::array<std::string_view, n>& list) {
+  return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 // Between two tries the kubelet shows how it waits, and quotes the try behind that.
-std::string WithoutBackOff(const std::string& words) {
+std::string WithoutBackOff(const std::string& message) {
   for (const char* tried : {": ErrImagePull: ", ": RegistryUnavailable: "}) {
-    const std::size_t at = words.find(tried);
-    if (words.rfind("Back-off", 0) == 0 && at != std::string::npos) {
-      return words.substr(at + std::string_view(tried).size());
+    const std::size_t at = message.find(tried);
+    if (message.rfind("Back-off", 0) == 0 && at != std::string::npos) {
+      return message.substr(at + std::string_view(tried).size());
     }
   }
-  return words;
+  return message;
 }
 
 void ReadWaiting(const Json& container, PodFacts* facts) {
@@ -160,31 +165,34 @@ void ReadWaiting(const Json& container, PodFacts* facts) {
   constexpr std::array<std::string_view, 7> kImage = {
       "ErrImagePull",      "ImagePullBackOff",    "InvalidImageName",         "ErrImageNeverPull",
       "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"};
-  const Json& waiting = At(At(container, "state"), "waiting");
-  const std::string reason = Text(waiting, "reason");
+  const Json& waiting = fields::Member(fields::Member(container, "state"), "waiting");
+  const std::string reason = fields::Text(waiting, "reason");
   if (facts->unstartable || IsOneOf(reason, kUsual)) return;
-  const std::string name = Text(container, "name");
-  std::string words = WithoutBackOff(Text(waiting, "message"));
+  const std::string name = fields::Text(container, "name");
+  std::string message = WithoutBackOff(fields::Text(waiting, "message"));
   if (IsOneOf(reason, kImage)) {
-    facts->unstartable = {
-        "ImagePullFailed",
-        fmt::format("image {} of container {} can't be had", Text(container, "image"), name),
-        std::move(words)};
+    facts->unstartable = {"ImagePullFailed",
+                          fmt::format("image {} of container {} can't be had",
+                                      fields::Text(container, "image"), name),
+                          std::move(message)};
   } else if (reason == "CrashLoopBackOff") {
     facts->unstartable = {"ContainerCrashes",
-                          fmt::format("container {} ends again and again", name), std::move(words)};
+                          fmt::format("container {} ends again and again", name),
+                          std::move(message)};
   } else {
     facts->unstartable = {"ContainerNotStarted",
                           fmt::format("container {} can't be started: {}", name, reason),
-                          std::move(words)};
+                          std::move(message)};
   }
 }
 
 bool AnyHasBegun(const Json& status) {
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    for (const Json& container : At(status, list)) {
-      const Json& state = At(container, "state");
-      if (At(state, "running").is_object() || At(state, "terminated").is_object()) return true;
+    for (const Json& container : fields::Member(status, list)) {
+      const Json& state = fields::Member(container, "state");
+      if (fields::Member(state, "running").is_object() ||
+          fields::Member(state, "terminated").is_object())
+        return true;
     }
   }
   return false;
@@ -193,26 +201,27 @@ bool AnyHasBegun(const Json& status) {
 // An init container that failed, for good: those that restart are sidecars, and end with the pod.
 void ReadFailedInit(const Json& spec, const Json& status, PodFacts* facts) {
   std::set<std::string> sidecars;
-  for (const Json& container : At(spec, "initContainers")) {
-    if (Text(container, "restartPolicy") == "Always") sidecars.insert(Text(container, "name"));
+  for (const Json& container : fields::Member(spec, "initContainers")) {
+    if (fields::Text(container, "restartPolicy") == "Always")
+      sidecars.insert(fields::Text(container, "name"));
   }
-  for (const Json& container : At(status, "initContainerStatuses")) {
-    const std::string name = Text(container, "name");
-    const Json& terminated = At(At(container, "state"), "terminated");
-    const Json& code = At(terminated, "exitCode");
+  for (const Json& container : fields::Member(status, "initContainerStatuses")) {
+    const std::string name = fields::Text(container, "name");
+    const Json& terminated = fields::Member(fields::Member(container, "state"), "terminated");
+    const Json& code = fields::Member(terminated, "exitCode");
     if (sidecars.count(name) != 0 || !code.is_number_integer() || code == 0) continue;
     if (IsUnseen(terminated)) continue;
     facts->failed_init = {name, code.get<int>()};
-    facts->last_words = LastWords(Text(terminated, "message"));
+    facts->last_words = LastWords(fields::Text(terminated, "message"));
   }
 }
 
 // Whether one that runs beside the worker, and not as a sidecar, is in a state that `fits`.
 bool AnyBeside(const Json& status, bool (*fits)(const Json& terminated)) {
-  const Json& containers = At(status, "containerStatuses");
+  const Json& containers = fields::Member(status, "containerStatuses");
   return std::any_of(containers.begin(), containers.end(), [&](const Json& container) {
-    return Text(container, "name") != api::kWorkerContainer &&
-           fits(At(At(container, "state"), "terminated"));
+    return fields::Text(container, "name") != api::kWorkerContainer &&
+           fits(fields::Member(fields::Member(container, "state"), "terminated"));
   });
 }
 
@@ -223,7 +232,7 @@ void FollowTheWorker(const Json& status, PodFacts* facts) {
                      return !terminated.is_object();
                    });
   const bool fault_beside = AnyBeside(status, [](const Json& terminated) {
-    return terminated.is_object() && At(terminated, "exitCode") != 0;
+    return terminated.is_object() && fields::Member(terminated, "exitCode") != 0;
   });
   const PodPhase phase = facts->exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
   // Where all have ended the kubelet's own phase comes a moment later.
@@ -236,9 +245,9 @@ void FollowTheWorker(const Json& status, PodFacts* facts) {
 // Gates of others than us keep the pod from every node.
 void ReadGates(const Json& spec, PodFacts* facts) {
   std::string others;
-  for (const Json& gate : At(spec, "schedulingGates")) {
-    const std::string name = Text(gate, "name");
-    if (name == planner::kGangGate) {
+  for (const Json& gate : fields::Member(spec, "schedulingGates")) {
+    const std::string name = fields::Text(gate, "name");
+    if (name == api::kGangGate) {
       facts->gated = true;
     } else {
       others += (others.empty() ? "" : ", ") + name;
@@ -252,14 +261,14 @@ void ReadGates(const Json& spec, PodFacts* facts) {
 bool AllTerminated(const Json& spec, const Json& status, const PodFacts& facts) {
   std::set<std::string> terminated;
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    for (const Json& container : At(status, list)) {
-      if (!At(At(container, "state"), "terminated").is_object()) continue;
-      terminated.insert(Text(container, "name"));
+    for (const Json& container : fields::Member(status, list)) {
+      if (!fields::Member(fields::Member(container, "state"), "terminated").is_object()) continue;
+      terminated.insert(fields::Text(container, "name"));
     }
   }
   for (const char* list : {"initContainers", "containers"}) {
-    for (const Json& container : At(spec, list)) {
-      const std::string name = Text(container, "name");
+    for (const Json& container : fields::Member(spec, list)) {
+      const std::string name = fields::Text(container, "name");
       if (terminated.count(name) == 0) return false;
       if (facts.failed_init && facts.failed_init->name == name) return true;
     }
@@ -271,28 +280,29 @@ bool AllTerminated(const Json& spec, const Json& status, const PodFacts& facts) 
 
 PodFacts ReadPod(const Json& pod) {
   PodFacts facts;
-  ReadMetadata(At(pod, "metadata"), &facts);
-  const Json& spec = At(pod, "spec");
-  const Json& status = At(pod, "status");
+  ReadMetadata(fields::Member(pod, "metadata"), &facts);
+  const Json& spec = fields::Member(pod, "spec");
+  const Json& status = fields::Member(pod, "status");
   ReadGates(spec, &facts);
-  facts.node = Text(spec, "nodeName");
+  facts.node = fields::Text(spec, "nodeName");
   facts.scheduled = !facts.node.empty();
-  facts.accepted = !Text(status, "startTime").empty();
-  facts.accepted_at = api::ParseTime(Text(status, "startTime"));
+  facts.accepted = !fields::Text(status, "startTime").empty();
+  facts.accepted_at = api::ParseTime(fields::Text(status, "startTime"));
   facts.has_finalizer = HasFinalizer(pod);
-  const Json& grace = At(spec, "terminationGracePeriodSeconds");
+  const Json& grace = fields::Member(spec, "terminationGracePeriodSeconds");
   if (grace.is_number_integer()) facts.grace_seconds = grace.get<int>();
-  facts.phase = Phase(Text(status, "phase"));
+  facts.phase = Phase(fields::Text(status, "phase"));
   ReadConditions(status, &facts);
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    for (const Json& container : At(status, list)) ReadWaiting(container, &facts);
+    for (const Json& container : fields::Member(status, list)) ReadWaiting(container, &facts);
   }
   facts.preparing = facts.accepted && !facts.unstartable && !AnyHasBegun(status);
-  for (const Json& container : At(status, "containerStatuses")) {
-    if (Text(container, "name") == api::kWorkerContainer) ReadWorkerState(container, &facts);
+  for (const Json& container : fields::Member(status, "containerStatuses")) {
+    if (fields::Text(container, "name") == api::kWorkerContainer)
+      ReadWorkerState(container, &facts);
   }
   if (facts.phase == PodPhase::kFailed) {
-    const std::string reason = Text(status, "reason");  // Evicted, NodeLost, ...
+    const std::string reason = fields::Text(status, "reason");  // Evicted, NodeLost, ...
     if (!reason.empty()) facts.reason = reason;
     ReadFailedInit(spec, status, &facts);
   }

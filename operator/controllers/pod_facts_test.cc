@@ -1,12 +1,13 @@
 // What is read from a pod, one field at a time.
+#include "operator/controllers/pod_facts.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/labels.h"
 #include "operator/controllers/node_facts.h"
-#include "operator/controllers/pod_builder.h"
-#include "operator/controllers/pod_marks.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -199,7 +200,7 @@ TEST(ReadPodTest, OnlyADisruptionThatHoldsIsOneAndItLeavesAnEarlierReason) {
   EXPECT_FALSE(ReadPod(pod).leaving());
   pod["status"]["conditions"][0]["status"] = "True";
   EXPECT_EQ(ReadPod(pod).drain_reason, "PreemptionByScheduler");
-  pod["metadata"]["annotations"][planner::kDrainAnnotation] = "ScaledDown";
+  pod["metadata"]["annotations"][api::kDrainAnnotation] = "ScaledDown";
   EXPECT_EQ(ReadPod(pod).drain_reason, "ScaledDown");
 }
 
@@ -251,7 +252,7 @@ TEST(ReadPodTest, OurGateIsNotAnybodys) {
   Json pod = Running();
   pod["spec"]["schedulingGates"] = {{{"name", "example.com/mine"}}};
   EXPECT_FALSE(ReadPod(pod).gated);
-  pod["spec"]["schedulingGates"].push_back({{"name", planner::kGangGate}});
+  pod["spec"]["schedulingGates"].push_back({{"name", api::kGangGate}});
   EXPECT_TRUE(ReadPod(pod).gated);
 }
 
@@ -281,6 +282,37 @@ TEST(ReadNodeTest, ItsOwnReadyConditionCountsAndOnlyTrueIsReady) {
                            Condition("PIDPressure", "False", "")}}}}};
     EXPECT_EQ(ReadNode(node).ready, ready) << status;
   }
+}
+
+TEST(ReadPodTest, ReadsWhatSpeaksOfLifeAndDeath) {
+  const Json pod = Json::parse(R"({"metadata": {"name": "p", "uid": "u",
+      "deletionTimestamp": "2026-01-31T12:00:00Z",
+      "finalizers": ["ringmaster.dev/proof-of-death"],
+      "annotations": {"ringmaster.dev/boot": "b m s", "ringmaster.dev/warned": "NodeCordoned",
+                      "ringmaster.dev/warned-since": "2026-01-31T11:59:00Z"}},
+    "spec": {"nodeName": "gpu-a", "containers": [{"name": "worker"}]},
+    "status": {"phase": "Running", "startTime": "2026-01-31T11:00:00Z"}})");
+  planner::PodFacts facts = ReadPod(pod);
+  EXPECT_TRUE(facts.has_finalizer && facts.deleting && facts.accepted);
+  EXPECT_EQ(facts.delete_at, api::ParseTime("2026-01-31T12:00:00Z"));
+  EXPECT_EQ(facts.boot, "b m s");
+  EXPECT_EQ(facts.warned, "NodeCordoned");
+  EXPECT_EQ(facts.warned_since, api::ParseTime("2026-01-31T11:59:00Z"));
+  EXPECT_FALSE(facts.proven_dead);
+  const planner::NodeFacts node{.name = "gpu-a", .boot_id = "c", .machine = "m s"};
+  Prove(&facts, {.node = &node});
+  EXPECT_TRUE(facts.proven_dead && facts.ended());
+  EXPECT_EQ(facts.reason, "NodeLost") << "nothing in it has failed";
+}
+
+TEST(ReadPodTest, AnExitThatNobodySawIsTheNodesAndNotTheScripts) {
+  planner::PodFacts facts = ReadPod(Json::parse(R"({"metadata": {"name": "p", "uid": "u"},
+    "spec": {"nodeName": "gpu-a", "containers": [{"name": "worker"}]},
+    "status": {"phase": "Failed", "containerStatuses": [{"name": "worker", "state":
+      {"terminated": {"exitCode": 255, "reason": "Unknown"}}}]}})"));
+  EXPECT_FALSE(facts.exit_code.has_value());
+  EXPECT_EQ(facts.reason, "NodeLost");
+  EXPECT_TRUE(facts.ended());
 }
 
 }  // namespace

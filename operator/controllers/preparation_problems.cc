@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/fields/fields.h"
 #include "common/logging/log.h"
 #include "operator/api/time.h"
-#include "operator/controllers/lenient_json.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -41,8 +41,9 @@ bool IsSummary(const std::string& note) {
 
 planner::Time LastSeen(const Json& event) {
   planner::Time last;
-  for (const std::string& text : {Text(event, "eventTime"), Text(event, "deprecatedLastTimestamp"),
-                                  Text(At(event, "series"), "lastObservedTime")}) {
+  for (const std::string& text :
+       {fields::Text(event, "eventTime"), fields::Text(event, "deprecatedLastTimestamp"),
+        fields::Text(fields::Member(event, "series"), "lastObservedTime")}) {
     last = std::max(last, api::ParseTime(text).value_or(planner::Time()));
   }
   return last;
@@ -54,12 +55,12 @@ Unstartable Read(const std::vector<Json>& events) {
   std::tuple<bool, planner::Time, bool> best;
   for (const Json& event : events) {
     const auto cause = std::find_if(std::begin(kCauses), std::end(kCauses), [&](const Cause& c) {
-      return Text(event, "reason") == c.event;
+      return fields::Text(event, "reason") == c.event;
     });
     if (cause == std::end(kCauses)) continue;
-    Unstartable told{cause->reason, cause->what, Text(event, "note")};
+    Unstartable told{cause->reason, cause->what, fields::Text(event, "note")};
     // Events have whole seconds: of one second the good one is the later.
-    const std::tuple rank(!IsSummary(told.words), LastSeen(event), !told);
+    const std::tuple rank(!IsSummary(told.message), LastSeen(event), !told);
     if (rank <= best) continue;
     best = rank;
     found = std::move(told);
@@ -77,7 +78,7 @@ std::optional<milliseconds> PreparationProblems::Explain(const std::string& job_
                                                          Clock::time_point now) {
   Waits before, after;
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     if (const auto at = waits_.find(job_key); at != waits_.end()) before = at->second;
   }
   std::optional<milliseconds> again;
@@ -95,7 +96,7 @@ std::optional<milliseconds> PreparationProblems::Explain(const std::string& job_
     again = std::min(again.value_or(left), left);
     after.emplace(pod.uid, std::move(wait));
   }
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   if (after.empty()) {
     waits_.erase(job_key);
   } else {
@@ -116,7 +117,7 @@ void PreparationProblems::Look(const std::string& ns, const PodFacts& pod, Wait*
 }
 
 void PreparationProblems::Forget(const std::string& job_key) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   waits_.erase(job_key);
 }
 

@@ -8,11 +8,11 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/sync/mutex.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/snapshot.h"
 
@@ -50,8 +50,8 @@ class PreparationProblems {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::chrono::milliseconds patience_;
-  std::mutex mu_;
-  std::map<std::string, Waits> waits_;  // by job key; guarded by mu_
+  sync::Mutex mu_;
+  std::map<std::string, Waits> waits_ GUARDED_BY(mu_);  // by job key
 };
 
 }  // namespace ringmaster::controllers

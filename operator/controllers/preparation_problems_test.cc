@@ -107,7 +107,7 @@ TEST_P(PreparationProblemsTest, OnlyAPodThatWaitsLongerThanMostIsAskedAboutAndOn
   EXPECT_THAT(asked_->asked, ElementsAre("regarding.uid=u"));
   EXPECT_EQ(found.reason, "VolumeNotMounted");
   EXPECT_EQ(found.what, "a volume can't be mounted");
-  EXPECT_EQ(found.words, kMissing);
+  EXPECT_EQ(found.message, kMissing);
 }
 
 TEST_P(PreparationProblemsTest, LooksComeEverMoreRarelyAndWhatWasFoundStays) {
@@ -120,11 +120,11 @@ TEST_P(PreparationProblemsTest, LooksComeEverMoreRarelyAndWhatWasFoundStays) {
     After(seconds(at + pause - 1));
     EXPECT_THAT(asked_->asked, IsEmpty()) << pause;
     at += pause;
-    EXPECT_EQ(After(seconds(at))[0].unstartable.words, kMissing);
+    EXPECT_EQ(After(seconds(at))[0].unstartable.message, kMissing);
     EXPECT_EQ(asked_->asked.size(), 1u) << pause;
   }
   asked_->fails = true;
-  EXPECT_EQ(After(seconds(at + 300))[0].unstartable.words, kMissing);
+  EXPECT_EQ(After(seconds(at + 300))[0].unstartable.message, kMissing);
   EXPECT_EQ(again_, minutes(5));
 }
 
@@ -187,14 +187,14 @@ TEST_P(PreparationProblemsTest, TheNewestCauseIsTold) {
   const planner::Unstartable found = Found();
   EXPECT_EQ(found.reason, "VolumeNotMounted");
   EXPECT_EQ(found.what, "a volume can't be attached to the node");
-  EXPECT_EQ(found.words, "no such disk");
+  EXPECT_EQ(found.message, "no such disk");
 }
 
 TEST_P(PreparationProblemsTest, ThatAllWasWaitedForSaysLessThanWhatForButMoreThanNothing) {
   Happens("u", "FailedMount", kSummary, 9);
-  EXPECT_EQ(Found().words, kSummary);
+  EXPECT_EQ(Found().message, kSummary);
   Happens("u", "FailedMount", kMissing, 1);
-  EXPECT_EQ(After(minutes(1))[0].unstartable.words, kMissing);
+  EXPECT_EQ(After(minutes(1))[0].unstartable.message, kMissing);
 }
 
 TEST_P(PreparationProblemsTest, AnImageThatIsPulledMeansThatTheVolumesAreThere) {
@@ -212,7 +212,7 @@ TEST_P(PreparationProblemsTest, AnImageThatIsPulledMeansThatTheVolumesAreThere) 
   const auto pods = After(seconds(20));
   EXPECT_FALSE(pods[0].unstartable);
   EXPECT_FALSE(pods[1].unstartable);
-  EXPECT_EQ(pods[2].unstartable.words, kMissing);
+  EXPECT_EQ(pods[2].unstartable.message, kMissing);
 }
 
 TEST_P(PreparationProblemsTest, ASandboxThatCantBeMadeIsTold) {
@@ -234,7 +234,7 @@ TEST_P(PreparationProblemsTest, ASeriesIsAsNewAsItsLastEvent) {
       {{"series", {{"count", 2}, {"lastObservedTime", "2026-01-31T12:00:30.000000Z"}}}}, {});
   ASSERT_TRUE(series) << series.error().message;
   Happens("u", "FailedAttachVolume", "no such disk", 3);
-  EXPECT_EQ(Found().words, kMissing);
+  EXPECT_EQ(Found().message, kMissing);
 }
 
 // Kubelets write events of the core API: shown by the newer one their time is in another field.
@@ -248,7 +248,7 @@ TEST_P(PreparationProblemsTest, TheTimeOfACoreEventCounts) {
          {"deprecatedLastTimestamp", std::string("2026-01-31T12:00:") + second + "Z"},
          {"note", note}});
   }
-  EXPECT_EQ(Found().words, "newer");
+  EXPECT_EQ(Found().message, "newer");
 }
 
 RM_ON_EVERY_SERVER(PreparationProblemsTest);

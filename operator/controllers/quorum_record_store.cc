@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "common/fields/fields.h"
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
-#include "operator/controllers/lenient_json.h"
+#include "operator/api/labels.h"
 #include "operator/controllers/metrics.h"
-#include "operator/controllers/pod_builder.h"
+#include "operator/controllers/pod_identity.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -29,7 +30,7 @@ Json MakeObject(const JobIdentity& job, const membership::QuorumRecord& state) {
           {"metadata",
            {{"name", RecordName(job.name)},
             {"namespace", job.ns},
-            {"labels", {{kJobUidLabel, job.uid}}},
+            {"labels", {{api::kJobUidLabel, job.uid}}},
             {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}}},
           {"data", {{kDataKey, membership::EncodeRecord(state)}}}};
 }
@@ -43,14 +44,14 @@ std::string ResourceVersion(const Json& object) {
 std::string RecordName(const std::string& job) { return job + "-record"; }
 
 std::shared_ptr<QuorumRecordStore::Entry> QuorumRecordStore::EntryOf(const std::string& job_uid) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   auto& entry = entries_[job_uid];
   if (entry == nullptr) entry = std::make_shared<Entry>();
   return entry;
 }
 
 void QuorumRecordStore::Forget(const std::string& job_uid) {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   entries_.erase(job_uid);
 }
 
@@ -64,7 +65,7 @@ kube::Result<void> QuorumRecordStore::Load(const JobIdentity& job, Entry& entry)
   if (object) {
     // Of a job of the same name that was deleted: the garbage collector takes it away soon.
     if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));
-    auto state = membership::DecodeRecord(Text(At(*object, "data"), kDataKey));
+    auto state = membership::DecodeRecord(fields::Text(fields::Member(*object, "data"), kDataKey));
     if (!state) return tl::unexpected(Broken(job, state.error()));
     entry.state = std::move(*state);
     entry.resource_version = ResourceVersion(*object);
@@ -99,7 +100,7 @@ kube::Result<void> QuorumRecordStore::Write(const JobIdentity& job, Entry& entry
 kube::Result<std::optional<membership::QuorumRecord>> QuorumRecordStore::Newest(
     const JobIdentity& job) {
   const auto entry = EntryOf(job.uid);
-  const std::lock_guard lock(entry->mu);
+  const sync::MutexLock lock(&entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return tl::unexpected(loaded.error());
   return entry->state;
 }
@@ -108,7 +109,7 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
                                                 const membership::ViewPtr& view) {
   const JobIdentity identity{job.ns, job.name, job.uid};
   const auto entry = EntryOf(job.uid);
-  const std::lock_guard lock(entry->mu);
+  const sync::MutexLock lock(&entry->mu);
   if (const auto loaded = Load(identity, *entry); !loaded) return loaded;
   if (!entry->state) {
     membership::QuorumRecord state = membership::NewRecord(view);
@@ -127,7 +128,7 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
 kube::Result<void> QuorumRecordStore::BeginRecovery(const JobIdentity& job, std::uint64_t lineage,
                                                     const membership::ViewPtr& newest) {
   const auto entry = EntryOf(job.uid);
-  const std::lock_guard lock(entry->mu);
+  const sync::MutexLock lock(&entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return loaded;
   if (!entry->state) {
     // Its votes are forgotten. It gives none on the views that it may have voted on.
@@ -150,7 +151,7 @@ kube::Result<std::string> QuorumRecordStore::Answer(const JobIdentity& job,
                                       .message = "bad message for the record: " + message.error()});
   }
   const auto entry = EntryOf(job.uid);
-  const std::lock_guard lock(entry->mu);
+  const sync::MutexLock lock(&entry->mu);
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const auto loaded = Load(job, *entry);
     // A sidecar may outlive its job: nothing is kept for that.

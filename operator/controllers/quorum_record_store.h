@@ -7,12 +7,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "common/membership/quorum_loss.h"
 #include "common/membership/quorum_record.h"
+#include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
 #include "operator/kube/kube_api.h"
 
@@ -47,21 +47,21 @@ class QuorumRecordStore {
 
  private:
   struct Entry {
-    std::mutex mu;
-    bool known = false;  // what follows is our last write or read; guarded by mu
-    std::optional<membership::QuorumRecord> state;  // guarded by mu
-    std::string resource_version;                   // guarded by mu
+    sync::Mutex mu;
+    bool known GUARDED_BY(mu) = false;  // what follows is our last write or read
+    std::optional<membership::QuorumRecord> state GUARDED_BY(mu);
+    std::string resource_version GUARDED_BY(mu);
   };
   std::shared_ptr<Entry> EntryOf(const std::string& job_uid);
-  kube::Result<void> Load(const JobIdentity& job, Entry& entry);
+  kube::Result<void> Load(const JobIdentity& job, Entry& entry) REQUIRES(entry.mu);
   // kConflict: somebody else wrote it; the entry is forgotten then.
   kube::Result<void> Write(const JobIdentity& job, Entry& entry,
-                           const membership::QuorumRecord& state);
+                           const membership::QuorumRecord& state) REQUIRES(entry.mu);
 
   const std::shared_ptr<kube::KubeApi> api_;
   Metrics* const metrics_;
-  std::mutex mu_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_;  // by job uid; guarded by mu_
+  sync::Mutex mu_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_ GUARDED_BY(mu_);  // by job uid
 };
 
 std::string RecordName(const std::string& job);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "common/fields/fields.h"
+#include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/local/process.h"
 
@@ -276,7 +277,7 @@ tl::expected<ContainerSetup, SetupError> SetUpContainer(const SetupContext& cont
   std::string dir = fields::Text(context.container, "workingDir");
   if (dir.empty()) {
     dir = fields::Text(fields::Member(context.pod["metadata"], "annotations"),
-                       "ringmaster.dev/local-working-dir");
+                       api::kLocalWorkingDirAnnotation);
   }
   std::error_code error;
   setup.working_dir = dir.empty() ? fs::current_path(error) : fs::path(dir);

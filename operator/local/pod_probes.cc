@@ -1,6 +1,7 @@
 // Startup and readiness probes of PodRunner.
 #include <signal.h>
 
+#include "operator/api/labels.h"
 #include "operator/local/pod_runner.h"
 #include "operator/local/process.h"
 
@@ -50,7 +51,7 @@ std::optional<std::string> PodRunner::ProbeAddress(const Container& c, const Jso
   // registers.
   if (IsSidecarImage(c.state.image)) {
     const Json notes = pod_["metadata"].value("annotations", Json::object());
-    std::string address = notes.value("ringmaster.dev/http", "");
+    std::string address = notes.value(api::kHttpAnnotation, "");
     return address.empty() ? std::nullopt : std::optional(address);
   }
   if (port.is_number_integer()) return "127.0.0.1:" + std::to_string(port.get<int>());

@@ -80,7 +80,6 @@ struct PodGoneNotice {
 };
 struct TargetNotice {
   std::uint32_t min_pods = 0;
-  std::uint32_t max_pods = 0;
   std::uint32_t expected_pods = 0;
   friend bool operator==(const TargetNotice&, const TargetNotice&) = default;
 };
@@ -96,7 +95,7 @@ struct RecoverNotice {
 using Notice = std::variant<ViewDecidedNotice, DrainNotice, PodGoneNotice, TargetNotice,
                             FinishNotice, RecoverNotice>;
 
-struct Tell {
+struct PodNotice {
   std::string pod_uid;
   Notice notice;
 };
@@ -117,7 +116,9 @@ struct Decision {
   std::vector<PodCreate> creates;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
-  std::vector<Tell> tells;  // everything each sidecar should know by now; the hub sends what is new
+  std::vector<PodNotice>
+      notices;  // all that each sidecar should know; the registry sends what is new  // everything
+                // each sidecar should know by now; the registry sends what is new
   std::vector<PodDelete> deletes;
   std::vector<PodRelease> releases;
   bool delete_job = false;

@@ -10,13 +10,6 @@
 
 namespace ringmaster::planner {
 
-// The pod is on a node that is to go: why, and since when.
-inline constexpr char kWarnedAnnotation[] = "ringmaster.dev/warned";
-inline constexpr char kWarnedSinceAnnotation[] = "ringmaster.dev/warned-since";
-// On a pod that could be put on such a node all the same: the announcements that it was made in
-// spite of, a JSON object of reasons by node.
-inline constexpr char kAnnouncedAnnotation[] = "ringmaster.dev/announced";
-
 // On a node that ends whatever we do, a pod waits this long for its replacement before it leaves
 // the ring all the same.
 inline constexpr std::chrono::seconds kWarnedGrace{20};

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "operator/api/labels.h"
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
@@ -81,8 +82,8 @@ void Annotate(World& world, const Decision& out) {
   for (const PodAnnotate& note : out.annotations) {
     for (PodFacts& pod : world.in.pods) {
       if (pod.name != note.name) continue;
-      if (note.key == kWarnedAnnotation) pod.warned = note.value;
-      if (note.key == kWarnedSinceAnnotation) pod.warned_since = api::ParseTime(note.value);
+      if (note.key == api::kWarnedAnnotation) pod.warned = note.value;
+      if (note.key == api::kWarnedSinceAnnotation) pod.warned_since = api::ParseTime(note.value);
     }
   }
 }
@@ -205,8 +206,8 @@ TEST(EarlyWarningTest, ADeletedPodIsDrainedByItsDeadline) {
   const Decision out = Plan(world.in);
   EXPECT_THAT(Created(out), ElementsAre(3));
   EXPECT_THAT(Told<DrainNotice>(out), ElementsAre("uid-0", "uid-1"));
-  for (const Tell& tell : out.tells) {
-    if (const auto* drain = std::get_if<DrainNotice>(&tell.notice)) {
+  for (const PodNotice& sent : out.notices) {
+    if (const auto* drain = std::get_if<DrainNotice>(&sent.notice)) {
       EXPECT_EQ(drain->deadline_unix_ms, std::chrono::duration_cast<std::chrono::milliseconds>(
                                              (kNow + seconds(30)).time_since_epoch())
                                              .count());
@@ -329,7 +330,7 @@ TEST(InSpiteOfTest, TheNextCordonIsNews) {
   const Decision out = Plan(world.in);
   ASSERT_EQ(out.annotations.size(), 1u);
   EXPECT_EQ(out.annotations[0].name, "digits-worker-3");
-  EXPECT_EQ(out.annotations[0].key, kAnnouncedAnnotation);
+  EXPECT_EQ(out.annotations[0].key, api::kAnnouncedAnnotation);
   EXPECT_EQ(out.annotations[0].value, "");
   world.Pod(3).announced.clear();
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
@@ -425,7 +426,7 @@ World WithASilentNode() {
   World world = OnThreeNodes();
   world.Node("gpu-2").ready = false;
   world.Node("gpu-2").taints = {{"node.kubernetes.io/unreachable", "NoExecute"}};
-  world.Sidecar(2).attending = false;
+  world.Sidecar(2).connected = false;
   world.Members(2, {0, 1});
   return world;
 }
@@ -455,7 +456,7 @@ TEST(SilentNodeTest, WhenThePodComesBackTheSurplusLeaves) {
   World world = WithASilentNode();
   world.Running(3).On(3, "gpu-3").Ready(3).Members(3, {0, 1, 3});
   EXPECT_THAT(Drained(Plan(world.in)), IsEmpty());
-  world.Sidecar(2).attending = true;
+  world.Sidecar(2).connected = true;
   EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-2"))
       << "it doesn't train, the others do";
 }
@@ -593,7 +594,7 @@ TEST(SilentNodeTest, EachSilentNodeIsHeldAgainstItself) {
   world.Members(3, {0});
   world.Settle();
   world.Node("gpu-1").taints = {{"node.kubernetes.io/unreachable", "NoExecute"}};
-  world.Sidecar(1).attending = false;
+  world.Sidecar(1).connected = false;
   EXPECT_NE(Troubled(Plan(world.in), "gpu-1"), nullptr);
 }
 

@@ -31,7 +31,8 @@ class GangTest : public testing::TestWithParam<GangCase> {
       pod.gated = i >= c.started;
       in_.pods.push_back(pod);
     }
-    if (c.fit >= 0) in_.room = RoomFacts{c.fit, "0/2 nodes are available: 2 Insufficient gpu."};
+    if (c.fit >= 0)
+      in_.gang_fit = scheduler::GangFit{c.fit, "0/2 nodes are available: 2 Insufficient gpu."};
   }
   Snapshot in_;
 };
@@ -85,7 +86,7 @@ class GrowthTest : public testing::Test {
       if (i < 2) view.pods.push_back({.uid = pod.uid, .name = pod.name});
     }
     in_.view = std::make_shared<const membership::View>(view);
-    in_.room = RoomFacts{1, "0/1 nodes are available."};
+    in_.gang_fit = scheduler::GangFit{1, "0/1 nodes are available."};
   }
   std::size_t Admitted() { return Plan(in_).admits.size(); }
   Snapshot in_;

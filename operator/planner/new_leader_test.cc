@@ -62,7 +62,7 @@ TEST(NewLeaderTest, WhatTheFormerOneSaidIsLeftUntilMoreIsKnown) {
   EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("WaitingForProof"))) << "no news";
   SidecarFacts heard;
   heard.pod_uid = Uid(0);
-  heard.attending = heard.able = true;
+  heard.connected = heard.able = true;
   job.in.sidecars.push_back(heard);
   out = Plan(job.in);
   EXPECT_NE(out.status.Find("Rebuilding")->reason, "WaitingForProof") << "one says that it trains";

@@ -3,31 +3,32 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/planner/work.h"
+#include "operator/api/labels.h"
+#include "operator/planner/plan_context.h"
 #include "operator/scheduler/node_rules.h"
 
 namespace ringmaster::planner {
 namespace {
 
-void Warn(Work& work, const PodFacts& pod, Warning warning) {
+void Warn(PlanContext& plan, const PodFacts& pod, Warning warning) {
   if (pod.warned != warning.reason || !pod.warned_since) {
-    work.out.annotations.push_back({pod.name, kWarnedAnnotation, warning.reason});
-    work.out.annotations.push_back(
-        {pod.name, kWarnedSinceAnnotation, api::FormatTime(work.in.now)});
-    work.Say(false, "DisruptionAnnounced",
-             fmt::format("{}; pod {} leaves when another has taken its place", warning.message,
-                         pod.name),
-             pod.name);
+    plan.out.annotations.push_back({pod.name, api::kWarnedAnnotation, warning.reason});
+    plan.out.annotations.push_back(
+        {pod.name, api::kWarnedSinceAnnotation, api::FormatTime(plan.in.now)});
+    plan.AddEvent(false, "DisruptionAnnounced",
+                  fmt::format("{}; pod {} leaves when another has taken its place", warning.message,
+                              pod.name),
+                  pod.name);
   }
-  work.warned.emplace(pod.uid, std::move(warning));
+  plan.warned.emplace(pod.uid, std::move(warning));
 }
 
-void Unwarn(Work& work, const PodFacts& pod) {
+void Unwarn(PlanContext& plan, const PodFacts& pod) {
   if (pod.warned.empty()) return;
-  work.out.annotations.push_back({pod.name, kWarnedAnnotation, ""});
-  work.out.annotations.push_back({pod.name, kWarnedSinceAnnotation, ""});
-  work.Say(false, "DisruptionOver",
-           fmt::format("node {} stays: pod {} stays too", pod.node, pod.name), pod.name);
+  plan.out.annotations.push_back({pod.name, api::kWarnedAnnotation, ""});
+  plan.out.annotations.push_back({pod.name, api::kWarnedSinceAnnotation, ""});
+  plan.AddEvent(false, "DisruptionOver",
+                fmt::format("node {} stays: pod {} stays too", pod.node, pod.name), pod.name);
 }
 
 // The node's end was announced when the pod was made, and it was put there all the same: it can go
@@ -38,9 +39,9 @@ bool CameInSpiteOf(const PodFacts& pod, const Warning& warning) {
 }
 
 // What is announced of its node from now on is news to the pod.
-void ForgetAnnounced(Work& work, const PodFacts& pod) {
+void ForgetAnnounced(PlanContext& plan, const PodFacts& pod) {
   if (pod.announced.count(pod.node) == 0) return;
-  work.out.annotations.push_back({pod.name, kAnnouncedAnnotation, ""});
+  plan.out.annotations.push_back({pod.name, api::kAnnouncedAnnotation, ""});
 }
 
 // Where the template itself puts its pods, past the scheduler; empty: nowhere.
@@ -50,37 +51,37 @@ std::string FixedNode(const nlohmann::json& pod_template) {
   return pod_template.at(name).get<std::string>();
 }
 
-bool IsAway(const Work& work, const PodFacts& pod, const NodeFacts& node) {
-  if (!IsUnreachable(node) || InView(work.in, pod.uid)) return false;
-  const SidecarFacts* sidecar = FindSidecar(work.in, pod.uid);
-  return sidecar == nullptr || !sidecar->attending;
+bool IsAway(const PlanContext& plan, const PodFacts& pod, const NodeFacts& node) {
+  if (!IsUnreachable(node) || InView(plan.in, pod.uid)) return false;
+  const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
+  return sidecar == nullptr || !sidecar->connected;
 }
 
 }  // namespace
 
-void HeedNodes(Work& work) {
-  if (work.suspended || JobHasEnded(work.in)) return;
-  for (const PodFacts* pod : work.active) {
-    const NodeFacts* node = FindNode(work.in, pod->node);
+void ObserveNodes(PlanContext& plan) {
+  if (plan.suspended || JobHasEnded(plan.in)) return;
+  for (const PodFacts* pod : plan.active) {
+    const NodeFacts* node = FindNode(plan.in, pod->node);
     if (node == nullptr) continue;
-    auto warning = WarningOf(*node, work.in.disruption_taints);
-    if (!warning) ForgetAnnounced(work, *pod);
+    auto warning = WarningOf(*node, plan.in.disruption_taints);
+    if (!warning) ForgetAnnounced(plan, *pod);
     if (warning && !CameInSpiteOf(*pod, *warning)) {
-      Warn(work, *pod, std::move(*warning));
+      Warn(plan, *pod, std::move(*warning));
     } else {
-      Unwarn(work, *pod);
+      Unwarn(plan, *pod);
     }
-    if (!IsAway(work, *pod, *node)) continue;
-    work.away.insert(pod->uid);
-    BlameForSilence(work, *pod);
+    if (!IsAway(plan, *pod, *node)) continue;
+    plan.away.insert(pod->uid);
+    BlameForSilence(plan, *pod);
   }
 }
 
-void TellOfEnds(const Work& work, PodCreate& create) {
-  const nlohmann::json& pod = work.in.job.spec.worker.pod_template;
+void RecordAnnouncedEnds(const PlanContext& plan, PodCreate& create) {
+  const nlohmann::json& pod = plan.in.job.spec.worker.pod_template;
   const std::string fixed = FixedNode(pod);
-  for (const NodeFacts& node : work.in.nodes) {
-    const auto warning = WarningOf(node, work.in.disruption_taints);
+  for (const NodeFacts& node : plan.in.nodes) {
+    const auto warning = WarningOf(node, plan.in.disruption_taints);
     if (!warning) continue;
     const TaintFacts& taint = warning->taint;
     const bool open = fixed.empty()
@@ -93,12 +94,12 @@ void TellOfEnds(const Work& work, PodCreate& create) {
   }
 }
 
-std::string NodeToReturnTo(const Work& work, const PodFacts& pod) {
+std::string NodeToReturnTo(const PlanContext& plan, const PodFacts& pod) {
   if (pod.scheduled) return "";
   for (const auto& [name, reason] : pod.announced) {
-    const NodeFacts* node = FindNode(work.in, name);
+    const NodeFacts* node = FindNode(plan.in, name);
     if (reason == kCordoned || node == nullptr) continue;  // only avoided; or gone
-    const auto warning = WarningOf(*node, work.in.disruption_taints);
+    const auto warning = WarningOf(*node, plan.in.disruption_taints);
     if (!warning || !warning->ends) return name;
   }
   return "";

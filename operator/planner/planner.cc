@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/work.h"
+#include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
 
@@ -16,7 +16,7 @@ std::string Plural(std::size_t n, const std::string& noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
-void Work::LookAgainAt(Time time) {
+void PlanContext::LookAgainAt(Time time) {
   // A little later than needed, so that "not yet" isn't found once more.
   const auto wait = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(time - in.now),
                              std::chrono::milliseconds(0)) +
@@ -24,11 +24,11 @@ void Work::LookAgainAt(Time time) {
   if (!out.look_again || wait < *out.look_again) out.look_again = wait;
 }
 
-bool Work::Stays(const PodFacts& pod) const {
+bool PlanContext::Stays(const PodFacts& pod) const {
   return warned.count(pod.uid) == 0 && away.count(pod.uid) == 0;
 }
 
-void Work::Say(bool warning, std::string reason, std::string message, std::string pod) {
+void PlanContext::AddEvent(bool warning, std::string reason, std::string message, std::string pod) {
   out.events.push_back({warning, std::move(reason), std::move(message), std::move(pod)});
 }
 
@@ -57,9 +57,9 @@ bool InView(const Snapshot& in, const std::string& pod_uid) {
 bool IsGone(const Snapshot& in, const std::string& pod_uid) {
   const PodFacts* pod = FindPod(in, pod_uid);
   if (pod != nullptr) return pod->ended();
-  // The cache may not know a new pod yet whose sidecar attends already.
+  // The cache may not know a new pod yet whose sidecar is connected already.
   const SidecarFacts* sidecar = FindSidecar(in, pod_uid);
-  return sidecar == nullptr || !sidecar->attending;
+  return sidecar == nullptr || !sidecar->connected;
 }
 
 bool IsProvenDead(const Snapshot& in, const std::string& pod_uid) {
@@ -84,13 +84,13 @@ namespace {
 
 // The template may be another one by now: pods of before and new ones must not meet in one ring.
 // What is left of a pod after its time to leave is not waited for.
-bool WaitsForPodsOfBefore(Work& work) {
-  if (!work.in.job.status.Is("Suspended")) return false;
+bool WaitsForPodsOfBefore(PlanContext& plan) {
+  if (!plan.in.job.status.Is("Suspended")) return false;
   bool waits = false;
-  for (const PodFacts& pod : work.in.pods) {
+  for (const PodFacts& pod : plan.in.pods) {
     if (pod.all_terminated || pod.proven_dead || !pod.scheduled || !pod.delete_at) continue;
-    if (work.in.now >= *pod.delete_at) continue;
-    work.LookAgainAt(*pod.delete_at);
+    if (plan.in.now >= *pod.delete_at) continue;
+    plan.LookAgainAt(*pod.delete_at);
     waits = true;
   }
   return waits;
@@ -99,28 +99,28 @@ bool WaitsForPodsOfBefore(Work& work) {
 }  // namespace
 
 Decision Plan(const Snapshot& snapshot) {
-  Work work{.in = snapshot};
-  work.out.status = snapshot.job.status;
-  work.wanted = snapshot.job.WantedPods();
-  work.suspended = snapshot.job.spec.run_policy.suspend || WaitsForPodsOfBefore(work);
+  PlanContext plan{.in = snapshot};
+  plan.out.status = snapshot.job.status;
+  plan.wanted = snapshot.job.WantedPods();
+  plan.suspended = snapshot.job.spec.run_policy.suspend || WaitsForPodsOfBefore(plan);
   for (const PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
-    (pod.leaving() ? work.leaving : work.active).push_back(&pod);
+    (pod.leaving() ? plan.leaving : plan.active).push_back(&pod);
   }
-  HeedNodes(work);
-  CountEnds(work);
-  Judge(work);
-  CleanUp(work);
-  if (!work.verdict.ended() && !work.suspended) {
-    Size(work);
-    Admit(work);
-    MakeView(work);
-    RecoverFromQuorumLoss(work);
-    TellSidecars(work);
+  ObserveNodes(plan);
+  CountEnds(plan);
+  EvaluateOutcome(plan);
+  CleanUp(plan);
+  if (!plan.outcome.ended() && !plan.suspended) {
+    Size(plan);
+    Admit(plan);
+    MakeView(plan);
+    RecoverFromQuorumLoss(plan);
+    NotifySidecars(plan);
   }
-  Release(work);
-  WriteStatus(work);
-  return std::move(work.out);
+  Release(plan);
+  WriteStatus(plan);
+  return std::move(plan.out);
 }
 
 }  // namespace ringmaster::planner

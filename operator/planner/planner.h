@@ -2,9 +2,9 @@
 // client, clock or log.
 //
 // Phases, in order:
-//   0. heed nodes    which pods are on nodes that are to go, or that nobody hears from
+//   0. nodes         which pods are on nodes that are to go, or that nobody hears from
 //   1. count ends    ended pods and worker processes that status does not know yet
-//   2. verdict       Succeeded, Failed or neither
+//   2. outcome       Succeeded, Failed or neither
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
 //   4. size          drains that are done, scale down, replacements, growth
 //   5. admission     which pods may look for a node
@@ -26,14 +26,6 @@ inline constexpr std::chrono::seconds kSettle{3};
 // A pod that ended with 0: how long its sidecar's word that all ranks agreed to end may take.
 inline constexpr std::chrono::seconds kFinishGrace{10};
 
-inline constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
-inline constexpr char kDrainSinceAnnotation[] = "ringmaster.dev/drain-since";
-inline constexpr char kHttpAnnotation[] = "ringmaster.dev/http";
-inline constexpr char kGangGate[] = "ringmaster.dev/gang";
-inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
-inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
-inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
-
 // So long an operator that has taken a job over waits for sidecars before their silence means
 // anything: they may need 10 s to notice that the former one is gone, and some more to find it.
 inline constexpr std::chrono::seconds kSidecarsReturn{20};
@@ -45,8 +37,8 @@ inline constexpr std::chrono::seconds kStallSaid{1};
 
 Decision Plan(const Snapshot& snapshot);
 
-// What the recovery under way comes to; the first view of the lineage, or null and whom it waits
-// for. The reports must be older than the list of pods.
+// What the recovery under way comes to; the first view of the lineage, or null and which members it
+// waits for. The reports must be older than the list of pods.
 struct QuorumRecovery {
   membership::ViewPtr view;
   bool nobody_holds = false;         // from the checkpoint, as soon as enough are ready

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "operator/api/labels.h"
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
@@ -47,7 +48,7 @@ TEST(PlannerTest, TheFirstViewIsMadeAtOnceWhenAllAreReady) {
 TEST(PlannerTest, WithMinReplicasReadyTheOthersAreWaitedForAShortTime) {
   World world(3);
   world.in.job.spec.elastic_policy.min_replicas = 2;
-  world.Running(0).Ready(0).Running(1).Ready(1).Running(2).Attending(2);
+  world.Running(0).Ready(0).Running(1).Ready(1).Running(2).Connected(2);
   Decision out = Plan(world.in);
   EXPECT_EQ(out.first_view, nullptr);
   ASSERT_TRUE(out.look_again);
@@ -61,7 +62,7 @@ TEST(PlannerTest, WithMinReplicasReadyTheOthersAreWaitedForAShortTime) {
 TEST(PlannerTest, BelowMinReplicasNoViewIsMade) {
   World world(3);
   world.in.job.spec.elastic_policy.min_replicas = 2;
-  world.Running(0).Ready(0).Running(1).Attending(1);
+  world.Running(0).Ready(0).Running(1).Connected(1);
   world.in.now += seconds(60);
   EXPECT_EQ(Plan(world.in).first_view, nullptr);
 }
@@ -276,15 +277,15 @@ TEST(PlannerTest, OnlyTerminatedContainersAreProof) {
     world.Pod(2).all_terminated = terminated;
     world.Pod(2).proven_dead = terminated;
     world.in.job.status.proven_dead.clear();
-    for (const Tell& tell : Plan(world.in).tells) {
-      if (const auto* gone = std::get_if<PodGoneNotice>(&tell.notice)) {
+    for (const PodNotice& sent : Plan(world.in).notices) {
+      if (const auto* gone = std::get_if<PodGoneNotice>(&sent.notice)) {
         EXPECT_EQ(gone->proof, terminated);
       }
     }
   }
 }
 
-TEST(PlannerTest, AMemberWhoseSidecarAttendsIsNotGoneThoughTheCacheLacksIt) {
+TEST(PlannerTest, AMemberWhoseSidecarIsConnectedIsNotGoneThoughTheCacheLacksIt) {
   World world = World::Training(2);
   world.in.pods.pop_back();
   EXPECT_THAT(Told<PodGoneNotice>(Plan(world.in)), IsEmpty());
@@ -353,7 +354,7 @@ TEST(PlannerTest, FaultsOverTheBackoffLimitFailTheJobAndKillsDoNot) {
 TEST(PlannerTest, InitTimeoutNamesThePodsAndSlotsThatHaveNotCome) {
   World world(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;
-  world.Running(0).Ready(0).Running(1).Attending(1);
+  world.Running(0).Ready(0).Running(1).Connected(1);
   EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
               HasSubstr("digits-worker-1 (slot 0 has not called init())"));
   world.in.now += seconds(600);
@@ -487,7 +488,7 @@ TEST(PlannerTest, ANewViewAndItsFiguresComeIntoTheStatus) {
 TEST(PlannerTest, TheSidecarsAddressIsWrittenOnItsPodOnce) {
   World world = World::Training(1);
   ASSERT_EQ(Plan(world.in).annotations.size(), 1u);
-  EXPECT_EQ(Plan(world.in).annotations[0].key, kHttpAnnotation);
+  EXPECT_EQ(Plan(world.in).annotations[0].key, api::kHttpAnnotation);
   world.Pod(0).http = "10.0.0.1:80";
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }

@@ -10,16 +10,6 @@
 
 namespace ringmaster::planner {
 
-// Keeps the object of a worker pod, and with it the kubelet's last word, through forced deletion
-// and pod garbage collection.
-inline constexpr char kProofFinalizer[] = "ringmaster.dev/proof-of-death";
-// NodeFacts::BootRecord() of the boot that the pod's sidecar runs in.
-inline constexpr char kBootAnnotation[] = "ringmaster.dev/boot";
-// The proof, where it isn't the kubelet's (that one stays in the pod's status): a taint may go
-// again. A person may write it too, and vouches for it then.
-inline constexpr char kProvenAnnotation[] = "ringmaster.dev/proven-dead";
-// Why a deleted pod is still there, for people.
-inline constexpr char kHeldAnnotation[] = "ringmaster.dev/held";
 inline constexpr char kOutOfServiceTaint[] = "node.kubernetes.io/out-of-service";
 
 struct NodeEvidence {

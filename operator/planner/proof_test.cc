@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "operator/api/labels.h"
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
@@ -160,7 +161,7 @@ TEST(BootTest, IsRecordedOnceSidecarAndNodeSayTheSame) {
   World world = WithBoots("boot-1", "boot-1");
   Decision out = Plan(world.in);
   ASSERT_EQ(out.annotations.size(), 1u);
-  EXPECT_EQ(out.annotations[0].key, kBootAnnotation);
+  EXPECT_EQ(out.annotations[0].key, api::kBootAnnotation);
   EXPECT_EQ(out.annotations[0].value, "boot-1 m gpu-a");
   world.Pod(0).boot = out.annotations[0].value;
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
@@ -177,7 +178,7 @@ TEST(BootTest, OfANodeWhoseStatusIsOlderThanThePodIsNotRecorded) {
 
 TEST(BootTest, OfASidecarThatIsAwayIsNotRecorded) {
   World world = WithBoots("boot-1", "boot-1");
-  world.Sidecar(0).attending = false;
+  world.Sidecar(0).connected = false;
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }
 
@@ -204,7 +205,7 @@ World WithALostPod() {
     pod.http = "10.0.0.1:80";
   }
   world.On(2, "gpu-c");
-  world.Sidecar(2).attending = false;
+  world.Sidecar(2).connected = false;
   world.Members(2, {0, 1}).Settle();
   world.Pod(2).deleting = true;
   world.Pod(2).delete_at = kNow;
@@ -233,7 +234,7 @@ TEST(ReleaseTest, AProofThatIsNotTheKubeletsIsWrittenOnThePod) {
   ProveDead(world, 2);
   Decision out = Plan(world.in);
   ASSERT_EQ(out.annotations.size(), 1u);
-  EXPECT_EQ(out.annotations[0].key, kProvenAnnotation);
+  EXPECT_EQ(out.annotations[0].key, api::kProvenAnnotation);
   EXPECT_EQ(out.annotations[0].value, "for a good reason");
   EXPECT_EQ(Warnings(out, "ProvenDead").size(), 1u);
   world.Pod(2).vouched = "for a good reason";
@@ -255,8 +256,8 @@ TEST(ReleaseTest, AMembersProofIsInTheStatusBeforeItsObjectGoes) {
   world.Remove(2);
   out = Plan(world.in);
   EXPECT_THAT(out.status.proven_dead, ElementsAre("uid-2")) << "the proof outlives the object";
-  for (const Tell& tell : out.tells) {
-    const auto* gone = std::get_if<PodGoneNotice>(&tell.notice);
+  for (const PodNotice& sent : out.notices) {
+    const auto* gone = std::get_if<PodGoneNotice>(&sent.notice);
     EXPECT_TRUE(gone == nullptr || gone->proof);
   }
   world.Members(4, {0, 1});
@@ -276,7 +277,7 @@ TEST(ReleaseTest, OneThatIsHeldForLongSaysWhyOnce) {
               HasSubstr("digits-worker-2 is deleted, but nothing proves that it is dead; node "
                         "gpu-c is not Ready"));
   ASSERT_EQ(out.annotations.size(), 1u);
-  EXPECT_EQ(out.annotations[0].key, kHeldAnnotation);
+  EXPECT_EQ(out.annotations[0].key, api::kHeldAnnotation);
   world.Pod(2).held_why = out.annotations[0].value;
   out = Plan(world.in);
   EXPECT_THAT(Warnings(out, "WaitingForProofOfDeath"), IsEmpty());

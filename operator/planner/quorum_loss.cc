@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/work.h"
+#include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -14,17 +14,17 @@ constexpr char kHelp[] = "docs/membership.md says what to do";
 struct Voter {
   std::string uid;
   std::string text;  // for people
-  bool attending = false;
+  bool connected = false;
 };
 
-bool Attends(const Snapshot& in, const std::string& uid) {
+bool IsConnected(const Snapshot& in, const std::string& uid) {
   const SidecarFacts* sidecar = FindSidecar(in, uid);
-  return sidecar != nullptr && sidecar->attending;
+  return sidecar != nullptr && sidecar->connected;
 }
 
 // A worker pod's object stays until its death is proven (the finalizer) or it has left by plan.
 bool CountsAsDead(const Snapshot& in, const std::string& uid) {
-  return IsProvenDead(in, uid) || (FindPod(in, uid) == nullptr && !Attends(in, uid));
+  return IsProvenDead(in, uid) || (FindPod(in, uid) == nullptr && !IsConnected(in, uid));
 }
 
 // Whoever may be in a view. A sidecar hears of a view only after its address stands on its pod.
@@ -36,10 +36,10 @@ std::vector<Voter> MustReport(const Snapshot& in) {
     if (IsProvenDead(in, pod.uid) || !registered) continue;
     voters.push_back({pod.uid,
                       fmt::format("{} on node {}", pod.name, pod.node.empty() ? "?" : pod.node),
-                      Attends(in, pod.uid)});
+                      IsConnected(in, pod.uid)});
   }
   for (const SidecarFacts& sidecar : in.sidecars) {
-    if (!sidecar.attending || FindPod(in, sidecar.pod_uid) != nullptr) continue;
+    if (!sidecar.connected || FindPod(in, sidecar.pod_uid) != nullptr) continue;
     // Its stream outlives it: a machine that is off.
     if (IsProvenDead(in, sidecar.pod_uid)) continue;
     voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
@@ -65,7 +65,7 @@ bool SomebodyIsOnTheWay(const Snapshot& in) {
 
 bool SomebodyTrains(const Snapshot& in) {
   return std::any_of(in.sidecars.begin(), in.sidecars.end(), [&](const SidecarFacts& sidecar) {
-    return sidecar.attending && sidecar.able && !IsProvenDead(in, sidecar.pod_uid);
+    return sidecar.connected && sidecar.able && !IsProvenDead(in, sidecar.pod_uid);
   });
 }
 
@@ -78,7 +78,7 @@ std::optional<Time> StalledSince(const Snapshot& in) {
     const bool dead = CountsAsDead(in, pod.uid);
     all_dead = all_dead && dead;
     known = known || dead || IsGone(in, pod.uid);
-    if (dead || !Attends(in, pod.uid)) continue;
+    if (dead || !IsConnected(in, pod.uid)) continue;
     known = true;
     since = std::max(since, FindSidecar(in, pod.uid)->unable_since);
   }
@@ -86,9 +86,9 @@ std::optional<Time> StalledSince(const Snapshot& in) {
   return known ? std::optional(since) : std::nullopt;
 }
 
-void WaitFor(Work& work, const std::vector<std::string>& waits) {
-  work.stall_reason = kWaitingForProof;
-  work.stall_message = fmt::format(
+void WaitFor(PlanContext& plan, const std::vector<std::string>& waits) {
+  plan.stall_reason = kWaitingForProof;
+  plan.stall_message = fmt::format(
       "too few of the view live to go on, and {} may still train somewhere: no word "
       "from there and no proof of death. Goes on when it is heard again or proven "
       "dead; {}",
@@ -96,71 +96,73 @@ void WaitFor(Work& work, const std::vector<std::string>& waits) {
 }
 
 // What the former leader said may still be so.
-void WaitForTheSidecars(Work& work) {
-  work.LookAgainAt(HeardAllBy(work.in));
-  const api::Condition* before = work.in.job.status.Find("Rebuilding");
+void WaitForTheSidecars(PlanContext& plan) {
+  plan.LookAgainAt(HeardAllBy(plan.in));
+  const api::Condition* before = plan.in.job.status.Find("Rebuilding");
   if (before == nullptr || !before->status || before->reason != kWaitingForProof) return;
-  work.stall_reason = before->reason;
-  work.stall_message = before->message;
+  plan.stall_reason = before->reason;
+  plan.stall_message = before->message;
 }
 
-void AwaitReports(Work& work, const std::vector<std::string>& waits) {
-  work.stall_reason = kQuorumLost;
-  work.stall_message = fmt::format("asked to make way for lineage {}, and not heard yet: {}",
-                                   work.in.lineage, fmt::join(waits, ", "));
+void AwaitReports(PlanContext& plan, const std::vector<std::string>& waits) {
+  plan.stall_reason = kQuorumLost;
+  plan.stall_message = fmt::format("asked to make way for lineage {}, and not heard yet: {}",
+                                   plan.in.lineage, fmt::join(waits, ", "));
 }
 
 // Its members may decide the next one by themselves, and mostly have within kStallSaid.
-void LeaveItToTheView(Work& work, Time since) {
-  if (work.in.now < since + kStallSaid) return work.LookAgainAt(since + kStallSaid);
-  work.LookAgainAt(since + kStallPatience);
-  work.stall_reason = kStalled;
-  work.stall_message =
+void LeaveItToTheView(PlanContext& plan, Time since) {
+  if (plan.in.now < since + kStallSaid) return plan.LookAgainAt(since + kStallSaid);
+  plan.LookAgainAt(since + kStallPatience);
+  plan.stall_reason = kStalled;
+  plan.stall_message =
       fmt::format("no pod trains: the members of view {} have {} s to go on by themselves",
-                  membership::EpochText(work.in.view->epoch), kStallPatience.count());
+                  membership::EpochText(plan.in.view->epoch), kStallPatience.count());
 }
 
-void Begin(Work& work) {
-  const Snapshot& in = work.in;
+void Begin(PlanContext& plan) {
+  const Snapshot& in = plan.in;
   if (SomebodyTrains(in)) return;
-  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(work);
+  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(plan);
   const std::optional<Time> since = StalledSince(in);
   if (!since) return;
-  if (in.now < *since + kStallPatience) return LeaveItToTheView(work, *since);
+  if (in.now < *since + kStallPatience) return LeaveItToTheView(plan, *since);
   std::vector<std::string> waits;
   for (const Voter& voter : MustReport(in)) {
-    if (!voter.attending) waits.push_back(voter.text);
+    if (!voter.connected) waits.push_back(voter.text);
   }
   // Only where it can come to an end: till then the view may still go on by itself.
-  if (!waits.empty() && !MayFork(in)) return WaitFor(work, waits);
-  work.out.recover = membership::EpochLineage(in.view->epoch) + 1;
-  work.Say(true, kQuorumLost,
-           fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
-                       "those who are left",
-                       membership::EpochText(in.view->epoch), work.out.recover));
+  if (!waits.empty() && !MayFork(in)) return WaitFor(plan, waits);
+  plan.out.recover = membership::EpochLineage(in.view->epoch) + 1;
+  plan.AddEvent(
+      true, kQuorumLost,
+      fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
+                  "those who are left",
+                  membership::EpochText(in.view->epoch), plan.out.recover));
 }
 
-void Ask(Work& work, bool fresh_workers) {
-  for (const SidecarFacts& sidecar : work.in.sidecars) {
-    if (!sidecar.attending) continue;
+void Ask(PlanContext& plan, bool fresh_workers) {
+  for (const SidecarFacts& sidecar : plan.in.sidecars) {
+    if (!sidecar.connected) continue;
     const bool used =
         std::any_of(sidecar.candidate.workers.begin(), sidecar.candidate.workers.end(),
                     [](const membership::Worker& worker) { return worker.used; });
-    work.out.tells.push_back(
-        {sidecar.pod_uid, RecoverNotice{work.in.lineage, fresh_workers && used}});
+    plan.out.notices.push_back(
+        {sidecar.pod_uid, RecoverNotice{plan.in.lineage, fresh_workers && used}});
   }
 }
 
-void SayIgnored(Work& work, const std::vector<std::string>& ignored) {
+void SayIgnored(PlanContext& plan, const std::vector<std::string>& ignored) {
   if (ignored.empty()) return;
-  work.Say(true, "ForkPossible",
-           fmt::format("onQuorumLoss is RestartFromCheckpoint: {} was not waited for. If it still "
-                       "runs, the job runs twice until it is reached",
-                       fmt::join(ignored, ", ")));
+  plan.AddEvent(
+      true, "ForkPossible",
+      fmt::format("onQuorumLoss is RestartFromCheckpoint: {} was not waited for. If it still "
+                  "runs, the job runs twice until it is reached",
+                  fmt::join(ignored, ", ")));
 }
 
-// A step needs every member of its view, so who holds the newest view holds its steps, and the
-// rebuild counts what is left. Of a newer view nobody has reported; its steps went unheard.
+// A step needs every member of its view, so a pod that holds the newest view holds its steps, and
+// the rebuild counts what is left. Of a newer view nobody has reported; its steps went unheard.
 std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
   std::string text =
       fmt::format("goes on with {} as epoch {}, from epoch {}", Plural(view.pods.size(), "pod"),
@@ -181,37 +183,38 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
                     membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
 }
 
-void StartAgain(Work& work, const QuorumRecovery& end) {
-  work.out.first_view = BootstrapOf(work, work.in.lineage);
-  if (work.out.first_view != nullptr) JudgeStartAgain(work);
-  if (work.verdict.ended()) {
-    work.out.first_view = nullptr;
+void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
+  plan.out.first_view = BootstrapOf(plan, plan.in.lineage);
+  if (plan.out.first_view != nullptr) EvaluateStartAgain(plan);
+  if (plan.outcome.ended()) {
+    plan.out.first_view = nullptr;
     return;
   }
-  work.stall_reason = "StartingAgain";
-  work.stall_message = fmt::format(
+  plan.stall_reason = "StartingAgain";
+  plan.stall_message = fmt::format(
       "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
       "needed for that: {}",
-      work.in.job.spec.elastic_policy.min_replicas);
-  if (work.out.first_view == nullptr) return;
-  work.Say(true, "StartedAgain",
-           "no living worker held the job's state: the job starts again from its checkpoint. What "
-           "was done since that was written is lost; status.stepsLost is without it");
-  SayIgnored(work, end.ignored);
+      plan.in.job.spec.elastic_policy.min_replicas);
+  if (plan.out.first_view == nullptr) return;
+  plan.AddEvent(
+      true, "StartedAgain",
+      "no living worker held the job's state: the job starts again from its checkpoint. What "
+      "was done since that was written is lost; status.stepsLost is without it");
+  SayIgnored(plan, end.ignored);
 }
 
-void Finish(Work& work) {
-  const QuorumRecovery& end = EvaluateRecovery(work.in);
-  Ask(work, end.nobody_holds);
-  if (SomebodyIsOnTheWay(work.in)) return WaitForTheSidecars(work);
-  if (!end.unheard.empty()) return WaitFor(work, end.unheard);
-  if (!end.waits.empty()) return AwaitReports(work, end.waits);
+void Finish(PlanContext& plan) {
+  const QuorumRecovery& end = EvaluateRecovery(plan.in);
+  Ask(plan, end.nobody_holds);
+  if (SomebodyIsOnTheWay(plan.in)) return WaitForTheSidecars(plan);
+  if (!end.unheard.empty()) return WaitFor(plan, end.unheard);
+  if (!end.waits.empty()) return AwaitReports(plan, end.waits);
   if (end.view != nullptr) {
-    work.out.first_view = end.view;
-    work.Say(true, "QuorumRecovered", GoesOnWith(work.in, *end.view));
-    return SayIgnored(work, end.ignored);
+    plan.out.first_view = end.view;
+    plan.AddEvent(true, "QuorumRecovered", GoesOnWith(plan.in, *end.view));
+    return SayIgnored(plan, end.ignored);
   }
-  StartAgain(work, end);
+  StartAgain(plan, end);
 }
 
 }  // namespace
@@ -225,7 +228,7 @@ QuorumRecovery EvaluateRecovery(const Snapshot& in) {
     const SidecarFacts* sidecar = FindSidecar(in, voter.uid);
     const bool reported =
         sidecar != nullptr && sidecar->report && sidecar->report->lineage >= in.lineage;
-    if (!reported && !voter.attending && MayFork(in) && !MayBeOnItsWay(in, voter.uid)) {
+    if (!reported && !voter.connected && MayFork(in) && !MayBeOnItsWay(in, voter.uid)) {
       out.ignored.push_back(voter.text);
       continue;
     }
@@ -238,17 +241,17 @@ QuorumRecovery EvaluateRecovery(const Snapshot& in) {
   for (const Voter& voter : voters) {
     if (!Contains(result.silent, voter.uid)) continue;
     out.waits.push_back(voter.text);
-    if (!voter.attending) out.unheard.push_back(voter.text);
+    if (!voter.connected) out.unheard.push_back(voter.text);
   }
   out.view = result.view;
   out.nobody_holds = result.nobody_holds;
   return out;
 }
 
-void RecoverFromQuorumLoss(Work& work) {
-  if (work.in.view == nullptr || work.finishing) return;
-  const bool begun = work.in.lineage > membership::EpochLineage(work.in.view->epoch);
-  begun ? Finish(work) : Begin(work);
+void RecoverFromQuorumLoss(PlanContext& plan) {
+  if (plan.in.view == nullptr || plan.finishing) return;
+  const bool begun = plan.in.lineage > membership::EpochLineage(plan.in.view->epoch);
+  begun ? Finish(plan) : Begin(plan);
 }
 
 }  // namespace ringmaster::planner

@@ -131,12 +131,12 @@ TEST(QuorumLossPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   Decision out = Plan(job.in);
   EXPECT_EQ(out.first_view, nullptr);
   std::vector<std::string> asked;
-  for (const Tell& tell : out.tells) {
-    const auto* notice = std::get_if<RecoverNotice>(&tell.notice);
+  for (const PodNotice& sent : out.notices) {
+    const auto* notice = std::get_if<RecoverNotice>(&sent.notice);
     if (notice == nullptr) continue;
     EXPECT_EQ(notice->lineage, 2u);
     EXPECT_FALSE(notice->fresh_workers);
-    asked.push_back(tell.pod_uid);
+    asked.push_back(sent.pod_uid);
   }
   EXPECT_THAT(asked, ElementsAre("uid-0", "uid-1"));
   EXPECT_EQ(out.status.Find("Rebuilding")->reason, "QuorumLost") << "it is heard, and will answer";
@@ -147,7 +147,7 @@ TEST(QuorumLossPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   out = Plan(job.in);
   EXPECT_EQ(out.status.Find("Rebuilding")->reason, "WaitingForProof");
   EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("and digits-worker-1 on node"));
-  job.Sidecar(1).attending = true;
+  job.Sidecar(1).connected = true;
   job.QuorumLost({0, 1});
   out = Plan(job.in);
   ASSERT_NE(out.first_view, nullptr);
@@ -268,7 +268,7 @@ TEST(QuorumLossPlanTest, PodsThatHaveOnlyFailedLeaveTheViewItsTime) {
   EXPECT_TRUE(out.look_again);
 }
 
-TEST(QuorumLossPlanTest, AMemberThatAttendsIsNotDeadThoughTheCacheLacksIt) {
+TEST(QuorumLossPlanTest, AMemberThatIsConnectedIsNotDeadThoughTheCacheLacksIt) {
   Stalled job(2);
   job.ProvenDead(0).Sidecar(1).unable_since = kNow;
   Removed(job, {1});
@@ -343,11 +343,11 @@ TEST(QuorumLossPlanTest, AJobThatFinishesNeedsNoOtherView) {
   EXPECT_EQ(Plan(job.in).recover, 0u);
 }
 
-TEST(QuorumLossPlanTest, OneThatAttendsIsHeardThoughTheCacheLacksItsPod) {
+TEST(QuorumLossPlanTest, OneThatIsConnectedIsHeardThoughTheCacheLacksItsPod) {
   Stalled job(2);
   Removed(job.ProvenDead(1).QuorumLost({0}).Add(5), {5});
   EXPECT_THAT(EvaluateRecovery(job.in).waits, ElementsAre("digits-worker-5"));
-  job.Sidecar(5).attending = false;
+  job.Sidecar(5).connected = false;
   EXPECT_THAT(EvaluateRecovery(job.in).waits, IsEmpty());
 }
 
@@ -363,8 +363,8 @@ TEST(QuorumLossPlanTest, NobodyIsSentIntoAViewThatIsGivenUpButItsOwnMembers) {
   Stalled job(3);
   job.ProvenDead(2).Add(5).QuorumLost({}).Sidecar(0).epoch = 0;
   std::vector<std::string> told;
-  for (const Tell& tell : Plan(job.in).tells) {
-    if (std::holds_alternative<ViewDecidedNotice>(tell.notice)) told.push_back(tell.pod_uid);
+  for (const PodNotice& sent : Plan(job.in).notices) {
+    if (std::holds_alternative<ViewDecidedNotice>(sent.notice)) told.push_back(sent.pod_uid);
   }
   EXPECT_THAT(told, ElementsAre("uid-0"));
 }

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "operator/api/labels.h"
+#include "operator/planner/plan_context.h"
 #include "operator/planner/proof.h"
-#include "operator/planner/work.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -14,26 +15,26 @@ namespace {
 constexpr std::chrono::seconds kHeldPatience{10};
 
 // No view was ever told to it. The mark is on the pod before its sidecar is told of one.
-bool NeverTookPart(const Work& work, const PodFacts& pod) {
-  return pod.http.empty() && FindSidecar(work.in, pod.uid) == nullptr && !InView(work.in, pod.uid);
+bool NeverTookPart(const PlanContext& plan, const PodFacts& pod) {
+  return pod.http.empty() && FindSidecar(plan.in, pod.uid) == nullptr && !InView(plan.in, pod.uid);
 }
 
 // Empty: it stays.
-std::string WhyRelease(const Work& work, const PodFacts& pod) {
-  if (JobHasEnded(work.in)) return "the job has ended";
+std::string WhyRelease(const PlanContext& plan, const PodFacts& pod) {
+  if (JobHasEnded(plan.in)) return "the job has ended";
   if (!pod.deleting) return "";
   if (!pod.scheduled) return "it never had a node";
-  if (NeverTookPart(work, pod)) return "it never took part";
+  if (NeverTookPart(plan, pod)) return "it never took part";
   if (!pod.proven_dead) return "";
   // A member's proof may be asked for until there is a view without it: first it goes into the
   // status, which outlives the object.
-  const bool is_kept = Contains(work.in.job.status.proven_dead, pod.uid);
-  return InView(work.in, pod.uid) && !is_kept ? "" : pod.proof;
+  const bool is_kept = Contains(plan.in.job.status.proven_dead, pod.uid);
+  return InView(plan.in, pod.uid) && !is_kept ? "" : pod.proof;
 }
 
 // Why nothing proves the death so far, and what would.
-std::string WhyHeld(const Work& work, const PodFacts& pod) {
-  const NodeFacts* node = FindNode(work.in, pod.node);
+std::string WhyHeld(const PlanContext& plan, const PodFacts& pod) {
+  const NodeFacts* node = FindNode(plan.in, pod.node);
   const char* state = node == nullptr ? "is not known here (no such node, or no rights to read it)"
                       : node->ready   ? "is Ready: its kubelet has to end the pod"
                                       : "is not Ready";
@@ -43,59 +44,60 @@ std::string WhyHeld(const Work& work, const PodFacts& pod) {
       pod.name, pod.node, state, kOutOfServiceTaint);
 }
 
-void SayHeld(Work& work, const PodFacts& pod) {
+void SayHeld(PlanContext& plan, const PodFacts& pod) {
   if (!pod.deleting || pod.proven_dead) return;
-  const Time late = pod.delete_at.value_or(work.in.now) + kHeldPatience;
-  if (work.in.now < late) return work.LookAgainAt(late);
-  const std::string why = WhyHeld(work, pod);
+  const Time late = pod.delete_at.value_or(plan.in.now) + kHeldPatience;
+  if (plan.in.now < late) return plan.LookAgainAt(late);
+  const std::string why = WhyHeld(plan, pod);
   if (pod.held_why == why) return;
-  work.out.annotations.push_back({pod.name, kHeldAnnotation, why});
-  work.Say(true, "WaitingForProofOfDeath", why, pod.name);
+  plan.out.annotations.push_back({pod.name, api::kHeldAnnotation, why});
+  plan.AddEvent(true, "WaitingForProofOfDeath", why, pod.name);
 }
 
-void KeepProofs(Work& work) {
-  auto& kept = work.out.status.proven_dead;
-  if (work.verdict.ended()) return kept.clear();
-  std::erase_if(kept, [&](const std::string& uid) { return !InView(work.in, uid); });
-  for (const PodFacts& pod : work.in.pods) {
-    if (!pod.proven_dead || !InView(work.in, pod.uid)) continue;
+void KeepProofs(PlanContext& plan) {
+  auto& kept = plan.out.status.proven_dead;
+  if (plan.outcome.ended()) return kept.clear();
+  std::erase_if(kept, [&](const std::string& uid) { return !InView(plan.in, uid); });
+  for (const PodFacts& pod : plan.in.pods) {
+    if (!pod.proven_dead || !InView(plan.in, pod.uid)) continue;
     if (!Contains(kept, pod.uid)) kept.push_back(pod.uid);
   }
 }
 
 // A proof that may pass (a taint) is written down where it stays.
-void WriteProof(Work& work, const PodFacts& pod) {
+void WriteProof(PlanContext& plan, const PodFacts& pod) {
   if (!pod.proven_dead || pod.all_terminated || !pod.vouched.empty()) return;
-  work.out.annotations.push_back({pod.name, kProvenAnnotation, pod.proof});
-  work.Say(false, "ProvenDead", fmt::format("pod {} is dead: {}", pod.name, pod.proof), pod.name);
+  plan.out.annotations.push_back({pod.name, api::kProvenAnnotation, pod.proof});
+  plan.AddEvent(false, "ProvenDead", fmt::format("pod {} is dead: {}", pod.name, pod.proof),
+                pod.name);
 }
 
 // The sidecar knows which kernel it runs on, and the node's object says the same: from then on
 // another boot id of this machine proves that the pod is dead. What the API says alone would not
 // do: a node's status may be older than the pod.
-void WriteBoot(Work& work, const SidecarFacts& sidecar) {
-  const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
-  if (pod == nullptr || !sidecar.attending || sidecar.boot_id.empty()) return;
-  const NodeFacts* node = FindNode(work.in, pod->node);
+void WriteBoot(PlanContext& plan, const SidecarFacts& sidecar) {
+  const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
+  if (pod == nullptr || !sidecar.connected || sidecar.boot_id.empty()) return;
+  const NodeFacts* node = FindNode(plan.in, pod->node);
   if (node == nullptr || node->boot_id != sidecar.boot_id) return;
   if (pod->boot == node->BootRecord()) return;
-  work.out.annotations.push_back({pod->name, kBootAnnotation, node->BootRecord()});
+  plan.out.annotations.push_back({pod->name, api::kBootAnnotation, node->BootRecord()});
 }
 
 }  // namespace
 
-void Release(Work& work) {
-  KeepProofs(work);
-  for (const SidecarFacts& sidecar : work.in.sidecars) WriteBoot(work, sidecar);
-  for (const PodFacts& pod : work.in.pods) {
-    if (!JobHasEnded(work.in)) WriteProof(work, pod);
+void Release(PlanContext& plan) {
+  KeepProofs(plan);
+  for (const SidecarFacts& sidecar : plan.in.sidecars) WriteBoot(plan, sidecar);
+  for (const PodFacts& pod : plan.in.pods) {
+    if (!JobHasEnded(plan.in)) WriteProof(plan, pod);
     if (!pod.has_finalizer) continue;
-    if (const std::string why = WhyRelease(work, pod); !why.empty()) {
+    if (const std::string why = WhyRelease(plan, pod); !why.empty()) {
       const bool at_once = pod.deleting && pod.proven_dead && !pod.all_terminated;
-      const bool as_seen = !JobHasEnded(work.in) && !pod.proven_dead;
-      work.out.releases.push_back({pod.name, pod.uid, why, at_once, as_seen});
+      const bool as_seen = !JobHasEnded(plan.in) && !pod.proven_dead;
+      plan.out.releases.push_back({pod.name, pod.uid, why, at_once, as_seen});
     } else {
-      SayHeld(work, pod);
+      SayHeld(plan, pod);
     }
   }
 }

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "operator/planner/work.h"
+#include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -17,156 +17,157 @@ std::optional<Time> DrainEnd(const PodFacts& pod) {
 }
 
 // A pod leaves the view by plan only once somebody is in a view: before that it just goes.
-bool HasLeft(const Work& work, const PodFacts& pod) { return !InView(work.in, pod.uid); }
+bool HasLeft(const PlanContext& plan, const PodFacts& pod) { return !InView(plan.in, pod.uid); }
 
-void FinishDrains(Work& work) {
-  for (const PodFacts* pod : work.leaving) {
+void FinishDrains(PlanContext& plan) {
+  for (const PodFacts* pod : plan.leaving) {
     if (pod->deleting) continue;
     if (!pod->drain_since) {
       // Marked by somebody else (ringmaster drain): the time counts from when we saw it.
-      work.out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
+      plan.out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
     }
-    if (HasLeft(work, *pod)) {
-      work.out.deletes.push_back({pod->name, pod->uid, "Drained"});
+    if (HasLeft(plan, *pod)) {
+      plan.out.deletes.push_back({pod->name, pod->uid, "Drained"});
     } else if (const auto end = DrainEnd(*pod)) {
-      if (work.in.now >= *end) {
-        work.out.deletes.push_back({pod->name, pod->uid, "DrainGraceOver"});
-        work.Say(true, "DrainGraceOver",
-                 fmt::format("pod {} did not leave the ring within {} s and is deleted", pod->name,
-                             pod->grace_seconds),
-                 pod->name);
+      if (plan.in.now >= *end) {
+        plan.out.deletes.push_back({pod->name, pod->uid, "DrainGraceOver"});
+        plan.AddEvent(true, "DrainGraceOver",
+                      fmt::format("pod {} did not leave the ring within {} s and is deleted",
+                                  pod->name, pod->grace_seconds),
+                      pod->name);
       } else {
-        work.LookAgainAt(*end);
+        plan.LookAgainAt(*end);
       }
     }
   }
 }
 
-void Drain(Work& work, const PodFacts* pod, const std::string& reason) {
-  std::erase(work.active, pod);
-  work.out.drains.push_back({pod->name, pod->uid, reason});
+void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason) {
+  std::erase(plan.active, pod);
+  plan.out.drains.push_back({pod->name, pod->uid, reason});
 }
 
-std::vector<const PodFacts*> Staying(const Work& work) {
+std::vector<const PodFacts*> Staying(const PlanContext& plan) {
   std::vector<const PodFacts*> staying;
-  for (const PodFacts* pod : work.active) {
-    if (work.Stays(*pod)) staying.push_back(pod);
+  for (const PodFacts* pod : plan.active) {
+    if (plan.Stays(*pod)) staying.push_back(pod);
   }
   return staying;
 }
 
-void ScaleDown(Work& work) {
-  const std::size_t wanted = static_cast<std::size_t>(work.wanted);
-  std::vector<const PodFacts*> staying = Staying(work);
+void ScaleDown(PlanContext& plan) {
+  const std::size_t wanted = static_cast<std::size_t>(plan.wanted);
+  std::vector<const PodFacts*> staying = Staying(plan);
   if (staying.size() <= wanted) return;
-  work.Say(false, "ScalingDown",
-           fmt::format("{} run or are coming, {} wanted: first those that don't train yet leave, "
-                       "then the highest indexes",
-                       Plural(staying.size(), "pod"), wanted));
+  plan.AddEvent(
+      false, "ScalingDown",
+      fmt::format("{} run or are coming, {} wanted: first those that don't train yet leave, "
+                  "then the highest indexes",
+                  Plural(staying.size(), "pod"), wanted));
   std::sort(staying.begin(), staying.end(), [&](const PodFacts* a, const PodFacts* b) {
-    const bool a_trains = InView(work.in, a->uid), b_trains = InView(work.in, b->uid);
+    const bool a_trains = InView(plan.in, a->uid), b_trains = InView(plan.in, b->uid);
     return a_trains != b_trains ? b_trains : a->index > b->index;
   });
   staying.resize(staying.size() - wanted);
-  for (const PodFacts* pod : staying) Drain(work, pod, "ScaledDown");
+  for (const PodFacts* pod : staying) Drain(plan, pod, "ScaledDown");
 }
 
 // A pod that waits for a node is kept off those that end; one of them stays after all. Its like is
 // made without that.
-void FreeKeptOff(Work& work) {
-  for (const PodFacts* pod : std::vector(work.active)) {
-    if (!NodeToReturnTo(work, *pod).empty()) Drain(work, pod, "NodeStays");
+void FreeKeptOff(PlanContext& plan) {
+  for (const PodFacts* pod : std::vector(plan.active)) {
+    if (!NodeToReturnTo(plan, *pod).empty()) Drain(plan, pod, "NodeStays");
   }
 }
 
-// Pods on nodes that are to go leave when enough others train in their place, so that nobody who
+// Pods on nodes that are to go leave when enough others train in their place, so that no pod that
 // waits for the node waits for ever and the job never falls below its size for it. On a node that
 // ends anyway they don't wait longer than kWarnedGrace.
-void DrainWarned(Work& work) {
+void DrainWarned(PlanContext& plan) {
   std::vector<const PodFacts*> warned;
   int others = 0;
-  for (const PodFacts* pod : work.active) {
-    if (work.warned.count(pod->uid) != 0) {
+  for (const PodFacts* pod : plan.active) {
+    if (plan.warned.count(pod->uid) != 0) {
       warned.push_back(pod);
-    } else if (InView(work.in, pod->uid)) {
+    } else if (InView(plan.in, pod->uid)) {
       ++others;
     }
   }
-  // Who may leave first: not in the ring; on a node that ends; with a high index.
+  // Which pods leave first: not in the ring; on a node that ends; with a high index.
   std::sort(warned.begin(), warned.end(), [&](const PodFacts* a, const PodFacts* b) {
     const auto rank = [&](const PodFacts* pod) {
-      return std::tuple(!InView(work.in, pod->uid), work.warned.at(pod->uid).ends, pod->index);
+      return std::tuple(!InView(plan.in, pod->uid), plan.warned.at(pod->uid).ends, pod->index);
     };
     return rank(a) > rank(b);
   });
-  const auto needed = static_cast<std::size_t>(std::max(0, work.wanted - others));
+  const auto needed = static_cast<std::size_t>(std::max(0, plan.wanted - others));
   std::size_t may_leave = warned.size() - std::min(warned.size(), needed);
   for (const PodFacts* pod : warned) {
-    const Warning& warning = work.warned.at(pod->uid);
-    const Time end = pod->warned_since.value_or(work.in.now) + kWarnedGrace;
+    const Warning& warning = plan.warned.at(pod->uid);
+    const Time end = pod->warned_since.value_or(plan.in.now) + kWarnedGrace;
     if (may_leave > 0) {
       --may_leave;
-      Drain(work, pod, warning.reason);
-    } else if (warning.ends && work.in.now >= end) {
-      Drain(work, pod, warning.reason);
+      Drain(plan, pod, warning.reason);
+    } else if (warning.ends && plan.in.now >= end) {
+      Drain(plan, pod, warning.reason);
     } else if (warning.ends) {
-      work.LookAgainAt(end);
+      plan.LookAgainAt(end);
     }
   }
 }
 
 // Ended pods whose end is in the status (of the API server, not only in ours) make room.
-void RemoveEnded(Work& work) {
-  for (const PodFacts& pod : work.in.pods) {
+void RemoveEnded(PlanContext& plan) {
+  for (const PodFacts& pod : plan.in.pods) {
     if (pod.ended() && !pod.deleting && pod.phase != PodPhase::kSucceeded &&
-        IsAccounted(work.in, pod.uid)) {
-      work.out.deletes.push_back({pod.name, pod.uid, "Replaced"});
+        IsAccounted(plan.in, pod.uid)) {
+      plan.out.deletes.push_back({pod.name, pod.uid, "Replaced"});
     }
   }
 }
 
 // All pods that the user asks for are made at once; those that find no room wait for it, gated or
 // Pending, while the others train (gang.cc bounds how often a job grows by what appears).
-void Grow(Work& work) {
+void Grow(PlanContext& plan) {
   std::set<int> taken;
-  // Who is about to leave, or out of reach, has its successor by then.
-  std::size_t have = Staying(work).size();
-  for (const PodFacts& pod : work.in.pods) {
+  // A pod that is about to leave, or out of reach, has its successor by then.
+  std::size_t have = Staying(plan).size();
+  for (const PodFacts& pod : plan.in.pods) {
     taken.insert(pod.index);
     // It may be that the job has finished and we don't know yet: it keeps its place until phase 2
     // has judged.
     if (pod.phase == PodPhase::kSucceeded && !pod.leaving()) ++have;
   }
-  const bool replacing = !work.in.job.status.start_time.empty() &&
-                         (work.in.view != nullptr || work.in.pods.size() > have);
-  for (int index = 0; have < static_cast<std::size_t>(work.wanted); ++index) {
+  const bool replacing = !plan.in.job.status.start_time.empty() &&
+                         (plan.in.view != nullptr || plan.in.pods.size() > have);
+  for (int index = 0; have < static_cast<std::size_t>(plan.wanted); ++index) {
     if (taken.count(index) != 0) continue;
     PodCreate create{index, replacing ? "to bring the job back to its size" : "to start the job",
-                     NodesToAvoid(work)};
-    TellOfEnds(work, create);
-    work.out.creates.push_back(std::move(create));
+                     NodesToAvoid(plan)};
+    RecordAnnouncedEnds(plan, create);
+    plan.out.creates.push_back(std::move(create));
     ++have;
   }
 }
 
 }  // namespace
 
-void Size(Work& work) {
-  if (work.finishing) {
-    // Nothing is rebuilt: who isn't in the last view has nothing to do here any more.
-    for (const PodFacts& pod : work.in.pods) {
-      if (work.in.view != nullptr && !InView(work.in, pod.uid) && !pod.deleting && !pod.ended()) {
-        work.out.deletes.push_back({pod.name, pod.uid, "JobFinishes"});
+void Size(PlanContext& plan) {
+  if (plan.finishing) {
+    // Nothing is rebuilt: a pod that isn't in the last view has nothing to do here any more.
+    for (const PodFacts& pod : plan.in.pods) {
+      if (plan.in.view != nullptr && !InView(plan.in, pod.uid) && !pod.deleting && !pod.ended()) {
+        plan.out.deletes.push_back({pod.name, pod.uid, "JobFinishes"});
       }
     }
     return;
   }
-  FinishDrains(work);
-  ScaleDown(work);
-  FreeKeptOff(work);
-  DrainWarned(work);
-  RemoveEnded(work);
-  Grow(work);
+  FinishDrains(plan);
+  ScaleDown(plan);
+  FreeKeptOff(plan);
+  DrainWarned(plan);
+  RemoveEnded(plan);
+  Grow(plan);
 }
 
 }  // namespace ringmaster::planner

@@ -15,6 +15,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "operator/scheduler/capacity.h"
 
 namespace ringmaster::planner {
 
@@ -26,8 +27,8 @@ enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 struct Unstartable {
   // ImagePullFailed, ContainerCrashes, ContainerNotStarted, VolumeNotMounted; empty: nothing.
   std::string reason;
-  std::string what;   // for people: which container, which image
-  std::string words;  // the kubelet's
+  std::string what;     // for people: which container, which image
+  std::string message;  // the kubelet's
   explicit operator bool() const { return !reason.empty(); }
 };
 
@@ -108,7 +109,7 @@ struct NodeFacts {
 // A sidecar that has registered since the operator started: its registration, with the epoch of the
 // newest view that it has installed since, and what it has reported.
 struct SidecarFacts : job::Registration {
-  bool attending = false;  // its stream stands
+  bool connected = false;  // its stream stands
   bool ready = false;
   std::vector<std::uint32_t> missing_slots;
   std::optional<Time> ready_since;
@@ -118,12 +119,6 @@ struct SidecarFacts : job::Registration {
   Time unable_since;                 // where it is not `able`; at the earliest when it registered
   std::optional<int> last_exit;  // code of the worker that ended last, if that was not asked for
   std::optional<membership::RecoveryReport> report;  // its newest
-};
-
-// How many of the job's gated pods would find a node at the same time.
-struct RoomFacts {
-  int fit = 0;
-  std::string why;  // why the next one wouldn't
 };
 
 struct Snapshot {
@@ -145,7 +140,8 @@ struct Snapshot {
   // no record.
   std::uint64_t lineage = 0;
   std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
-  std::optional<RoomFacts> room;       // absent: nobody counts the nodes
+  // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
+  std::optional<scheduler::GangFit> gang_fit;
   Time now;
 };
 

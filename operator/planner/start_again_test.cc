@@ -42,10 +42,10 @@ TEST(StartAgainTest, WorkersThatHaveBeenInAViewAreStartedAgainBeforeTheJobIs) {
   job.ProvenDead(1).QuorumLost({0}).Sidecar(0).report->resigned = true;
   Decision out = Plan(job.in);
   EXPECT_EQ(out.first_view, nullptr);
-  const auto asked = std::find_if(out.tells.begin(), out.tells.end(), [](const Tell& tell) {
-    return std::holds_alternative<RecoverNotice>(tell.notice);
-  });
-  ASSERT_NE(asked, out.tells.end());
+  const auto asked = std::find_if(
+      out.notices.begin(), out.notices.end(),
+      [](const PodNotice& sent) { return std::holds_alternative<RecoverNotice>(sent.notice); });
+  ASSERT_NE(asked, out.notices.end());
   EXPECT_TRUE(std::get<RecoverNotice>(asked->notice).fresh_workers);
   job.Sidecar(0).candidate.workers = {{0, 2, "t", "s", true, false}};
   job.QuorumLost({0}).Sidecar(0).report->resigned = true;
@@ -65,10 +65,10 @@ TEST(StartAgainTest, AForkIsSaidWhereTheJobStartsAgainToo) {
 TEST(StartAgainTest, FreshWorkersAreNotStartedAgain) {
   Stalled job(2);
   job.ProvenDead(1).Add(2).QuorumLost({0, 2}).Sidecar(0).report->resigned = true;
-  for (const Tell& tell : Plan(job.in).tells) {
-    const auto* notice = std::get_if<RecoverNotice>(&tell.notice);
+  for (const PodNotice& sent : Plan(job.in).notices) {
+    const auto* notice = std::get_if<RecoverNotice>(&sent.notice);
     if (notice == nullptr) continue;
-    EXPECT_EQ(notice->fresh_workers, tell.pod_uid == "uid-0");
+    EXPECT_EQ(notice->fresh_workers, sent.pod_uid == "uid-0");
   }
 }
 

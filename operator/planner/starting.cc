@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/work.h"
+#include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -21,22 +21,22 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Who waits for what, in the order of the pods.
+// Which pods wait for what, in the order of the pods.
 class Waiting {
  public:
-  // Pods with the same `what` stand together; `words` are the first one's.
-  void Add(const std::string& pod, const std::string& what, const std::string& words = "") {
+  // Pods with the same `what` stand together; `message` is the first one's.
+  void Add(const std::string& pod, const std::string& what, const std::string& message = "") {
     auto at = std::find_if(groups_.begin(), groups_.end(),
                            [&](const Group& group) { return group.what == what; });
-    if (at == groups_.end()) at = groups_.insert(at, {what, words, {}});
+    if (at == groups_.end()) at = groups_.insert(at, {what, message, {}});
     at->pods.push_back(pod);
   }
   bool empty() const { return groups_.empty(); }
-  // "a, b: what: words; c: ..."
+  // "a, b: what: message; c: ..."
   std::string Text() const {
     return Joined("; ", [](const Group& group) {
       return fmt::format("{}: {}{}{}", Names(group.pods), group.what,
-                         group.words.empty() ? "" : ": ", group.words);
+                         group.message.empty() ? "" : ": ", group.message);
     });
   }
   // "a, b (what), c (...)"
@@ -49,7 +49,7 @@ class Waiting {
  private:
   struct Group {
     std::string what;
-    std::string words;
+    std::string message;
     std::vector<std::string> pods;
   };
   template <class F>
@@ -67,58 +67,58 @@ class Waiting {
 };
 
 // An event tells of the beginning of a trouble; how it goes on stands in the condition.
-bool IsNews(const Work& work, const std::string& type, const std::string& reason) {
-  const api::Condition* before = work.in.job.status.Find(type);
+bool IsNews(const PlanContext& plan, const std::string& type, const std::string& reason) {
+  const api::Condition* before = plan.in.job.status.Find(type);
   return before == nullptr || before->status || before->reason != reason;
 }
 
-void SetScheduled(Work& work) {
+void SetScheduled(PlanContext& plan) {
   std::size_t scheduled = 0;
   Waiting waiting;
-  for (const PodFacts* pod : work.active) {
+  for (const PodFacts* pod : plan.active) {
     scheduled += pod->scheduled ? 1 : 0;
     if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
   }
-  const bool all = scheduled >= static_cast<std::size_t>(work.wanted);
-  const std::string reason = all               ? "AllPodsScheduled"
-                             : work.no_room    ? "WaitingForRoom"
-                             : waiting.empty() ? "WaitingForPods"
-                                               : "Unschedulable";
-  std::string message = fmt::format("pods with a node: {} of {}", scheduled, work.wanted);
+  const bool all = scheduled >= static_cast<std::size_t>(plan.wanted);
+  const std::string reason = all                ? "AllPodsScheduled"
+                             : plan.no_capacity ? "WaitingForRoom"
+                             : waiting.empty()  ? "WaitingForPods"
+                                                : "Unschedulable";
+  std::string message = fmt::format("pods with a node: {} of {}", scheduled, plan.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
-  if (!work.gated_why.empty()) message += "; " + work.gated_why;
+  if (!plan.gated_why.empty()) message += "; " + plan.gated_why;
   const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";
-  if (trouble && IsNews(work, "Scheduled", reason)) work.Say(true, reason, message);
-  SetCondition(work, "Scheduled", all, reason, std::move(message));
+  if (trouble && IsNews(plan, "Scheduled", reason)) plan.AddEvent(true, reason, message);
+  SetCondition(plan, "Scheduled", all, reason, std::move(message));
 }
 
 // Only a job that had such a trouble has this condition.
-void SetStarted(Work& work) {
+void SetStarted(PlanContext& plan) {
   Waiting waiting;
   std::string reason;
-  for (const PodFacts* pod : work.active) {
+  for (const PodFacts* pod : plan.active) {
     if (!pod->unstartable) continue;
     if (reason.empty()) reason = pod->unstartable.reason;
-    waiting.Add(pod->name, pod->unstartable.what, pod->unstartable.words);
+    waiting.Add(pod->name, pod->unstartable.what, pod->unstartable.message);
   }
   if (!waiting.empty()) {
-    if (IsNews(work, "Started", reason)) work.Say(true, reason, waiting.Text());
-    return SetCondition(work, "Started", false, reason, waiting.Text());
+    if (IsNews(plan, "Started", reason)) plan.AddEvent(true, reason, waiting.Text());
+    return SetCondition(plan, "Started", false, reason, waiting.Text());
   }
-  const api::Condition* before = work.in.job.status.Find("Started");
+  const api::Condition* before = plan.in.job.status.Find("Started");
   // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
-  const bool waits = std::any_of(work.active.begin(), work.active.end(),
+  const bool waits = std::any_of(plan.active.begin(), plan.active.end(),
                                  [](const PodFacts* pod) { return pod->preparing; });
   if (before == nullptr || waits) return;
-  SetCondition(work, "Started", true, "AllStarted", "no container is kept from starting any more");
+  SetCondition(plan, "Started", true, "AllStarted", "no container is kept from starting any more");
 }
 
-std::string WhatKeeps(Work& work, const PodFacts& pod, const SidecarFacts* sidecar) {
+std::string WhatKeeps(PlanContext& plan, const PodFacts& pod, const SidecarFacts* sidecar) {
   if (pod.running_since) return WhatIsMissing(sidecar);
   if (pod.unstartable) return pod.unstartable.what;
   const std::optional<Time> since = pod.accepted_at;
-  if (!since || work.in.now < *since + kUsualStart) {
-    if (since) work.LookAgainAt(*since + kUsualStart);
+  if (!since || plan.in.now < *since + kUsualStart) {
+    if (since) plan.LookAgainAt(*since + kUsualStart);
     return "its containers are being made";
   }
   return "its containers don't start: kubectl describe pod says why, mostly the pull of a "
@@ -127,26 +127,26 @@ std::string WhatKeeps(Work& work, const PodFacts& pod, const SidecarFacts* sidec
 
 }  // namespace
 
-std::string WaitingForInit(Work& work) {
+std::string WaitingForInit(PlanContext& plan) {
   Waiting waiting;
   std::size_t ready = 0;
-  for (const PodFacts* pod : work.active) {
-    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
+  for (const PodFacts* pod : plan.active) {
+    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
     if (sidecar != nullptr && sidecar->ready) {
       ++ready;
     } else if (pod->scheduled) {
-      waiting.Add(pod->name, WhatKeeps(work, *pod, sidecar));
+      waiting.Add(pod->name, WhatKeeps(plan, *pod, sidecar));
     }
   }
   return fmt::format("{} of {} ready, at least {} needed{}{}", ready,
-                     Plural(static_cast<std::size_t>(work.wanted), "pod"),
-                     work.in.job.spec.elastic_policy.min_replicas,
+                     Plural(static_cast<std::size_t>(plan.wanted), "pod"),
+                     plan.in.job.spec.elastic_policy.min_replicas,
                      waiting.empty() ? "" : "; waiting for ", waiting.InBrackets());
 }
 
-void SetStarting(Work& work) {
-  SetScheduled(work);
-  SetStarted(work);
+void SetStarting(PlanContext& plan) {
+  SetScheduled(plan);
+  SetStarted(plan);
 }
 
 }  // namespace ringmaster::planner

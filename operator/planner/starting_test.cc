@@ -46,7 +46,7 @@ TEST(StartingTest, AnImageThatCantBePulledIsAConditionAndOneEvent) {
   EXPECT_THAT(first.status.Find("Running")->message, HasSubstr("image r/i:7"));
   EXPECT_THAT(Warnings(first), ElementsAre("ImagePullFailed"));
   world.in.job.status = first.status;
-  world.Pod(0).unstartable.words = "no such host, another port";
+  world.Pod(0).unstartable.message = "no such host, another port";
   const Decision second = Plan(world.in);
   EXPECT_THAT(second.status.Find("Started")->message, HasSubstr("another port"));
   EXPECT_THAT(Warnings(second), IsEmpty()) << "the same trouble";
@@ -109,7 +109,7 @@ TEST(StartingTest, WhoHasNotComeToInitIsSaidInGroups) {
   World world(7);
   for (int i = 0; i < 6; ++i) world.Running(i);
   world.Pod(5).running_since.reset();
-  world.Ready(0).Attending(1).Pending(6);
+  world.Ready(0).Connected(1).Pending(6);
   world.in.job.spec.elastic_policy.min_replicas = 7;
   EXPECT_EQ(
       Plan(world.in).status.Find("Running")->message,
@@ -138,14 +138,15 @@ TEST(StartingTest, AGangThatFindsNoRoomIsAnEventOnceAndOneWithoutItsPodsIsNot) {
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.Pending(0);
   world.Pod(0).gated = true;
-  world.in.room = RoomFacts{1, ""};
+  world.in.gang_fit = scheduler::GangFit{1, ""};
   const Decision few = Plan(world.in);
   EXPECT_EQ(few.status.Find("Scheduled")->reason, "WaitingForPods");
   EXPECT_THAT(few.status.Find("Scheduled")->message, HasSubstr("only 1 is there"));
   EXPECT_THAT(Warnings(few), IsEmpty());
   world.Pending(1);
   world.Pod(1).gated = true;
-  world.in.room = RoomFacts{0, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."};
+  world.in.gang_fit =
+      scheduler::GangFit{0, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."};
   const Decision first = Plan(world.in);
   EXPECT_EQ(first.status.Find("Scheduled")->reason, "WaitingForRoom");
   EXPECT_THAT(Warnings(first), ElementsAre("WaitingForRoom"));

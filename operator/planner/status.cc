@@ -3,24 +3,25 @@
 
 #include <algorithm>
 
-#include "operator/planner/work.h"
+#include "operator/api/labels.h"
+#include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
 
-void SetCondition(Work& work, const std::string& type, bool on, std::string reason,
+void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,
                   std::string message) {
-  auto& conditions = work.out.status.conditions;
+  auto& conditions = plan.out.status.conditions;
   auto at = std::find_if(conditions.begin(), conditions.end(),
                          [&](const api::Condition& c) { return c.type == type; });
   if (at == conditions.end())
     at = conditions.insert(conditions.end(), api::Condition{.type = type});
   if (at->status != on || at->last_transition_time.empty()) {
     at->status = on;
-    at->last_transition_time = api::FormatTime(work.in.now);
+    at->last_transition_time = api::FormatTime(plan.in.now);
   }
   at->reason = std::move(reason);
   at->message = std::move(message);
-  at->observed_generation = work.in.job.generation;
+  at->observed_generation = plan.in.job.generation;
 }
 
 namespace {
@@ -29,114 +30,114 @@ using membership::EpochText;
 
 // Members of the newest view that are gone, or that say they are not in it yet. A first view is not
 // rebuilt: it is on its way to its members.
-std::vector<std::string> NotInRing(const Work& work) {
+std::vector<std::string> NotInRing(const PlanContext& plan) {
   std::vector<std::string> names;
-  if (work.in.view == nullptr) return names;
-  for (const membership::Pod& pod : work.in.view->pods) {
-    const SidecarFacts* sidecar = FindSidecar(work.in, pod.uid);
-    const bool behind = work.in.view->reason != membership::Reason::kBootstrap &&
-                        sidecar != nullptr && sidecar->attending &&
-                        sidecar->epoch < work.in.view->epoch;
-    if (behind || IsGone(work.in, pod.uid)) names.push_back(pod.name);
+  if (plan.in.view == nullptr) return names;
+  for (const membership::Pod& pod : plan.in.view->pods) {
+    const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
+    const bool behind = plan.in.view->reason != membership::Reason::kBootstrap &&
+                        sidecar != nullptr && sidecar->connected &&
+                        sidecar->epoch < plan.in.view->epoch;
+    if (behind || IsGone(plan.in, pod.uid)) names.push_back(pod.name);
   }
   return names;
 }
 
-std::string WhySuspended(const Work& work) {
-  return work.in.job.spec.run_policy.suspend ? "runPolicy.suspend is true: all pods are removed"
+std::string WhySuspended(const PlanContext& plan) {
+  return plan.in.job.spec.run_policy.suspend ? "runPolicy.suspend is true: all pods are removed"
                                              : "runPolicy.suspend is false again; the pods of "
                                                "before are waited for, they still end";
 }
 
-void SetRunning(Work& work) {
-  const membership::ViewPtr& view = work.in.view;
-  if (work.verdict.ended()) {
-    return SetCondition(work, "Running", false, "JobEnded", work.verdict.message);
+void SetRunning(PlanContext& plan) {
+  const membership::ViewPtr& view = plan.in.view;
+  if (plan.outcome.ended()) {
+    return SetCondition(plan, "Running", false, "JobEnded", plan.outcome.message);
   }
-  if (work.suspended) {
-    return SetCondition(work, "Running", false, "Suspended", WhySuspended(work));
+  if (plan.suspended) {
+    return SetCondition(plan, "Running", false, "Suspended", WhySuspended(plan));
   }
-  if (!work.stall_reason.empty()) {
-    return SetCondition(work, "Running", false, work.stall_reason, work.stall_message);
+  if (!plan.stall_reason.empty()) {
+    return SetCondition(plan, "Running", false, plan.stall_reason, plan.stall_message);
   }
   if (view == nullptr) {
-    return SetCondition(work, "Running", false, "WaitingForInit", WaitingForInit(work));
+    return SetCondition(plan, "Running", false, "WaitingForInit", WaitingForInit(plan));
   }
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
   if (!view->train) {
-    return SetCondition(work, "Running", false, "BelowMinReplicas",
+    return SetCondition(plan, "Running", false, "BelowMinReplicas",
                         fmt::format("{} are held at the step boundary: minReplicas is {}", size,
-                                    work.in.job.spec.elastic_policy.min_replicas));
+                                    plan.in.job.spec.elastic_policy.min_replicas));
   }
-  SetCondition(work, "Running", true, "Training", size);
+  SetCondition(plan, "Running", true, "Training", size);
 }
 
 // What a recovery from quorum loss waits for is said once, as an event too.
-bool SetStalled(Work& work) {
-  if (work.stall_reason.empty()) return false;
-  const api::Condition* before = work.in.job.status.Find("Rebuilding");
-  const bool news = before == nullptr || !before->status || before->message != work.stall_message;
-  if (news && work.stall_reason != kQuorumLost && work.stall_reason != kStalled) {
-    work.Say(true, work.stall_reason, work.stall_message);
+bool SetStalled(PlanContext& plan) {
+  if (plan.stall_reason.empty()) return false;
+  const api::Condition* before = plan.in.job.status.Find("Rebuilding");
+  const bool news = before == nullptr || !before->status || before->message != plan.stall_message;
+  if (news && plan.stall_reason != kQuorumLost && plan.stall_reason != kStalled) {
+    plan.AddEvent(true, plan.stall_reason, plan.stall_message);
   }
-  SetCondition(work, "Rebuilding", true, work.stall_reason, work.stall_message);
+  SetCondition(plan, "Rebuilding", true, plan.stall_reason, plan.stall_message);
   return true;
 }
 
-void SetRebuilding(Work& work) {
-  if (SetStalled(work)) return;
+void SetRebuilding(PlanContext& plan) {
+  if (SetStalled(plan)) return;
   std::vector<std::string> names;
-  if (!work.verdict.ended() && !work.suspended && !work.finishing) names = NotInRing(work);
-  const api::Condition* before = work.out.status.Find("Rebuilding");
+  if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) names = NotInRing(plan);
+  const api::Condition* before = plan.out.status.Find("Rebuilding");
   if (names.empty() && before == nullptr) return;
   if (names.empty()) {
-    return SetCondition(work, "Rebuilding", false, "AllIn", "every member is in the newest view");
+    return SetCondition(plan, "Rebuilding", false, "AllIn", "every member is in the newest view");
   }
-  SetCondition(work, "Rebuilding", true, std::string(ReasonText(work.in.view->reason)),
-               fmt::format("epoch {} is not in use yet by {}", EpochText(work.in.view->epoch),
+  SetCondition(plan, "Rebuilding", true, std::string(ReasonText(plan.in.view->reason)),
+               fmt::format("epoch {} is not in use yet by {}", EpochText(plan.in.view->epoch),
                            fmt::join(names, ", ")));
 }
 
-void SetSuspended(Work& work) {
-  const bool before = work.out.status.Is("Suspended");
-  if (!work.suspended && !before) return;
-  const std::string reason = work.suspended ? "Suspended" : "Resumed";
+void SetSuspended(PlanContext& plan) {
+  const bool before = plan.out.status.Is("Suspended");
+  if (!plan.suspended && !before) return;
+  const std::string reason = plan.suspended ? "Suspended" : "Resumed";
   const std::string message =
-      work.suspended ? WhySuspended(work) : "runPolicy.suspend is false again";
-  SetCondition(work, "Suspended", work.suspended, reason, message);
-  if (work.suspended != before) work.Say(false, reason, message);
+      plan.suspended ? WhySuspended(plan) : "runPolicy.suspend is false again";
+  SetCondition(plan, "Suspended", plan.suspended, reason, message);
+  if (plan.suspended != before) plan.AddEvent(false, reason, message);
 }
 
-void SetEnd(Work& work) {
-  if (!work.verdict.ended()) return;
-  api::Status& status = work.out.status;
-  const std::string type = work.verdict.succeeded ? "Succeeded" : "Failed";
+void SetEnd(PlanContext& plan) {
+  if (!plan.outcome.ended()) return;
+  api::Status& status = plan.out.status;
+  const std::string type = plan.outcome.succeeded ? "Succeeded" : "Failed";
   if (status.Is(type)) return;
-  SetCondition(work, type, true, work.verdict.reason, work.verdict.message);
-  status.completion_time = api::FormatTime(work.in.now);
-  work.Say(work.verdict.failed, work.verdict.succeeded ? "Succeeded" : work.verdict.reason,
-           work.verdict.message);
+  SetCondition(plan, type, true, plan.outcome.reason, plan.outcome.message);
+  status.completion_time = api::FormatTime(plan.in.now);
+  plan.AddEvent(plan.outcome.failed, plan.outcome.succeeded ? "Succeeded" : plan.outcome.reason,
+                plan.outcome.message);
   // The job's time to live begins now.
-  if (work.in.job.spec.run_policy.ttl_seconds_after_finished) work.LookAgainAt(work.in.now);
+  if (plan.in.job.spec.run_policy.ttl_seconds_after_finished) plan.LookAgainAt(plan.in.now);
 }
 
-void SetRing(Work& work) {
-  api::Status& status = work.out.status;
-  const membership::ViewPtr& view = work.in.view;
-  if (work.suspended) {
+void SetRing(PlanContext& plan) {
+  api::Status& status = plan.out.status;
+  const membership::ViewPtr& view = plan.in.view;
+  if (plan.suspended) {
     status.world_size = 0;
     status.ring.clear();
     return;
   }
-  if (view == nullptr || work.verdict.ended()) return;
+  if (view == nullptr || plan.outcome.ended()) return;
   if (view->epoch > status.epoch) {
     const bool loss = !view->planned && (view->reason == membership::Reason::kWorkerLost ||
                                          view->reason == membership::Reason::kPodLost ||
                                          view->reason == membership::Reason::kQuorumRecovered);
-    work.Say(loss, std::string(ReasonText(view->reason)),
-             fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
-                         view->ranks.size(), status.world_size));
+    plan.AddEvent(loss, std::string(ReasonText(view->reason)),
+                  fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
+                              view->ranks.size(), status.world_size));
   }
   status.epoch = view->epoch;
   status.world_size = static_cast<int>(view->ranks.size());
@@ -149,78 +150,80 @@ void SetRing(Work& work) {
   }
 }
 
-void SetRebuilds(Work& work) {
-  api::Status& status = work.out.status;
-  for (const job::Rebuild& rebuild : work.in.rebuilds) {
+void SetRebuilds(PlanContext& plan) {
+  api::Status& status = plan.out.status;
+  for (const job::Rebuild& rebuild : plan.in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
     const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
     status.steps_lost += rebuild.steps_lost - counted;
     if (rebuild.steps_lost > counted) {
-      work.Say(true, "StepsLost",
-               fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
-                           "to have completed",
-                           EpochText(rebuild.epoch), rebuild.reason,
-                           Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
+      plan.AddEvent(
+          true, "StepsLost",
+          fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
+                      "to have completed",
+                      EpochText(rebuild.epoch), rebuild.reason,
+                      Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
     }
     status.last_rebuild = api::LastRebuild{rebuild.epoch, rebuild.reason,
                                            job::TotalSeconds(rebuild.seconds), rebuild.steps_lost};
   }
 }
 
-void CountPods(Work& work) {
-  api::Status& status = work.out.status;
+void CountPods(PlanContext& plan) {
+  api::Status& status = plan.out.status;
   int running = 0, succeeded = 0;
-  for (const PodFacts& pod : work.in.pods) {
+  for (const PodFacts& pod : plan.in.pods) {
     running += !pod.ended() && pod.phase == PodPhase::kRunning ? 1 : 0;
-    succeeded += pod.phase == PodPhase::kSucceeded && (work.finishing || !pod.leaving()) ? 1 : 0;
+    succeeded += pod.phase == PodPhase::kSucceeded && (plan.finishing || !pod.leaving()) ? 1 : 0;
   }
   status.worker.active = running;
   // Cleaning up takes nothing away from what was achieved.
   status.worker.succeeded =
-      work.verdict.ended() ? std::max(status.worker.succeeded, succeeded) : succeeded;
-  status.replicas = static_cast<int>(work.active.size());
-  status.selector = fmt::format("{}={},{}=worker", kJobNameLabel, work.in.job.name, kJobRoleLabel);
+      plan.outcome.ended() ? std::max(status.worker.succeeded, succeeded) : succeeded;
+  status.replicas = static_cast<int>(plan.active.size());
+  status.selector =
+      fmt::format("{}={},{}=worker", api::kJobNameLabel, plan.in.job.name, api::kJobRoleLabel);
 }
 
-std::string StateWord(const Work& work) {
-  if (work.verdict.ended()) return work.verdict.succeeded ? "Succeeded" : "Failed";
-  if (work.suspended) return "Suspended";
-  if (work.finishing) return "Finishing";
-  if (work.in.view == nullptr) return work.out.status.Is("Scheduled") ? "Starting" : "Pending";
-  if (work.out.status.Is("Rebuilding")) return "Rebuilding";
-  return work.in.view->train ? "Running" : "Held";
+std::string StateWord(const PlanContext& plan) {
+  if (plan.outcome.ended()) return plan.outcome.succeeded ? "Succeeded" : "Failed";
+  if (plan.suspended) return "Suspended";
+  if (plan.finishing) return "Finishing";
+  if (plan.in.view == nullptr) return plan.out.status.Is("Scheduled") ? "Starting" : "Pending";
+  if (plan.out.status.Is("Rebuilding")) return "Rebuilding";
+  return plan.in.view->train ? "Running" : "Held";
 }
 
 }  // namespace
 
-void WriteStatus(Work& work) {
-  api::Status& status = work.out.status;
-  status.observed_generation = work.in.job.generation;
+void WriteStatus(PlanContext& plan) {
+  api::Status& status = plan.out.status;
+  status.observed_generation = plan.in.job.generation;
   if (status.Find("Created") == nullptr) {
-    SetCondition(work, "Created", true, "Accepted", "the operator has taken up the job");
+    SetCondition(plan, "Created", true, "Accepted", "the operator has taken up the job");
   }
-  if (work.suspended) {
+  if (plan.suspended) {
     status.start_time.clear();
   } else if (status.start_time.empty()) {
-    status.start_time = api::FormatTime(work.in.now);
-    const auto& deadline = work.in.job.spec.run_policy.active_deadline_seconds;
-    if (deadline) work.LookAgainAt(work.in.now + std::chrono::seconds(*deadline));
+    status.start_time = api::FormatTime(plan.in.now);
+    const auto& deadline = plan.in.job.spec.run_policy.active_deadline_seconds;
+    if (deadline) plan.LookAgainAt(plan.in.now + std::chrono::seconds(*deadline));
   }
   // How many pods have a node says nothing once they end.
-  if (!work.verdict.ended() && !work.suspended && !work.finishing) SetStarting(work);
-  if (work.suspended) {  // what its pods have or lack, they go
+  if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) SetStarting(plan);
+  if (plan.suspended) {  // what its pods have or lack, they go
     std::erase_if(status.conditions,
                   [](const auto& c) { return c.type == "Scheduled" || c.type == "Started"; });
   }
-  SetRebuilding(work);
-  SetRunning(work);
-  SetSuspended(work);
-  SetEnd(work);
-  SetRing(work);
-  SetRebuilds(work);
-  CountPods(work);
-  status.state = StateWord(work);
+  SetRebuilding(plan);
+  SetRunning(plan);
+  SetSuspended(plan);
+  SetEnd(plan);
+  SetRing(plan);
+  SetRebuilds(plan);
+  CountPods(plan);
+  status.state = StateWord(plan);
 }
 
 }  // namespace ringmaster::planner

@@ -79,7 +79,7 @@ TEST(RebuildingTest, NamesTheMemberThatIsNotInTheNewestView) {
   Decision out = Plan(world.in);
   EXPECT_EQ(out.status.state, "Rebuilding");
   EXPECT_THAT(out.status.Find("Rebuilding")->message, testing::HasSubstr("digits-worker-1"));
-  world.Sidecar(1).attending = false;
+  world.Sidecar(1).connected = false;
   EXPECT_FALSE(Plan(world.in).status.Is("Rebuilding")) << "of which view it is nobody knows";
 }
 

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "operator/planner/work.h"
+#include "operator/api/labels.h"
+#include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -13,19 +14,19 @@ struct Ready {
   Time last;  // when the last of them became ready
 };
 
-Ready FindReady(const Work& work, bool fresh) {
+Ready FindReady(const PlanContext& plan, bool fresh) {
   Ready ready;
   // Those that leave soon come last, so that they are not in a first view that has enough others.
-  std::vector<const PodFacts*> pods = work.active;
+  std::vector<const PodFacts*> pods = plan.active;
   std::stable_partition(pods.begin(), pods.end(),
-                        [&](const PodFacts* pod) { return work.Stays(*pod); });
+                        [&](const PodFacts* pod) { return plan.Stays(*pod); });
   for (const PodFacts* pod : pods) {
-    const SidecarFacts* sidecar = FindSidecar(work.in, pod->uid);
-    if (sidecar == nullptr || !sidecar->attending || !sidecar->ready) continue;
+    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
+    if (sidecar == nullptr || !sidecar->connected || !sidecar->ready) continue;
     if (fresh && !membership::ReadyToRestart(sidecar->candidate)) continue;
-    if (ready.candidates.size() == static_cast<std::size_t>(work.wanted)) break;
+    if (ready.candidates.size() == static_cast<std::size_t>(plan.wanted)) break;
     ready.candidates.push_back(sidecar->candidate);
-    ready.last = std::max(ready.last, sidecar->ready_since.value_or(work.in.now));
+    ready.last = std::max(ready.last, sidecar->ready_since.value_or(plan.in.now));
   }
   return ready;
 }
@@ -36,31 +37,34 @@ std::int64_t UnixMs(Time time) {
 
 class Notices {
  public:
-  explicit Notices(Work& work) : work_(work) {}
+  explicit Notices(PlanContext& plan) : plan_(plan) {}
 
   void All(const Notice& notice) {
-    for (const SidecarFacts& sidecar : work_.in.sidecars) One(sidecar, notice);
+    for (const SidecarFacts& sidecar : plan_.in.sidecars) One(sidecar, notice);
   }
   void One(const SidecarFacts& sidecar, const Notice& notice) {
-    if (sidecar.attending) work_.out.tells.push_back({sidecar.pod_uid, notice});
+    if (sidecar.connected) plan_.out.notices.push_back({sidecar.pod_uid, notice});
   }
 
  private:
-  Work& work_;
+  PlanContext& plan_;
 };
 
-// A member that has installed nothing gets its view; who is in no view learns whom to ask.
-void TellView(Work& work, Notices& notices) {
-  const membership::ViewPtr view = work.in.view;
+// A member that has installed nothing gets its view; a pod that is in no view learns which
+// coordinator to ask.
+void NotifyView(PlanContext& plan, Notices& notices) {
+  const membership::ViewPtr view = plan.in.view;
   if (view == nullptr) return;
-  for (const SidecarFacts& sidecar : work.in.sidecars) {
+  for (const SidecarFacts& sidecar : plan.in.sidecars) {
     const bool member = view->FindPod(sidecar.pod_uid) >= 0;
-    const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
+    const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
     if (pod != nullptr && pod->leaving() && !member) continue;
-    // A view that is being given up is nobody's to join: who comes now may found the next one.
-    const bool given_up = work.in.lineage > membership::EpochLineage(view->epoch);
+    // A view that is being given up is not joined any more: a pod that comes now may begin the next
+    // one.
+    const bool given_up = plan.in.lineage > membership::EpochLineage(view->epoch);
     if (!member && given_up) continue;
-    // First its address on its pod: an operator that starts anew must see who may be in a view.
+    // First its address on its pod: an operator that starts anew must see which pods may be in a
+    // view.
     if (pod != nullptr && !member && pod->http != sidecar.http_address) continue;
     const bool behind =  // 0, of one that has installed nothing, is of lineage 0
         membership::EpochLineage(sidecar.epoch) < membership::EpochLineage(view->epoch);
@@ -79,26 +83,26 @@ std::int64_t LeaveBy(const PodFacts& pod) {
   return end ? UnixMs(*end) : 0;
 }
 
-void TellDrains(Work& work, Notices& notices) {
-  for (const PodFacts* pod : work.leaving) {
+void NotifyDrains(PlanContext& plan, Notices& notices) {
+  for (const PodFacts* pod : plan.leaving) {
     // Without a deadline on the pod it is not marked yet: the next look has it.
     if (!pod->drain_since && !pod->deleting) continue;
     const DrainNotice drain{
         {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
-    for (const SidecarFacts& sidecar : work.in.sidecars) {
+    for (const SidecarFacts& sidecar : plan.in.sidecars) {
       const bool coordinator =
-          work.in.view != nullptr && work.in.view->coordinator == sidecar.pod_uid;
+          plan.in.view != nullptr && plan.in.view->coordinator == sidecar.pod_uid;
       if (coordinator || sidecar.pod_uid == pod->uid) notices.One(sidecar, drain);
     }
   }
 }
 
-void TellGone(Work& work, Notices& notices) {
-  if (work.in.view == nullptr) return;
-  for (const membership::Pod& pod : work.in.view->pods) {
-    if (!IsGone(work.in, pod.uid)) continue;
-    const PodFacts* facts = FindPod(work.in, pod.uid);
-    const bool proof = IsProvenDead(work.in, pod.uid);
+void NotifyGone(PlanContext& plan, Notices& notices) {
+  if (plan.in.view == nullptr) return;
+  for (const membership::Pod& pod : plan.in.view->pods) {
+    if (!IsGone(plan.in, pod.uid)) continue;
+    const PodFacts* facts = FindPod(plan.in, pod.uid);
+    const bool proof = IsProvenDead(plan.in, pod.uid);
     const bool by_kubelet = facts == nullptr || facts->all_terminated;
     notices.All(PodGoneNotice{pod.uid,
                               !proof       ? "PodGone"
@@ -109,61 +113,60 @@ void TellGone(Work& work, Notices& notices) {
 }
 
 // The job has had a view, and nothing says which. A first view beside it would be a second ring.
-void MissRecord(Work& work) {
-  work.stall_reason = "RecordLost";
-  work.stall_message = fmt::format(
+void MissRecord(PlanContext& plan) {
+  plan.stall_reason = "RecordLost";
+  plan.stall_message = fmt::format(
       "the job has been in epoch {}, but its record, ConfigMap {}-record, is gone, and no sidecar "
       "has told of a view: no other is begun, as pods may train in that one. Goes on when one of "
       "them is heard; if none lives any more, delete the job and apply it again",
-      membership::EpochText(work.in.job.status.epoch), work.in.job.name);
+      membership::EpochText(plan.in.job.status.epoch), plan.in.job.name);
 }
 
 // Where people and the command line find the sidecar.
-void WriteAddresses(Work& work) {
-  for (const SidecarFacts& sidecar : work.in.sidecars) {
-    const PodFacts* pod = FindPod(work.in, sidecar.pod_uid);
-    if (pod == nullptr || !sidecar.attending || sidecar.http_address.empty()) continue;
+void WriteAddresses(PlanContext& plan) {
+  for (const SidecarFacts& sidecar : plan.in.sidecars) {
+    const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
+    if (pod == nullptr || !sidecar.connected || sidecar.http_address.empty()) continue;
     if (pod->http == sidecar.http_address) continue;
-    work.out.annotations.push_back({pod->name, kHttpAnnotation, sidecar.http_address});
+    plan.out.annotations.push_back({pod->name, api::kHttpAnnotation, sidecar.http_address});
   }
 }
 
 }  // namespace
 
-membership::ViewPtr BootstrapOf(Work& work, std::uint64_t lineage) {
+membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
   const bool again = lineage > 1;
-  const Ready ready = FindReady(work, again);
-  const auto min = static_cast<std::uint32_t>(work.in.job.spec.elastic_policy.min_replicas);
+  const Ready ready = FindReady(plan, again);
+  const auto min = static_cast<std::uint32_t>(plan.in.job.spec.elastic_policy.min_replicas);
   if (ready.candidates.size() < min) return nullptr;
-  const bool all = static_cast<int>(ready.candidates.size()) >= work.wanted;
-  if (!all && work.in.now < ready.last + kSettle) {
-    work.LookAgainAt(ready.last + kSettle);
+  const bool all = static_cast<int>(ready.candidates.size()) >= plan.wanted;
+  if (!all && plan.in.now < ready.last + kSettle) {
+    plan.LookAgainAt(ready.last + kSettle);
     return nullptr;
   }
   if (again) {
-    return membership::RestartView(lineage, membership::EpochOf(work.in.view), ready.candidates,
+    return membership::RestartView(lineage, membership::EpochOf(plan.in.view), ready.candidates,
                                    min);
   }
   return std::make_shared<const membership::View>(membership::BootstrapView(ready.candidates, min));
 }
 
-void MakeView(Work& work) {
-  if (work.finishing || work.in.view != nullptr) return;
-  if (work.in.job.status.epoch != 0) return MissRecord(work);
-  work.out.first_view = BootstrapOf(work, 1);
+void MakeView(PlanContext& plan) {
+  if (plan.finishing || plan.in.view != nullptr) return;
+  if (plan.in.job.status.epoch != 0) return MissRecord(plan);
+  plan.out.first_view = BootstrapOf(plan, 1);
 }
 
-void TellSidecars(Work& work) {
-  Notices notices(work);
-  WriteAddresses(work);
-  const int min = work.in.job.spec.elastic_policy.min_replicas;
-  notices.All(TargetNotice{static_cast<std::uint32_t>(min),
-                           static_cast<std::uint32_t>(work.in.job.MaxPods()),
-                           static_cast<std::uint32_t>(work.wanted)});
-  if (work.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
-  TellView(work, notices);
-  TellDrains(work, notices);
-  TellGone(work, notices);
+void NotifySidecars(PlanContext& plan) {
+  Notices notices(plan);
+  WriteAddresses(plan);
+  const int min = plan.in.job.spec.elastic_policy.min_replicas;
+  notices.All(
+      TargetNotice{static_cast<std::uint32_t>(min), static_cast<std::uint32_t>(plan.wanted)});
+  if (plan.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
+  NotifyView(plan, notices);
+  NotifyDrains(plan, notices);
+  NotifyGone(plan, notices);
 }
 
 }  // namespace ringmaster::planner

@@ -16,8 +16,8 @@ using testing::Not;
 template <class T>
 std::vector<T> Notices(const Decision& decision) {
   std::vector<T> notices;
-  for (const Tell& tell : decision.tells) {
-    if (const T* notice = std::get_if<T>(&tell.notice)) notices.push_back(*notice);
+  for (const PodNotice& sent : decision.notices) {
+    if (const T* notice = std::get_if<T>(&sent.notice)) notices.push_back(*notice);
   }
   return notices;
 }
@@ -29,7 +29,7 @@ std::int64_t Ms(Time time) {
 TEST(BootstrapTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
   World world(2);
   world.Running(0).Ready(0).Running(1).Ready(1);
-  world.Sidecar(1).attending = false;
+  world.Sidecar(1).connected = false;
   world.in.now += kSettle;
   const Decision out = Plan(world.in);
   ASSERT_NE(out.first_view, nullptr);
@@ -58,7 +58,7 @@ TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) 
   EXPECT_FALSE(Plan(world.in).status.Is("Failed")) << "it has long been through init()";
 }
 
-TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
+TEST(NotifyViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
   World world = World::Training(2);
   world.Running(2).Ready(2);
   world.Pod(2).http = world.Sidecar(2).http_address;
@@ -66,14 +66,14 @@ TEST(TellViewTest, AJoinerThatIsToLeaveIsNotSentIntoTheRing) {
   EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), IsEmpty());
 }
 
-TEST(TellViewTest, AMemberThatHasInstalledNothingIsToldThoughItIsToLeave) {
+TEST(NotifyViewTest, AMemberThatHasInstalledNothingIsToldThoughItIsToLeave) {
   World world = World::Training(2);
   world.Sidecar(1).epoch = 0;
   world.Pod(1).drain_reason = "Requested";
   EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-1"));
 }
 
-TEST(TellViewTest, AMemberOfAnEarlierLineageIsToldOfTheNewOne) {
+TEST(NotifyViewTest, AMemberOfAnEarlierLineageIsToldOfTheNewOne) {
   World world = World::Training(2);
   membership::View view = *world.in.view;
   view.epoch = membership::MakeEpoch(2, 1);
@@ -83,14 +83,14 @@ TEST(TellViewTest, AMemberOfAnEarlierLineageIsToldOfTheNewOne) {
   EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-1"));
 }
 
-TEST(TellViewTest, WhoWasDroppedLearnsWhomToAsk) {
+TEST(NotifyViewTest, WhoWasDroppedLearnsWhomToAsk) {
   World world = World::Training(3);
   world.Pod(2).http = world.Sidecar(2).http_address;
   world.Members(2, {0, 1});
   EXPECT_THAT(Told<ViewDecidedNotice>(Plan(world.in)), ElementsAre("uid-2"));
 }
 
-TEST(TellDrainsTest, AMarkWithoutATimeIsToldOnceItHasOne) {
+TEST(NotifyDrainsTest, AMarkWithoutATimeIsToldOnceItHasOne) {
   World world = World::Training(2);
   world.Pod(1).drain_reason = "by hand";
   EXPECT_THAT(Told<DrainNotice>(Plan(world.in)), IsEmpty());
@@ -98,7 +98,7 @@ TEST(TellDrainsTest, AMarkWithoutATimeIsToldOnceItHasOne) {
   EXPECT_THAT(Told<DrainNotice>(Plan(world.in)), Contains("uid-1"));
 }
 
-TEST(TellDrainsTest, TheEarlierOfDrainAndDeletionCounts) {
+TEST(NotifyDrainsTest, TheEarlierOfDrainAndDeletionCounts) {
   World world = World::Training(2);
   world.Pod(1).drain_reason = "Requested";
   world.Pod(1).deleting = true;
@@ -110,14 +110,14 @@ TEST(TellDrainsTest, TheEarlierOfDrainAndDeletionCounts) {
   }
 }
 
-TEST(TellDrainsTest, ADeletionIsItsOwnReason) {
+TEST(NotifyDrainsTest, ADeletionIsItsOwnReason) {
   World world = World::Training(2);
   world.Pod(1).deleting = true;
   world.Pod(1).delete_at = kNow + seconds(30);
   EXPECT_EQ(Notices<DrainNotice>(Plan(world.in)).at(0).reason, "Deleted");
 }
 
-TEST(TellGoneTest, TheReasonSaysWhatIsKnown) {
+TEST(NotifyGoneTest, TheReasonSaysWhatIsKnown) {
   World world = World::Training(2);
   world.End(1, PodPhase::kFailed, 137);
   EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "Terminated");
@@ -133,17 +133,17 @@ TEST(TellGoneTest, TheReasonSaysWhatIsKnown) {
   EXPECT_TRUE(gone.proof) << "as the status remembers it";
 }
 
-TEST(TellTargetTest, SaysHowManyThereMayBe) {
+TEST(NotifyTargetTest, SaysHowManyThereMayBe) {
   World world = World::Training(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.in.job.spec.elastic_policy.max_replicas = 7;
   const TargetNotice target = Notices<TargetNotice>(Plan(world.in)).at(0);
-  EXPECT_EQ(target, (TargetNotice{.min_pods = 2, .max_pods = 7, .expected_pods = 2}));
+  EXPECT_EQ(target, (TargetNotice{.min_pods = 2, .expected_pods = 2}));
 }
 
 TEST(AddressTest, OnlyASidecarThatIsThereIsWrittenDown) {
   World world = World::Training(2);
-  world.Sidecar(0).attending = false;
+  world.Sidecar(0).connected = false;
   world.Sidecar(1).http_address.clear();
   world.Pod(1).http = "10.0.0.1:80";
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());

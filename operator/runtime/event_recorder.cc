@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "common/logging/log.h"
+#include "operator/api/labels.h"
 #include "operator/api/time.h"
 
 namespace ringmaster::runtime {
@@ -86,7 +87,7 @@ bool EventRecorder::Create(const ObjectReference& regarding, const std::string& 
                             {"kind", "Event"},
                             {"metadata", {{"name", name}, {"namespace", regarding.ns}}},
                             {"eventTime", api::FormatMicroTime(std::chrono::system_clock::now())},
-                            {"reportingController", "ringmaster.dev/operator"},
+                            {"reportingController", api::kOperatorName},
                             {"reportingInstance", instance_},
                             {"action", action},
                             {"reason", reason},

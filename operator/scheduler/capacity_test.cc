@@ -34,9 +34,9 @@ TEST(QuantityTest, ReadsWhatKubernetesWrites) {
   EXPECT_DOUBLE_EQ(ParseQuantity("many"), 0);
 }
 
-Json Asking(const Json& requests) { return {{"resources", {{"requests", requests}}}}; }
-Json SidecarAsking(const Json& requests) {
-  Json sidecar = Asking(requests);
+Json WithRequests(const Json& requests) { return {{"resources", {{"requests", requests}}}}; }
+Json SidecarWithRequests(const Json& requests) {
+  Json sidecar = WithRequests(requests);
   sidecar["restartPolicy"] = "Always";
   return sidecar;
 }
@@ -68,42 +68,47 @@ INSTANTIATE_TEST_SUITE_P(
     Kubernetes, RequestsTable,
     testing::Values(
         RequestsCase{"Alone", Json::array(), Json::object(), 1},
-        RequestsCase{
-            "SidecarsRunBeside",
-            Json::array({SidecarAsking({{"cpu", "250m"}}), SidecarAsking({{"cpu", "500m"}})}),
-            Json::object(), 1.75},
-        RequestsCase{
-            "InitContainersRunOneAfterTheOther",
-            Json::array({Asking({{"cpu", "2"}}), Asking({{"cpu", "3"}}), Asking({{"cpu", "2"}})}),
-            Json::object(), 3},
+        RequestsCase{"SidecarsRunBeside",
+                     Json::array({SidecarWithRequests({{"cpu", "250m"}}),
+                                  SidecarWithRequests({{"cpu", "500m"}})}),
+                     Json::object(), 1.75},
+        RequestsCase{"InitContainersRunOneAfterTheOther",
+                     Json::array({WithRequests({{"cpu", "2"}}), WithRequests({{"cpu", "3"}}),
+                                  WithRequests({{"cpu", "2"}})}),
+                     Json::object(), 3},
         RequestsCase{"EachResourceByItself",
-                     Json::array({Asking({{"cpu", "500m"}, {"memory", "3Gi"}})}), Json::object(), 1,
-                     3},
-        RequestsCase{"AnInitContainerRunsBesideTheSidecarsBeforeIt",
-                     Json::array({SidecarAsking({{"cpu", "250m"}}),
-                                  SidecarAsking({{"cpu", "250m"}}), Asking({{"cpu", "2"}})}),
-                     Json::object(), 2.5},
-        RequestsCase{"AndNotBesideThoseAfterIt",
-                     Json::array({Asking({{"cpu", "2"}}), SidecarAsking({{"cpu", "250m"}})}),
-                     Json::object(), 2},
-        RequestsCase{"TheLargestNeedNotBeTheLast",
-                     Json::array({SidecarAsking({{"cpu", "1"}}), Asking({{"cpu", "4"}}),
-                                  SidecarAsking({{"cpu", "1"}}), Asking({{"cpu", "2"}})}),
-                     Json::object(), 5},
-        RequestsCase{"AResourceThatOnlyASidecarHasCountsBesideInit",
-                     Json::array({SidecarAsking({{"memory", "2Gi"}}), Asking({{"cpu", "2"}})}),
-                     Json::object(), 2, 3},
+                     Json::array({WithRequests({{"cpu", "500m"}, {"memory", "3Gi"}})}),
+                     Json::object(), 1, 3},
+        RequestsCase{
+            "AnInitContainerRunsBesideTheSidecarsBeforeIt",
+            Json::array({SidecarWithRequests({{"cpu", "250m"}}),
+                         SidecarWithRequests({{"cpu", "250m"}}), WithRequests({{"cpu", "2"}})}),
+            Json::object(), 2.5},
+        RequestsCase{
+            "AndNotBesideThoseAfterIt",
+            Json::array({WithRequests({{"cpu", "2"}}), SidecarWithRequests({{"cpu", "250m"}})}),
+            Json::object(), 2},
+        RequestsCase{
+            "TheLargestNeedNotBeTheLast",
+            Json::array({SidecarWithRequests({{"cpu", "1"}}), WithRequests({{"cpu", "4"}}),
+                         SidecarWithRequests({{"cpu", "1"}}), WithRequests({{"cpu", "2"}})}),
+            Json::object(), 5},
+        RequestsCase{
+            "AResourceThatOnlyASidecarHasCountsBesideInit",
+            Json::array({SidecarWithRequests({{"memory", "2Gi"}}), WithRequests({{"cpu", "2"}})}),
+            Json::object(), 2, 3},
         RequestsCase{"OverheadIsAdded",
-                     Json::array({Asking({{"cpu", "2"}})}),
+                     Json::array({WithRequests({{"cpu", "2"}})}),
                      {{"overhead", {{"cpu", "100m"}, {"memory", "1Gi"}}}},
                      2.1,
                      2},
-        RequestsCase{"ThePodsOwnComeFirst",
-                     Json::array({Asking({{"cpu", "8"}}), SidecarAsking({{"memory", "5Gi"}})}),
-                     Asking({{"cpu", "9"}}), 9, 6},
+        RequestsCase{
+            "ThePodsOwnComeFirst",
+            Json::array({WithRequests({{"cpu", "8"}}), SidecarWithRequests({{"memory", "5Gi"}})}),
+            WithRequests({{"cpu", "9"}}), 9, 6},
         RequestsCase{"OfEachResourceThatThePodNames",
-                     Json::array({SidecarAsking({{"memory", "5Gi"}})}),
-                     Asking({{"cpu", "4"}, {"memory", "7Gi"}}), 4, 7},
+                     Json::array({SidecarWithRequests({{"memory", "5Gi"}})}),
+                     WithRequests({{"cpu", "4"}, {"memory", "7Gi"}}), 4, 7},
         RequestsCase{"OverheadIsAddedToThePodsOwnToo",
                      Json::array(),
                      {{"resources", {{"requests", {{"cpu", "4"}}}}}, {"overhead", {{"cpu", "1"}}}},
@@ -113,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(RequestsTest, APodAsAWholeAsksForNothingButCpuMemoryAndHugePages) {
   const Json whole = {
       {"nvidia.com/gpu", "7"}, {"ephemeral-storage", "7"}, {"hugepages-2Mi", "4Mi"}};
-  const Amounts requests = RequestsOf(Pod("a", kOneGpu, Asking(whole)));
+  const Amounts requests = RequestsOf(Pod("a", kOneGpu, WithRequests(whole)));
   EXPECT_EQ(requests, (Amounts{{"hugepages-2Mi", 4 << 20}, {"nvidia.com/gpu", 1}, {"pods", 1}}));
 }
 

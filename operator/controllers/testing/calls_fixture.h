@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/api/labels.h"
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/testing/fake_cluster.h"
 #include "operator/local/store.h"
@@ -93,7 +94,7 @@ class WatchedApi : public local::InMemoryApi {
     }
     auto list = InMemoryApi::ListAll(resource, ns, options);
     const std::lock_guard lock(mu_);
-    if (list && options.label_selector.find(planner::kJobNameLabel) != std::string::npos) {
+    if (list && options.label_selector.find(api::kJobNameLabel) != std::string::npos) {
       for (const Json& pod : extra_) {
         std::erase_if(list->items, [&](const Json& item) {
           return runtime::MetaField(item, "uid") == runtime::MetaField(pod, "uid");
@@ -197,23 +198,23 @@ class JobControllerCallsTest : public ::testing::Test {
   }
   void StartOperator(bool gang = false) {
     ASSERT_NO_FATAL_FAILURE(StartOperatorAlone(gang));
-    if (cluster_ != nullptr) return cluster_->MoveTo(hub_.get());
+    if (cluster_ != nullptr) return cluster_->MoveTo(registry_.get());
     cluster_ = std::make_unique<FakeCluster>(
-        api_, "default", hub_.get(),
+        api_, "default", registry_.get(),
         [this](const std::string& pod) { (void)store_->Bind("default", pod, "n"); });
   }
   // No sidecar has found it yet.
   void StartOperatorAlone(bool gang = false) {
     if (controller_ != nullptr) controller_->Stop();
-    if (hub_ != nullptr) old_hubs_.push_back(std::move(hub_));
-    hub_ = std::make_unique<SidecarHub>();
+    if (registry_ != nullptr) old_registries_.push_back(std::move(registry_));
+    registry_ = std::make_unique<SidecarRegistry>();
     records_ = std::make_unique<QuorumRecordStore>(api_);
     JobControllerOptions options;
     options.pod.sidecar_target = "unix:/tmp/operator.sock";
     options.queue.first_backoff = std::chrono::milliseconds(5);
     options.queue.max_backoff = std::chrono::milliseconds(100);
     options.gang_admission = options.pod.gang_gate = gang;
-    controller_ = std::make_unique<JobController>(api_, hub_.get(), records_.get(), options);
+    controller_ = std::make_unique<JobController>(api_, registry_.get(), records_.get(), options);
     const auto started = controller_->Start();
     ASSERT_TRUE(started) << started.error().message;
   }
@@ -241,10 +242,10 @@ class JobControllerCallsTest : public ::testing::Test {
                  {{"name", name},
                   {"namespace", "default"},
                   {"labels",
-                   {{planner::kJobNameLabel, job},
-                    {planner::kJobRoleLabel, "worker"},
-                    {planner::kReplicaIndexLabel, "7"}}},
-                  {"finalizers", {planner::kProofFinalizer}}}},
+                   {{api::kJobNameLabel, job},
+                    {api::kJobRoleLabel, "worker"},
+                    {api::kReplicaIndexLabel, "7"}}},
+                  {"finalizers", {api::kProofFinalizer}}}},
                 {"spec",
                  {{"schedulingGates", {{{"name", "example.com/not-yet"}}}},
                   {"containers", {{{"name", "worker"}, {"image", "i"}}}}}}};
@@ -276,8 +277,8 @@ class JobControllerCallsTest : public ::testing::Test {
   const std::shared_ptr<local::Store> store_;
   local::InMemoryApi store_api_{store_};  // the test's own look
   const std::shared_ptr<WatchedApi> api_ = std::make_shared<WatchedApi>(store_);
-  std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
-  std::unique_ptr<SidecarHub> hub_;
+  std::vector<std::unique_ptr<SidecarRegistry>> old_registries_;
+  std::unique_ptr<SidecarRegistry> registry_;
   std::unique_ptr<QuorumRecordStore> records_;
   std::unique_ptr<JobController> controller_;
   std::unique_ptr<FakeCluster> cluster_;

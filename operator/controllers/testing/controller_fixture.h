@@ -40,9 +40,9 @@ class ControllerTest : public local::testing::OnEveryServer {
 
   // Knows nothing of what a former one knew.
   void StartController() {
-    hub_ = std::make_unique<SidecarHub>();
+    registry_ = std::make_unique<SidecarRegistry>();
     records_ = std::make_unique<QuorumRecordStore>(door_);
-    controller_ = std::make_unique<JobController>(door_, hub_.get(), records_.get(), options_);
+    controller_ = std::make_unique<JobController>(door_, registry_.get(), records_.get(), options_);
     const auto started = controller_->Start();
     ASSERT_TRUE(started) << started.error().message;
   }
@@ -96,7 +96,7 @@ class ControllerTest : public local::testing::OnEveryServer {
 
   std::shared_ptr<FaultyApi> door_;
   JobControllerOptions options_;
-  std::unique_ptr<SidecarHub> hub_;
+  std::unique_ptr<SidecarRegistry> registry_;
   std::unique_ptr<QuorumRecordStore> records_;
   std::unique_ptr<JobController> controller_;
 };

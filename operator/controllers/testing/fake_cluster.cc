@@ -39,12 +39,13 @@ class FakeCluster::Sink : public NoticeSink {
   const std::string uid_;
 };
 
-FakeCluster::FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns, SidecarHub* hub,
+FakeCluster::FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns,
+                         SidecarRegistry* registry,
                          std::function<void(const std::string& pod)> bind)
     : api_(std::move(api)),
       ns_(std::move(ns)),
       bind_(std::move(bind)),
-      hub_(hub),
+      registry_(registry),
       thread_([this](std::stop_token stop) { Watch(stop); }) {}
 
 FakeCluster::~FakeCluster() = default;
@@ -92,7 +93,7 @@ void FakeCluster::OnPod(const Json& object, bool deleted) {
                        .heartbeat = "h",
                        .http = "127.0.0.1:1"};
   pod.candidate.workers = {{.slot = 0, .incarnation = 1, .tcp = "t", .shm = "s", .ready = true}};
-  Attend(pod);
+  Connect(pod);
 }
 
 void FakeCluster::Terminate(const Json& object) {
@@ -111,23 +112,23 @@ void FakeCluster::Terminate(const Json& object) {
   (void)api_->Delete(kube::Pods(), ns_, name, {.grace_period_seconds = 0});
 }
 
-void FakeCluster::Attend(Pod& pod) {
-  pod.attendance =
-      hub_->Attend({.job_namespace = ns_,
-                    .job_name = job_name_,
-                    .job_uid = job_uid_,
-                    .pod_name = pod.name,
-                    .pod_uid = pod.uid,
-                    .http_address = "127.0.0.1:1",
-                    .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0,
-                    .boot_id = boot_id_},
-                   std::make_shared<Sink>(this, pod.uid));
+void FakeCluster::Connect(Pod& pod) {
+  pod.connection = registry_->Connect(
+      {.job_namespace = ns_,
+       .job_name = job_name_,
+       .job_uid = job_uid_,
+       .pod_name = pod.name,
+       .pod_uid = pod.uid,
+       .http_address = "127.0.0.1:1",
+       .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0,
+       .boot_id = boot_id_},
+      std::make_shared<Sink>(this, pod.uid));
   const bool ready = never_ready_.count(pod.name) == 0;
   std::vector<std::uint32_t> missing;
   if (!ready) missing.push_back(0);
-  hub_->OnReadiness(pod.attendance, ready, missing, pod.candidate);
+  registry_->OnReadiness(pod.connection, ready, missing, pod.candidate);
   const bool member = view_ != nullptr && view_->FindPod(pod.uid) >= 0;
-  hub_->OnHealth(pod.attendance, member, std::chrono::milliseconds(0));
+  registry_->OnHealth(pod.connection, member, std::chrono::milliseconds(0));
 }
 
 void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& notice) {
@@ -157,7 +158,7 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
   } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
     if (recover->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
     membership::RecoveryReport report{recover->lineage, view_, false, true, pod->second.candidate};
-    hub_->OnRecoveryReport(pod->second.attendance, report);
+    registry_->OnRecoveryReport(pod->second.connection, report);
   } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
     if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
     Decide(membership::Reason::kPodLost, [&](membership::View& view) {
@@ -188,8 +189,8 @@ void FakeCluster::Announce() {
     job::Rebuild figures = {.epoch = view_->epoch,
                             .reason = std::string(ReasonText(view_->reason)),
                             .seconds = {{job::kDecide, 0.05}}};
-    hub_->OnView(pod.attendance, view_, figures);
-    hub_->OnHealth(pod.attendance, true, std::chrono::milliseconds(0));
+    registry_->OnView(pod.connection, view_, figures);
+    registry_->OnHealth(pod.connection, true, std::chrono::milliseconds(0));
   }
 }
 
@@ -197,7 +198,7 @@ void FakeCluster::Drop(const std::string& uid) {
   const auto pod = pods_.find(uid);
   if (pod == pods_.end() || pod->second.ended) return;
   pod->second.ended = true;
-  hub_->Leave(pod->second.attendance);
+  registry_->Disconnect(pod->second.connection);
 }
 
 void FakeCluster::NeverReady(const std::string& pod) {
@@ -238,7 +239,7 @@ void FakeCluster::EndPod(const std::string& name, int exit_code) {
 void FakeCluster::FinishJob() {
   const std::lock_guard lock(mu_);
   for (const membership::Pod& member : view_->pods) {
-    hub_->OnFinished(pods_[member.uid].attendance, view_->epoch);
+    registry_->OnFinished(pods_[member.uid].connection, view_->epoch);
   }
   for (const membership::Pod& member : view_->pods) EndPod(member.name, 0);
 }
@@ -248,17 +249,17 @@ void FakeCluster::RestartWorker(const std::string& name, int exit_code) {
   for (auto& [uid, pod] : pods_) {
     if (pod.name != name || pod.ended) continue;
     const std::uint64_t incarnation = pod.candidate.workers[0].incarnation++;
-    hub_->OnWorkerExit(
-        pod.attendance,
+    registry_->OnWorkerExit(
+        pod.connection,
         {.slot = 0, .exit_code = exit_code, .restarting = true, .incarnation = incarnation});
   }
 }
 
-void FakeCluster::MoveTo(SidecarHub* hub) {
+void FakeCluster::MoveTo(SidecarRegistry* registry) {
   const std::lock_guard lock(mu_);
-  hub_ = hub;
+  registry_ = registry;
   for (auto& [uid, pod] : pods_) {
-    if (!pod.ended) Attend(pod);
+    if (!pod.ended) Connect(pod);
   }
 }
 

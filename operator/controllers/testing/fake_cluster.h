@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/membership/view.h"
-#include "operator/controllers/sidecar_hub.h"
+#include "operator/controllers/sidecar_registry.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::controllers {
@@ -23,7 +23,7 @@ namespace ringmaster::controllers {
 class FakeCluster {
  public:
   // `bind` is the scheduler: gives the pod of that name a node.
-  FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns, SidecarHub* hub,
+  FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns, SidecarRegistry* registry,
               std::function<void(const std::string& pod)> bind);
   ~FakeCluster();
 
@@ -38,8 +38,8 @@ class FakeCluster {
   // All ranks agree to end, and every pod of the view ends with 0.
   void FinishJob();
   void RestartWorker(const std::string& pod, int exit_code);
-  // Every sidecar attends again, at another operator.
-  void MoveTo(SidecarHub* hub);
+  // Every sidecar connects again, at another operator.
+  void MoveTo(SidecarRegistry* registry);
 
   std::vector<std::string> Members() const;  // pod names of the view, sorted
   std::uint64_t epoch() const;
@@ -51,7 +51,7 @@ class FakeCluster {
   struct Pod {
     std::string name;
     std::string uid;
-    SidecarHub::AttendanceId attendance = 0;
+    SidecarRegistry::ConnectionId connection = 0;
     membership::Candidate candidate;
     bool ended = false;
     bool lost = false;  // says nothing any more, and nobody ends it
@@ -59,7 +59,7 @@ class FakeCluster {
 
   void Watch(std::stop_token stop);
   void OnPod(const kube::Json& object, bool deleted);
-  void Attend(Pod& pod);
+  void Connect(Pod& pod);
   void OnNotice(const std::string& pod_uid, const planner::Notice& notice);
   // Everybody installs the view that `change` makes of the newest one.
   void Decide(membership::Reason reason, const std::function<void(membership::View&)>& change);
@@ -72,7 +72,7 @@ class FakeCluster {
   const std::string ns_;
   const std::function<void(const std::string& pod)> bind_;
   mutable std::recursive_mutex mu_;
-  SidecarHub* hub_;                                     // guarded by mu_
+  SidecarRegistry* registry_;                           // guarded by mu_
   std::map<std::string, Pod> pods_;                     // by uid; guarded by mu_
   std::string boot_id_;                                 // guarded by mu_
   std::set<std::string> terminated_;                    // uids; guarded by mu_

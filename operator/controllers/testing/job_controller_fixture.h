@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/api/labels.h"
 #include "operator/controllers/testing/controller_fixture.h"
 #include "operator/controllers/testing/fake_cluster.h"
 
@@ -19,15 +20,16 @@ class JobControllerTest : public ControllerTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(ControllerTest::SetUp());
     ASSERT_NO_FATAL_FAILURE(StartController());
-    pods_ = std::make_unique<FakeCluster>(api_, ns_, hub_.get(), [this](const std::string& pod) {
-      // Pod 0 to node-1, and so on, where nodes count.
-      const int index = std::stoi(pod.substr(pod.rfind('-') + 1));
-      const std::string node =
-          options_.gang_admission ? "node-" + std::to_string(index + 1) : std::string(node_);
-      if (cluster_->Bind(pod, cluster_->NodeName(node))) return;
-      const auto left = api_->Get(kube::Pods(), ns_, pod);
-      EXPECT_TRUE(!left || (*left)["metadata"].contains("deletionTimestamp")) << pod;
-    });
+    pods_ =
+        std::make_unique<FakeCluster>(api_, ns_, registry_.get(), [this](const std::string& pod) {
+          // Pod 0 to node-1, and so on, where nodes count.
+          const int index = std::stoi(pod.substr(pod.rfind('-') + 1));
+          const std::string node =
+              options_.gang_admission ? "node-" + std::to_string(index + 1) : std::string(node_);
+          if (cluster_->Bind(pod, cluster_->NodeName(node))) return;
+          const auto left = api_->Get(kube::Pods(), ns_, pod);
+          EXPECT_TRUE(!left || (*left)["metadata"].contains("deletionTimestamp")) << pod;
+        });
     pods_->SetBootId("boot-1");
   }
   void TearDown() override {
@@ -38,9 +40,9 @@ class JobControllerTest : public ControllerTest {
   // The former operator is gone with all it knew.
   void RestartOperator() {
     controller_->Stop();
-    old_hubs_.push_back(std::move(hub_));
+    old_registries_.push_back(std::move(registry_));
     ASSERT_NO_FATAL_FAILURE(StartController());
-    pods_->MoveTo(hub_.get());
+    pods_->MoveTo(registry_.get());
   }
 
   void AddNode(const std::string& name, const Json& status) {
@@ -90,8 +92,8 @@ class JobControllerTest : public ControllerTest {
     node_ = "node-2";
     Change({{"worker", {{"replicas", 3}}}});
     ASSERT_TRUE(TrainsAs({0, 1, 2}));
-    ASSERT_TRUE(Eventually(
-        [&] { return !Annotation("digits-worker-2", planner::kBootAnnotation).empty(); }));
+    ASSERT_TRUE(
+        Eventually([&] { return !Annotation("digits-worker-2", api::kBootAnnotation).empty(); }));
     node_ = "node-1";
     pods_->LosePod("digits-worker-2");
   }
@@ -106,7 +108,7 @@ class JobControllerTest : public ControllerTest {
   std::string Members() override { return ::testing::PrintToString(pods_->Members()); }
 
   std::atomic<const char*> node_ = "node-1";  // where pods are placed
-  std::vector<std::unique_ptr<SidecarHub>> old_hubs_;
+  std::vector<std::unique_ptr<SidecarRegistry>> old_registries_;
   std::unique_ptr<FakeCluster> pods_;
 };
 

@@ -35,7 +35,7 @@ class Stalled : public World {
     }
   }
 
-  // A pod that attends and is ready, in no view.
+  // A pod that is connected and is ready, in no view.
   Stalled& Add(int index) {
     PodFacts pod;
     pod.name = PodName("digits", index);
@@ -51,7 +51,7 @@ class Stalled : public World {
     SidecarFacts sidecar;
     sidecar.pod_name = pod.name;
     sidecar.pod_uid = pod.uid;
-    sidecar.attending = sidecar.ready = true;
+    sidecar.connected = sidecar.ready = true;
     sidecar.http_address = pod.http;
     sidecar.ready_since = kNow - seconds(100);
     sidecar.unable_since = kNow - seconds(60);
@@ -62,7 +62,7 @@ class Stalled : public World {
   }
   // Without a word and without proof.
   Stalled& Silent(int index) {
-    Sidecar(index).attending = Sidecar(index).able = false;
+    Sidecar(index).connected = Sidecar(index).able = false;
     return *this;
   }
   Stalled& ProvenDead(int index) {

@@ -45,11 +45,11 @@ class World {
     pod.accepted = true;
     return *this;
   }
-  World& Attending(int index) {
+  World& Connected(int index) {
     SidecarFacts sidecar;
     sidecar.pod_name = PodName("digits", index);
     sidecar.pod_uid = Uid(index);
-    sidecar.attending = true;
+    sidecar.connected = true;
     sidecar.http_address = "10.0.0.1:80";
     sidecar.missing_slots = {0};
     sidecar.candidate.pod.uid = Uid(index);
@@ -60,7 +60,7 @@ class World {
     return *this;
   }
   World& Ready(int index) {
-    Attending(index);
+    Connected(index);
     in.sidecars.back().ready = true;
     in.sidecars.back().ready_since = in.now;
     in.sidecars.back().missing_slots.clear();
@@ -99,12 +99,12 @@ class World {
     pod.all_terminated = true;
     pod.proven_dead = true;
     pod.proof = "terminated";
-    Sidecar(index).attending = false;
+    Sidecar(index).connected = false;
     return *this;
   }
   World& Remove(int index) {
     std::erase_if(in.pods, [&](const PodFacts& p) { return p.index == index; });
-    Sidecar(index).attending = false;
+    Sidecar(index).connected = false;
     return *this;
   }
 
@@ -155,8 +155,8 @@ inline std::vector<std::string> Deleted(const Decision& decision) {
 template <class T>
 std::vector<std::string> Told(const Decision& decision) {
   std::vector<std::string> uids;
-  for (const Tell& tell : decision.tells) {
-    if (std::holds_alternative<T>(tell.notice)) uids.push_back(tell.pod_uid);
+  for (const PodNotice& sent : decision.notices) {
+    if (std::holds_alternative<T>(sent.notice)) uids.push_back(sent.pod_uid);
   }
   return uids;
 }

@@ -1,0 +1,64 @@
+// The names of every label, annotation, finalizer and scheduling gate that the operator writes or
+// reads, for all of the operator's folders and the command line.
+//
+// Constants only.
+#pragma once
+
+namespace ringmaster::api {
+
+// Nothing that begins with this may stand in a pod template: the names are the operator's.
+inline constexpr char kOwnPrefix[] = "ringmaster.dev/";
+
+// Labels by which a pod of a job is found.
+inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
+inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
+inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
+inline constexpr char kJobUidLabel[] = "ringmaster.dev/job-uid";
+// The value of the role label.
+inline constexpr char kWorkerRole[] = "worker";
+
+// On what a job has beside its pods.
+inline constexpr char kManagedByLabel[] = "app.kubernetes.io/managed-by";
+inline constexpr char kManagedBy[] = "ringmaster";
+
+// On the operator's own pod that leads.
+inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
+
+// The operator's name where Kubernetes asks for one: field manager, reporting controller,
+// spec.runPolicy.managedBy.
+inline constexpr char kOperatorName[] = "ringmaster.dev/operator";
+
+// Keeps a new pod from every node until minReplicas of its job fit together.
+inline constexpr char kGangGate[] = "ringmaster.dev/gang";
+
+// The pod leaves by plan: why, and since when.
+inline constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
+inline constexpr char kDrainSinceAnnotation[] = "ringmaster.dev/drain-since";
+
+// Where the pod's sidecar answers over HTTP.
+inline constexpr char kHttpAnnotation[] = "ringmaster.dev/http";
+
+// The pod is on a node that is to go: why, and since when.
+inline constexpr char kWarnedAnnotation[] = "ringmaster.dev/warned";
+inline constexpr char kWarnedSinceAnnotation[] = "ringmaster.dev/warned-since";
+// On a pod that could be put on such a node all the same: the announcements that it was made in
+// spite of, a JSON object of reasons by node.
+inline constexpr char kAnnouncedAnnotation[] = "ringmaster.dev/announced";
+
+// Keeps the object of a worker pod, and with it the kubelet's last report, through forced deletion
+// and pod garbage collection.
+inline constexpr char kProofFinalizer[] = "ringmaster.dev/proof-of-death";
+// NodeFacts::BootRecord() of the boot that the pod's sidecar runs in.
+inline constexpr char kBootAnnotation[] = "ringmaster.dev/boot";
+// The proof, where it isn't the kubelet's (that one stays in the pod's status): a taint may go
+// again. A person may write it too, and vouches for it then.
+inline constexpr char kProvenAnnotation[] = "ringmaster.dev/proven-dead";
+// Why a deleted pod is still there, for people.
+inline constexpr char kHeldAnnotation[] = "ringmaster.dev/held";
+
+// Local mode alone. A job's annotations that begin with the prefix are handed on to its pods.
+inline constexpr char kLocalPrefix[] = "ringmaster.dev/local-";
+inline constexpr char kLocalWorkingDirAnnotation[] = "ringmaster.dev/local-working-dir";
+inline constexpr char kLocalKillAnnotation[] = "ringmaster.dev/local-kill";
+
+}  // namespace ringmaster::api

@@ -1,0 +1,152 @@
+#include "operator/controllers/child_objects.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_identity.h"
+#include "operator/planner/planner.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+using runtime::MetaField;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+runtime::InformerOptions Ours(const std::string& ns) {
+  return {.ns = ns, .label_selector = fmt::format("{}={}", api::kManagedByLabel, api::kManagedBy)};
+}
+
+runtime::Informer::Handler Report(const std::function<void(const std::string&)>& changed) {
+  return [changed](const Json& object, bool) {
+    const auto labels = object.value("/metadata/labels"_json_pointer, Json::object());
+    const std::string job = labels.value(api::kJobNameLabel, "");
+    if (!job.empty()) changed(MetaField(object, "namespace") + "/" + job);
+  };
+}
+
+// A former job of this name may still own it: its objects go soon. Anybody else's stays.
+tl::unexpected<kube::Error> NotOurs(const kube::Resource& resource, const std::string& name) {
+  return tl::unexpected(kube::Error{
+      .code = ErrorCode::kAlreadyExists,
+      .message = fmt::format("{} {} is not this job's: it is left as it is; rename or delete it, "
+                             "and the job makes its own",
+                             resource.kind, name)});
+}
+
+}  // namespace
+
+ChildObjects::ChildObjects(std::shared_ptr<kube::KubeApi> api, ChildObjectOptions options,
+                           std::function<void(const std::string&)> changed)
+    : api_(std::move(api)),
+      options_(std::move(options)),
+      services_(api_, kube::Services(), Ours(options_.watch_namespace), Report(changed)),
+      budgets_(api_, kube::PodDisruptionBudgets(), Ours(options_.watch_namespace), Report(changed)),
+      policies_(api_, kube::NetworkPolicies(), Ours(options_.watch_namespace), Report(changed)) {}
+
+std::vector<runtime::Informer*> ChildObjects::informers() {
+  std::vector<runtime::Informer*> all = {&services_, &budgets_};
+  if (options_.network_policy.enabled) all.push_back(&policies_);
+  return all;
+}
+
+void ChildObjects::Start() {
+  for (runtime::Informer* informer : informers()) informer->Start();
+}
+
+void ChildObjects::Stop() {
+  for (runtime::Informer* informer : informers()) informer->Stop();
+}
+
+ChildObjects::Outcome ChildObjects::Keep(const api::HorovodJob& job) {
+  Outcome outcome;
+  const auto note = [&](const kube::Result<void>& kept) {
+    if (!kept) outcome.problems.push_back(kept.error());
+  };
+  if (options_.authority) {
+    note(KeepSecret(job));
+    outcome.look_again = options_.secret_check;
+  }
+  note(KeepObject(job, kube::Services(), &services_, BuildService(job)));
+  note(KeepObject(job, kube::PodDisruptionBudgets(), &budgets_, BuildDisruptionBudget(job)));
+  if (options_.network_policy.enabled) {
+    note(KeepObject(job, kube::NetworkPolicies(), &policies_,
+                    BuildNetworkPolicy(job, options_.network_policy)));
+  }
+  return outcome;
+}
+
+void ChildObjects::Forget(const std::string& job_uid) {
+  const sync::MutexLock lock(&mu_);
+  secret_seen_.erase(job_uid);
+}
+
+kube::Result<void> ChildObjects::KeepObject(const api::HorovodJob& job,
+                                            const kube::Resource& resource,
+                                            runtime::Informer* cache, const Json& wanted) {
+  const std::string name = MetaField(wanted, "name");
+  const auto live = cache->Get(job.ns, name);
+  if (live != nullptr && !IsOwnedBy(*live, job.uid)) return NotOurs(resource, name);
+  if (live != nullptr && Covers(*live, wanted)) return {};
+  // POST first: it can't take over what somebody else made.
+  auto written = live == nullptr ? api_->Create(resource, job.ns, wanted) : kube::Result<Json>();
+  bool apply = live != nullptr;
+  if (!apply && !written && written.error().code == ErrorCode::kAlreadyExists) {
+    const auto other = api_->Get(resource, job.ns, name);
+    if (other && !IsOwnedBy(*other, job.uid)) return NotOurs(resource, name);
+    apply = other.has_value();
+  }
+  if (apply) {
+    written = api_->Patch(
+        resource, job.ns, name, wanted,
+        {.type = kube::PatchType::kApply, .field_manager = api::kOperatorName, .force = true});
+  }
+  if (!written) return tl::unexpected(written.error());
+  spdlog::info("object of the job written job={} kind={} name={} was={}", job.Key(), resource.kind,
+               name, apply ? "wrong" : "missing");
+  cache->Observe(*written);
+  return {};
+}
+
+kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
+  const auto now = steady_clock::now();
+  {
+    const sync::MutexLock lock(&mu_);
+    const auto seen = secret_seen_.find(job.uid);
+    if (seen != secret_seen_.end() && now - seen->second < options_.secret_check) return {};
+  }
+  const std::string name = TlsSecretName(job.name);
+  const auto secret = api_->Get(kube::Secrets(), job.ns, name);
+  if (!secret && secret.error().code != ErrorCode::kNotFound) return tl::unexpected(secret.error());
+  if (secret && !IsOwnedBy(*secret, job.uid)) return NotOurs(kube::Secrets(), name);
+  const std::string why = secret ? WhyRenew(*secret, job, options_.authority->certificate_pem,
+                                            std::chrono::system_clock::now())
+                                 : "there is none";
+  if (!why.empty()) {
+    spdlog::info("job {}: new certificate in secret {}: {}", job.Key(), name, why);
+    if (auto written = WriteSecret(job, secret.has_value()); !written) return written;
+  }
+  const sync::MutexLock lock(&mu_);
+  secret_seen_[job.uid] = now;
+  return {};
+}
+
+kube::Result<void> ChildObjects::WriteSecret(const api::HorovodJob& job, bool exists) {
+  const auto pair = tls::Issue(*options_.authority, {tls::JobName(job.uid)},
+                               std::chrono::system_clock::now(), kJobCertificateLifetime);
+  if (!pair) return tl::unexpected(kube::Error{.message = pair.error()});
+  const Json wanted = BuildTlsSecret(job, options_.authority->certificate_pem, *pair);
+  const auto written = exists
+                           ? api_->Patch(kube::Secrets(), job.ns, TlsSecretName(job.name), wanted,
+                                         {.type = kube::PatchType::kApply,
+                                          .field_manager = api::kOperatorName,
+                                          .force = true})
+                           : api_->Create(kube::Secrets(), job.ns, wanted);
+  if (!written) return tl::unexpected(written.error());
+  return {};
+}
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,66 @@
+// Keeps the objects that a job has beside its pods (child_object_builder.h) as they should be: made
+// when they are missing, mended when they are changed, the certificate renewed before it expires.
+// Taking them away is the garbage collector's: the job owns them.
+//
+// Thread rule: Start and Stop from one thread, Keep from any.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/sync/mutex.h"
+#include "common/tls/certificate.h"
+#include "operator/api/horovod_job.h"
+#include "operator/controllers/child_object_builder.h"
+#include "operator/kube/kube_api.h"
+#include "operator/runtime/informer.h"
+
+namespace ringmaster::controllers {
+
+struct ChildObjectOptions {
+  std::string watch_namespace;            // empty: all
+  std::optional<tls::KeyPair> authority;  // none: no TLS, so no Secret either
+  NetworkPolicyOptions network_policy;
+  // Secrets are not watched (the right to watch all of them would be much to ask for): they are
+  // looked at this often.
+  std::chrono::milliseconds secret_check{std::chrono::minutes(10)};
+};
+
+class ChildObjects {
+ public:
+  // `changed`: an object of this job (namespace/name) is not what it was.
+  ChildObjects(std::shared_ptr<kube::KubeApi> api, ChildObjectOptions options,
+               std::function<void(const std::string& job_key)> changed);
+
+  void Start();
+  void Stop();
+  // The caches that have to be synced before Keep is called.
+  std::vector<runtime::Informer*> informers();
+
+  struct Outcome {
+    std::vector<kube::Error> problems;  // empty: all is as it should be
+    std::optional<std::chrono::milliseconds> look_again;
+  };
+  Outcome Keep(const api::HorovodJob& job);
+  void Forget(const std::string& job_uid);
+
+ private:
+  kube::Result<void> KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
+                                runtime::Informer* cache, const kube::Json& wanted);
+  kube::Result<void> KeepSecret(const api::HorovodJob& job);
+  kube::Result<void> WriteSecret(const api::HorovodJob& job, bool exists);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const ChildObjectOptions options_;
+  runtime::Informer services_, budgets_, policies_;
+  sync::Mutex mu_;
+  // When the Secret of a job (by uid) was last found good.
+  std::map<std::string, std::chrono::steady_clock::time_point> secret_seen_ GUARDED_BY(mu_);
+};
+
+}  // namespace ringmaster::controllers

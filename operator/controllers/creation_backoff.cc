@@ -1,0 +1,26 @@
+#include "operator/controllers/creation_backoff.h"
+
+namespace ringmaster::controllers {
+
+bool CreationBackoff::Waits(const api::HorovodJob& job, Needed what) {
+  const auto pause = problems_.Pause(job, what, CreationProblems::Clock::now());
+  if (pause.count() > 0) queue_->AddAfter(job.Key(), pause);
+  return pause.count() > 0;
+}
+
+void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error) {
+  problems_.Failed(job, what, error, CreationProblems::Clock::now());
+}
+
+void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
+                             const planner::Event& event) {
+  Failed(job, what, error);
+  // In a namespace that is being deleted no event can be written either.
+  if (!NamespaceGoes(error)) events_->EmitEvent(job, event);
+}
+
+void CreationBackoff::NameIsTaken(const api::HorovodJob& job, const std::string& pod) {
+  problems_.NameIsTaken(job, pod, CreationProblems::Clock::now());
+}
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,53 @@
+// Does what a Decision says, in the order of its fields, up to the status: the record, pods,
+// annotations, notices to sidecars, deletions.
+//
+// Thread rule: every method is safe from any thread, for one job from one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/controllers/creation_backoff.h"
+#include "operator/controllers/event_writer.h"
+#include "operator/controllers/pod_writer.h"
+#include "operator/controllers/record_writer.h"
+#include "operator/controllers/sidecar_registry.h"
+#include "operator/kube/kube_api.h"
+#include "operator/planner/decision.h"
+#include "operator/planner/snapshot.h"
+#include "operator/runtime/informer.h"
+
+namespace ringmaster::controllers {
+
+class DecisionApplier {
+ public:
+  // What it writes with; all outlive the applier.
+  struct Writers {
+    PodWriter* pods = nullptr;
+    RecordWriter* record = nullptr;
+    SidecarRegistry* registry = nullptr;
+    CreationBackoff* backoff = nullptr;
+    EventWriter* events = nullptr;
+  };
+
+  DecisionApplier(std::shared_ptr<kube::KubeApi> api, const runtime::Informer* pods,
+                  const Writers& writers)
+      : api_(std::move(api)), pods_(pods), to_(writers) {}
+
+  // False: not all of it could be done; look at the job again after a while.
+  bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
+
+ private:
+  bool WriteRecord(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  bool Drain(const planner::Snapshot& snapshot, const planner::PodDrain& drain);
+  bool Annotate(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  void Notify(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  bool SaysRegistered(const planner::Snapshot& snapshot, const std::string& uid) const;
+  bool DeleteJob(const api::HorovodJob& job);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const runtime::Informer* const pods_;
+  const Writers to_;
+};
+
+}  // namespace ringmaster::controllers

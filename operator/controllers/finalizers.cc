@@ -1,0 +1,82 @@
+#include "operator/controllers/finalizers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/labels.h"
+#include "operator/runtime/informer.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+using runtime::MetaField;
+
+// Others write the pod at the same time: the kubelet, mostly.
+constexpr int kTries = 5;
+
+Json Finalizers(const Json& pod) {
+  if (!pod.is_object()) return Json::array();
+  const Json list = pod.value("/metadata/finalizers"_json_pointer, Json::array());
+  return list.is_array() ? list : Json::array();
+}
+
+}  // namespace
+
+void AddFinalizer(Json& pod) {
+  Json& list = pod["metadata"]["finalizers"];
+  if (!list.is_array()) list = Json::array();
+  list.push_back(api::kProofFinalizer);
+}
+
+bool HasFinalizer(const Json& pod) {
+  const Json list = Finalizers(pod);
+  return std::find(list.begin(), list.end(), api::kProofFinalizer) != list.end();
+}
+
+kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod, bool as_seen) {
+  const std::string ns = MetaField(pod, "namespace"), name = MetaField(pod, "name");
+  const std::string uid = MetaField(pod, "uid");
+  Json live = pod;
+  const int tries = as_seen ? 1 : kTries;
+  for (int attempt = 0;; ++attempt) {
+    if (MetaField(live, "uid") != uid || !HasFinalizer(live)) return {};
+    Json rest = Finalizers(live);
+    rest.erase(std::remove(rest.begin(), rest.end(), Json(api::kProofFinalizer)), rest.end());
+    // A merge patch replaces the whole list, so it must be the list that we have read.
+    const Json patch = {{"metadata",
+                         {{"uid", uid},
+                          {"resourceVersion", MetaField(live, "resourceVersion")},
+                          {"finalizers", rest}}}};
+    const auto patched = api.Patch(kube::Pods(), ns, name, patch, {});
+    if (patched || patched.error().code == ErrorCode::kNotFound) return {};
+    if (patched.error().code != ErrorCode::kConflict || attempt + 1 == tries) {
+      return tl::unexpected(patched.error());
+    }
+    auto read = api.Get(kube::Pods(), ns, name);
+    if (!read && read.error().code == ErrorCode::kNotFound) return {};
+    if (!read) return tl::unexpected(read.error());
+    live = std::move(*read);
+  }
+}
+
+kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns) {
+  kube::ListOptions options;
+  options.label_selector = fmt::format("{}=worker", api::kJobRoleLabel);
+  const auto pods = api.ListAll(kube::Pods(), ns, options);
+  if (!pods) return tl::unexpected(pods.error());
+  int cleared = 0;
+  for (const Json& pod : pods->items) {
+    if (!HasFinalizer(pod)) continue;
+    if (const auto removed = RemoveFinalizer(api, pod); !removed) {
+      return tl::unexpected(removed.error());
+    }
+    ++cleared;
+  }
+  return cleared;
+}
+
+}  // namespace ringmaster::controllers

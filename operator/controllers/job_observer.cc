@@ -1,0 +1,92 @@
+#include "operator/controllers/job_observer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_identity.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+
+// The worker pods among `pods` that the job owns, by index.
+std::vector<planner::PodFacts> ReadPodsOf(const api::HorovodJob& job,
+                                          const std::vector<runtime::ObjectPtr>& pods) {
+  std::vector<planner::PodFacts> facts;
+  for (const auto& pod : pods) {
+    if (!IsOwnedBy(*pod, job.uid)) continue;
+    planner::PodFacts read = ReadPod(*pod);
+    if (read.index >= 0) facts.push_back(std::move(read));
+  }
+  std::sort(facts.begin(), facts.end(),
+            [](const auto& a, const auto& b) { return a.index < b.index; });
+  return facts;
+}
+
+}  // namespace
+
+JobObserver::JobObserver(std::shared_ptr<kube::KubeApi> api, const Sources& sources,
+                         runtime::WorkQueue* queue, JobObserverOptions options)
+    : api_(std::move(api)),
+      from_(sources),
+      queue_(queue),
+      options_(std::move(options)),
+      preparation_(api_, options_.preparation_patience) {}
+
+kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job) {
+  planner::Snapshot snapshot;
+  snapshot.job = job;
+  snapshot.now = std::chrono::system_clock::now();
+  // Sidecars before pods: a sidecar that is connected has a pod that is at least as old.
+  SidecarRegistry::JobFacts facts = from_.registry->Facts(job.uid);
+  snapshot.sidecars = std::move(facts.sidecars);
+  snapshot.exits = std::move(facts.exits);
+  snapshot.rebuilds = std::move(facts.rebuilds);
+  snapshot.view = facts.view;
+  snapshot.pods = ReadPodsOf(job, from_.pods->InNamespace(job.ns));
+  snapshot.disruption_taints = options_.disruption_taints;
+  snapshot.nodes = from_.nodes->Observe(&snapshot.pods);
+  const auto look_again =
+      preparation_.Explain(job.Key(), job.ns, &snapshot.pods, PreparationProblems::Clock::now());
+  if (look_again) queue_->AddAfter(job.Key(), *look_again);
+  if (auto read = ReadRecord(&snapshot); !read) return tl::unexpected(read.error());
+  snapshot.view_since =
+      from_.registry->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
+  snapshot.taken_over =
+      from_.registry->TakenOver(job.Key(), job.uid, !job.status.start_time.empty());
+  return snapshot;
+}
+
+kube::Result<void> JobObserver::ReadRecord(planner::Snapshot* snapshot) {
+  const api::HorovodJob& job = snapshot->job;
+  const auto recorded = from_.records->Newest({job.ns, job.name, job.uid});
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (!*recorded) return {};
+  const membership::QuorumRecord& record = **recorded;
+  snapshot->lineage =
+      std::max(record.lineage, membership::EpochLineage(membership::EpochOf(record.view)));
+  if (membership::EpochOf(record.view) > membership::EpochOf(snapshot->view)) {
+    snapshot->view = record.view;
+  }
+  return {};
+}
+
+kube::Result<planner::Snapshot> JobObserver::WithListedPods(const planner::Snapshot& snapshot) {
+  const api::HorovodJob& job = snapshot.job;
+  const auto listed = api_->ListAll(
+      kube::Pods(), job.ns, {.label_selector = fmt::format("{}={}", api::kJobNameLabel, job.name)});
+  if (!listed) return tl::unexpected(listed.error());
+  std::vector<runtime::ObjectPtr> pods;
+  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
+  planner::Snapshot fresh = snapshot;
+  fresh.pods = ReadPodsOf(job, pods);
+  fresh.nodes = from_.nodes->Observe(&fresh.pods);
+  return fresh;
+}
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,59 @@
+// Builds the snapshot of one job that the planner decides on: from the caches, from what the
+// sidecars have reported and from the quorum record.
+//
+// Thread rule: every method is safe from any thread, for one job from one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/api/horovod_job.h"
+#include "operator/controllers/node_watcher.h"
+#include "operator/controllers/preparation_problems.h"
+#include "operator/controllers/quorum_record_store.h"
+#include "operator/controllers/sidecar_registry.h"
+#include "operator/kube/kube_api.h"
+#include "operator/planner/snapshot.h"
+#include "operator/runtime/informer.h"
+#include "operator/runtime/work_queue.h"
+
+namespace ringmaster::controllers {
+
+struct JobObserverOptions {
+  std::vector<std::string> disruption_taints;
+  // Why a pod's containers haven't begun is looked for after so long on a node.
+  std::chrono::milliseconds preparation_patience{20'000};
+};
+
+class JobObserver {
+ public:
+  // Where it looks; all outlive the observer.
+  struct Sources {
+    SidecarRegistry* registry = nullptr;
+    QuorumRecordStore* records = nullptr;
+    const runtime::Informer* pods = nullptr;
+    NodeWatcher* nodes = nullptr;
+  };
+
+  // `queue` brings a job back when something about it is to be looked at again.
+  JobObserver(std::shared_ptr<kube::KubeApi> api, const Sources& sources, runtime::WorkQueue* queue,
+              JobObserverOptions options);
+
+  // The error: the record can't be read, and without it nothing can be decided.
+  kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
+  // The same with the pods as the API server lists them now: the cache may lack one.
+  kube::Result<planner::Snapshot> WithListedPods(const planner::Snapshot& snapshot);
+  void Forget(const std::string& job_key) { preparation_.Forget(job_key); }
+
+ private:
+  kube::Result<void> ReadRecord(planner::Snapshot* snapshot);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  const Sources from_;
+  runtime::WorkQueue* const queue_;
+  const JobObserverOptions options_;
+  PreparationProblems preparation_;
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,106 @@
+#include "operator/controllers/job_reconciler.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+
+#include "common/logging/log.h"
+#include "operator/api/labels.h"
+
+namespace ringmaster::controllers {
+
+using kube::Json;
+using runtime::MetaField;
+
+JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
+                             const JobReconcilerOptions& options)
+    : registry_(around.registry),
+      queue_(around.queue),
+      jobs_(around.jobs),
+      child_objects_(around.child_objects),
+      events_(api, options.instance, around.pods),
+      backoff_(options.creation_backoff, around.queue, &events_),
+      observer_(api, {around.registry, around.records, around.pods, around.nodes}, around.queue,
+                options.observer),
+      pod_writer_(api, {around.pods, around.capacity}, around.queue, &backoff_, &events_,
+                  options.pods),
+      admission_(around.capacity, around.pods, &pod_writer_),
+      record_writer_(around.records, &observer_, &backoff_, around.queue),
+      applier_(api, around.pods,
+               {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
+      status_writer_(api, around.jobs, &events_, &backoff_, options.metrics),
+      releaser_(api, around.jobs, around.pods),
+      cleaner_({around.registry, around.records, &observer_, &backoff_, around.child_objects,
+                options.metrics}) {}
+
+bool JobReconciler::Reconcile(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  const auto object = jobs_->Get(key.substr(0, slash), key.substr(slash + 1));
+  const std::string uid = object == nullptr ? "" : MetaField(*object, "uid");
+  cleaner_.Forget(key, uid);
+  const bool released = releaser_.ReleaseOrphans(key);
+  if (object == nullptr) return released;
+  const auto job = api::ParseHorovodJob(*object);
+  if (!job) {
+    const bool deleting = !MetaField(*object, "deletionTimestamp").empty();
+    const bool dead_released = releaser_.ReleaseUnreadableJob(key, uid, deleting);
+    return status_writer_.WriteInvalid(*object, api::ToString(job.error())) && dead_released &&
+           released;
+  }
+  const std::string& manager = job->spec.run_policy.managed_by;
+  if (!manager.empty() && manager != api::kOperatorName) return true;
+  if (job->deleting) return releaser_.ReleaseDeletedJob(key, *object) && released;
+  return ReconcileJob(*job, *object) && released;
+}
+
+bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object) {
+  // A pod that is not found would get a successor while it trains.
+  if (!pod_writer_.RestoreLabels(job, registry_->Facts(job.uid).sidecars)) return false;
+  auto snapshot = observer_.Observe(job);
+  if (!snapshot) {
+    spdlog::warn("job not observed job={} error={}", job.Key(),
+                 logging::Value(snapshot.error().message));
+    status_writer_.WriteRecordUnreadable(job, object, snapshot.error());
+    return false;
+  }
+  const bool kept = KeepChildObjects(job);
+  auto [decision, admitted] = admission_.PlanAndAdmit(&*snapshot);
+  const bool applied = applier_.Apply(*snapshot, decision) && admitted && kept;
+  if (decision.delete_job) return applied;
+  backoff_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
+  if (!status_writer_.Write(job, object, decision.status)) return false;
+  AfterStatus(*snapshot, decision);
+  return applied;
+}
+
+bool JobReconciler::KeepChildObjects(const api::HorovodJob& job) {
+  // Of a job that has ended they stay as they are until it is deleted.
+  if (child_objects_ == nullptr || !job.status.completion_time.empty()) return true;
+  if (backoff_.Waits(job, Needed::kObjects)) return true;
+  const ChildObjects::Outcome outcome = child_objects_->Keep(job);
+  if (outcome.look_again) queue_->AddAfter(job.Key(), *outcome.look_again);
+  if (outcome.problems.empty()) {
+    backoff_.Worked(job, Needed::kObjects);
+    return true;
+  }
+  for (const kube::Error& problem : outcome.problems) {
+    spdlog::warn("object of the job not written job={} error={}", job.Key(),
+                 logging::Value(problem.message));
+    backoff_.Failed(job, Needed::kObjects, problem, {true, "FailedObject", problem.message, ""});
+  }
+  return backoff_.Waits(job, Needed::kObjects);
+}
+
+// What is in the status now need not be kept; events tell only of what is written.
+void JobReconciler::AfterStatus(const planner::Snapshot& snapshot,
+                                const planner::Decision& decision) {
+  const api::HorovodJob& job = snapshot.job;
+  registry_->ExitsCounted(job.uid, decision.exits_counted);
+  for (const planner::Event& event : decision.events) events_.EmitEvent(job, event);
+  std::set<std::string> pod_uids;
+  for (const planner::PodFacts& pod : snapshot.pods) pod_uids.insert(pod.uid);
+  registry_->Retain(job.uid, pod_uids);
+  if (decision.look_again) queue_->AddAfter(job.Key(), *decision.look_again);
+}
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,70 @@
+// One look at one job: observe, plan, apply, write status.
+//
+// Thread rule: Reconcile is safe from any thread, for one job from one thread at a time (the work
+// queue sees to that).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/api/horovod_job.h"
+#include "operator/controllers/child_objects.h"
+#include "operator/controllers/decision_applier.h"
+#include "operator/controllers/gang_admission.h"
+#include "operator/controllers/job_observer.h"
+#include "operator/controllers/job_state_cleaner.h"
+#include "operator/controllers/pod_releaser.h"
+#include "operator/controllers/status_writer.h"
+
+namespace ringmaster::controllers {
+
+struct JobReconcilerOptions {
+  std::string instance;  // the operator's name in events
+  runtime::WorkQueueOptions creation_backoff;
+  JobObserverOptions observer;
+  PodWriterOptions pods;
+  Metrics* metrics = nullptr;  // may be null
+};
+
+class JobReconciler {
+ public:
+  // What outlives the reconciler.
+  struct Surroundings {
+    SidecarRegistry* registry = nullptr;
+    QuorumRecordStore* records = nullptr;
+    runtime::WorkQueue* queue = nullptr;
+    runtime::Informer* jobs = nullptr;
+    runtime::Informer* pods = nullptr;
+    NodeWatcher* nodes = nullptr;
+    CapacityCache* capacity = nullptr;      // null: no gang admission
+    ChildObjects* child_objects = nullptr;  // null: none are kept
+  };
+
+  JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
+                const JobReconcilerOptions& options);
+
+  // False: look again after a while.
+  bool Reconcile(const std::string& key);
+
+ private:
+  bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
+  bool KeepChildObjects(const api::HorovodJob& job);
+  void AfterStatus(const planner::Snapshot& snapshot, const planner::Decision& decision);
+
+  SidecarRegistry* const registry_;
+  runtime::WorkQueue* const queue_;
+  runtime::Informer* const jobs_;
+  ChildObjects* const child_objects_;
+  EventWriter events_;
+  CreationBackoff backoff_;
+  JobObserver observer_;
+  PodWriter pod_writer_;
+  GangAdmission admission_;
+  RecordWriter record_writer_;
+  DecisionApplier applier_;
+  StatusWriter status_writer_;
+  PodReleaser releaser_;
+  JobStateCleaner cleaner_;
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,128 @@
+#include "operator/controllers/node_watcher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/logging/log.h"
+#include "operator/controllers/node_facts.h"
+#include "operator/controllers/pod_facts.h"
+#include "operator/planner/disruption.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+// Nodes are a help, nothing waits for them for long.
+constexpr std::chrono::seconds kNodesSync{10};
+
+}  // namespace
+
+using kube::ErrorCode;
+using kube::Json;
+using runtime::MetaField;
+
+NodeWatcher::NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions options,
+                         std::function<void(const std::string&)> changed)
+    : api_(std::move(api)),
+      options_(std::move(options)),
+      changed_(std::move(changed)),
+      nodes_(api_, kube::Nodes(), {},
+             [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {}
+
+void NodeWatcher::Start() {
+  const auto probe = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=-"});
+  if (!probe && probe.error().code == ErrorCode::kForbidden) {
+    return spdlog::warn("nodes can't be read, so nobody warns of their end error={}",
+                        logging::Value(probe.error().message));
+  }
+  readable_ = true;
+  nodes_.Start();
+  if (!nodes_.WaitForSync(kNodesSync)) {
+    spdlog::warn("nodes are not known yet error={}", logging::Value(nodes_.LastError()));
+  }
+}
+
+void NodeWatcher::OnNode(const Json& node, bool deleted) {
+  // Most changes are heartbeats.
+  planner::NodeFacts facts = deleted ? planner::NodeFacts() : ReadNode(node);
+  const std::string name = MetaField(node, "name");
+  const auto [seen, is_new] = seen_.try_emplace(name);
+  if (!is_new && seen->second == facts) return;
+  SetEnding(name, planner::WarningOf(facts, options_.disruption_taints).has_value());
+  if (deleted) {
+    seen_.erase(seen);
+  } else {
+    seen->second = std::move(facts);
+  }
+  changed_(name);
+}
+
+void NodeWatcher::SetEnding(const std::string& node, bool ends) {
+  const sync::MutexLock lock(&mu_);
+  if (ends) {
+    ending_.insert(node);
+  } else {
+    ending_.erase(node);
+  }
+}
+
+std::set<std::string> NodeWatcher::NamesToObserve(const std::vector<planner::PodFacts>& pods) {
+  std::set<std::string> names;
+  {
+    const sync::MutexLock lock(&mu_);
+    names = ending_;
+  }
+  for (const planner::PodFacts& pod : pods) {
+    if (!pod.node.empty()) names.insert(pod.node);
+    for (const auto& [node, reason] : pod.announced) names.insert(node);
+  }
+  return names;
+}
+
+std::vector<planner::NodeFacts> NodeWatcher::Observe(std::vector<planner::PodFacts>* pods) {
+  std::vector<planner::NodeFacts> nodes;
+  for (const std::string& name : NamesToObserve(*pods)) {
+    if (const auto object = nodes_.Get("", name)) nodes.push_back(ReadNode(*object));
+  }
+  for (planner::PodFacts& pod : *pods) {
+    if (!pod.node.empty()) ProveBy(&nodes, &pod);
+  }
+  return nodes;
+}
+
+void NodeWatcher::ProveBy(std::vector<planner::NodeFacts>* nodes, planner::PodFacts* pod) {
+  auto node = std::find_if(nodes->begin(), nodes->end(),
+                           [&](const auto& other) { return other.name == pod->node; });
+  // The cache may be older than the pod: its node may have come back before the pod was there.
+  if (node != nodes->end() && !pod->proven_dead && planner::ProofOfDeath(*pod, {.node = &*node})) {
+    const auto listed = Listed(pod->node);
+    if (listed != nullptr) {
+      *node = ReadNode(*listed);
+    } else {
+      nodes->erase(node);
+      node = nodes->end();
+    }
+  }
+  const bool known = node != nodes->end();
+  Prove(pod, {.node = known ? &*node : nullptr, .instance_gone = !known && InstanceIsGone(*pod)});
+}
+
+// As the API server has it now; null: it has none, or can't be asked. By a list, as the right to
+// list nodes is there.
+runtime::ObjectPtr NodeWatcher::Listed(const std::string& name) {
+  const auto listed = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=" + name});
+  if (!listed || listed->items.size() != 1) return nullptr;
+  return std::make_shared<const Json>(listed->items.front());
+}
+
+bool NodeWatcher::InstanceIsGone(const planner::PodFacts& pod) {
+  if (!options_.trust_node_deletion || !readable_ || pod.proven_dead || !pod.accepted) {
+    return false;
+  }
+  // The cache may be older than the node.
+  const auto live = api_->Get(kube::Nodes(), "", pod.node);
+  return !live && live.error().code == ErrorCode::kNotFound;
+}
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,50 @@
+#include "operator/controllers/pod_annotations.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_facts.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(PodAnnotationsTest, WhatIsWrittenOfAnnouncedEndsIsReadAgain) {
+  Json pod = Json::parse(R"({"metadata": {"annotations": {"team": "a"}}})");
+  WriteAnnounced(pod, {});
+  EXPECT_EQ(pod["metadata"]["annotations"].size(), 1u);
+  const std::map<std::string, std::string> announced = {{"gpu-a", "NodeCordoned"}};
+  WriteAnnounced(pod, announced);
+  EXPECT_EQ(pod["metadata"]["annotations"]["team"], "a");
+  EXPECT_EQ(ReadPod(pod).announced, announced);
+  DropOwnAnnotations(pod);
+  EXPECT_TRUE(ReadPod(pod).announced.empty());
+}
+
+TEST(PodAnnotationsTest, NonsenseAnnouncesNothing) {
+  for (const char* text : {"", "{", "3", "[\"gpu-a\"]", "{\"gpu-a\": 3}"}) {
+    const Json pod = {{"metadata", {{"annotations", {{api::kAnnouncedAnnotation, text}}}}}};
+    EXPECT_TRUE(ReadPod(pod).announced.empty()) << text;
+  }
+}
+
+TEST(PodAnnotationsTest, ATemplateCannotSpeakForTheOperator) {
+  Json pod = Json::parse(R"({"metadata": {"annotations": {"team": "a",
+      "ringmaster.dev/local-working-dir": "/here"}}})");
+  for (const char* mark :
+       {"drain", "drain-since", "http", "boot", "proven-dead", "held", "warned", "warned-since"}) {
+    pod["metadata"]["annotations"][std::string("ringmaster.dev/") + mark] = "so it says";
+  }
+  DropOwnAnnotations(pod);
+  EXPECT_EQ(pod["metadata"]["annotations"],
+            Json({{"team", "a"}, {"ringmaster.dev/local-working-dir", "/here"}}));
+  Json plain = Json::parse(R"({"metadata": {}})");
+  DropOwnAnnotations(plain);
+  EXPECT_EQ(plain, Json::parse(R"({"metadata": {}})"));
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

@@ -1,0 +1,17 @@
+// What the planner wants to know of a pod, read off the object as the API server gives it. Pure
+// functions on JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "operator/planner/proof.h"
+#include "operator/planner/snapshot.h"
+
+namespace ringmaster::controllers {
+
+// index -1: not a worker pod of ours.
+planner::PodFacts ReadPod(const nlohmann::json& pod);
+// With what is known of its node: sets proven_dead and proof.
+void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,62 @@
+#include "operator/controllers/pod_identity.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/labels.h"
+#include "operator/planner/planner.h"
+
+namespace ringmaster::controllers {
+
+using Json = nlohmann::json;
+
+Json OwnerReference(const std::string& job_name, const std::string& job_uid) {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", api::kKind},
+          {"name", job_name},
+          {"uid", job_uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
+}
+
+std::string JobKeyOf(const Json& pod) {
+  const Json metadata = pod.value("metadata", Json::object());
+  std::string job = metadata.value("labels", Json::object()).value(api::kJobNameLabel, "");
+  for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+    if (owner.value("controller", false) && owner.value("kind", "") == api::kKind) {
+      job = owner.value("name", "");
+    }
+  }
+  return metadata.value("namespace", "") + "/" + job;
+}
+
+Json LabelsOf(const api::HorovodJob& job, int index) {
+  return {{api::kJobNameLabel, job.name},
+          {api::kJobRoleLabel, "worker"},
+          {api::kReplicaIndexLabel, std::to_string(index)}};
+}
+
+bool HasLabels(const Json& pod, const Json& labels) {
+  const Json has = pod.value("/metadata/labels"_json_pointer, Json::object());
+  const auto wanted = labels.items();
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+    return has.value(label.key(), "") == label.value();
+  });
+}
+
+std::optional<int> IndexOf(const api::HorovodJob& job, const std::string& pod) {
+  int index = -1;
+  const std::size_t digits = pod.rfind('-') + 1;  // npos + 1 is 0
+  std::from_chars(pod.data() + digits, pod.data() + pod.size(), index);
+  return planner::PodName(job.name, index) == pod ? std::optional(index) : std::nullopt;
+}
+
+bool IsOwnedBy(const Json& object, const std::string& uid) {
+  const auto owners = object.value("/metadata/ownerReferences"_json_pointer, Json::array());
+  return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+    return owner.value("controller", false) && owner.value("uid", "") == uid;
+  });
+}
+
+}  // namespace ringmaster::controllers

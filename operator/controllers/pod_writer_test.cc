@@ -1,0 +1,94 @@
+#include "operator/controllers/pod_writer.h"
+
+#include "operator/controllers/testing/parts_fixture.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+using runtime::MetaField;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class PodWriterTest : public testing::PartsTest {
+ protected:
+  Json Annotations(int index) {
+    return Pod(index).value("/metadata/annotations"_json_pointer, Json::object());
+  }
+};
+
+TEST_F(PodWriterTest, APodThatIsMadeIsInTheCacheAtOnceAndHasTheFinalizer) {
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}));
+  const auto cached = pods_.Get("default", "digits-worker-1");
+  ASSERT_NE(cached, nullptr);
+  EXPECT_TRUE(IsOwnedBy(*cached, job_.uid) && HasFinalizer(*cached));
+  EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
+}
+
+TEST_F(PodWriterTest, AfterARefusalTheOthersAreNotAskedFor) {
+  api_->refused_verb = "create";
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}))
+      << "the backoff brings it back";
+  api_->refused_verb = "";
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
+  EXPECT_TRUE(Pod(0).is_null()) << "it is too early";
+  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "nothing is needed any more";
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
+  EXPECT_FALSE(Pod(0).is_null());
+}
+
+TEST_F(PodWriterTest, APodThatTheCacheLacksIsTakenFromTheServer) {
+  MakePod(0, Json::object(), false);
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
+  EXPECT_NE(pods_.Get("default", "digits-worker-0"), nullptr);
+  EXPECT_EQ(queue_.size(), 1u) << "the job is looked at with it";
+}
+
+TEST_F(PodWriterTest, LabelsThatSomebodyTookOffAreWrittenAgain) {
+  MakePod(0, {{"metadata", {{"labels", {{api::kJobNameLabel, "another"}}}}}});
+  EXPECT_TRUE(writer_.RestoreLabels(job_, {}));
+  EXPECT_TRUE(HasLabels(Pod(0), LabelsOf(job_, 0)));
+  // Not in the cache, which is by label, but its sidecar has been heard.
+  MakePod(1, {{"metadata", {{"labels", {{api::kJobRoleLabel, nullptr}}}}}}, false);
+  planner::SidecarFacts heard;
+  heard.pod_name = "digits-worker-1";
+  EXPECT_FALSE(writer_.RestoreLabels(job_, {heard}));
+  EXPECT_TRUE(HasLabels(Pod(1), LabelsOf(job_, 1)));
+}
+
+TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
+  const Json pod = MakePod(
+      0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}, {{"name", "a/b"}}}}}}});
+  EXPECT_TRUE(writer_.Admit(job_, {"digits-worker-0", "another uid"}));
+  EXPECT_EQ(Pod(0)["spec"]["schedulingGates"].size(), 2u);
+  EXPECT_TRUE(writer_.Admit(job_, {"digits-worker-0", MetaField(pod, "uid")}));
+  EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
+}
+
+TEST_F(PodWriterTest, AnnotationsAreOfThatPodAlone) {
+  const Json pod = MakePod(0);
+  EXPECT_FALSE(writer_.Annotate(job_, "digits-worker-0", "another uid", {{"a", "b"}}));
+  EXPECT_THAT(Annotations(0), IsEmpty());
+  EXPECT_TRUE(writer_.Annotate(job_, "digits-worker-0", MetaField(pod, "uid"), {{"a", "b"}}));
+  EXPECT_EQ(Annotations(0)["a"], "b");
+  EXPECT_TRUE(writer_.Annotate(job_, "digits-worker-7", "gone", {{"a", "b"}}));
+}
+
+TEST_F(PodWriterTest, ARefusedDeleteOrReleaseComesBack) {
+  const Json pod = MakePod(0, {{"metadata", {{"finalizers", {api::kProofFinalizer}}}}});
+  const std::string uid = MetaField(pod, "uid");
+  EXPECT_TRUE(writer_.Delete(job_, {"digits-worker-0", "another uid", "r"}));
+  EXPECT_EQ(MetaField(Pod(0), "deletionTimestamp"), "");
+  EXPECT_TRUE(writer_.Delete(job_, {"digits-worker-0", uid, "r"}));
+  EXPECT_NE(MetaField(Pod(0), "deletionTimestamp"), "");
+  api_->refused_verb = "patch";
+  EXPECT_FALSE(writer_.Release(job_, {"digits-worker-0", uid, "r"}));
+  EXPECT_TRUE(HasFinalizer(Pod(0)));
+  api_->refused_verb = "";
+  EXPECT_TRUE(writer_.Release(job_, {"digits-worker-0", uid, "r"}));
+  EXPECT_FALSE(HasFinalizer(Pod(0)));
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

@@ -1,0 +1,67 @@
+#include "operator/controllers/record_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include "common/logging/log.h"
+#include "operator/planner/planner.h"
+
+namespace ringmaster::controllers {
+
+using kube::ErrorCode;
+
+bool RecordWriter::WriteFirstView(const planner::Snapshot& snapshot,
+                                  const membership::ViewPtr& view) {
+  const api::HorovodJob& job = snapshot.job;
+  // The first view of all needs no reports: nobody can be in an earlier one.
+  if (snapshot.view != nullptr && !IsStillRight(snapshot, view)) return false;
+  if (backoff_->Waits(job, Needed::kRecord)) return true;
+  const auto written = records_->Bootstrap(job, view);
+  if (written) {
+    spdlog::info("first view job={} epoch={} view={}", job.Key(),
+                 membership::EpochText(view->epoch), logging::Value(membership::Describe(*view)));
+  }
+  return AfterWrite(job, written);
+}
+
+bool RecordWriter::BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage) {
+  const api::HorovodJob& job = snapshot.job;
+  if (backoff_->Waits(job, Needed::kRecord)) return true;
+  const auto begun = records_->BeginRecovery({job.ns, job.name, job.uid}, lineage, snapshot.view);
+  if (begun) {
+    spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
+                 lineage);
+  }
+  return AfterWrite(job, begun);
+}
+
+bool RecordWriter::AfterWrite(const api::HorovodJob& job, const kube::Result<void>& written) {
+  if (written || written.error().code == ErrorCode::kAlreadyExists) {
+    backoff_->Worked(job, Needed::kRecord);
+    queue_->Add(job.Key());
+    return true;
+  }
+  spdlog::warn("record not written job={} error={}", job.Key(),
+               logging::Value(written.error().message));
+  // Somebody else's write came before: no refusal.
+  if (written.error().code == ErrorCode::kConflict) return false;
+  backoff_->Failed(job, Needed::kRecord, written.error(),
+                   {true, "FailedRecord", written.error().message, ""});
+  return backoff_->Waits(job, Needed::kRecord);
+}
+
+// Whether the pods as the API server lists them now, after the last report, allow the same view:
+// the cache may lack one that has got into a view meanwhile.
+bool RecordWriter::IsStillRight(const planner::Snapshot& snapshot,
+                                const membership::ViewPtr& view) {
+  const auto fresh = observer_->WithListedPods(snapshot);
+  if (!fresh) {
+    spdlog::warn("pods not listed job={} error={}", snapshot.job.Key(),
+                 logging::Value(fresh.error().message));
+    return false;
+  }
+  const planner::QuorumRecovery now = planner::EvaluateRecovery(*fresh);
+  return now.view != nullptr ? *now.view == *view
+                             : now.nobody_holds && view->reason == membership::Reason::kBootstrap;
+}
+
+}  // namespace ringmaster::controllers

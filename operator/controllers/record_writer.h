@@ -1,0 +1,40 @@
+// Writes what the planner decides about the quorum record of a job: the first view of a lineage,
+// and the beginning of a recovery from quorum loss.
+//
+// Both methods return false where the job has to be looked at again after a while.
+//
+// Thread rule: every method is safe from any thread, for one job from one thread at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "operator/controllers/creation_backoff.h"
+#include "operator/controllers/job_observer.h"
+#include "operator/controllers/quorum_record_store.h"
+#include "operator/planner/snapshot.h"
+#include "operator/runtime/work_queue.h"
+
+namespace ringmaster::controllers {
+
+class RecordWriter {
+ public:
+  // All outlive the writer. `queue` brings the job back when the record was written: with what it
+  // says in the snapshot the sidecars are notified.
+  RecordWriter(QuorumRecordStore* records, JobObserver* observer, CreationBackoff* backoff,
+               runtime::WorkQueue* queue)
+      : records_(records), observer_(observer), backoff_(backoff), queue_(queue) {}
+
+  bool WriteFirstView(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  bool BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage);
+
+ private:
+  bool IsStillRight(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
+  bool AfterWrite(const api::HorovodJob& job, const kube::Result<void>& written);
+
+  QuorumRecordStore* const records_;
+  JobObserver* const observer_;
+  CreationBackoff* const backoff_;
+  runtime::WorkQueue* const queue_;
+};
+
+}  // namespace ringmaster::controllers

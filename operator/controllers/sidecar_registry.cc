@@ -1,0 +1,260 @@
+#include "operator/controllers/sidecar_registry.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "operator/controllers/metrics.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using planner::Notice;
+
+// Reports of one rebuild come from every pod within a moment: one look is enough for all.
+constexpr std::chrono::milliseconds kGather{50};
+constexpr std::chrono::milliseconds kAtOnce{0};
+constexpr std::size_t kMaxRebuilds = 64;
+
+// A later notice on the same topic takes the place of the earlier one.
+bool SameTopic(const Notice& a, const Notice& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* gone = std::get_if<planner::PodGoneNotice>(&a)) {
+    return gone->pod_uid == std::get<planner::PodGoneNotice>(b).pod_uid;
+  }
+  if (const auto* drain = std::get_if<planner::DrainNotice>(&a)) {
+    return drain->pod_uids == std::get<planner::DrainNotice>(b).pod_uids;
+  }
+  return true;
+}
+
+}  // namespace
+
+void SidecarRegistry::SetChangeHandler(ChangeHandler handler) {
+  const sync::MutexLock lock(&mu_);
+  handler_ = std::move(handler);
+}
+
+void SidecarRegistry::Report(const std::string& key, std::chrono::milliseconds delay) {
+  ChangeHandler handler;
+  {
+    const sync::MutexLock lock(&mu_);
+    handler = handler_;
+  }
+  if (handler) handler(key, delay);
+}
+
+SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& registration,
+                                                       std::shared_ptr<NoticeSink> sink) {
+  const std::string key = registration.job_namespace + "/" + registration.job_name;
+  ConnectionId id;
+  {
+    const sync::MutexLock lock(&mu_);
+    id = ++last_id_;
+    Job& job = jobs_[registration.job_uid];
+    job.key = key;
+    job.uid = registration.job_uid;
+    Sidecar& sidecar = job.sidecars[registration.pod_uid];
+    places_.erase(sidecar.connection);
+    const planner::SidecarFacts before = std::move(sidecar.facts);
+    sidecar = Sidecar{.facts = {registration}, .connection = id, .sink = std::move(sink)};
+    sidecar.facts.connected = true;
+    sidecar.facts.finished_epoch = before.finished_epoch;
+    sidecar.facts.last_exit = before.last_exit;
+    sidecar.facts.unable_since = std::chrono::system_clock::now();
+    places_[id] = {registration.job_uid, registration.pod_uid};
+  }
+  Report(key, kAtOnce);
+  return id;
+}
+
+void SidecarRegistry::Change(ConnectionId id, std::chrono::milliseconds delay,
+                             const std::function<void(Job&, Sidecar&)>& change) {
+  std::string key;
+  {
+    const sync::MutexLock lock(&mu_);
+    const auto place = places_.find(id);
+    if (place == places_.end()) return;
+    Job& job = jobs_[place->second.job_uid];
+    change(job, job.sidecars[place->second.pod_uid]);
+    key = job.key;
+  }
+  Report(key, delay);
+}
+
+void SidecarRegistry::Disconnect(ConnectionId id) {
+  Change(id, kAtOnce, [](Job&, Sidecar& sidecar) {
+    sidecar.facts.connected = false;
+    sidecar.facts.ready = false;
+    sidecar.facts.ready_since.reset();
+    sidecar.facts.able = false;
+    sidecar.facts.unable_since = std::chrono::system_clock::now();
+    // It may come back without its file, and so without the promise: it is asked again.
+    sidecar.facts.report.reset();
+    sidecar.sink.reset();
+  });
+  const sync::MutexLock lock(&mu_);
+  places_.erase(id);
+}
+
+void SidecarRegistry::OnReadiness(ConnectionId id, bool ready,
+                                  std::vector<std::uint32_t> missing_slots,
+                                  membership::Candidate candidate) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    if (ready && !sidecar.facts.ready) sidecar.facts.ready_since = std::chrono::system_clock::now();
+    if (!ready) sidecar.facts.ready_since.reset();
+    sidecar.facts.ready = ready;
+    sidecar.facts.missing_slots = std::move(missing_slots);
+    sidecar.facts.candidate = std::move(candidate);
+  });
+}
+
+void SidecarRegistry::OnView(ConnectionId id, membership::ViewPtr view,
+                             std::optional<job::Rebuild> rebuild) {
+  Change(id, kGather, [&](Job& job, Sidecar& sidecar) {
+    if (view != nullptr) {
+      sidecar.facts.epoch = std::max(sidecar.facts.epoch, view->epoch);
+      if (view->epoch > membership::EpochOf(job.view)) job.view = std::move(view);
+    }
+    if (!rebuild) return;
+    if (metrics_ != nullptr) metrics_->Rebuilt(job.uid, *rebuild);
+    job::Rebuild& known = job.rebuilds[rebuild->epoch];
+    // The slowest member is when the ring was whole again.
+    known.epoch = rebuild->epoch;
+    if (known.reason.empty()) known.reason = rebuild->reason;
+    if (job::TotalSeconds(rebuild->seconds) > job::TotalSeconds(known.seconds)) {
+      known.seconds = std::move(rebuild->seconds);
+    }
+    known.steps_lost = std::max(known.steps_lost, rebuild->steps_lost);
+    while (job.rebuilds.size() > kMaxRebuilds) job.rebuilds.erase(job.rebuilds.begin());
+  });
+}
+
+void SidecarRegistry::OnWorkerExit(ConnectionId id, job::WorkerExit exit) {
+  Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
+    const auto [newest, is_first] =
+        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, exit.incarnation);
+    if (!is_first && exit.incarnation <= newest->second) return;
+    newest->second = exit.incarnation;
+    exit.pod_name = sidecar.facts.pod_name;
+    if (!exit.by_us) sidecar.facts.last_exit = exit.exit_code;
+    job.exits.push_back(std::move(exit));
+  });
+}
+
+void SidecarRegistry::OnFinished(ConnectionId id, std::uint64_t epoch) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.finished_epoch = std::max(sidecar.facts.finished_epoch, epoch);
+  });
+}
+
+void SidecarRegistry::OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.able = able;
+    sidecar.facts.unable_since = std::chrono::system_clock::now() - unable;
+  });
+}
+
+void SidecarRegistry::OnRecoveryReport(ConnectionId id, membership::RecoveryReport report) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
+}
+
+planner::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::string& job_uid,
+                                         std::uint64_t epoch) {
+  const sync::MutexLock lock(&mu_);
+  Job& job = jobs_[job_uid];
+  job.key = job_key;
+  if (job.seen_epoch != epoch) job.seen_at = std::chrono::system_clock::now();
+  job.seen_epoch = epoch;
+  return job.seen_at;
+}
+
+planner::Time SidecarRegistry::TakenOver(const std::string& job_key, const std::string& job_uid,
+                                         bool begun) {
+  const sync::MutexLock lock(&mu_);
+  Job& job = jobs_[job_uid];
+  job.key = job_key;
+  if (!job.taken_over) {
+    job.taken_over = begun ? std::chrono::system_clock::now() : planner::Time();
+  }
+  return *job.taken_over;
+}
+
+SidecarRegistry::JobFacts SidecarRegistry::Facts(const std::string& job_uid) const {
+  const sync::MutexLock lock(&mu_);
+  JobFacts facts;
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return facts;
+  for (const auto& [uid, sidecar] : job->second.sidecars) facts.sidecars.push_back(sidecar.facts);
+  facts.exits = job->second.exits;
+  facts.view = job->second.view;
+  for (const auto& [epoch, rebuild] : job->second.rebuilds) facts.rebuilds.push_back(rebuild);
+  return facts;
+}
+
+void SidecarRegistry::Notify(const std::string& job_uid, const std::string& pod_uid,
+                             const Notice& notice) {
+  std::shared_ptr<NoticeSink> sink;
+  {
+    const sync::MutexLock lock(&mu_);
+    const auto job = jobs_.find(job_uid);
+    if (job == jobs_.end()) return;
+    const auto at = job->second.sidecars.find(pod_uid);
+    if (at == job->second.sidecars.end() || at->second.sink == nullptr) return;
+    auto& told = at->second.told;
+    const auto same = std::find_if(told.begin(), told.end(),
+                                   [&](const Notice& other) { return SameTopic(notice, other); });
+    if (same == told.end()) {
+      told.push_back(notice);
+    } else if (*same == notice) {
+      return;
+    } else {
+      *same = notice;
+    }
+    sink = at->second.sink;
+  }
+  sink->Send(notice);
+}
+
+void SidecarRegistry::ExitsCounted(const std::string& job_uid, std::size_t count) {
+  const sync::MutexLock lock(&mu_);
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return;
+  auto& exits = job->second.exits;
+  exits.erase(exits.begin(), exits.begin() + std::min(count, exits.size()));
+}
+
+void SidecarRegistry::Retain(const std::string& job_uid, const std::set<std::string>& pod_uids) {
+  const sync::MutexLock lock(&mu_);
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return;
+  std::erase_if(job->second.sidecars, [&](const auto& entry) {
+    return !entry.second.facts.connected && pod_uids.count(entry.first) == 0;
+  });
+  std::erase_if(job->second.known_exits, [&](const auto& entry) {
+    return job->second.sidecars.count(entry.first.first) == 0;
+  });
+}
+
+void SidecarRegistry::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {
+  std::vector<std::string> forgotten;
+  {
+    const sync::MutexLock lock(&mu_);
+    for (const auto& [uid, job] : jobs_) {
+      if (job.key == job_key && uid != job_uid_to_keep) forgotten.push_back(uid);
+    }
+    if (forgotten.empty()) return;
+    for (const std::string& uid : forgotten) jobs_.erase(uid);
+    for (auto place = places_.begin(); place != places_.end();) {
+      place = jobs_.count(place->second.job_uid) == 0 ? places_.erase(place) : std::next(place);
+    }
+  }
+  if (metrics_ == nullptr) return;
+  for (const std::string& uid : forgotten) metrics_->ForgetRebuilds(uid);
+}
+
+std::size_t SidecarRegistry::connected() const {
+  const sync::MutexLock lock(&mu_);
+  return places_.size();
+}
+
+}  // namespace ringmaster::controllers

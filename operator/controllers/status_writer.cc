@@ -1,0 +1,70 @@
+#include "operator/controllers/status_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include "common/logging/log.h"
+#include "operator/controllers/metrics.h"
+
+namespace ringmaster::controllers {
+
+using kube::ErrorCode;
+using kube::Json;
+using runtime::MetaField;
+
+bool StatusWriter::Write(const api::HorovodJob& job, const Json& object,
+                         const api::Status& status) {
+  if (!(status == job.status) && !Update(job, object, status)) return false;
+  if (metrics_ != nullptr && status.epoch > job.status.epoch) {
+    metrics_->Resized(job.ns, job.name, job.status.world_size, status.world_size);
+  }
+  if (status.state != job.status.state) {
+    spdlog::info("state of the job changed job={} state={} before={}", job.Key(), status.state,
+                 logging::Value(job.status.state));
+  }
+  return true;
+}
+
+bool StatusWriter::Update(const api::HorovodJob& job, Json object, const api::Status& status) {
+  object["status"] = api::StatusToJson(status);
+  const auto written = api_->Update(kube::HorovodJobs(), job.ns, object, "status");
+  if (written) {
+    jobs_->Observe(*written);
+    return true;
+  }
+  // On a conflict the newer object is on its way: decide again from that.
+  if (written.error().code != ErrorCode::kConflict &&
+      written.error().code != ErrorCode::kNotFound) {
+    spdlog::warn("status not written job={} error={}", job.Key(),
+                 logging::Value(written.error().message));
+  }
+  return false;
+}
+
+bool StatusWriter::WriteInvalid(const Json& object, const std::string& why) {
+  api::Status status = api::StatusFromJson(object.value("status", Json::object()));
+  const auto generation = object.value("/metadata/generation"_json_pointer, std::int64_t{0});
+  if (status.state == "Invalid" && status.observed_generation == generation) return true;
+  api::HorovodJob job;
+  job.name = MetaField(object, "name");
+  job.ns = MetaField(object, "namespace");
+  job.uid = MetaField(object, "uid");
+  status.state = "Invalid";
+  status.observed_generation = generation;
+  std::erase_if(status.conditions, [](const api::Condition& c) { return c.type == "Created"; });
+  status.conditions.push_back({"Created", false, "InvalidSpec", why,
+                               api::FormatTime(std::chrono::system_clock::now()), generation});
+  if (!Update(job, object, status)) return false;
+  events_->EmitEvent(job, {true, "InvalidSpec", why, ""});
+  return true;
+}
+
+void StatusWriter::WriteRecordUnreadable(const api::HorovodJob& job, const Json& object,
+                                         const kube::Error& error) {
+  backoff_->Failed(job, Needed::kRecord, error);
+  api::Status status = job.status;
+  backoff_->Show(job, true, api::FormatTime(std::chrono::system_clock::now()), &status);
+  if (status == job.status || !Update(job, object, status)) return;
+  events_->EmitEvent(job, {true, "FailedRecord", error.message, ""});
+}
+
+}  // namespace ringmaster::controllers

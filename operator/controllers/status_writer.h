@@ -1,0 +1,46 @@
+// Writes the status of jobs.
+//
+// Each method returns false where the job has to be looked at again after a while.
+//
+// Thread rule: every method is safe from any thread, for one job from one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/api/horovod_job.h"
+#include "operator/controllers/creation_backoff.h"
+#include "operator/controllers/event_writer.h"
+#include "operator/kube/kube_api.h"
+#include "operator/runtime/informer.h"
+
+namespace ringmaster::controllers {
+
+class Metrics;
+
+class StatusWriter {
+ public:
+  // All outlive the writer; `metrics` may be null.
+  StatusWriter(std::shared_ptr<kube::KubeApi> api, runtime::Informer* jobs, EventWriter* events,
+               CreationBackoff* backoff, Metrics* metrics)
+      : api_(std::move(api)), jobs_(jobs), events_(events), backoff_(backoff), metrics_(metrics) {}
+
+  // `object` is the job as it was read. Writes nothing where `status` is what it has already.
+  bool Write(const api::HorovodJob& job, const kube::Json& object, const api::Status& status);
+  // The job's spec is wrong: `why`, as a condition and an event.
+  bool WriteInvalid(const kube::Json& object, const std::string& why);
+  // The job's quorum record can't be read. Nothing is decided about the job, but that is shown.
+  void WriteRecordUnreadable(const api::HorovodJob& job, const kube::Json& object,
+                             const kube::Error& error);
+
+ private:
+  bool Update(const api::HorovodJob& job, kube::Json object, const api::Status& status);
+
+  const std::shared_ptr<kube::KubeApi> api_;
+  runtime::Informer* const jobs_;
+  EventWriter* const events_;
+  CreationBackoff* const backoff_;
+  Metrics* const metrics_;
+};
+
+}  // namespace ringmaster::controllers

@@ -1,0 +1,123 @@
+// What the parts of the reconciler stand on, over a store of its own: the job "digits", caches of
+// jobs and pods that don't run, the queue and the events. A test puts into the caches what they
+// shall know.
+//
+// Thread rule: one test's thread.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/api/labels.h"
+#include "operator/api/testing/job_object.h"
+#include "operator/controllers/creation_backoff.h"
+#include "operator/controllers/event_writer.h"
+#include "operator/controllers/finalizers.h"
+#include "operator/controllers/node_watcher.h"
+#include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_writer.h"
+#include "operator/controllers/sidecar_registry.h"
+#include "operator/local/testing/in_memory_api.h"
+#include "operator/local/store.h"
+#include "operator/planner/disruption.h"
+#include "operator/planner/planner.h"
+#include "operator/runtime/informer.h"
+#include "operator/runtime/work_queue.h"
+
+namespace ringmaster::controllers::testing {
+
+using kube::Json;
+using runtime::MetaField;
+
+// Refuses calls of one verb, where a test says so.
+class RefusingApi : public local::InMemoryApi {
+ public:
+  using InMemoryApi::InMemoryApi;
+  std::string refused_verb;  // "create", "patch", "update", "list"; empty: none
+  kube::Error refusal = {.code = kube::ErrorCode::kForbidden, .message = "the test says no"};
+
+  kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
+                                const Json& object, const kube::CreateOptions& options) override {
+    if (refused_verb == "create") return tl::unexpected(refusal);
+    return InMemoryApi::CreateWith(resource, ns, object, options);
+  }
+  kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
+                           const std::string& name, const Json& patch,
+                           const kube::PatchOptions& options) override {
+    if (refused_verb == "patch") return tl::unexpected(refusal);
+    return InMemoryApi::Patch(resource, ns, name, patch, options);
+  }
+  kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
+                            const Json& object, const std::string& subresource) override {
+    if (refused_verb == "update") return tl::unexpected(refusal);
+    return InMemoryApi::Update(resource, ns, object, subresource);
+  }
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions& options) override {
+    if (refused_verb == "list") return tl::unexpected(refusal);
+    return InMemoryApi::ListAll(resource, ns, options);
+  }
+};
+
+class PartsTest : public ::testing::Test {
+ protected:
+  PartsTest() {
+    const auto made =
+        api_->Create(kube::HorovodJobs(), "default", api::testing::JobObject("digits", 2, 1));
+    EXPECT_TRUE(made) << made.error().message;
+    object_ = *made;
+    jobs_.Observe(object_);
+    const auto parsed = api::ParseHorovodJob(object_);
+    EXPECT_TRUE(parsed) << api::ToString(parsed.error());
+    job_ = *parsed;
+  }
+  ~PartsTest() override { store_->Close(); }
+
+  // A worker pod of the job at the API server; `known`: and in the cache.
+  Json MakePod(int index, const Json& changes = Json::object(), bool known = true) {
+    Json pod = {{"metadata",
+                 {{"name", planner::PodName("digits", index)},
+                  {"namespace", "default"},
+                  {"labels", LabelsOf(job_, index)},
+                  {"ownerReferences", Json::array({OwnerReference(job_.name, job_.uid)})}}},
+                {"spec", {{"containers", {{{"name", "worker"}, {"image", "i"}}}}}}};
+    pod.merge_patch(changes);
+    const auto made = api_->Create(kube::Pods(), "default", pod);
+    EXPECT_TRUE(made) << made.error().message;
+    if (known) pods_.Observe(*made);
+    return *made;
+  }
+  Json Pod(int index) {
+    const auto pod = api_->Get(kube::Pods(), "default", planner::PodName("digits", index));
+    return pod ? *pod : Json();
+  }
+  std::vector<std::string> EventReasons() {
+    std::vector<std::string> reasons;
+    const auto events = api_->ListAll(kube::Events(), "default", {});
+    if (!events) return reasons;
+    for (const Json& event : events->items) reasons.push_back(event.value("reason", ""));
+    return reasons;
+  }
+
+  const std::shared_ptr<local::Store> store_ =
+      std::make_shared<local::Store>(local::StoreOptions{});
+  const std::shared_ptr<RefusingApi> api_ = std::make_shared<RefusingApi>(store_);
+  runtime::WorkQueue queue_;
+  runtime::Informer jobs_{api_, kube::HorovodJobs(), {}, [](const Json&, bool) {}};
+  runtime::Informer pods_{api_, kube::Pods(), {}, [](const Json&, bool) {}};
+  SidecarRegistry registry_;
+  EventWriter events_{api_, "test", &pods_};
+  // So long that no test sees its end.
+  CreationBackoff backoff_{{std::chrono::hours(1), std::chrono::hours(1)}, &queue_, &events_};
+  NodeWatcher nodes_{api_, {planner::DefaultDisruptionTaints()}, [](const std::string&) {}};
+  PodWriter writer_{api_, {&pods_, nullptr}, &queue_, &backoff_, &events_, {}};
+  Json object_;  // of the job
+  api::HorovodJob job_;
+};
+
+}  // namespace ringmaster::controllers::testing

@@ -1,0 +1,103 @@
+// What the phases of one Plan() call hand on to each other. Private to the planner.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/planner/decision.h"
+#include "operator/planner/disruption.h"
+#include "operator/planner/planner.h"
+#include "operator/planner/snapshot.h"
+
+namespace ringmaster::planner {
+
+struct Outcome {
+  bool succeeded = false;
+  bool failed = false;
+  std::string reason;
+  std::string message;
+  bool ended() const { return succeeded || failed; }
+};
+
+struct PlanContext {
+  const Snapshot& in;
+  Decision out;
+  Outcome outcome;
+  bool suspended = false;
+  bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
+  std::string last_fault;  // of the application, of those that are counted just now
+  int wanted = 0;
+  // What keeps the job from training that only a recovery from quorum loss or people can mend;
+  // empty: nothing.
+  std::string stall_reason;
+  std::string stall_message;
+  std::vector<const PodFacts*> active;    // run or are coming; not marked to leave
+  std::map<std::string, Warning> warned;  // of `active`, by uid: on a node that is to go
+  std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
+  std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
+
+  std::string gated_why;     // why gated pods stay so; empty: none does
+  bool no_capacity = false;  // the nodes have no capacity left, that is
+
+  void LookAgainAt(Time time);
+  // Of `active`: will be there tomorrow too, for all we know.
+  bool Stays(const PodFacts& pod) const;
+  void AddEvent(bool warning, std::string reason, std::string message, std::string pod = "");
+};
+
+// Not before this does it mean anything that a sidecar has not said something.
+inline Time HeardAllBy(const Snapshot& in) { return in.taken_over + kSidecarsReturn; }
+const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid);
+const PodFacts* FindPod(const Snapshot& in, const std::string& pod_uid);
+const NodeFacts* FindNode(const Snapshot& in, const std::string& name);  // null: not known
+bool InView(const Snapshot& in, const std::string& pod_uid);
+// The pod can take no more part in anything: ended, or its object is gone.
+bool IsGone(const Snapshot& in, const std::string& pod_uid);
+// Its death is proven, now or (for a member of the view) in the status.
+bool IsProvenDead(const Snapshot& in, const std::string& pod_uid);
+bool IsAccounted(const Snapshot& in, const std::string& pod_uid);
+bool JobHasEnded(const Snapshot& in);  // and its status says so
+bool Contains(const std::vector<std::string>& texts, const std::string& text);
+// Why a pod that runs is not ready, for people.
+std::string WhatIsMissing(const SidecarFacts* sidecar);
+std::string Plural(std::size_t n, const std::string& noun);
+
+// Conditions that are no news for an event: it may pass, or has been said as it began.
+inline constexpr char kStalled[] = "Stalled";
+inline constexpr char kQuorumLost[] = "QuorumLost";
+
+void ObserveNodes(PlanContext& plan);
+// Which announced ends the new pod is made in spite of, and what follows for where it may go.
+void RecordAnnouncedEnds(const PlanContext& plan, PodCreate& create);
+// The node that a pod without one was kept off, and that stays after all; empty: none.
+std::string NodeToReturnTo(const PlanContext& plan, const PodFacts& pod);
+void CountEnds(PlanContext& plan);
+void EvaluateOutcome(PlanContext& plan);
+// The job is to start again from its checkpoint: that may be once too often. It is counted when the
+// record has the view.
+void EvaluateStartAgain(PlanContext& plan);
+void CleanUp(PlanContext& plan);
+void Size(PlanContext& plan);
+void Admit(PlanContext& plan);
+void MakeView(PlanContext& plan);
+void RecoverFromQuorumLoss(PlanContext& plan);
+// Connected pods that can begin a lineage: ready, not leaving, and where `fresh` with workers that
+// have been in no view. Null: not enough of them yet.
+membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage);
+void NotifySidecars(PlanContext& plan);
+void Release(PlanContext& plan);
+void WriteStatus(PlanContext& plan);
+void SetStarting(PlanContext& plan);
+std::string WaitingForInit(PlanContext& plan);  // before the first view, for people
+void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,
+                  std::string message);
+
+// Cooldown of nodes: what is held against one, and which ones new pods avoid.
+void BlameForPod(PlanContext& plan, const PodFacts& pod);
+void BlameForExit(PlanContext& plan, const job::WorkerExit& exit);
+void BlameForSilence(PlanContext& plan, const PodFacts& pod);
+std::vector<std::string> NodesToAvoid(PlanContext& plan);
+
+}  // namespace ringmaster::planner
