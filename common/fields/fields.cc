@@ -36,6 +36,11 @@ const Json& ListOf(const Json& value) {
   return value.is_array() ? value : empty;
 }
 
+const Json& ObjectOf(const Json& value) {
+  static const Json empty = Json::object();
+  return value.is_object() ? value : empty;
+}
+
 }  // namespace
 
 const Json& Member(const Json& object, const char* name) {
@@ -79,6 +84,11 @@ double Number(const Json& object, const char* name, double otherwise) {
 
 const Json& List(const Json& object, const char* name) { return ListOf(Member(object, name)); }
 const Json& ListAt(const Json& object, const char* pointer) { return ListOf(At(object, pointer)); }
+
+const Json& Object(const Json& object, const char* name) { return ObjectOf(Member(object, name)); }
+const Json& ObjectAt(const Json& object, const char* pointer) {
+  return ObjectOf(At(object, pointer));
+}
 
 std::vector<std::string> Texts(const Json& object, const char* name) {
   std::vector<std::string> texts;

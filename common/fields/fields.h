@@ -29,6 +29,9 @@ double Number(const Json& object, const char* name, double otherwise = 0);
 // The array of this name, or an empty one. It lives as long as `object`.
 const Json& List(const Json& object, const char* name);
 const Json& ListAt(const Json& object, const char* pointer);
+// The object of this name, or an empty one. It lives as long as `object`.
+const Json& Object(const Json& object, const char* name);
+const Json& ObjectAt(const Json& object, const char* pointer);
 // The strings of an array; what is no string in it is left out.
 std::vector<std::string> Texts(const Json& object, const char* name);
 

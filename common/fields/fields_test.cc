@@ -17,6 +17,8 @@ TEST(FieldsTest, WhatIsAbsentOrOfAnotherTypeCountsAsEmpty) {
     EXPECT_EQ(Flag(object, "name"), value.is_boolean()) << value;
     EXPECT_EQ(List(object, "name").size(), value.is_array() ? 1u : 0u) << value;
     EXPECT_EQ(Integer(object, "name", 42) == 42, !value.is_number()) << value;
+    EXPECT_TRUE(Object(object, "name").is_object()) << value;
+    EXPECT_EQ(Object(object, "name").size(), value.is_object() ? 1u : 0u) << value;
     EXPECT_TRUE(At(object, "/name/missing").is_null()) << value;
     EXPECT_EQ(Text(value, "name"), "") << "nothing is read out of " << value;
     EXPECT_TRUE(List(value, "name").empty()) << value;

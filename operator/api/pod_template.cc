@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/fields/fields.h"
 #include "operator/api/crd.h"
 #include "operator/api/labels.h"
 #include "operator/api/reader.h"
@@ -16,19 +17,6 @@ const Json& TemplateSchema() {
   static const Json& kSchema =
       JobSchema().at("/properties/spec/properties/worker/properties/template"_json_pointer);
   return kSchema;
-}
-
-// A list that may be missing or, where the schema allows it, null.
-const Json& List(const Json& object, const char* name) {
-  static const Json kEmpty = Json::array();
-  const auto at = object.find(name);
-  return at != object.end() && at->is_array() ? *at : kEmpty;
-}
-
-const Json& Map(const Json& object, const char* name) {
-  static const Json kEmpty = Json::object();
-  const auto at = object.find(name);
-  return at != object.end() && at->is_object() ? *at : kEmpty;
 }
 
 bool IsOurs(const std::string& name) { return name.rfind(kOwnPrefix, 0) == 0; }
@@ -53,8 +41,9 @@ class Rules {
     const std::string path = kTemplate;
     const auto metadata = pod_template.find("metadata");
     if (metadata != pod_template.end() && metadata->is_object()) {
-      Labels(Map(*metadata, "labels"), path + ".metadata.labels");
-      Prefix(Map(*metadata, "annotations"), "annotations", path + ".metadata.annotations");
+      Labels(fields::Object(*metadata, "labels"), path + ".metadata.labels");
+      Prefix(fields::Object(*metadata, "annotations"), "annotations",
+             path + ".metadata.annotations");
     }
     Spec(pod_template.at("spec"), path + ".spec");
   }
@@ -86,7 +75,7 @@ class Rules {
   void Spec(const Json& spec, const std::string& path) {
     std::string names;
     int workers = 0;
-    for (const Json& container : List(spec, "containers")) {
+    for (const Json& container : fields::List(spec, "containers")) {
       const std::string name = container.at("name");
       names += (names.empty() ? "" : ", ") + Show(name);
       workers += name == kWorkerContainer ? 1 : 0;
@@ -97,16 +86,16 @@ class Rules {
                         kWorkerContainer, workers, names));
     }
     for (const char* list : {"containers", "initContainers"}) {
-      for (std::size_t i = 0; i < List(spec, list).size(); ++i) {
-        Container(List(spec, list)[i], fmt::format("{}.{}[{}]", path, list, i),
+      for (std::size_t i = 0; i < fields::List(spec, list).size(); ++i) {
+        Container(fields::List(spec, list)[i], fmt::format("{}.{}[{}]", path, list, i),
                   list == std::string("containers"));
       }
     }
-    for (std::size_t i = 0; i < List(spec, "volumes").size(); ++i) {
-      Name(List(spec, "volumes")[i], fmt::format("{}.volumes[{}]", path, i));
+    for (std::size_t i = 0; i < fields::List(spec, "volumes").size(); ++i) {
+      Name(fields::List(spec, "volumes")[i], fmt::format("{}.volumes[{}]", path, i));
     }
-    for (std::size_t i = 0; i < List(spec, "schedulingGates").size(); ++i) {
-      const std::string name = List(spec, "schedulingGates")[i].at("name");
+    for (std::size_t i = 0; i < fields::List(spec, "schedulingGates").size(); ++i) {
+      const std::string name = fields::List(spec, "schedulingGates")[i].at("name");
       if (!IsOurs(name)) continue;
       Error(fmt::format("{}.schedulingGates[{}].name", path, i),
             fmt::format("\"{}\": gates that begin with ringmaster.dev/ are taken", name));
@@ -115,20 +104,21 @@ class Rules {
 
   void Container(const Json& container, const std::string& path, bool main) {
     Name(container, path);
-    if (main && container.at("name") == kWorkerContainer && List(container, "command").empty()) {
+    if (main && container.at("name") == kWorkerContainer &&
+        fields::List(container, "command").empty()) {
       Error(path + ".command",
             "is required, as a list such as [python3, train.py]: Ringmaster starts it, so it can't "
             "take the image's entrypoint");
     }
-    const Json& env = List(container, "env");
+    const Json& env = fields::List(container, "env");
     for (std::size_t i = 0; i < env.size(); ++i) {
       const std::string name = env[i].at("name");
       if (!IsReservedEnv(name)) continue;
       Error(fmt::format("{}.env[{}].name", path, i),
             fmt::format("\"{}\" is set by Ringmaster itself: choose another name", name));
     }
-    Ports(List(container, "ports"), path + ".ports");
-    Mounts(List(container, "volumeMounts"), path + ".volumeMounts");
+    Ports(fields::List(container, "ports"), path + ".ports");
+    Mounts(fields::List(container, "volumeMounts"), path + ".volumeMounts");
   }
 
   // All containers of a pod share its ports.

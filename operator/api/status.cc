@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/fields/fields.h"
+#include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 
 namespace ringmaster::api {
@@ -18,28 +20,6 @@ T Get(const Json& object, const char* name, T fallback = {}) {
   } else {
     return at->is_number() ? at->template get<T>() : fallback;
   }
-}
-
-// An array field, or an empty one.
-const Json& List(const Json& object, const char* name) {
-  static const Json kEmpty = Json::array();
-  if (!object.is_object()) return kEmpty;
-  const auto at = object.find(name);
-  return at != object.end() && at->is_array() ? *at : kEmpty;
-}
-
-const Json& Child(const Json& object, const char* name) {
-  static const Json kEmpty = Json::object();
-  if (!object.is_object()) return kEmpty;
-  const auto at = object.find(name);
-  return at != object.end() && at->is_object() ? *at : kEmpty;
-}
-
-// As people see it. The API server can't format the Epoch column by itself.
-std::string EpochText(std::uint64_t epoch) {
-  constexpr int kNumberBits = 40;
-  return std::to_string(epoch >> kNumberBits) + "." +
-         std::to_string(epoch & ((std::uint64_t{1} << kNumberBits) - 1));
 }
 
 Json ConditionToJson(const Condition& condition) {
@@ -100,7 +80,7 @@ Json StatusToJson(const Status& status) {
                {"podsReplaced", status.pods_replaced},
                {"faults", status.faults},
                {"observedGeneration", status.observed_generation}};
-  if (status.epoch != 0) json["view"] = EpochText(status.epoch);
+  if (status.epoch != 0) json["view"] = membership::EpochText(status.epoch);
   for (const Condition& condition : status.conditions) {
     json["conditions"].push_back(ConditionToJson(condition));
   }
@@ -132,22 +112,22 @@ Json StatusToJson(const Status& status) {
 Status StatusFromJson(const Json& json) {
   Status status;
   status.state = Get<std::string>(json, "state");
-  for (const Json& condition : List(json, "conditions")) {
+  for (const Json& condition : fields::List(json, "conditions")) {
     status.conditions.push_back(ConditionFromJson(condition));
   }
-  const Json& worker = Child(Child(json, "replicaStatuses"), "Worker");
+  const Json& worker = fields::Object(fields::Object(json, "replicaStatuses"), "Worker");
   status.worker = {Get<int>(worker, "active"), Get<int>(worker, "succeeded"),
                    Get<int>(worker, "failed")};
   status.replicas = Get<int>(json, "replicas");
   status.selector = Get<std::string>(json, "selector");
   status.epoch = Get<std::uint64_t>(json, "epoch");
   status.world_size = Get<int>(json, "worldSize");
-  for (const Json& entry : List(json, "ring")) {
+  for (const Json& entry : fields::List(json, "ring")) {
     status.ring.push_back({Get<int>(entry, "rank"), Get<std::string>(entry, "pod"),
                            Get<int>(entry, "slot"), Get<std::string>(entry, "node")});
   }
   if (json.is_object() && json.contains("lastRebuild")) {
-    const Json& rebuild = Child(json, "lastRebuild");
+    const Json& rebuild = fields::Object(json, "lastRebuild");
     status.last_rebuild =
         LastRebuild{Get<std::uint64_t>(rebuild, "epoch"), Get<std::string>(rebuild, "reason"),
                     Get<double>(rebuild, "seconds"), Get<std::int64_t>(rebuild, "stepsLost")};
@@ -157,14 +137,14 @@ Status StatusFromJson(const Json& json) {
   status.pods_replaced = Get<int>(json, "podsReplaced");
   status.faults = Get<int>(json, "faults");
   status.finished_epoch = Get<std::uint64_t>(json, "finishedEpoch");
-  for (const Json& uid : List(json, "accountedPods")) {
+  for (const Json& uid : fields::List(json, "accountedPods")) {
     if (uid.is_string()) status.accounted_pods.push_back(uid.get<std::string>());
   }
   status.last_growth_time = Get<std::string>(json, "lastGrowthTime");
-  for (const Json& uid : List(json, "provenDead")) {
+  for (const Json& uid : fields::List(json, "provenDead")) {
     if (uid.is_string()) status.proven_dead.push_back(uid.get<std::string>());
   }
-  for (const Json& node : List(json, "troubledNodes")) {
+  for (const Json& node : fields::List(json, "troubledNodes")) {
     status.troubled_nodes.push_back({Get<std::string>(node, "name"), Get<int>(node, "failures"),
                                      Get<std::string>(node, "lastFailure"),
                                      Get<std::string>(node, "avoidUntil"),

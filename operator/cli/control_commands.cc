@@ -16,6 +16,7 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/cli/job_run.h"
+#include "operator/cli/kube_failure.h"
 #include "operator/cli/poller.h"
 #include "operator/cli/run_session.h"
 #include "operator/cli/table.h"
@@ -37,17 +38,6 @@ struct Connection {
   std::unique_ptr<kube::KubeApi> api;
   std::filesystem::path run_dir;  // empty: a cluster
 };
-
-Failure FromKube(const kube::Error& error) {
-  switch (error.code) {
-    case kube::ErrorCode::kInvalid:
-      return {ExitCode::kUsage, error.message};
-    case kube::ErrorCode::kUnavailable:
-      return {ExitCode::kMachineLacks, error.message};
-    default:
-      return {ExitCode::kJobFailed, error.message};
-  }
-}
 
 Outcome<Connection> Connect(const Target& target, const RunPaths& paths) {
   Connection connection;

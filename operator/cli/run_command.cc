@@ -16,6 +16,7 @@
 
 #include "common/sync/mutex.h"
 #include "operator/app/operator_app.h"
+#include "operator/cli/kube_failure.h"
 #include "operator/cli/manifest.h"
 #include "operator/cli/run_session.h"
 #include "operator/cli/signals.h"
@@ -84,11 +85,6 @@ class Interrupts {
   int signal_ GUARDED_BY(mu_) = 0;
   SignalThread thread_;  // last: uses the others
 };
-
-Failure FromKube(const kube::Error& error) {
-  bool machine = error.code == kube::ErrorCode::kUnavailable;
-  return {machine ? ExitCode::kMachineLacks : ExitCode::kJobFailed, error.message};
-}
 
 // Cluster and operator, ended in the order that leaves nothing to be created again.
 struct Stack {

@@ -21,7 +21,7 @@ namespace ringmaster::kube {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kLongestAnswer = 1u << 20;
+constexpr size_t kLongestOutput = 1u << 20;
 constexpr size_t kKeptErrors = 400;
 
 tl::unexpected<Error> Bad(const ExecPlugin& plugin, const std::string& what) {
@@ -74,7 +74,7 @@ Printed ReadAll(const Pipe& out, const Pipe& err, Clock::time_point deadline) {
   std::array<pollfd, 2> fds{pollfd{out.read, POLLIN, 0}, pollfd{err.read, POLLIN, 0}};
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0 || printed.out.size() > kLongestAnswer) return printed;
+    if (left <= 0 || printed.out.size() > kLongestOutput) return printed;
     if (poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) continue;
     for (size_t i = 0; i < fds.size(); ++i) {
       if (fds[i].revents == 0) continue;
@@ -142,7 +142,7 @@ Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline,
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (stop.stop_requested()) return Bad(plugin, "was ended: this client is stopping");
-  if (printed.out.size() > kLongestAnswer) return Bad(plugin, "printed more than 1 MiB");
+  if (printed.out.size() > kLongestOutput) return Bad(plugin, "printed more than 1 MiB");
   if (!printed.complete) {
     auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - began).count();
     return Bad(plugin, "gave no answer within " + std::to_string(seconds) +

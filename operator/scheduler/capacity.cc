@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
 #include "operator/scheduler/node_rules.h"
 #include "operator/scheduler/quantity.h"
 
@@ -10,15 +11,8 @@ namespace {
 
 constexpr double kRounding = 1e-9;  // of amounts that were summed up in another order
 
-const Json kNone = Json::object();
-const Json kEmpty = Json::array();
-
-std::string Text(const Json& object, const char* path) {
-  return object.value(Json::json_pointer(path), "");
-}
-
 bool HasEnded(const Json& pod) {
-  const std::string phase = Text(pod, "/status/phase");
+  const std::string phase = fields::TextAt(pod, "/status/phase");
   return phase == "Succeeded" || phase == "Failed";
 }
 
@@ -40,7 +34,7 @@ Amounts AmountsIn(const Json& quantities) {
 
 // Of a container, or of a pod's spec.
 Amounts OwnRequests(const Json& object) {
-  return AmountsIn(object.value("resources", kNone).value("requests", kNone));
+  return AmountsIn(fields::ObjectAt(object, "/resources/requests"));
 }
 
 // What a pod's spec.resources may say: of anything else the containers' requests count.
@@ -56,10 +50,10 @@ double FreeOf(const Amounts& allocatable, const Amounts& used, const std::string
 }  // namespace
 
 Amounts RequestsOf(const Json& pod) {
-  const Json spec = pod.value("spec", kNone);
+  const Json& spec = fields::Object(pod, "spec");
   Amounts total, sidecars, init;
-  for (const Json& container : spec.value("containers", kEmpty)) Add(total, OwnRequests(container));
-  for (const Json& container : spec.value("initContainers", kEmpty)) {
+  for (const Json& container : fields::List(spec, "containers")) Add(total, OwnRequests(container));
+  for (const Json& container : fields::List(spec, "initContainers")) {
     const Amounts own = OwnRequests(container);
     if (container.value("restartPolicy", "") == "Always") {
       Add(sidecars, own);
@@ -74,27 +68,28 @@ Amounts RequestsOf(const Json& pod) {
   for (const auto& [resource, n] : OwnRequests(spec)) {
     if (IsOfPods(resource)) total[resource] = n;
   }
-  Add(total, AmountsIn(spec.value("overhead", kNone)));
+  Add(total, AmountsIn(fields::Object(spec, "overhead")));
   total["pods"] = 1;
   return total;
 }
 
 void Capacity::SetNode(const Json& node) {
-  Node& known = nodes_[Text(node, "/metadata/name")];
+  Node& known = nodes_[fields::TextAt(node, "/metadata/name")];
   known.object = node;
-  known.allocatable = AmountsIn(node.value("/status/allocatable"_json_pointer, kNone));
+  known.allocatable = AmountsIn(fields::ObjectAt(node, "/status/allocatable"));
 }
 
 void Capacity::RemoveNode(const std::string& name) { nodes_.erase(name); }
 
 void Capacity::SetPod(const Json& pod) {
-  const std::string uid = Text(pod, "/metadata/uid"), node = Text(pod, "/spec/nodeName");
+  const std::string uid = fields::TextAt(pod, "/metadata/uid"),
+                    node = fields::TextAt(pod, "/spec/nodeName");
   RemovePod(uid);
   if (HasEnded(pod)) return;
   if (!node.empty()) {
     Take(pod, node);
-  } else if (pod.value("/spec/schedulingGates"_json_pointer, kEmpty).empty() &&
-             Text(pod, "/metadata/deletionTimestamp").empty()) {
+  } else if (fields::ListAt(pod, "/spec/schedulingGates").empty() &&
+             fields::TextAt(pod, "/metadata/deletionTimestamp").empty()) {
     floating_[uid] = pod;
   }
 }
@@ -108,7 +103,7 @@ void Capacity::RemovePod(const std::string& uid) {
 }
 
 void Capacity::Take(const Json& pod, const std::string& node) {
-  const std::string uid = Text(pod, "/metadata/uid");
+  const std::string uid = fields::TextAt(pod, "/metadata/uid");
   RemovePod(uid);
   Pod& taken = pods_[uid] = {node, RequestsOf(pod)};
   Add(used_[node], taken.requests);

@@ -4,33 +4,21 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/fields.h"
+
 namespace ringmaster::scheduler {
 namespace {
 
 using Json = nlohmann::json;
 
-const Json kNone = Json::object();
-const Json kEmpty = Json::array();
-
-const Json& At(const Json& object, const char* path, const Json& fallback) {
-  const Json::json_pointer pointer(path);
-  if (!object.contains(pointer)) return fallback;
-  const Json& found = object.at(pointer);
-  return found.is_null() ? fallback : found;
-}
-
-std::string Text(const Json& object, const char* name) {
-  if (!object.is_object()) return "";
-  const auto at = object.find(name);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
-}
-
 bool Matches(const Json& toleration, const Taint& taint) {
   if (!toleration.is_object()) return false;
-  const std::string key = Text(toleration, "key"), effect = Text(toleration, "effect");
+  const std::string key = fields::Text(toleration, "key"),
+                    effect = fields::Text(toleration, "effect");
   if (!key.empty() && key != taint.key) return false;
   if (!effect.empty() && effect != taint.effect) return false;
-  return Text(toleration, "operator") == "Exists" || Text(toleration, "value") == taint.value;
+  return fields::Text(toleration, "operator") == "Exists" ||
+         fields::Text(toleration, "value") == taint.value;
 }
 
 bool IsBetween(const std::string& value, const Json& values, bool greater) {
@@ -46,7 +34,7 @@ bool IsBetween(const std::string& value, const Json& values, bool greater) {
 // One requirement of a node selector term on labels (or on metadata.name as a label of its own).
 bool Matches(const Json& requirement, const Json& labels) {
   const std::string key = requirement.value("key", ""), op = requirement.value("operator", "");
-  const Json& values = At(requirement, "/values", kEmpty);
+  const Json& values = fields::ListAt(requirement, "/values");
   const auto label = labels.find(key);
   const bool has = label != labels.end();
   const bool listed = has && std::find(values.begin(), values.end(), *label) != values.end();
@@ -67,24 +55,24 @@ bool MatchesAll(const Json& requirements, const Json& labels) {
 
 // Terms are alternatives; a term without requirements matches nothing.
 bool MatchesRequiredAffinity(const Json& pod, const Json& node) {
-  const Json& terms = At(pod,
-                         "/spec/affinity/nodeAffinity/"
-                         "requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
-                         kEmpty);
+  const Json& terms =
+      fields::ListAt(pod,
+                     "/spec/affinity/nodeAffinity/"
+                     "requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
   if (terms.empty()) return true;
-  const Json fields = {{"metadata.name", At(node, "/metadata/name", kNone)}};
+  const Json names = {{"metadata.name", fields::At(node, "/metadata/name")}};
   return std::any_of(terms.begin(), terms.end(), [&](const Json& term) {
-    const Json& on_labels = At(term, "/matchExpressions", kEmpty);
-    const Json& on_fields = At(term, "/matchFields", kEmpty);
+    const Json& on_labels = fields::ListAt(term, "/matchExpressions");
+    const Json& on_fields = fields::ListAt(term, "/matchFields");
     return on_labels.size() + on_fields.size() > 0 &&
-           MatchesAll(on_labels, At(node, "/metadata/labels", kNone)) &&
-           MatchesAll(on_fields, fields);
+           MatchesAll(on_labels, fields::ObjectAt(node, "/metadata/labels")) &&
+           MatchesAll(on_fields, names);
   });
 }
 
 bool MatchesSelector(const Json& pod, const Json& node) {
-  const Json& labels = At(node, "/metadata/labels", kNone);
-  for (const auto& [key, value] : At(pod, "/spec/nodeSelector", kNone).items()) {
+  const Json& labels = fields::ObjectAt(node, "/metadata/labels");
+  for (const auto& [key, value] : fields::ObjectAt(pod, "/spec/nodeSelector").items()) {
     if (!labels.contains(key) || labels[key] != value) return false;
   }
   return true;
@@ -93,19 +81,20 @@ bool MatchesSelector(const Json& pod, const Json& node) {
 }  // namespace
 
 bool Tolerates(const Json& pod, const Taint& taint) {
-  const Json& tolerations = At(pod, "/spec/tolerations", kEmpty);
+  const Json& tolerations = fields::ListAt(pod, "/spec/tolerations");
   return std::any_of(tolerations.begin(), tolerations.end(),
                      [&](const Json& toleration) { return Matches(toleration, taint); });
 }
 
 std::string Refusal(const Json& pod, const Json& node) {
-  const Json& spec = At(node, "/spec", kNone);
+  const Json& spec = fields::ObjectAt(node, "/spec");
   if (spec.value("unschedulable", false) &&
       !Tolerates(pod, {"node.kubernetes.io/unschedulable", "", "NoSchedule"})) {
     return "node(s) were unschedulable";
   }
-  for (const Json& json : At(spec, "/taints", kEmpty)) {
-    const Taint taint{Text(json, "key"), Text(json, "value"), Text(json, "effect")};
+  for (const Json& json : fields::ListAt(spec, "/taints")) {
+    const Taint taint{fields::Text(json, "key"), fields::Text(json, "value"),
+                      fields::Text(json, "effect")};
     if (taint.effect != "PreferNoSchedule" && !Tolerates(pod, taint)) {
       return "node(s) had untolerated taint {" + taint.key + ": " + taint.value + "}";
     }

@@ -163,10 +163,10 @@ v1::SidecarReport ExitReport(const job::WorkerExit& exit) {
   return report;
 }
 
-class Client final : public OperatorClient {
+class GrpcOperatorClient final : public OperatorClient {
  public:
-  Client(asio::io_context* loop, const std::string& target, const std::string& tls_dir,
-         job::Registration registration, OperatorCallbacks callbacks)
+  GrpcOperatorClient(asio::io_context* loop, const std::string& target, const std::string& tls_dir,
+                     job::Registration registration, OperatorCallbacks callbacks)
       : loop_(loop),
         target_(target),
         registration_(std::move(registration)),
@@ -189,7 +189,7 @@ class Client final : public OperatorClient {
     stub_ = v1::OperatorLink::NewStub(channel);
     Connect();
   }
-  ~Client() override { Stop(); }
+  ~GrpcOperatorClient() override { Stop(); }
 
   void SetEpoch(uint64_t epoch) override { registration_.epoch = epoch; }
 
@@ -406,8 +406,8 @@ std::unique_ptr<OperatorClient> OperatorClient::Create(asio::io_context* loop,
                                                        const std::string& tls_dir,
                                                        job::Registration registration,
                                                        OperatorCallbacks callbacks) {
-  return std::make_unique<Client>(loop, target, tls_dir, std::move(registration),
-                                  std::move(callbacks));
+  return std::make_unique<GrpcOperatorClient>(loop, target, tls_dir, std::move(registration),
+                                              std::move(callbacks));
 }
 
 }  // namespace ringmaster::rendezvous

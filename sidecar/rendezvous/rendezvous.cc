@@ -80,16 +80,17 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
   std::unique_ptr<grpc::Server> server_;
 };
 
-class Client final : public RendezvousClient {
+class GrpcRendezvousClient final : public RendezvousClient {
  public:
-  Client(asio::io_context* loop, const std::string& job_uid, const std::string& tls_dir)
+  GrpcRendezvousClient(asio::io_context* loop, const std::string& job_uid,
+                       const std::string& tls_dir)
       : loop_(loop),
         server_name_(tls_dir.empty() ? "" : tls::JobName(job_uid)),
         credentials_(tls_dir.empty() ? grpc::InsecureChannelCredentials()
                                      : tls::ChannelCredentials(tls::FilesIn(tls_dir),
                                                                {.exact = tls::JobName(job_uid)})),
         calls_(std::make_shared<CallsInFlight>()) {}
-  ~Client() override { Stop(); }
+  ~GrpcRendezvousClient() override { Stop(); }
 
   void Send(const std::string& address, const Envelope& envelope,
             std::chrono::milliseconds deadline,
@@ -169,7 +170,7 @@ std::unique_ptr<RendezvousServer> RendezvousServer::Listen(asio::io_context* loo
 std::unique_ptr<RendezvousClient> RendezvousClient::Create(asio::io_context* loop,
                                                            const std::string& job_uid,
                                                            const std::string& tls_dir) {
-  return std::make_unique<Client>(loop, job_uid, tls_dir);
+  return std::make_unique<GrpcRendezvousClient>(loop, job_uid, tls_dir);
 }
 
 }  // namespace ringmaster::rendezvous
