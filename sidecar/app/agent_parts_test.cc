@@ -112,11 +112,11 @@ TEST(TrainingHistoryTest, AnewStartsTheStepsAndALossTakesThemBack) {
   second.reason = membership::Reason::kPodLost;
   ASSERT_NE(history.Installed(first.get(), second, now, 2), nullptr);
   const job::Rebuild* rebuild =
-      history.Rebuilt({.epoch = second.epoch, .seconds = {{"redo", 0.1}}, .resumed = 10});
+      history.Rebuilt({.epoch = second.epoch, .seconds = {{"redo", 0.1}}, .steps_resumed = 10});
   ASSERT_NE(rebuild, nullptr);
   EXPECT_EQ(rebuild->steps_lost, 2);
   EXPECT_EQ(history.progress().Step({}), 10u);
-  EXPECT_EQ(history.Rebuilt({.epoch = 99, .seconds = json::object()}), nullptr);
+  EXPECT_EQ(history.Rebuilt({.epoch = 99}), nullptr);
   history.Installed(&second, *first, now, 3);
   EXPECT_EQ(history.progress().Step({}), 0u) << "its reason is a bootstrap";
 }
@@ -249,10 +249,10 @@ class WorkerMonitorTest : public testing::Test {
 TEST_F(WorkerMonitorTest, AnExitWhileThePodLeavesIsOurDoing) {
   monitor_.OnExited({.slot = -1, .standby = true});
   EXPECT_TRUE(monitor_.exits().empty());
-  monitor_.OnExited({.slot = 0, .incarnation = 1, .exit_code = 1});
+  monitor_.OnExited({.slot = 0, .exit_code = 1, .incarnation = 1});
   EXPECT_EQ(parts_.log.back(), "exit");
   parts_.departure.Drain({"u0"}, "Deleted", {});
-  for (int i = 0; i < 40; ++i) monitor_.OnExited({.slot = 0, .incarnation = 1, .exit_code = 1});
+  for (int i = 0; i < 40; ++i) monitor_.OnExited({.slot = 0, .exit_code = 1, .incarnation = 1});
   EXPECT_EQ(parts_.log.back(), "exit by us");
   EXPECT_EQ(monitor_.exits().size(), 32u);
   EXPECT_FALSE(monitor_.exits().back().by_us) << "/status shows what the launcher said";
@@ -270,7 +270,7 @@ TEST(StatusDocumentTest, ShowsTheStateOfThePodAndItsWorkers) {
   AgentParts parts;
   SidecarOptions options;
   options.pod_uid = "u0";
-  std::deque<job::WorkerExit> exits = {{.slot = 0, .incarnation = 1, .exit_code = 9}};
+  std::deque<job::WorkerExit> exits = {{.slot = 0, .exit_code = 9, .incarnation = 1}};
   StatusInput input{.options = options,
                     .member = parts.membership.member(),
                     .processes = parts.table.processes(),

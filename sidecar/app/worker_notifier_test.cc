@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/job/worker_exit.h"
 #include "sidecar/app/worker_frames.h"
 
 namespace ringmaster::app {
