@@ -114,8 +114,8 @@ def test_the_scrape_configuration_finds_the_pods_of_operator_and_jobs():
     labels = only(render(), "Deployment")["spec"]["template"]["metadata"]["labels"]
     wanted = dict(pair.split("=") for pair in selectors[0].split(","))
     assert wanted.items() <= labels.items()
-    planner = (ROOT / "operator" / "planner" / "planner.h").read_text()
-    assert '"training.kubeflow.org/job-role"' in planner
+    labels_header = (ROOT / "operator" / "api" / "labels.h").read_text()
+    assert '"training.kubeflow.org/job-role"' in labels_header
     assert selectors[1] == "training.kubeflow.org/job-role=worker,ringmaster.dev/job-uid"
 
 
