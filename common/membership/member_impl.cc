@@ -9,6 +9,8 @@ template <typename... Handlers>
 struct EventHandlers : Handlers... {
   using Handlers::operator()...;
 };
+template <typename... Handlers>
+EventHandlers(Handlers...) -> EventHandlers<Handlers...>;  // clang 14 can't deduce it by itself
 
 Pod WithIncarnation(Pod pod, std::uint64_t incarnation) {
   pod.incarnation = incarnation;
