@@ -7,6 +7,7 @@
 #include "operator/api/horovod_job.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
+#include "operator/local/metadata_checks.h"
 
 namespace ringmaster::local {
 namespace {
@@ -21,14 +22,6 @@ const Json& Field(const Json& object, const char* key, const Json& otherwise) {
 
 void Preset(Json& object, const char* key, Json value) {
   if (!object.contains(key)) object[key] = std::move(value);
-}
-
-bool DnsLabel(const std::string& name) {
-  if (name.empty() || name.size() > 63 || name.front() == '-' || name.back() == '-') return false;
-  for (unsigned char c : name) {
-    if (!(std::islower(c) || std::isdigit(c) || c == '-')) return false;
-  }
-  return true;
 }
 
 void DefaultContainer(Json& container) {
@@ -81,7 +74,7 @@ void CheckContainers(const Json& spec, const char* list, std::set<std::string>& 
     std::string name = c.is_object() ? c.value("name", "") : "";
     if (name.empty()) {
       causes.push_back({"FieldValueRequired", "Required value", path + ".name"});
-    } else if (!DnsLabel(name)) {
+    } else if (!IsDnsLabel(name)) {
       causes.push_back(
           {"FieldValueInvalid",
            "Invalid value: \"" + name +
@@ -162,17 +155,59 @@ std::vector<Cause> CheckPodUpdate(const Json& before, const Json& after) {
        "spec"}};
 }
 
+// 2026-01-31T12:00:00.000000Z: metav1.MicroTime takes nothing else.
+bool MicroTime(const Json& value) {
+  static const std::regex kShape(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d))");
+  return value.is_string() && std::regex_match(value.get<std::string>(), kShape);
+}
+
+std::vector<Cause> CheckLease(const Json& lease) {
+  std::vector<Cause> causes;
+  const Json& spec = Field(lease, "spec", kEmptyObject);
+  for (const char* key : {"leaseDurationSeconds", "leaseTransitions"}) {
+    static const Json kGood = 1;
+    const Json& value = Field(spec, key, kGood);
+    int least = key[5] == 'D' ? 1 : 0;
+    if (value.is_number_integer() && value.get<int64_t>() >= least) continue;
+    causes.push_back(
+        {"FieldValueInvalid",
+         "Invalid value: " + value.dump() +
+             (least ? ": must be greater than 0" : ": must be greater than or equal to 0"),
+         std::string("spec.") + key});
+  }
+  return causes;
+}
+
+std::vector<Cause> CheckEvent(const Json& event) {
+  std::vector<Cause> causes;
+  for (const char* key :
+       {"eventTime", "reportingController", "reportingInstance", "action", "reason"}) {
+    if (Field(event, key, Json("")) == "")
+      causes.push_back({"FieldValueRequired", "Required value", key});
+  }
+  const std::string type = event.value("type", "");
+  if (type != "Normal" && type != "Warning") {
+    causes.push_back(
+        {"FieldValueInvalid", "Invalid value: \"\": has invalid value: " + type, "type"});
+  }
+  return causes;
+}
+
+std::vector<Cause> CheckService(const Json& service) {
+  const Json& spec = Field(service, "spec", kEmptyObject);
+  const bool headless = Field(spec, "clusterIP", kEmptyObject) == "None" ||
+                        Field(spec, "type", kEmptyObject) == "ExternalName";
+  if (headless || !Field(spec, "ports", kEmptyList).empty()) return {};
+  return {{"FieldValueRequired", "Required value", "spec.ports"}};
+}
+
 }  // namespace
 
 Traits TraitsOf(const Resource& resource) {
   if (resource == kube::Pods()) return {.status = true, .generation = true};
   if (resource == kube::Nodes()) return {.status = true, .status_on_create = true};
-  if (resource == kube::Namespaces()) return {.status = true};
-  if (resource == kube::Services()) return {.status = true};
-  if (resource == kube::PodDisruptionBudgets()) {
-    return {.status = true, .generation = true, .unconditional_update = false};
-  }
-  if (resource == kube::HorovodJobs()) {
+  if (resource == kube::Namespaces() || resource == kube::Services()) return {.status = true};
+  if (resource == kube::PodDisruptionBudgets() || resource == kube::HorovodJobs()) {
     return {.status = true, .generation = true, .unconditional_update = false};
   }
   if (resource == kube::NetworkPolicies()) return {.generation = true};
@@ -224,56 +259,6 @@ void SetDefaults(const Resource& resource, Json& object) {
   }
 }
 
-namespace {
-
-// 2026-01-31T12:00:00.000000Z: metav1.MicroTime takes nothing else.
-bool MicroTime(const Json& value) {
-  static const std::regex kShape(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d))");
-  return value.is_string() && std::regex_match(value.get<std::string>(), kShape);
-}
-
-std::vector<Cause> CheckLease(const Json& lease) {
-  std::vector<Cause> causes;
-  const Json& spec = Field(lease, "spec", kEmptyObject);
-  for (const char* key : {"leaseDurationSeconds", "leaseTransitions"}) {
-    static const Json kGood = 1;
-    const Json& value = Field(spec, key, kGood);
-    int least = key[5] == 'D' ? 1 : 0;
-    if (value.is_number_integer() && value.get<int64_t>() >= least) continue;
-    causes.push_back(
-        {"FieldValueInvalid",
-         "Invalid value: " + value.dump() +
-             (least ? ": must be greater than 0" : ": must be greater than or equal to 0"),
-         std::string("spec.") + key});
-  }
-  return causes;
-}
-
-std::vector<Cause> CheckEvent(const Json& event) {
-  std::vector<Cause> causes;
-  for (const char* key :
-       {"eventTime", "reportingController", "reportingInstance", "action", "reason"}) {
-    if (Field(event, key, Json("")) == "")
-      causes.push_back({"FieldValueRequired", "Required value", key});
-  }
-  const std::string type = event.value("type", "");
-  if (type != "Normal" && type != "Warning") {
-    causes.push_back(
-        {"FieldValueInvalid", "Invalid value: \"\": has invalid value: " + type, "type"});
-  }
-  return causes;
-}
-
-std::vector<Cause> CheckService(const Json& service) {
-  const Json& spec = Field(service, "spec", kEmptyObject);
-  const bool headless = Field(spec, "clusterIP", kEmptyObject) == "None" ||
-                        Field(spec, "type", kEmptyObject) == "ExternalName";
-  if (headless || !Field(spec, "ports", kEmptyList).empty()) return {};
-  return {{"FieldValueRequired", "Required value", "spec.ports"}};
-}
-
-}  // namespace
-
 std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
   if (resource == kube::Pods()) return CheckPod(object);
   if (resource == kube::Leases()) return CheckLease(object);
@@ -283,10 +268,7 @@ std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
 }
 
 Answer<void> CheckFormat(const Resource& resource, const Json& object) {
-  auto cannot = [&](const std::string& why) {
-    return tl::unexpected(BadRequest(resource.kind + " in version \"" + resource.version +
-                                     "\" cannot be handled as a " + resource.kind + ": " + why));
-  };
+  auto cannot = [&](const std::string& why) { return tl::unexpected(CannotDecode(resource, why)); };
   std::vector<std::pair<const char*, const char*>> times;  // object, field
   if (resource == kube::Leases()) times = {{"spec", "renewTime"}, {"spec", "acquireTime"}};
   if (resource == kube::Events()) times = {{"series", "lastObservedTime"}, {"", "eventTime"}};

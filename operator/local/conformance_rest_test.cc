@@ -1,41 +1,10 @@
-// What only HTTP shows: tables, warnings, pages, paths and methods.
+// What only HTTP shows: tables, warnings, paths and methods.
 #include "operator/kube/kube_client.h"
 #include "operator/kube/resources.h"
 #include "operator/local/testing/conformance_fixture.h"
 
 namespace ringmaster::local::testing {
 namespace {
-
-TEST_P(KubeRest, PagesShowOneStateOfTheWorld) {
-  for (const char* name : {"c1", "c2", "c3"}) MustCreate(kube::ConfigMaps(), ConfigMap(name));
-  const std::string path = Path("configmaps") + "?fieldSelector=metadata.name!%3Dkube-root-ca.crt";
-  Json first = Body(Send({"GET", path + "&limit=2"}));
-  ASSERT_EQ(first["items"].size(), 2u) << first;
-  EXPECT_EQ(first["items"][1]["metadata"]["name"], "c2");
-  const std::string next = first["metadata"].value("continue", "");
-  ASSERT_FALSE(next.empty()) << first;
-  // What happens in between doesn't show.
-  MustCreate(kube::ConfigMaps(), ConfigMap("c4"));
-  ASSERT_TRUE(api().Delete(kube::ConfigMaps(), ns_, "c3", {}).has_value());
-  Json second = Body(Send({"GET", path + "&limit=2&continue=" + kube::PercentEncode(next)}));
-  ASSERT_EQ(second["items"].size(), 1u) << second;
-  EXPECT_EQ(second["items"][0]["metadata"]["name"], "c3");
-  EXPECT_EQ(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
-  EXPECT_FALSE(second["metadata"].contains("continue"));
-}
-
-TEST_P(KubeRest, APageSaysHowMuchIsLeftUnlessItSelects) {
-  for (const char* name : {"c1", "c2", "c3"}) MustCreate(kube::ConfigMaps(), ConfigMap(name));
-  Json all = Body(Send({"GET", Path("configmaps")}));
-  Json page = Body(Send({"GET", Path("configmaps") + "?limit=1"}));
-  EXPECT_EQ(page["metadata"]["remainingItemCount"], all["items"].size() - 1);
-}
-
-TEST_P(KubeRest, ABadContinueTokenIsABadRequest) {
-  auto answer = Send({"GET", Path("configmaps") + "?limit=1&continue=nonsense"});
-  EXPECT_EQ(answer.status, 400);
-  EXPECT_THAT(answer.body, HasSubstr("continue key is not valid"));
-}
 
 TEST_P(KubeRest, UnknownFieldsOfAJobAreWarnedOf) {
   Json job = Job("j");

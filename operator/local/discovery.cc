@@ -75,12 +75,7 @@ std::optional<Json> Discover(const std::string& path, const CrdSchema& crd) {
     return Json{{"major", "1"},
                 {"minor", "34"},
                 {"gitVersion", "v1.34.0-ringmaster-local"},
-                {"platform", "linux/amd64"},
-                {"goVersion", ""},
-                {"gitCommit", ""},
-                {"gitTreeState", "clean"},
-                {"buildDate", ""},
-                {"compiler", ""}};
+                {"platform", "linux/amd64"}};
   }
   if (at == "/api") {
     return Json{{"kind", "APIVersions"},

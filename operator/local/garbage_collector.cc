@@ -96,7 +96,7 @@ Answer<Json> GarbageCollector::Delete(const Resource& resource, const std::strin
   const std::string uid = (*live)["metadata"]["uid"];
   const ObjectKey key{resource.namespaced ? ns : "", name};
   const bool foreground = options.propagation == "Foreground";
-  if (options.propagation == "Orphan") OrphanDependents(uid);
+  if (options.propagation == "Orphan") CollectDependents(uid, "Orphan", now);
 
   const int grace = GraceSeconds(resource, *live, options);
   Json object = *live;
@@ -158,12 +158,12 @@ void GarbageCollector::CollectDependents(const std::string& owner_uid,
   for (const auto& [resource, key] : Dependents(owner_uid)) {
     Object live = objects_.Find(*resource, key.first, key.second);
     if (!live) continue;
-    bool other_owner = false;
+    bool stays = propagation == "Orphan";
     for (const Json& ref : (*live)["metadata"].value("ownerReferences", Json::array())) {
       std::string uid = ref.value("uid", "");
-      other_owner |= uid != owner_uid && by_uid_.count(uid) > 0;
+      stays |= uid != owner_uid && by_uid_.count(uid) > 0;
     }
-    if (other_owner) {
+    if (stays) {
       Json object = *live;
       DropOwner(object, owner_uid);
       objects_.Put(*resource, key, std::move(object));
@@ -202,15 +202,6 @@ bool GarbageCollector::OwnersGone(const Json& object) const {
   return !owners.empty() && std::none_of(owners.begin(), owners.end(), [&](const Json& ref) {
     return by_uid_.count(ref.value("uid", "")) > 0;
   });
-}
-
-void GarbageCollector::OrphanDependents(const std::string& owner_uid) {
-  for (const auto& [resource, key] : Dependents(owner_uid)) {
-    Object live = objects_.Find(*resource, key.first, key.second);
-    Json object = *live;
-    DropOwner(object, owner_uid);
-    objects_.Put(*resource, key, std::move(object));
-  }
 }
 
 void GarbageCollector::EmptyNamespace(const std::string& ns, Time now) {

@@ -39,7 +39,6 @@ class GarbageCollector {
   bool OwnersGone(const Json& object) const;
   void CollectDependents(const std::string& owner_uid, const std::string& propagation, Time now);
   void FinishForeground(const std::string& owner_uid, Time now);
-  void OrphanDependents(const std::string& owner_uid);
   void EmptyNamespace(const std::string& ns, Time now);
 
   VersionedObjects& objects_;

@@ -7,27 +7,11 @@ namespace ringmaster::local {
 namespace {
 
 std::optional<CrdSchema> Load(const std::string& yaml) {
-  if (yaml.empty()) return std::nullopt;
   auto schema = CrdSchema::FromYaml(yaml);
   return schema ? std::optional<CrdSchema>(std::move(*schema)) : std::nullopt;
 }
 
-Json::json_pointer Pointer(std::string path) {
-  for (char& c : path) c = c == '.' ? '/' : c;
-  return Json::json_pointer(path);
-}
-
-Json ValueAt(const Json& object, const std::string& path) {
-  return !path.empty() && object.contains(Pointer(path)) ? object[Pointer(path)] : Json();
-}
-
 }  // namespace
-
-tl::expected<void, std::string> CheckCrd(const std::string& crd_yaml) {
-  auto schema = CrdSchema::FromYaml(crd_yaml);
-  if (!schema) return tl::unexpected(schema.error());
-  return {};
-}
 
 JobDefinition::JobDefinition(const std::string& crd_yaml) : schema_(Load(crd_yaml)) {}
 
@@ -41,9 +25,7 @@ Answer<void> JobDefinition::Admit(Json& job, const std::string& name, const Json
     for (const std::string& path : unknown) {
       list += (list.empty() ? "" : ", ") + ("unknown field \"" + path + "\"");
     }
-    return tl::unexpected(BadRequest(resource.kind + " in version \"" + resource.version +
-                                     "\" cannot be handled as a " + resource.kind +
-                                     ": strict decoding error: " + list));
+    return tl::unexpected(CannotDecode(resource, "strict decoding error: " + list));
   }
   if (dropped) *dropped = std::move(unknown);
   schema_->Default(job);
@@ -86,7 +68,7 @@ Answer<Json> JobDefinition::WithScale(const Json& job, const Json& scale) const 
           "spec.replicas"}}));
   }
   Json object = job;
-  object[Pointer(schema_.value_or(CrdSchema()).spec_replicas_path)] = scale[wanted];
+  object[PointerOf(schema_.value_or(CrdSchema()).spec_replicas_path)] = scale[wanted];
   std::string version = scale.value("metadata", Json::object()).value("resourceVersion", "");
   if (!version.empty()) object["metadata"]["resourceVersion"] = version;
   return object;

@@ -14,7 +14,7 @@ namespace ringmaster::local {
 
 class JobDefinition {
  public:
-  // A text that can't be read counts as none: CheckCrd says what is wrong with it.
+  // A text that can't be read counts as none.
   explicit JobDefinition(const std::string& crd_yaml);
 
   // Defaults and checks of a write. `strict`: unknown fields are refused; else they are dropped,
@@ -29,8 +29,5 @@ class JobDefinition {
  private:
   const std::optional<CrdSchema> schema_;
 };
-
-// Fails with a sentence when the definition can't be read.
-tl::expected<void, std::string> CheckCrd(const std::string& crd_yaml);
 
 }  // namespace ringmaster::local

@@ -61,7 +61,7 @@ TEST(JobDefinition, WithoutADefinitionNothingIsChecked) {
   Json job = Job({{"foo", 1}});
   EXPECT_TRUE(JobDefinition("").Admit(job, "j", nullptr, true, nullptr).has_value());
   EXPECT_EQ(job["spec"], Json({{"foo", 1}}));
-  EXPECT_FALSE(CheckCrd("kind: Other").has_value());
+  EXPECT_FALSE(CrdSchema::FromYaml("kind: Other").has_value());
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongestWait{
-    1000};  // also how often orphans of running containers are reaped
+// Also how often orphans of running containers are reaped.
+constexpr milliseconds kLongestWait{1000};
 
 }  // namespace
 

@@ -103,7 +103,7 @@ class Cluster : public LocalCluster {
   Cluster(const LocalClusterOptions& options, std::string id)
       : options_(options),
         id_(std::move(id)),
-        store_(std::make_shared<Store>(MakeStoreOptions())) {}
+        store_(std::make_shared<Store>(StoreOptions{.crd_yaml = kEmbeddedCrd})) {}
   ~Cluster() override { Stop(std::chrono::milliseconds(0)); }
 
   kube::Result<void> Start() {
@@ -119,9 +119,6 @@ class Cluster : public LocalCluster {
       fs::create_directories(dir / sub, error);
       if (error) return Fail((dir / sub).string() + ": " + error.message());
       fs::permissions(dir / sub, fs::perms::owner_all, error);
-    }
-    if (auto crd = CheckCrd(kEmbeddedCrd); kEmbeddedCrd[0] != '\0' && !crd) {
-      return Fail("the CustomResourceDefinition that was built in: " + crd.error());
     }
     AddNodes();
     RunnerOptions runner;
@@ -159,11 +156,6 @@ class Cluster : public LocalCluster {
   }
 
  private:
-  static StoreOptions MakeStoreOptions() {
-    StoreOptions options;
-    options.crd_yaml = kEmbeddedCrd;
-    return options;
-  }
   std::string Mark() const { return "RINGMASTER_RUN=" + id_; }
 
   void AddNodes() {

@@ -17,18 +17,10 @@ bool Word(const std::string& text) {
          });
 }
 
-bool DnsName(const std::string& text) {
-  return !text.empty() && text.size() <= 253 && Alphanumeric(text.front()) &&
-         Alphanumeric(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
-           return std::islower(static_cast<unsigned char>(c)) ||
-                  std::isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '.';
-         });
-}
-
 bool QualifiedKey(const std::string& key) {
   size_t slash = key.find('/');
   if (slash == std::string::npos) return Word(key);
-  return DnsName(key.substr(0, slash)) && Word(key.substr(slash + 1));
+  return IsDnsName(key.substr(0, slash)) && Word(key.substr(slash + 1));
 }
 
 Cause BadKey(const std::string& field, const std::string& key) {
@@ -88,6 +80,18 @@ void CheckOwners(const Json& owners, std::vector<Cause>& causes) {
 }
 
 }  // namespace
+
+bool IsDnsName(const std::string& text) {
+  return !text.empty() && text.size() <= 253 && Alphanumeric(text.front()) &&
+         Alphanumeric(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
+           return std::islower(static_cast<unsigned char>(c)) ||
+                  std::isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '.';
+         });
+}
+
+bool IsDnsLabel(const std::string& text) {
+  return text.size() <= 63 && text.find('.') == std::string::npos && IsDnsName(text);
+}
 
 std::vector<Cause> CheckMetadata(const Json& meta) {
   std::vector<Cause> causes;

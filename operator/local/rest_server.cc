@@ -60,10 +60,6 @@ Json MethodNotAllowed() {
                  "the server does not allow this method on the requested resource");
 }
 
-Json NoSuchPath() {
-  return Failure(404, "NotFound", "the server could not find the requested resource");
-}
-
 bool WantsTable(const Request& request) {
   return request.get_header_value("Accept").find("as=Table") != std::string::npos;
 }
@@ -183,8 +179,8 @@ struct RestServer::Impl {
     if (sub == "log" && *api->resource == kube::Pods()) return Log(request, *api, response);
     if (request.method == "GET") {
       if (!api->name.empty()) return Get(request, *api, response);
-      bool watch = Flag(request, "watch");
-      return watch ? Watch(request, *api, response) : List(request, *api, response);
+      return Flag(request, "watch") ? Watch(request, *api, response)
+                                    : List(request, *api, response);
     }
     if (request.method == "DELETE") return Delete(request, *api, response);
     Write(request, *api, response);
@@ -210,15 +206,11 @@ struct RestServer::Impl {
   }
 
   void List(const Request& request, const ApiRequest& api, Response& response) {
-    ListRequest list{Param(request, "labelSelector"), FieldSelectorOf(request, api.core_event),
-                     std::atoi(Param(request, "limit").c_str()), Param(request, "continue")};
-    auto answer = store->List(*api.resource, api.ns, list);
+    auto answer =
+        store->List(*api.resource, api.ns,
+                    {Param(request, "labelSelector"), FieldSelectorOf(request, api.core_event)});
     if (!answer) return SendStatus(response, answer.error());
     Json meta = {{"resourceVersion", answer->resource_version}};
-    if (!answer->continue_token.empty()) {
-      meta["continue"] = answer->continue_token;
-      if (answer->remaining > 0) meta["remainingItemCount"] = answer->remaining;
-    }
     if (WantsTable(request)) {
       Json table = MakeTable(*api.resource, answer->items, crd, std::time(nullptr));
       table["metadata"] = std::move(meta);

@@ -10,6 +10,11 @@
 
 namespace ringmaster::local {
 
+// The pointer of a simple JSONPath: /spec/worker of .spec.worker.
+Json::json_pointer PointerOf(std::string path);
+// Null: nothing is there, or the path is empty or more than a simple one.
+Json ValueAt(const Json& object, const std::string& path);
+
 class CrdSchema {
  public:
   // The text of a CustomResourceDefinition, YAML or JSON; the schema of its storage version.

@@ -67,6 +67,15 @@ Json Invalid(const Resource& resource, const std::string& name, const std::vecto
 
 Json BadRequest(const std::string& message) { return Failure(400, "BadRequest", message); }
 
+Json CannotDecode(const Resource& resource, const std::string& why) {
+  return BadRequest(resource.kind + " in version \"" + resource.version +
+                    "\" cannot be handled as a " + resource.kind + ": " + why);
+}
+
+Json NoSuchPath() {
+  return Failure(404, "NotFound", "the server could not find the requested resource");
+}
+
 Json Expired(uint64_t asked, uint64_t oldest) {
   return Failure(
       410, "Expired",

@@ -29,6 +29,8 @@ Json Conflict(const Resource& resource, const std::string& name, const std::stri
 Json ModifiedConflict(const Resource& resource, const std::string& name);
 Json Invalid(const Resource& resource, const std::string& name, const std::vector<Cause>& causes);
 Json BadRequest(const std::string& message);
+Json CannotDecode(const Resource& resource, const std::string& why);
+Json NoSuchPath();
 Json Expired(uint64_t asked, uint64_t oldest);
 
 }  // namespace ringmaster::local

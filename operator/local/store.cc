@@ -30,36 +30,6 @@ Answer<Selection> Select(const Resource& resource, const std::string& ns, const 
                    resource.namespaced ? ns : "", *l, *f};
 }
 
-// Where a list goes on: after the last item given, in the state of the world that it showed.
-struct ContinueToken {
-  uint64_t version = 0;
-  ObjectKey after;
-
-  // "version/namespace/name"
-  static std::optional<ContinueToken> Parse(const std::string& text) {
-    const size_t first = text.find('/'), second = text.find('/', first + 1);
-    const auto version = ParseVersion(text.substr(0, first));
-    if (first == std::string::npos || second == std::string::npos || !version) return std::nullopt;
-    return ContinueToken{*version,
-                         {text.substr(first + 1, second - first - 1), text.substr(second + 1)}};
-  }
-};
-
-// The first `limit` (0: all) of the objects. `counted`: says how many are left.
-ListAnswer Page(const std::vector<Object>& objects, int limit, uint64_t version, bool counted) {
-  ListAnswer answer;
-  answer.resource_version = std::to_string(version);
-  const size_t n =
-      limit > 0 ? std::min(static_cast<size_t>(limit), objects.size()) : objects.size();
-  for (size_t i = 0; i < n; ++i) answer.items.push_back(*objects[i]);
-  if (n == objects.size()) return answer;
-  const Json& last = answer.items.back()["metadata"];
-  answer.remaining = counted ? objects.size() - n : 0;
-  answer.continue_token = answer.resource_version + "/" + last.value("namespace", "") + "/" +
-                          last["name"].get<std::string>();
-  return answer;
-}
-
 Answer<void> CheckNamespace(const VersionedObjects& objects, const Resource& resource,
                             const std::string& ns) {
   if (!resource.namespaced) return {};
@@ -76,11 +46,6 @@ Answer<void> CheckNamespace(const VersionedObjects& objects, const Resource& res
 // A value of the wrong JSON type anywhere in an object is the caller's mistake.
 tl::unexpected<Json> Malformed(const Json::exception& e) {
   return tl::unexpected(BadRequest(std::string("malformed object: ") + e.what()));
-}
-
-tl::unexpected<Json> NoSuchPath() {
-  return tl::unexpected(
-      Failure(404, "NotFound", "the server could not find the requested resource"));
 }
 
 }  // namespace
@@ -114,36 +79,12 @@ Answer<ListAnswer> Store::List(const Resource& resource, const std::string& ns,
                                const ListRequest& request) const {
   const auto selection = Select(resource, ns, request.label_selector, request.field_selector);
   if (!selection) return tl::unexpected(selection.error());
-  std::vector<Object> matching;
-  uint64_t version = 0;
-  {
-    const sync::MutexLock lock(&mu_);
-    version = objects_.version();
-    ObjectKey after;
-    if (!request.continue_token.empty()) {
-      const auto token = ContinueToken::Parse(request.continue_token);
-      if (!token || token->version > version) {
-        return tl::unexpected(BadRequest("invalid continue token: continue key is not valid: " +
-                                         request.continue_token));
-      }
-      if (token->version < objects_.forgotten(resource)) {
-        return tl::unexpected(Failure(410, "Expired",
-                                      "The provided continue parameter is too old to display a "
-                                      "consistent list result."));
-      }
-      version = token->version;
-      after = token->after;
-    }
-    const bool now = version == objects_.version();
-    const auto then = now ? VersionedObjects::Objects() : objects_.At(resource, version);
-    const auto& objects = now ? objects_.All(resource) : then;
-    for (auto it = objects.upper_bound(after); it != objects.end(); ++it) {
-      if (selection->Matches(*it->second)) matching.push_back(it->second);
-    }
+  const sync::MutexLock lock(&mu_);
+  ListAnswer answer{{}, std::to_string(objects_.version())};
+  for (const auto& [key, object] : objects_.All(resource)) {
+    if (selection->Matches(*object)) answer.items.push_back(*object);
   }
-  // With a selector the real server counts nothing.
-  const bool counted = request.label_selector.empty() && request.field_selector.empty();
-  return Page(matching, request.limit, version, counted);
+  return answer;
 }
 
 Answer<WatchCursor> Store::Watch(const Resource& resource, const std::string& ns,
@@ -286,7 +227,8 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
     return ScaleLocked(resource, *live, object);
   }
   const Traits traits = TraitsOf(resource);
-  if (!subresource.empty() && !(subresource == "status" && traits.status)) return NoSuchPath();
+  if (!subresource.empty() && !(subresource == "status" && traits.status))
+    return tl::unexpected(NoSuchPath());
   if (auto ok = CheckKind(resource, object); !ok) return tl::unexpected(ok.error());
   if (std::string named = fields::Text(object["metadata"], "name"); named != name) {
     return tl::unexpected(BadRequest("the name of the object (" + named +
@@ -326,7 +268,7 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
 }
 
 Answer<Json> Store::ScaleLocked(const Resource& resource, const Json& live, const Json& scale) {
-  if (resource != kube::HorovodJobs()) return NoSuchPath();
+  if (resource != kube::HorovodJobs()) return tl::unexpected(NoSuchPath());
   auto scaled = jobs_.WithScale(live, scale);
   if (!scaled) return scaled;
   const Json& meta = live["metadata"];

@@ -35,15 +35,11 @@ struct StoreOptions {
 struct ListRequest {
   std::string label_selector;
   std::string field_selector;
-  int limit = 0;  // 0: all
-  std::string continue_token;
 };
 
 struct ListAnswer {
   std::vector<Json> items;
   std::string resource_version;
-  std::string continue_token;
-  size_t remaining = 0;
 };
 
 struct WriteOptions {
@@ -101,6 +97,7 @@ class Store {
   explicit Store(StoreOptions options);
 
   Answer<Json> Get(const Resource& resource, const std::string& ns, const std::string& name) const;
+  // All of them, never a page: an API server need not heed `limit`.
   Answer<ListAnswer> List(const Resource& resource, const std::string& ns,
                           const ListRequest& request) const;
   Answer<Json> Create(const Resource& resource, const std::string& ns, Json object,

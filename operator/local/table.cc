@@ -10,17 +10,6 @@ struct Column {
   int priority = 0;
 };
 
-Json At(const Json& object, const std::string& path) {
-  std::string pointer = path;
-  for (char& c : pointer) c = c == '.' ? '/' : c;
-  try {
-    Json::json_pointer p(pointer);
-    return object.contains(p) ? object[p] : Json();
-  } catch (const Json::exception&) {
-    return Json();  // a JSONPath with brackets: not shown here
-  }
-}
-
 std::string Age(const Json& timestamp, std::time_t now) {
   std::tm utc{};
   if (!timestamp.is_string() ||
@@ -104,7 +93,7 @@ Json Cell(const Column& column, const Json& object, std::time_t now) {
     if (column.path == "pod:gates") return "<none>";
     return row.status;
   }
-  Json value = At(object, column.path);
+  Json value = ValueAt(object, column.path);
   if (column.type == "date") return value.is_null() ? Json("<unknown>") : Json(Age(value, now));
   if (value.is_null() && column.priority > 0) return "<none>";
   return value.is_structured() ? Json(value.dump()) : value;

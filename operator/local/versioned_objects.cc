@@ -27,23 +27,6 @@ void VersionedObjects::ForgetHistory(const Resource& resource) {
   Of(resource).forgotten = version_;
 }
 
-// From the objects of now, undoing what has happened since.
-VersionedObjects::Objects VersionedObjects::At(const Resource& resource, uint64_t version) const {
-  const PerResource& of = Of(resource);
-  Objects objects = of.objects;
-  for (auto change = of.history.rbegin(); change != of.history.rend() && change->version > version;
-       ++change) {
-    const Json& meta = (change->before ? *change->before : *change->after)["metadata"];
-    ObjectKey key{meta.value("namespace", ""), meta["name"].get<std::string>()};
-    if (change->before) {
-      objects[key] = change->before;
-    } else {
-      objects.erase(key);
-    }
-  }
-  return objects;
-}
-
 Answer<std::optional<kube::WatchEvent>> VersionedObjects::NextEvent(const Selection& selection,
                                                                     uint64_t& version) const {
   using Type = kube::WatchEvent::Type;

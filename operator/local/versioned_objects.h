@@ -1,6 +1,6 @@
 // The objects of the embedded cluster and the latest changes of each resource. As in etcd every
-// change gets the next version, one count for all resources; a list or a watch goes on from any
-// version that the history still has.
+// change gets the next version, one count for all resources; a watch goes on from any version that
+// the history still has.
 //
 // Owner and thread: Store, under its lock.
 #pragma once
@@ -46,8 +46,6 @@ class VersionedObjects {
   // The newest version that the history of the resource no longer has.
   uint64_t forgotten(const Resource& resource) const { return Of(resource).forgotten; }
   void ForgetHistory(const Resource& resource);
-  // The objects as they were at `version`, which is not forgotten.
-  Objects At(const Resource& resource, uint64_t version) const;
   // The first event of the selection after `version`, which moves on to it; nullopt: there is none
   // yet. The error: 410, the history no longer has what follows `version`.
   Answer<std::optional<kube::WatchEvent>> NextEvent(const Selection& selection,

@@ -29,20 +29,6 @@ TEST(VersionedObjects, EveryChangeGetsTheNextVersion) {
   EXPECT_EQ(objects.Find(kube::ConfigMaps(), "default", "a"), nullptr);
 }
 
-TEST(VersionedObjects, TheStateOfAnEarlierVersionCanBeRead) {
-  VersionedObjects objects(8);
-  objects.Put(kube::ConfigMaps(), kKey, Map("1"));
-  const uint64_t then = objects.version();
-  objects.Put(kube::ConfigMaps(), kKey, Map("2"));
-  Json other = Map("3");
-  other["metadata"]["name"] = "b";
-  objects.Put(kube::ConfigMaps(), {"default", "b"}, other);
-  objects.Erase(kube::ConfigMaps(), kKey);
-  const auto state = objects.At(kube::ConfigMaps(), then);
-  ASSERT_EQ(state.size(), 1u);
-  EXPECT_EQ((*state.at(kKey))["metadata"]["labels"]["v"], "1");
-}
-
 TEST(VersionedObjects, AnObjectThatLeavesTheSelectionIsDeletedInIt) {
   VersionedObjects objects(8);
   uint64_t version = objects.version();

@@ -6,6 +6,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/local/admission.h"
+#include "operator/local/metadata_checks.h"
 
 namespace ringmaster::local {
 namespace {
@@ -31,15 +32,6 @@ std::string Suffix() {
   std::string text;
   for (unsigned char c : b) text += kLetters[c % kLetters.size()];
   return text;
-}
-
-bool GoodName(const std::string& name) {
-  if (name.empty() || name.size() > 253) return false;
-  for (unsigned char c : name) {
-    if (!(std::islower(c) || std::isdigit(c) || c == '-' || c == '.')) return false;
-  }
-  return std::isalnum(static_cast<unsigned char>(name.front())) &&
-         std::isalnum(static_cast<unsigned char>(name.back()));
 }
 
 void KeepField(const Json& from, Json& to, const char* key) {
@@ -196,7 +188,7 @@ Answer<std::string> NameToCreate(const Resource& resource, const Json& meta,
                 {{"FieldValueRequired", "Required value: name or generateName is required",
                   "metadata.name"}}));
   }
-  if (!GoodName(name)) {
+  if (!IsDnsName(name)) {
     return tl::unexpected(Invalid(
         resource, name,
         {{"FieldValueInvalid",

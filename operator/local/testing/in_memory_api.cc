@@ -22,8 +22,7 @@ kube::Result<T> ToResult(Answer<T> answer, const std::string& asked) {
 
 kube::Result<void> Known(const Resource& resource, const std::string& asked) {
   if (kube::FindResource(resource.group, resource.version, resource.plural)) return {};
-  return tl::unexpected(kube::ErrorFromStatus(
-      asked, 404, Failure(404, "NotFound", "the server could not find the requested resource")));
+  return tl::unexpected(kube::ErrorFromStatus(asked, 404, NoSuchPath()));
 }
 
 std::string NameOf(const Json& object) {
