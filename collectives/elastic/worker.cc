@@ -77,8 +77,8 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
   endpoint.shared_memory = options_.shared_memory;
   if (Status s = Endpoint::Create(endpoint, &endpoint_); !s.ok()) return s;
   communicators_ = std::make_unique<RealCommunicators>(endpoint_.get());
-  // Whether it has state is known with the welcome: joiners are told to be void then, before any
-  // view.
+  // Whether it has state is known with the welcome: joiners are told that they have no state then,
+  // before any view.
   engine_ = std::make_unique<engine::Engine>(
       engine::Engine::Options{communicators_.get(), this, state_, true, options_.fusion_bytes, {}});
   sidecar_ = std::make_unique<sidecar_client::SidecarClient>(

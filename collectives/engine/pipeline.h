@@ -44,8 +44,8 @@ class Pipeline {
 
   // ---- After a view change
   std::vector<Holding::Result> Holdings() const { return log_.Holdings(); }
-  // Takes part in giving a kept result to those that lack it. *result: what this rank has lacked
-  // and now keeps; null if it lacked nothing (`lacks`: it has state, so it may lack something).
+  // All ranks take part in sending a kept result from its holder to those without it. *result: what
+  // this rank has received and keeps; null if it needed none. `lacks`: it has state, so it may.
   Status HandOver(const RecoveryPlan::Handover& handover, bool lacks, const Retained** result);
   // What is kept is of no use to anybody any more: this rank's state counts for nothing.
   void DropResults() { log_.Trim(); }

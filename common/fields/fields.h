@@ -1,6 +1,7 @@
 // Reads fields of JSON that anybody may have written: what is absent, or of another type, counts as
 // empty. Where a sender has to hear what is wrong, use reader.h.
-//  Nothing here throws. `object` need not be an object. A `pointer` is a JSON pointer:
+//
+// Nothing here throws. `object` need not be an object. A `pointer` is a JSON pointer:
 //  "/metadata/name".
 #pragma once
 

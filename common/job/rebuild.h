@@ -40,7 +40,7 @@ struct Rebuild {
   std::int64_t steps_lost = 0;
   bool complete = false;  // the first operation of the view has completed
 
-  // For the sidecar alone, which counts steps_lost by them; no such JSON has them.
+  // Used inside the sidecar alone, to count steps_lost; not written to JSON.
   std::uint64_t steps_before = 0;   // completed by some worker of the parent, as far as was heard
   std::uint64_t steps_resumed = 0;  // completed ones that the view goes on from, as a worker said
 
@@ -59,7 +59,7 @@ PhaseSeconds PhaseSecondsFromJson(const nlohmann::json& json);
 
 // Of the phases that follow one another: kStop is a part of kDecide.
 double TotalSeconds(const PhaseSeconds& seconds);
-// Each phase is over when the last one is through it.
+// Keeps the longest time of each phase: it ends when the slowest worker ends it.
 void KeepLongest(const PhaseSeconds& seen, PhaseSeconds* longest);
 
 }  // namespace ringmaster::job

@@ -1,5 +1,5 @@
 // The end of a worker process, from the launcher that sees it, over its sidecar, to the operator's
-// verdict and to /status.
+// evaluation and to /status.
 //
 // A plain value that knows no socket and no clock.
 #pragma once

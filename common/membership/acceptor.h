@@ -1,5 +1,6 @@
 // The acceptor of one view's successor: answers prepare and propose, and resigns (rules 4, 5, 7).
-//  A proposal that may be accepted waits here until the local workers have stopped using the view
+//
+// A proposal that may be accepted waits here until the local workers have stopped using the view
 // for good: after an acceptance no step of the view may complete. Owned by Succession; used by the
 // member's thread only.
 #pragma once

@@ -1,5 +1,6 @@
 // The coordinator's list of workers that want to join (rule 13).
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ class Applicants {
   };
   Applicants(const Parts& parts, const Timers& timers) : parts_(parts), timers_(timers) {}
 
-  // kJoin: the sender gets the view if it doesn't know it, or if only the coordinator can help it.
+  // Stores a request to join. Sends our view back to a sender that doesn't know it, or that should
+  // ask the coordinator instead.
   void OnJoin(const Message& message);
   void Add(const Joiner& joiner);
   void Remove(const std::string& pod) { applicants_.erase(pod); }
@@ -42,7 +44,8 @@ class Applicants {
   bool Complete() const;
   // When the wait for more of them ends.
   std::optional<TimePoint> NextDeadline() const;
-  // Their addresses are needed when they are in a view that this pod may not be in.
+  // Puts their addresses into the outbox: they may be in the next view when this pod is not, and
+  // must be sent the decision all the same.
   void RememberAddresses() const;
 
  private:

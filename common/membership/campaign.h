@@ -1,5 +1,6 @@
 // One attempt of this member to decide the successor of its view, and the timer before the next.
-//  Plain values; used by Proposer.
+//
+// Plain values; used by Proposer.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,9 @@ using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
 struct Timers {
-  Duration campaign = std::chrono::milliseconds(150);  // times the order, plus jitter up to as much
-  Duration retry = std::chrono::milliseconds(100);     // of what was not answered; grows to 8 times
+  Duration campaign = std::chrono::milliseconds(150);  // for each member before it, plus jitter
+  Duration retry =
+      std::chrono::milliseconds(100);  // an unanswered message; doubles up to 8 times this
   Duration join_retry = std::chrono::milliseconds(200);
   Duration record_retry = std::chrono::milliseconds(500);
   Duration join_batch = std::chrono::milliseconds(100);  // waits so long for pods still expected

@@ -1,5 +1,6 @@
 // Which pods leave by plan, and by when this one must have left (rule 12).
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 // This pod's request to have workers let into a view, repeated until they are (rule 13).
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <optional>

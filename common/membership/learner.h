@@ -1,6 +1,7 @@
 // The learner of one view's successor: counts which voters have accepted which proposal
 // (rule 6).
-//  Owned by Succession; used by the member's thread only.
+//
+// Owned by Succession; used by the member's thread only.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,8 @@ class Learner {
   void AddVote(const Ballot& ballot, const ViewPtr& value, std::size_t voter) {
     Find(ballot, value).votes.Add(voter);
   }
-  // From now on the resignations may decide this proposal, even before anybody has accepted it.
+  // The votes for this proposal. It is registered by this, so that resignations may decide it
+  // before any member has accepted it.
   const VoterSet& Votes(const Ballot& ballot, const ViewPtr& value) {
     return Find(ballot, value).votes;
   }

@@ -1,6 +1,7 @@
 // This member's part in a recovery from quorum loss (rule 9): it stops its workers, promises to
 // take part in no lower lineage, and reports what it knows to the operator.
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <cstdint>

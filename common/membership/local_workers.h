@@ -1,6 +1,7 @@
 // The worker processes of this pod: which live, which commands they have got (stop, arm) and what
 // they have answered.
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ class LocalWorkers {
   // lost its file knows of none while its workers may train on.
   void StopAllBelow(Epoch epoch);
   bool StoppedBelow(Epoch epoch) const { return stopped_epoch_ >= epoch; }
-  // A worker that StopAllBelow() has not reached may have come.
+  // A worker that was not told to stop may have connected: earlier answers count no more.
   void ForgetStopAll() { stop_all_epoch_ = stopped_epoch_ = 0; }
 
   // Orders the workers once to agree on a step at whose end they stop (rule 12).

@@ -1,5 +1,6 @@
 // One sidecar's part in the membership of its job: it votes, proposes, resigns, plans and joins.
-//  Pure: `Step(event, now)` returns what to do. No sockets, clocks, logs or threads inside; the
+//
+// Pure: `Step(event, now)` returns what to do. No sockets, clocks, logs or threads inside; the
 // owner calls it from its one loop thread, calls it with `Tick` at `NextDeadline()`, and carries
 // out the actions IN ORDER: nothing after a `Persist` may happen before the state is stored.
 //

@@ -1,5 +1,6 @@
 // Who this member is in which view, and what it has promised: the state that survives a restart.
-//  Every change that others may rely on is stored (an action `Persist`) before the change's
+//
+// Every change that others may rely on is stored (an action `Persist`) before the change's
 // consequences are added to the outbox. Owned by MemberImpl; used by the member's thread only.
 #pragma once
 

@@ -1,5 +1,6 @@
 // Collects the actions of one step of a member, and signs and addresses its messages.
-//  Owned by MemberImpl; the other parts add to it in the order in which things have to happen. Used
+//
+// Owned by MemberImpl; the other parts add to it in the order in which things have to happen. Used
 // by the thread of the member only.
 #pragma once
 

@@ -1,6 +1,7 @@
 // What is known about the pods of the current view: silence, accusations, resignations. Forgotten
 // with each new view, except for silence.
-//  Owned by MemberImpl; reads MemberState; used by the member's thread only.
+//
+// Owned by MemberImpl; reads MemberState; used by the member's thread only.
 #pragma once
 
 #include <optional>
@@ -43,12 +44,12 @@ class PeerStatus {
   // Gone without having resigned.
   bool Lost(int pod) const { return pods_[pod].suspected || pods_[pod].replaced; }
   bool AnyFault() const;
-  // How many pods would campaign before this one: the coordinator, then the pods in their order.
+  // This member's place in the order of campaigns: how many pods go before it.
   int Position() const;
   // Whether the pods that may answer are a quorum. If not, a campaign would only drop members that
   // may come back. R counts: that it can't be reached is not known before it is asked.
   bool QuorumInReach() const;
-  // The record is spared where the pods can do without it.
+  // False: the pods that may answer are a quorum without the record, so it is not asked.
   bool RecordNeeded() const;
 
  private:

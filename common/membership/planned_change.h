@@ -1,6 +1,7 @@
 // A planned change of the view: the coordinator has all workers armed, and when all pods stand at
 // the same step's boundary it proposes the successor (rule 12).
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class PlannedChange {
   // The workers of this pod stand at the boundary. False: nothing new.
   bool SetOwnBoundary();
 
-  // As the coordinator. `wanted`: there is something to change. `may` is false while a fault goes
-  // first. True: everybody stands at the boundary, so the successor may be proposed.
+  // As the coordinator. `wanted`: there is something to change. `may` is false while a fault is
+  // handled first. Returns true when all pods stand at the boundary: the successor may be proposed.
   bool Advance(bool may, bool wanted);
 
   bool begun() const { return number_ != 0; }

@@ -1,6 +1,7 @@
 // The proposer of one view's successor: when to campaign, with which ballot and which value
 // (rules 4, 6, 11).
-//  A campaign is: prepare (not in round 0), stop the local workers, propose. Round 0 needs no
+//
+// A campaign is: prepare (not in round 0), stop the local workers, propose. Round 0 needs no
 // prepare because only the view's coordinator may use it, and for one value only. Owned by
 // Succession; used by the member's thread only.
 #pragma once

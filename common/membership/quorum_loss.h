@@ -1,6 +1,7 @@
 // Recovery from quorum loss (membership rule 9): how a job goes on when no view can decide its
 // successor any more.
-//  Pure. The operator drives it, in steps each of which may be lost and repeated:
+//
+// Pure. The operator drives it, in steps each of which may be lost and repeated:
 //
 //   1. R is moved to a lineage above all that are known (BeginRecovery, by compare-and-swap).
 //   2. Every pod that is not proven dead is asked, by `RecoveryAsked`. It stops its workers, stores

@@ -47,7 +47,7 @@ class Hearing {
   }
   RecoveryReport& last() { return reports_.back(); }
 
-  RecoveryResult Judge(ClauseSet without = {}) const {
+  RecoveryResult Evaluate(ClauseSet without = {}) const {
     std::vector<const RecoveryReport*> reports;
     for (const RecoveryReport& report : reports_) reports.push_back(&report);
     return RecoverFromQuorumLoss(2, pods_, reports, 1, without);
@@ -66,7 +66,7 @@ std::vector<std::string> PodsOf(const ViewPtr& view) {
 
 TEST(QuorumLossTest, ThoseWhoReportedGoOnInANewLineage) {
   const ViewPtr view = MakeView(7, {"a", "b", "c", "d"});
-  const RecoveryResult result = Hearing().Reports("b", view).Reports("d", view).Judge();
+  const RecoveryResult result = Hearing().Reports("b", view).Reports("d", view).Evaluate();
   ASSERT_NE(result.view, nullptr);
   EXPECT_EQ(result.view->epoch, MakeEpoch(2, 1));
   EXPECT_EQ(result.view->parent, MakeEpoch(1, 7));
@@ -78,7 +78,7 @@ TEST(QuorumLossTest, ThoseWhoReportedGoOnInANewLineage) {
 
 TEST(QuorumLossTest, OneSilentPodBlocks) {
   const ViewPtr view = MakeView(7, {"a", "b", "c"});
-  const RecoveryResult result = Hearing().Reports("a", view).Silent("b").Judge();
+  const RecoveryResult result = Hearing().Reports("a", view).Silent("b").Evaluate();
   EXPECT_THAT(result.silent, ElementsAre("b"));
   EXPECT_EQ(result.view, nullptr);
   EXPECT_FALSE(result.nobody_holds);
@@ -87,14 +87,14 @@ TEST(QuorumLossTest, OneSilentPodBlocks) {
 TEST(QuorumLossTest, AReportForALowerLineageIsNone) {
   Hearing hearing;
   hearing.Reports("a", MakeView(7, {"a", "b"})).last().lineage = 1;
-  EXPECT_THAT(hearing.Judge().silent, ElementsAre("a"));
+  EXPECT_THAT(hearing.Evaluate().silent, ElementsAre("a"));
 }
 
 TEST(QuorumLossTest, TheHighestReportedViewCounts) {
   const RecoveryResult result = Hearing()
                                     .Reports("a", MakeView(7, {"a", "b", "c"}))
                                     .Reports("b", MakeView(8, {"b", "c"}))
-                                    .Judge();
+                                    .Evaluate();
   EXPECT_THAT(PodsOf(result.view), ElementsAre("b"));
   EXPECT_EQ(result.view->parent, MakeEpoch(1, 8));
 }
@@ -104,7 +104,7 @@ TEST(QuorumLossTest, AMemberOfTheHighestViewThatHasNotHeardOfItStays) {
   const RecoveryResult result = Hearing()
                                     .Reports("a", MakeView(7, {"a", "b", "c"}))
                                     .Reports("b", MakeView(8, {"a", "b"}))
-                                    .Judge();
+                                    .Evaluate();
   EXPECT_THAT(PodsOf(result.view), ElementsAre("a", "b"));
 }
 
@@ -114,7 +114,7 @@ TEST(QuorumLossTest, WhoHasResignedOrLostItsWorkersIsNoMember) {
   hearing.Reports("a", view).last().resigned = true;
   hearing.Reports("b", view).last().candidate.workers = {{0, 2, "", "", true, false}};
   hearing.Reports("c", view);
-  EXPECT_THAT(PodsOf(hearing.Judge().view), ElementsAre("c"));
+  EXPECT_THAT(PodsOf(hearing.Evaluate().view), ElementsAre("c"));
 }
 
 TEST(QuorumLossTest, AnotherIncarnationOfAPodIsNoMember) {
@@ -122,28 +122,28 @@ TEST(QuorumLossTest, AnotherIncarnationOfAPodIsNoMember) {
   Hearing hearing;
   hearing.Reports("a", view).last().candidate.pod.incarnation = 2;
   hearing.Reports("b", view);
-  EXPECT_THAT(PodsOf(hearing.Judge().view), ElementsAre("b"));
+  EXPECT_THAT(PodsOf(hearing.Evaluate().view), ElementsAre("b"));
 }
 
 TEST(QuorumLossTest, AViewOfJoinersAloneGivesWayToOneWhoseMembersHoldTheState) {
   const RecoveryResult result = Hearing()
                                     .Reports("c", MakeView(7, {"a", "b", "c"}))
                                     .Reports("j", MakeView(8, {"a", "b", "j"}, {"j"}))
-                                    .Judge();
+                                    .Evaluate();
   EXPECT_THAT(PodsOf(result.view), ElementsAre("c"));
 }
 
 TEST(QuorumLossTest, JoinersOfAViewThatHasRunHoldTheState) {
   Hearing hearing;
   hearing.Reports("j", MakeView(8, {"a", "j"}, {"j"})).last().ran = true;
-  const RecoveryResult result = hearing.Judge();
+  const RecoveryResult result = hearing.Evaluate();
   EXPECT_THAT(PodsOf(result.view), ElementsAre("j"));
   EXPECT_FALSE(result.view->ranks[0].joined);
 }
 
 TEST(QuorumLossTest, WhereNobodyHoldsTheStateTheJobBeginsAgain) {
   const RecoveryResult joiner =
-      Hearing().Reports("j", MakeView(8, {"a", "j"}, {"j"})).Reports("k", nullptr).Judge();
+      Hearing().Reports("j", MakeView(8, {"a", "j"}, {"j"})).Reports("k", nullptr).Evaluate();
   EXPECT_EQ(joiner.view, nullptr);
   EXPECT_TRUE(joiner.nobody_holds);
   EXPECT_THAT(joiner.silent, IsEmpty());
@@ -174,7 +174,7 @@ TEST(QuorumLossTest, TheRecordVotesForNoLowerLineageWhileItLooksForAFirstView) {
   decided.kind = MessageKind::kDecided;
   decided.value = MakeView(8, {"a"});
   EXPECT_FALSE(AnswerAsRecord(record, decided).changed);
-  const RecoveryResult result = Hearing().Reports("a", view).Judge();
+  const RecoveryResult result = Hearing().Reports("a", view).Evaluate();
   const QuorumRecord finished = FinishRecovery(record, result.view);
   EXPECT_FALSE(QuorumLost(finished));
   EXPECT_EQ(finished.view->epoch, MakeEpoch(2, 1));
@@ -206,7 +206,7 @@ TEST(QuorumLossTest, WhoHasGoneBeyondAViewIsNoMemberOfIt) {
   const RecoveryResult result = Hearing()
                                     .Reports("a", MakeView(8, {"a", "j"}, {"a", "j"}))
                                     .Reports("c", MakeView(7, {"a", "b", "c"}))
-                                    .Judge();
+                                    .Evaluate();
   EXPECT_THAT(PodsOf(result.view), ElementsAre("c"));
 }
 
@@ -214,7 +214,7 @@ TEST(QuorumLossTest, ThatAnEarlierViewHasRunGivesJoinersOfTheNextNoState) {
   Hearing hearing;
   hearing.Reports("a", MakeView(7, {"a", "b"})).last().ran = true;
   hearing.Reports("j", MakeView(8, {"a", "j"}, {"j"}));
-  const RecoveryResult result = hearing.Judge();
+  const RecoveryResult result = hearing.Evaluate();
   ASSERT_THAT(PodsOf(result.view), ElementsAre("a", "j"));
   EXPECT_FALSE(result.view->ranks[0].joined);
   EXPECT_TRUE(result.view->ranks[1].joined);
@@ -226,7 +226,7 @@ TEST(QuorumLossTest, EachWorkerIsKnownByItsSlot) {
   Hearing hearing;
   hearing.Reports("a", std::make_shared<const View>(two)).last().candidate.workers = {
       {1, 1, "", "", true, true}};
-  const RecoveryResult result = hearing.Judge();
+  const RecoveryResult result = hearing.Evaluate();
   ASSERT_EQ(result.view->ranks.size(), 1u);
   EXPECT_EQ(result.view->ranks[0].slot, 1u);
 }

@@ -1,6 +1,7 @@
 // R, the record of a job: one more voter where a view has an even number of pods (membership rule
 // 8).
-//  Pure: message in, new state and answer out. The operator keeps the state in one API object made
+//
+// Pure: message in, new state and answer out. The operator keeps the state in one API object made
 // with create-only, changes it by compare-and-swap, and sends the answer only after the write has
 // succeeded:
 //

@@ -1,6 +1,7 @@
 // Which workers of the current view have died, and so whether anybody still holds the training
 // state. Forgotten with each new view.
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // Copies the decided view to the record R until R has it (rule 8).
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include "common/membership/config.h"
@@ -17,9 +18,8 @@ class RecordCopy {
   // R has answered that it knows this view.
   void SetKnown(Epoch epoch);
   bool Knows(Epoch epoch) const { return known_ >= epoch; }
-  // Sends the current view, `epoch`, if it is time. `responsible`: it is this member's to do, as
-  // the coordinator or as one that leaves with the view: the others may not have received it yet,
-  // and this one will soon send nothing any more.
+  // Sends the current view, `epoch`, if it is time. `responsible`: this member must send
+  // it, because it is the coordinator, or because it leaves and the others may not have the view.
   void Check(bool responsible, Epoch epoch);
   const Repeat& repeat() const { return repeat_; }
 

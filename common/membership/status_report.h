@@ -1,7 +1,8 @@
 // What the others must know from this member about the current view, repeated until a newer view
 // comes: that it has resigned (to all), or else (to the coordinator) which workers and pods are
 // lost, that it stands at the boundary, and which pods leave.
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include "common/membership/config.h"

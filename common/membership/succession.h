@@ -1,6 +1,7 @@
 // Decides the successor of the current view: single-decree Paxos among its pods, as acceptor,
 // proposer and learner in one. Begins anew with each view.
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <optional>

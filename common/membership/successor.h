@@ -1,5 +1,6 @@
 // The successor of the current view that follows from what this member knows. Has no state.
-//  Owned by MemberImpl; used by the member's thread only.
+//
+// Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // A view: one immutable membership of a job, the value that its members agree on.
-//  Plain data, no threads. Views are shared as `ViewPtr` and never changed once they are made. The
+//
+// Plain data, no threads. Views are shared as `ViewPtr` and never changed once they are made. The
 // JSON text that crosses process boundaries is view_json.h; docs/contracts.md section 3 shows it.
 #pragma once
 

@@ -1,6 +1,5 @@
 // A mutex that clang checks: -Wthread-safety refuses a read or write of a GUARDED_BY field without
-// its lock. Everything of ours that locks uses these, never std::mutex, which clang can't see
-// through.
+// its lock. Code that locks uses these: clang can't see through std::mutex.
 //
 //   Mutex mu_;
 //   std::deque<Event> events_ GUARDED_BY(mu_);
@@ -8,7 +7,8 @@
 //   MutexLock lock(&mu_);
 //   while (events_.empty()) changed_.Wait(&mu_);
 //
-//  Headers only, the standard library only: the collectives library uses them too.
+//
+// Headers only, the standard library only: the collectives library uses them too.
 #pragma once
 
 #include <chrono>

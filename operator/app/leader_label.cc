@@ -30,7 +30,7 @@ kube::Result<Json> LeaderLabel::Set(const std::string& pod, const Json& value) {
 
 void LeaderLabel::Clear() {
   const auto own = api_->Get(kube::Pods(), ns_, pod_);
-  if (own && fields::TextAt(*own, "/metadata/labels/ringmaster.dev~1leader").empty()) return;
+  if (own && fields::Text(fields::At(*own, "/metadata/labels"), api::kLeaderLabel).empty()) return;
   if (const auto cleared = own ? Set(pod_, nullptr) : own; !cleared) {
     spdlog::warn("leader label not cleared pod={}/{} error={}", ns_, pod_,
                  logging::Value(cleared.error().message));
@@ -74,7 +74,7 @@ void LeaderLabel::Run(std::stop_token stop) {
 std::string LeaderLabel::Mark() {
   const auto own = api_->Get(kube::Pods(), ns_, pod_);
   if (!own) return own.error().message;
-  if (fields::TextAt(*own, "/metadata/labels/ringmaster.dev~1leader") != "true") {
+  if (fields::Text(fields::At(*own, "/metadata/labels"), api::kLeaderLabel) != "true") {
     if (const auto marked = Set(pod_, "true"); !marked) return marked.error().message;
   }
   const auto all = api_->ListAll(kube::Pods(), ns_,

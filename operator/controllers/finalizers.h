@@ -14,8 +14,8 @@ namespace ringmaster::controllers {
 void AddFinalizer(nlohmann::json& pod);
 bool HasFinalizer(const nlohmann::json& pod);
 
-// Ok too if the pod is gone, or a newer one has its name. `as_seen`: kConflict if the pod has been
-// written since, because it may not be true any more that it may go.
+// Ok too if the pod is gone, or a newer one has its name. `as_seen`: fails with kConflict if the
+// pod was written since it was read, because the decision to let it go may be out of date.
 kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod,
                                    bool as_seen = false);
 

@@ -21,7 +21,7 @@ class Metrics;
 class JobStateCleaner {
  public:
   // What keeps something of jobs; all outlive the cleaner.
-  struct Keepers {
+  struct Stores {
     SidecarRegistry* registry = nullptr;
     QuorumRecordStore* records = nullptr;
     JobObserver* observer = nullptr;
@@ -30,7 +30,7 @@ class JobStateCleaner {
     Metrics* metrics = nullptr;             // may be null
   };
 
-  explicit JobStateCleaner(const Keepers& keepers) : keepers_(keepers) {}
+  explicit JobStateCleaner(const Stores& keepers) : keepers_(keepers) {}
 
   // The job of this key has `uid` now; empty: there is none. Forgets those that had the key before.
   void Forget(const std::string& key, const std::string& uid);
@@ -38,7 +38,7 @@ class JobStateCleaner {
  private:
   std::string ReplaceUid(const std::string& key, const std::string& uid);
 
-  const Keepers keepers_;
+  const Stores keepers_;
   sync::Mutex mu_;
   // Of the jobs as they were last looked at, by key.
   std::map<std::string, std::string> uids_ GUARDED_BY(mu_);

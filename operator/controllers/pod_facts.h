@@ -11,7 +11,7 @@ namespace ringmaster::controllers {
 
 // index -1: not a worker pod of ours.
 planner::PodFacts ReadPod(const nlohmann::json& pod);
-// With what is known of its node: sets proven_dead and proof.
+// Sets proven_dead and proof of the pod, from what is known of its node.
 void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
 
 }  // namespace ringmaster::controllers

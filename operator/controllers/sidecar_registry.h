@@ -66,10 +66,10 @@ class SidecarRegistry {
 
   // From the controller's side.
   JobFacts Facts(const std::string& job_uid) const;
-  // When this was first asked for this view.
+  // When this was first called for this view, by this process.
   planner::Time FirstSeen(const std::string& job_key, const std::string& job_uid,
                           std::uint64_t epoch);
-  // When this was first asked for the job; long ago if it had not begun by then.
+  // When this was first called for the job, by this process; long ago if it had not begun by then.
   planner::Time TakenOver(const std::string& job_key, const std::string& job_uid, bool begun);
   // Sent unless this stream was told the same already.
   void Notify(const std::string& job_uid, const std::string& pod_uid,

@@ -108,7 +108,7 @@ struct Event {
 };
 
 struct Decision {
-  std::vector<PodAdmit> admits;  // before anything else: another job may count on the same room
+  std::vector<PodAdmit> admits;  // before anything else: another job may count on the same capacity
   // Make the record with this first view; or end the recovery with it. Then only if
   // EvaluateRecovery() says the same of the pods as listed afterwards: these may be of a cache.
   membership::ViewPtr first_view;
@@ -116,9 +116,8 @@ struct Decision {
   std::vector<PodCreate> creates;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
-  std::vector<PodNotice>
-      notices;  // all that each sidecar should know; the registry sends what is new  // everything
-                // each sidecar should know by now; the registry sends what is new
+  // All that each sidecar should know by now; the registry sends what is new.
+  std::vector<PodNotice> notices;
   std::vector<PodDelete> deletes;
   std::vector<PodRelease> releases;
   bool delete_job = false;

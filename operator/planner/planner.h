@@ -3,7 +3,8 @@
 //
 // Phases, in order:
 //   0. nodes         which pods are on nodes that are to go, or that nobody hears from
-//   1. count ends    ended pods and worker processes that status does not know yet
+//   1. count ends    ended pods and worker processes that status does not know yet; a rule of the
+//                    failure policy may fail the job here
 //   2. outcome       Succeeded, Failed or neither
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
 //   4. size          drains that are done, scale down, replacements, growth

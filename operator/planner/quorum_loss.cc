@@ -152,7 +152,7 @@ void Ask(PlanContext& plan, bool fresh_workers) {
   }
 }
 
-void SayIgnored(PlanContext& plan, const std::vector<std::string>& ignored) {
+void AddIgnoredEvent(PlanContext& plan, const std::vector<std::string>& ignored) {
   if (ignored.empty()) return;
   plan.AddEvent(
       true, "ForkPossible",
@@ -200,7 +200,7 @@ void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
       true, "StartedAgain",
       "no living worker held the job's state: the job starts again from its checkpoint. What "
       "was done since that was written is lost; status.stepsLost is without it");
-  SayIgnored(plan, end.ignored);
+  AddIgnoredEvent(plan, end.ignored);
 }
 
 void Finish(PlanContext& plan) {
@@ -212,7 +212,7 @@ void Finish(PlanContext& plan) {
   if (end.view != nullptr) {
     plan.out.first_view = end.view;
     plan.AddEvent(true, "QuorumRecovered", GoesOnWith(plan.in, *end.view));
-    return SayIgnored(plan, end.ignored);
+    return AddIgnoredEvent(plan, end.ignored);
   }
   StartAgain(plan, end);
 }

@@ -44,7 +44,7 @@ std::string WhyHeld(const PlanContext& plan, const PodFacts& pod) {
       pod.name, pod.node, state, kOutOfServiceTaint);
 }
 
-void SayHeld(PlanContext& plan, const PodFacts& pod) {
+void AddHeldEvent(PlanContext& plan, const PodFacts& pod) {
   if (!pod.deleting || pod.proven_dead) return;
   const Time late = pod.delete_at.value_or(plan.in.now) + kHeldPatience;
   if (plan.in.now < late) return plan.LookAgainAt(late);
@@ -97,7 +97,7 @@ void Release(PlanContext& plan) {
       const bool as_seen = !JobHasEnded(plan.in) && !pod.proven_dead;
       plan.out.releases.push_back({pod.name, pod.uid, why, at_once, as_seen});
     } else {
-      SayHeld(plan, pod);
+      AddHeldEvent(plan, pod);
     }
   }
 }

@@ -11,7 +11,8 @@
 
 namespace ringmaster::app {
 
-// Until when a pod that is killed in `left` may wait for the boundary of its view. It then resigns.
+// How much of `left`, the time until the pod is killed, it may wait for the boundary of its view
+// before it resigns.
 std::chrono::milliseconds TimeForBoundary(std::chrono::milliseconds left);
 
 class Termination {

@@ -38,7 +38,8 @@ class WorkerNotifier {
 
   // It is settled whether workers start the job or join it. False: it was before.
   bool Settle();
-  // Does nothing until it is settled what to say. `asked`: what all workers are waited for.
+  // Sends `welcome`, once it is known whether workers start the job or join it. `asked`: the stop
+  // or arm that is outstanding, which a late worker must get too.
   void Welcome(WorkerProcess* worker, const WorkerBarrier& asked);
   void SendView(WorkerProcess* worker);
   void SendStop(WorkerProcess* worker, Epoch epoch) const;
@@ -46,7 +47,8 @@ class WorkerNotifier {
   void SendPromoted(const WorkerProcess& worker) const;
   void SendLeft(WorkerProcess* worker, Epoch epoch, const std::string& reason) const;
 
-  // All workers leave, or fail: for those that come later. The caller tells those that are here.
+  // Keeps that all workers leave, or fail, for those that connect later; the caller tells those
+  // that are connected.
   void Leave(Epoch epoch, const std::string& reason);
   void GiveUp(const std::string& message) { given_up_ = message; }
   void SendGivenUp(const WorkerProcess& worker) const;

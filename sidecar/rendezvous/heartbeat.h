@@ -4,9 +4,9 @@
 // its successor listens at the same address a moment later, while its workers train on.
 //
 // Echoes carry the newest epoch that the sender knows, so a missed decision is noticed, and the
-// steps that its workers have completed, so that a step that only a lost pod had completed is
-// missed. Each watcher dials the pods that it watches and counts the echoes of its beats; so both
-// ends of a pair learn for themselves. Thread rule: everything on the thread that runs the
+// steps that its workers have completed, so that steps that only a lost pod had completed are
+// counted as lost. Each pod dials those that it watches and counts their echoes, so both ends of a
+// pair notice a failure by themselves. Thread rule: everything on the thread that runs the
 // io_context, callbacks included. Destroy it when that loop has ended.
 #pragma once
 

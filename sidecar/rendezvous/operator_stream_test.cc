@@ -43,7 +43,7 @@ std::string Describe(const v1::SidecarReport& report) {
     case v1::SidecarReport::kFinished:
       return "finished " + std::to_string(report.finished().epoch());
     case v1::SidecarReport::kHealth:
-      return "standing " + std::to_string(report.health().unable_ms());
+      return "health " + std::to_string(report.health().unable_ms());
     case v1::SidecarReport::kRecovery:
       return "recovery " + report.recovery().report();
     default:
@@ -153,8 +153,8 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   client_->ReportRecovery("r");
   Exit(1);
   EXPECT_THAT(HeardUntil("exit 1 signal 9 restarting"),
-              ElementsAre(Registered(0), "missing 2", "view 0", "view 1", "standing 7",
-                          "recovery r", "exit 1 signal 9 restarting"));
+              ElementsAre(Registered(0), "missing 2", "view 0", "view 1", "health 7", "recovery r",
+                          "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
   client_->ReportView("2", "", 0);
