@@ -7,7 +7,21 @@ endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety)  # locks are common/sync/mutex.h
 endif()
+if(NOT RINGMASTER_SANITIZE)
+  # Against memory errors; tests/hardening.sh looks for them in what people run. Sanitizers bring stronger checks of their own.
+  include(CheckPIESupported)
+  check_pie_supported()
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)  # needs optimization
+  endif()
+  add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
 if(RINGMASTER_SANITIZE)
   add_compile_options(-fsanitize=${RINGMASTER_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${RINGMASTER_SANITIZE})
+endif()
+if(RINGMASTER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # what is fuzzed tells which branches it takes
 endif()

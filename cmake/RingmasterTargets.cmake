@@ -1,4 +1,4 @@
-# One aliased target for each folder. The DEPS lists are the architecture: read them to see who may know whom.
+# One aliased target for each folder. The DEPS lists are the architecture: read them to see which folder may know which.
 #
 #   rm_library(ringmaster::planner SRCS planner.cc DEPS ringmaster::api)
 #   rm_test(planner_test SRCS planner_test.cc DEPS ringmaster::planner)
@@ -50,6 +50,7 @@ endfunction()
 function(rm_binary name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   rm_share_headers(${name} rm_headers)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})

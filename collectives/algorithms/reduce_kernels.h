@@ -33,6 +33,15 @@ template <>
 struct Unsigned<int8_t> {
   using type = uint8_t;
 };
+// As int their products overflow.
+template <>
+struct Unsigned<int16_t> {
+  using type = uint32_t;
+};
+template <>
+struct Unsigned<uint16_t> {
+  using type = uint32_t;
+};
 template <>
 struct Unsigned<int32_t> {
   using type = uint32_t;
@@ -66,6 +75,20 @@ struct Max {
   template <typename T>
   static T Do(T a, T b) {
     return ((b > a) | (b != b)) ? b : a;
+  }
+};
+
+// Of bool, a byte.
+struct Any {
+  template <typename T>
+  static T Do(T a, T b) {
+    return static_cast<T>((a | b) != 0);
+  }
+};
+struct All {
+  template <typename T>
+  static T Do(T a, T b) {
+    return static_cast<T>((a != 0) & (b != 0));
   }
 };
 
@@ -191,6 +214,16 @@ void DivideInteger(void* data_bytes, size_t count, int divisor) {
 }
 
 template <typename T>
+void DivideUnsigned(void* data_bytes, size_t count, int divisor) {
+  T* data = static_cast<T*>(data_bytes);
+  const auto d = static_cast<T>(divisor);
+  for (size_t i = 0; i < count; ++i) data[i] = static_cast<T>(data[i] / d);
+}
+
+// A bool has no average.
+void DivideNothing(void*, size_t, int) {}
+
+template <typename T>
 void DivideFloat(void* data_bytes, size_t count, int divisor) {
   T* data = static_cast<T*>(data_bytes);
   const T d = static_cast<T>(divisor);
@@ -218,6 +251,12 @@ constexpr TypeKernels Plain(DivideFn divide) {
           divide};
 }
 
+constexpr TypeKernels Bool() {
+  return {{ReducePlain<uint8_t, Any>, ReducePlain<uint8_t, All>, ReducePlain<uint8_t, Any>,
+           ReducePlain<uint8_t, All>},
+          DivideNothing};
+}
+
 template <typename Format>
 constexpr TypeKernels Half() {
   return {{ReduceHalf<Format, Sum>, ReduceHalf<Format, Min>, ReduceHalf<Format, Max>,
@@ -230,7 +269,7 @@ constexpr TypeKernels Half() {
 // In the order of rm_dtype.
 extern const KernelTable kTable;
 const KernelTable kTable = {{
-    Plain<uint8_t>(DivideInteger<uint8_t>),
+    Plain<uint8_t>(DivideUnsigned<uint8_t>),
     Plain<int8_t>(DivideInteger<int8_t>),
     Plain<int32_t>(DivideInteger<int32_t>),
     Plain<int64_t>(DivideInteger<int64_t>),
@@ -238,6 +277,11 @@ const KernelTable kTable = {{
     Half<BFloat16>(),
     Plain<float>(DivideFloat<float>),
     Plain<double>(DivideFloat<double>),
+    Bool(),
+    Plain<uint16_t>(DivideUnsigned<uint16_t>),
+    Plain<int16_t>(DivideInteger<int16_t>),
+    Plain<uint32_t>(DivideUnsigned<uint32_t>),
+    Plain<uint64_t>(DivideUnsigned<uint64_t>),
 }};
 
 }  // namespace ringmaster::algorithms::RM_KERNELS

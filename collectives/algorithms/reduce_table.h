@@ -14,7 +14,7 @@ struct TypeKernels {
 };
 
 struct KernelTable {
-  TypeKernels types[8];  // by rm_dtype
+  TypeKernels types[13];  // by rm_dtype
 };
 
 }  // namespace ringmaster::algorithms

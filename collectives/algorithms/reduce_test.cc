@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectives/algorithms/reduce_table.h"
+#include "collectives/element/element.h"
 
 namespace ringmaster::algorithms {
 
@@ -65,6 +66,23 @@ TEST(Reduce, IntegersWrapAndAveragesFloor) {
   EXPECT_EQ(ReduceAll<int8_t>({{-1}, {0}}, RM_INT8, RM_AVERAGE, 2)[0], -1);
   EXPECT_EQ(ReduceAll<int8_t>({{-128}, {127}}, RM_INT8, RM_MIN)[0], -128);
   EXPECT_EQ(ReduceAll<uint8_t>({{128}, {127}}, RM_UINT8, RM_MAX)[0], 128);
+  EXPECT_EQ(ReduceAll<uint16_t>({{65535}, {65535}}, RM_UINT16, RM_PRODUCT)[0], 1);
+  EXPECT_EQ(ReduceAll<uint16_t>({{65535}, {2}}, RM_UINT16, RM_MAX)[0], 65535);
+  EXPECT_EQ(ReduceAll<int16_t>({{-32768}, {1}}, RM_INT16, RM_MIN)[0], -32768);
+  EXPECT_EQ(ReduceAll<int16_t>({{-3}, {0}}, RM_INT16, RM_AVERAGE, 2)[0], -2);
+  EXPECT_EQ(ReduceAll<uint32_t>({{UINT32_MAX}, {1}}, RM_UINT32, RM_MAX)[0], UINT32_MAX);
+  EXPECT_EQ(ReduceAll<uint32_t>({{UINT32_MAX}, {0}}, RM_UINT32, RM_AVERAGE, 2)[0], INT32_MAX);
+  EXPECT_EQ(ReduceAll<uint64_t>({{UINT64_MAX}, {1}}, RM_UINT64, RM_MIN)[0], 1u);
+  EXPECT_EQ(ReduceAll<uint64_t>({{UINT64_MAX - 1}, {0}}, RM_UINT64, RM_AVERAGE, 2)[0], INT64_MAX);
+}
+
+TEST(Reduce, BoolsAreAnyAndAll) {
+  const std::vector<std::vector<uint8_t>> inputs = {{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 0, 1}};
+  const std::vector<uint8_t> any = {0, 1, 1, 1}, all = {0, 0, 0, 1};
+  EXPECT_EQ(ReduceAll(inputs, RM_BOOL, RM_SUM), any);
+  EXPECT_EQ(ReduceAll(inputs, RM_BOOL, RM_MAX), any);
+  EXPECT_EQ(ReduceAll(inputs, RM_BOOL, RM_MIN), all);
+  EXPECT_EQ(ReduceAll(inputs, RM_BOOL, RM_PRODUCT), all);
 }
 
 TEST(Reduce, NanWinsInMinAndMaxWhereverItStands) {
@@ -74,6 +92,21 @@ TEST(Reduce, NanWinsInMinAndMaxWhereverItStands) {
       std::vector<std::vector<float>> inputs(3, std::vector<float>(40, 1));
       inputs[place].assign(40, nan);
       for (float value : ReduceAll(inputs, RM_FLOAT32, op)) ASSERT_TRUE(std::isnan(value));
+    }
+  }
+}
+
+TEST(Reduce, TheIdentityLeavesTheOtherOperandAsItIs) {
+  for (int type = 0; type < element::kTypes; ++type) {
+    for (rm_op op : {RM_SUM, RM_MIN, RM_MAX, RM_PRODUCT}) {
+      const auto dtype = static_cast<rm_dtype>(type);
+      const size_t bytes = element::Size(dtype);
+      std::vector<uint8_t> identity(bytes), value(bytes), result(bytes);
+      element::FillIdentity(identity.data(), 1, dtype, op);
+      element::FillIdentity(value.data(), 1, dtype, RM_PRODUCT);  // one
+      const void* sources[] = {value.data(), identity.data()};
+      Reduce(result.data(), sources, 1, dtype, op);
+      EXPECT_EQ(result, value) << element::Name(dtype) << " " << element::OpName(op);
     }
   }
 }

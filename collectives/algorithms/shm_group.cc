@@ -216,6 +216,8 @@ Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
   transport::Offered& offer = own()->offers[k % 2];
   offer.in = map.OffsetOf(in, bytes);
   offer.out = map.OffsetOf(out, bytes);
+  places_.resize(maps_.size());
+  places_[static_cast<size_t>(self_)] = offer;
   *all = offer.in != 0 && offer.out != 0;
   RaiseOwn(&ControlBlock::offered, k);
   // A rank with nothing to offer knows the answer, and so will all that look at its offer.
@@ -224,12 +226,15 @@ Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
     Status status = WaitFor(member, &ControlBlock::offered, k);
     if (!status.ok()) return status;
     const ArenaMap& peer = *maps_[static_cast<size_t>(member)];
-    const transport::Offered& theirs = peer.control()->offers[k % 2];
+    // Copied before it is checked: what lies there may change at any time.
+    const volatile transport::Offered& lying = peer.control()->offers[k % 2];
+    const transport::Offered theirs{lying.in, lying.out};
     auto fits = [&](uint64_t offset) {
       return offset >= transport::kBufferOffset && offset <= peer.bytes() &&
              bytes <= peer.bytes() - offset;
     };
     *all = fits(theirs.in) && fits(theirs.out);
+    places_[static_cast<size_t>(member)] = theirs;
   }
   return Status();
 }
@@ -243,14 +248,14 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
     size_t elements = std::min(block, own_slice.count - at);
     size_t offset = (own_slice.begin + at) * element_bytes;
     for (size_t k = 0; k < maps_.size(); ++k) {
-      sources_[k] = maps_[k]->base() + maps_[k]->control()->offers[offers_ % 2].in + offset;
+      sources_[k] = maps_[k]->base() + places_[k].in + offset;
     }
-    std::byte* result =
-        maps_[static_cast<size_t>(self_)]->base() + own()->offers[offers_ % 2].out + offset;
+    std::byte* result = maps_[static_cast<size_t>(self_)]->base() +
+                        places_[static_cast<size_t>(self_)].out + offset;
     Reduce(result, sources_, elements, how.dtype, how.op, how.divisor);
     for (int i = 1; i < size(); ++i) {
-      const ArenaMap& peer = *maps_[static_cast<size_t>((self_ + i) % size())];
-      std::memcpy(peer.base() + peer.control()->offers[offers_ % 2].out + offset, result,
+      const size_t member = static_cast<size_t>((self_ + i) % size());
+      std::memcpy(maps_[member]->base() + places_[member].out + offset, result,
                   elements * element_bytes);
     }
   }
@@ -343,6 +348,97 @@ Status ShmGroup::Allgatherv(const void* send, std::span<const std::span<std::byt
     }
     RaiseOwn(&ControlBlock::consumed, chunk + 1);
   }
+  return Status();
+}
+
+// ---- a block for each rank ----
+
+namespace {
+
+// What chunk `index` carries of a block.
+template <typename Bytes>
+std::span<Bytes> PartOf(std::span<Bytes> block, size_t index, size_t part_bytes) {
+  const size_t begin = std::min(block.size(), index * part_bytes);
+  return block.subspan(begin, std::min(part_bytes, block.size() - begin));
+}
+
+}  // namespace
+
+size_t ShmGroup::PartBytes() const {
+  return std::max(kLine, chunk_bytes_ / maps_.size() / kLine * kLine);
+}
+
+Status ShmGroup::StageParts(std::span<const std::span<const std::byte>> blocks, size_t index,
+                            uint64_t chunk) {
+  if (Status s = WaitForStageSlot(chunk); !s.ok()) return s;
+  const size_t part_bytes = PartBytes();
+  const size_t own = static_cast<size_t>(self_);
+  std::byte* slot = maps_[own]->stage_slot(chunk);
+  for (size_t k = 0; k < blocks.size(); ++k) {
+    const auto part = PartOf(blocks[k], index, part_bytes);
+    if (k != own && !part.empty()) std::memcpy(slot + k * part_bytes, part.data(), part.size());
+  }
+  FaultPoint("shm_before_stage");
+  RaiseOwn(&ControlBlock::staged, chunk + 1);
+  FaultPoint("shm_after_stage");
+  return Status();
+}
+
+Status ShmGroup::ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
+                               const Reduction& how, uint64_t op_number) {
+  op_number_ = op_number;
+  const size_t part_bytes = PartBytes();
+  const size_t own = static_cast<size_t>(self_);
+  size_t longest = 0;
+  for (const auto& block : blocks) longest = std::max(longest, block.size());
+  const uint64_t first = chunk_;
+  const size_t chunks = (longest + part_bytes - 1) / part_bytes;
+  chunk_ += chunks;
+  for (size_t i = 0; i < chunks; ++i) {
+    const uint64_t chunk = first + i;
+    Status status = StageParts(blocks, i, chunk);
+    if (!status.ok()) return status;
+    status = WaitForAll(&ControlBlock::staged, chunk + 1);
+    if (!status.ok()) return status;
+    for (size_t k = 0; k < maps_.size(); ++k) {
+      sources_[k] = maps_[k]->stage_slot(chunk) + own * part_bytes;
+    }
+    const auto mine = PartOf(blocks[own], i, part_bytes);
+    sources_[own] = mine.data();
+    Reduce(static_cast<std::byte*>(out) + i * part_bytes, sources_,
+           mine.size() / element::Size(how.dtype), how.dtype, how.op, how.divisor);
+    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  }
+  FaultPoint("shm_before_return");
+  return Status();
+}
+
+Status ShmGroup::Alltoallv(std::span<const std::span<const std::byte>> send,
+                           std::span<const std::span<std::byte>> recv, size_t longest,
+                           uint64_t op_number) {
+  op_number_ = op_number;
+  const size_t part_bytes = PartBytes();
+  const size_t own = static_cast<size_t>(self_);
+  if (!send[own].empty()) std::memmove(recv[own].data(), send[own].data(), send[own].size());
+  const uint64_t first = chunk_;
+  const size_t chunks = (longest + part_bytes - 1) / part_bytes;
+  chunk_ += chunks;
+  for (size_t i = 0; i < chunks; ++i) {
+    const uint64_t chunk = first + i;
+    Status status = StageParts(send, i, chunk);
+    if (!status.ok()) return status;
+    for (int step = 1; step < size(); ++step) {
+      const int k = (self_ + step) % size();
+      const auto part = PartOf(recv[static_cast<size_t>(k)], i, part_bytes);
+      status = WaitFor(k, &ControlBlock::staged, chunk + 1);
+      if (!status.ok()) return status;
+      if (part.empty()) continue;
+      const std::byte* theirs = maps_[static_cast<size_t>(k)]->stage_slot(chunk);
+      std::memcpy(part.data(), theirs + own * part_bytes, part.size());
+    }
+    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  }
+  FaultPoint("shm_before_return");
   return Status();
 }
 

@@ -45,6 +45,13 @@ class ShmGroup {
   // blocks[k] is where rank k's block belongs; the own one is read from `send` and put there too.
   Status Allgatherv(const void* send, std::span<const std::span<std::byte>> blocks,
                     uint64_t op_number);
+  // blocks[k]: this rank's part of what rank k gets. `out`: this rank's block, reduced; may be
+  // blocks[self]. Ranks give blocks of the same sizes.
+  Status ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
+                       const Reduction& how, uint64_t op_number);
+  // send[k] goes to rank k, recv[k] comes from there. `longest`: of all ranks' blocks.
+  Status Alltoallv(std::span<const std::span<const std::byte>> send,
+                   std::span<const std::span<std::byte>> recv, size_t longest, uint64_t op_number);
   Status Barrier(uint64_t op_number);
 
  private:
@@ -59,6 +66,12 @@ class ShmGroup {
   Status WaitForAll(FlagMember flag, uint64_t count);
   // Waits until the slot of chunk `chunk` is free again.
   Status WaitForStageSlot(uint64_t chunk);
+
+  // Each chunk's slot has room for a part for every rank.
+  size_t PartBytes() const;
+  // Stages part `index` of each other rank's block.
+  Status StageParts(std::span<const std::span<const std::byte>> blocks, size_t index,
+                    uint64_t chunk);
 
   Status OneShot(const void* in, void* out, size_t count, const Reduction& how);
   Status StagedAllreduce(const void* in, void* out, size_t count, const Reduction& how,
@@ -82,6 +95,7 @@ class ShmGroup {
   uint64_t chunk_ = 0;   // chunks of complete operations
   uint64_t offers_ = 0;  // large allreduces begun
   std::vector<const void*> sources_;
+  std::vector<transport::Offered> places_;  // of all ranks' buffers, checked
 };
 
 }  // namespace ringmaster::algorithms

@@ -29,11 +29,7 @@ constexpr size_t kBroadcastSegmentBytes = 256 << 10;
 
 StreamGroup::StreamGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
                          std::vector<int> ranks, int self)
-    : liveness_(liveness),
-      epoch_(epoch),
-      ranks_(std::move(ranks)),
-      self_(self),
-      scratch_(kScratchBytes) {}
+    : liveness_(liveness), epoch_(epoch), ranks_(std::move(ranks)), self_(self) {}
 
 // ---- the transfer ----
 
@@ -126,6 +122,7 @@ class StreamGroup::TransferLoop {
 
   Progress ReceiveAndReduce(const Segment& segment) {
     std::vector<std::byte>& scratch = group_.scratch_;
+    if (scratch.empty()) scratch.resize(kScratchBytes);
     size_t got = held_;
     Progress progress = receiver_.Pull(scratch.data() + held_, scratch.size() - held_, &got);
     size_t element_bytes = element::Size(transfer_.how->dtype);
@@ -324,6 +321,56 @@ Status StreamGroup::Allgatherv(std::span<const std::vector<std::span<std::byte>>
   size_t ready = blocks[static_cast<size_t>(self_)].size();
   return Run({(self_ + 1) % size(), (self_ + size() - 1) % size(), out_segments, in_segments, ready,
               nullptr});
+}
+
+// ---- a block for each rank ----
+
+// The first half of the ring: block k starts at the member after k, goes once round and ends at k,
+// and each member that it passes adds its part.
+Status StreamGroup::ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
+                                  const Reduction& how, uint64_t op_number) {
+  op_number_ = op_number;
+  const size_t n = blocks.size();
+  const size_t self = static_cast<size_t>(self_);
+  std::vector<size_t> offsets(n + 1);
+  for (size_t k = 0; k < n; ++k) offsets[k + 1] = offsets[k] + blocks[k].size();
+  arrived_.resize(std::max(arrived_.size(), offsets[n]));
+  std::vector<Segment> out_segments(n - 1), in_segments(n - 1);
+  for (size_t s = 0; s + 1 < n; ++s) {
+    const size_t leaves = (self + 2 * n - s - 1) % n;
+    const size_t comes = (self + 2 * n - s - 2) % n;
+    out_segments[s] = {arrived_.data() + offsets[leaves], blocks[leaves].size()};
+    in_segments[s] = {arrived_.data() + offsets[comes], blocks[comes].size(), blocks[comes].data(),
+                      s + 2 == n};
+  }
+  // Sent as it is, and received where it belongs.
+  out_segments.front().data = const_cast<std::byte*>(blocks[(self + n - 1) % n].data());
+  in_segments.back().data = static_cast<std::byte*>(out);
+  FaultPoint("stream_before_send");
+  Status status = Run(
+      {(self_ + 1) % size(), (self_ + size() - 1) % size(), out_segments, in_segments, 1, &how});
+  if (status.ok()) FaultPoint("stream_before_return");
+  return status;
+}
+
+Status StreamGroup::Alltoallv(std::span<const std::span<const std::byte>> send,
+                              std::span<const std::span<std::byte>> recv, uint64_t op_number) {
+  op_number_ = op_number;
+  FaultPoint("stream_before_send");
+  for (int step = 1; step < size(); ++step) {
+    const int to = (self_ + step) % size();
+    const int from = (self_ + size() - step) % size();
+    const auto& leaves = send[static_cast<size_t>(to)];
+    const auto& comes = recv[static_cast<size_t>(from)];
+    Segment out{const_cast<std::byte*>(leaves.data()), leaves.size()};
+    Segment in{comes.data(), comes.size()};
+    Transfer transfer{to, from, {}, {}, 1, nullptr};
+    if (!leaves.empty()) transfer.out_segments = {&out, 1};
+    if (!comes.empty()) transfer.in_segments = {&in, 1};
+    if (Status status = Run(transfer); !status.ok()) return status;
+  }
+  FaultPoint("stream_before_return");
+  return Status();
 }
 
 }  // namespace ringmaster::algorithms

@@ -35,6 +35,14 @@ class StreamGroup {
   Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
   // blocks[k]: the segments that member k has and all get.
   Status Allgatherv(std::span<const std::vector<std::span<std::byte>>> blocks, uint64_t op_number);
+  // blocks[k]: this rank's part of what member k gets. `out`: this rank's block, reduced; may be
+  // blocks[self]. Ranks give blocks of the same sizes.
+  Status ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
+                       const Reduction& how, uint64_t op_number);
+  // send[k] goes to member k, recv[k] comes from there; nothing is sent for an empty block. The own
+  // block is left to the caller.
+  Status Alltoallv(std::span<const std::span<const std::byte>> send,
+                   std::span<const std::span<std::byte>> recv, uint64_t op_number);
 
  private:
   // A stretch of memory that is sent or received as one frame.
@@ -76,8 +84,8 @@ class StreamGroup {
   const int self_;
 
   uint64_t op_number_ = 0;
-  std::vector<std::byte> scratch_;
-  std::vector<std::byte> arrived_;  // whole messages of recursive doubling
+  std::vector<std::byte> scratch_;  // empty before the first reduction
+  std::vector<std::byte> arrived_;  // whole messages of recursive doubling; blocks on their way
 };
 
 }  // namespace ringmaster::algorithms

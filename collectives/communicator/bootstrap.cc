@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collectives/transport/fault_point.h"
+#include "collectives/transport/probe.h"
 
 namespace ringmaster::communicator {
 
@@ -24,7 +25,7 @@ using transport::UniqueFd;
 
 namespace {
 
-constexpr auto kRetryPause = std::chrono::milliseconds(5);
+constexpr auto kUnprovenPause = std::chrono::milliseconds(100);
 constexpr auto kProbeEvery = std::chrono::milliseconds(20);
 constexpr auto kProbeLimit = std::chrono::milliseconds(500);
 constexpr int kTickMillis = 20;
@@ -39,6 +40,7 @@ Bootstrap::Bootstrap(transport::EndpointImpl* endpoint, const CommunicatorOption
       shm_(options.allow_shm && endpoint->arena() != nullptr),
       size_(static_cast<int>(options.peers.size())),
       deadline_(Clock::now() + options.connect_timeout),
+      credentials_(endpoint->credentials()),
       peers_(options.peers.size()),
       next_probe_(Clock::now() + kProbeEvery),
       maps_(options.peers.size()) {
@@ -51,6 +53,11 @@ Bootstrap::Bootstrap(transport::EndpointImpl* endpoint, const CommunicatorOption
 }
 
 Status Bootstrap::Run() {
+  if (credentials_.encrypt && !credentials_.key.present()) {
+    return liveness_->Fail(RM_ERR_INVALID,
+                           "collectives.encryption is On, and this job has no ring key to encrypt "
+                           "with: it began before there was one");
+  }
   Status status = ConnectAll();
   if (status.ok()) FaultPoint("create_connected");
   if (status.ok()) status = AgreeOnGroups();
@@ -82,39 +89,80 @@ Status Bootstrap::Dial(int rank) {
   std::string why;
   DialResult result =
       peer.use_unix ? DialUnix(where.shm, &peer.fd, &why) : DialTcp(where.tcp, &peer.fd, &why);
-  if (peer.use_unix && result == DialResult::kRefused) {
-    // Another machine or pod, or a dead process: the TCP port tells.
+  const bool strange =
+      peer.use_unix && result == DialResult::kConnected && !transport::SameUser(peer.fd.get());
+  if (peer.use_unix && (strange || result == DialResult::kRefused)) {
+    // Another machine or pod, a dead process, or another user's under its name: the TCP port tells.
     peer.use_unix = false;
     result = DialTcp(where.tcp, &peer.fd, &why);
   }
   if (result == DialResult::kRefused) return Lost(rank, "connection refused");
-  if (result == DialResult::kFailed) {
+  if (result == DialResult::kFailed || result == DialResult::kNoDescriptor) {
     TryAgain(rank, why);
     return Status();
   }
   peer.state = State::kDialing;
-  return result == DialResult::kConnected ? SayHello(rank) : Status();
+  return result == DialResult::kConnected ? SendHello(rank) : Status();
 }
 
-Status Bootstrap::SayHello(int rank) {
+int Bootstrap::ArenaFor(const Peer& peer) const {
+  return peer.use_unix ? endpoint_->arena()->fd() : -1;
+}
+
+Status Bootstrap::SendHello(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
+  const PeerEndpoint& where = options_.peers[static_cast<size_t>(rank)];
   Hello hello;
   hello.rank = static_cast<uint32_t>(options_.rank);
   hello.epoch = options_.epoch;
-  int attached = -1;
   if (peer.use_unix) {
     hello.arena_id = endpoint_->arena()->id();
     hello.arena_bytes = endpoint_->arena()->bytes();
-    attached = endpoint_->arena()->fd();
   }
-  transport::CopyName(endpoint_->job(), hello.job);
-  if (!SendSmall(peer.fd.get(), &hello, sizeof(hello), attached)) {
+  peer.handshake.emplace(credentials_, hello, static_cast<uint32_t>(rank),
+                         peer.use_unix ? where.shm : where.tcp, !peer.use_unix);
+  if (!peer.handshake->SendHello(peer.fd.get(), ArenaFor(peer))) {
     TryAgain(rank, "Hello could not be sent");
     return Status();
   }
-  peer.state = State::kAsked;
+  peer.state = peer.handshake->keyed() ? State::kAsked : State::kAnswered;
   peer.got = 0;
   FaultPoint("create_hello_sent");
+  return Status();
+}
+
+Status Bootstrap::ReadChallenge(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  switch (peer.handshake->ReadChallenge(peer.fd.get())) {
+    case transport::DialerHandshake::Result::kAgain:
+      return Status();
+    case transport::DialerHandshake::Result::kClosed:
+      return OnClosed(rank);
+    case transport::DialerHandshake::Result::kUnproven:
+      // Not a word of it is believed, also not that the peer is gone: whoever decides that knows.
+      TryAgain(rank, "it does not prove that it holds the ring's key of this job", kUnprovenPause);
+      return Status();
+    case transport::DialerHandshake::Result::kProven:
+      break;
+  }
+  if (peer.handshake->refuses_encryption()) {
+    return liveness_->Fail(RM_ERR_INVALID, "rank " + std::to_string(rank) +
+                                               " has a library that can't encrypt, and this job's "
+                                               "collectives.encryption is On");
+  }
+  peer.keys = peer.handshake->keys();
+  if (peer.handshake->kind() != ReplyKind::kChallenge && !peer.keys) {
+    peer.reply = {};
+    peer.reply.kind = peer.handshake->kind();
+    peer.reply.epoch = peer.handshake->epoch();
+    return HandleReply(rank);
+  }
+  if (!peer.handshake->SendProof(peer.fd.get(), ArenaFor(peer))) {
+    TryAgain(rank, "the proof could not be sent");
+    return Status();
+  }
+  peer.state = State::kAnswered;
+  FaultPoint("create_proof_sent");
   return Status();
 }
 
@@ -122,9 +170,12 @@ Status Bootstrap::ReadReply(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   IoResult io = RecvSmall(peer.fd.get(), &peer.reply, sizeof(peer.reply), &peer.got, &peer.arena);
   if (io == IoResult::kAgain) return Status();
-  if (io == IoResult::kDone) return HandleReply(rank);
-  // Closed without an answer: it dies, or its view ended while we were parked.
-  if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], endpoint_->job(),
+  return io == IoResult::kDone ? HandleReply(rank) : OnClosed(rank);
+}
+
+// Closed without an answer: it dies, or its view ended while we were parked.
+Status Bootstrap::OnClosed(int rank) {
+  if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], credentials_,
                              kProbeLimit)) {
     return Lost(rank, "connection closed");
   }
@@ -134,7 +185,7 @@ Status Bootstrap::ReadReply(int rank) {
 
 Status Bootstrap::HandleReply(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  std::string who = "rank " + std::to_string(rank);
+  std::string name = "rank " + std::to_string(rank);
   switch (peer.reply.magic == transport::kMagic ? peer.reply.kind : ReplyKind::kWrongVersion) {
     case ReplyKind::kJoined: {
       if (peer.use_unix) {
@@ -142,7 +193,7 @@ Status Bootstrap::HandleReply(int rank) {
             endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, peer.arena,
                               peer.reply.arena_id, peer.reply.arena_bytes, &peer.trouble);
         if (maps_[static_cast<size_t>(rank)] == nullptr) {
-          transport::LogLine("no shared memory with " + who + ", using a stream: " + peer.trouble);
+          transport::LogLine("no shared memory with " + name + ", using a stream: " + peer.trouble);
         }
       }
       Ready(rank);
@@ -155,23 +206,26 @@ Status Bootstrap::HandleReply(int rank) {
       return Status();
     case ReplyKind::kMovedOn:
       return liveness_->Fail(RM_ERR_EPOCH_MOVED,
-                             who + " is already in epoch " + std::to_string(peer.reply.epoch));
+                             name + " is already in epoch " + std::to_string(peer.reply.epoch));
     case ReplyKind::kWrongJob:
       return liveness_->Fail(RM_ERR_INVALID,
-                             who + " at " + options_.peers[static_cast<size_t>(rank)].tcp +
-                                 " belongs to another job than '" + endpoint_->job() + "'");
+                             name + " at " + options_.peers[static_cast<size_t>(rank)].tcp +
+                                 " belongs to another job than '" + credentials_.job + "'");
+    case ReplyKind::kNoProof:
+      return liveness_->Fail(
+          RM_ERR_INVALID, name + " asks for the ring's key of this job, and this worker has none");
     default:
-      return liveness_->Fail(RM_ERR_INVALID, who + " speaks another version of the protocol");
+      return liveness_->Fail(RM_ERR_INVALID, name + " speaks another version of the protocol");
   }
 }
 
-void Bootstrap::TryAgain(int rank, const std::string& why) {
+void Bootstrap::TryAgain(int rank, const std::string& why, std::chrono::milliseconds pause) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   peer.fd.Reset();
   peer.arena.Reset();
   peer.state = State::kAbsent;
   peer.trouble = why;
-  peer.not_before = Clock::now() + kRetryPause;
+  peer.not_before = Clock::now() + pause;
 }
 
 // ---- the side that is dialed ----
@@ -181,11 +235,13 @@ Status Bootstrap::TakeArrivals() {
   return Status();
 }
 
-void Bootstrap::Welcome(transport::Listener::Arrival arrival) {
+void Bootstrap::Welcome(transport::Arrival arrival) {
   int rank = static_cast<int>(arrival.hello.rank);
   // Not of this view, or a second attempt of one that is already there: closing tells it to try
   // again or give up.
   if (rank <= options_.rank || rank >= size_) return;
+  const uint32_t wanted = arrival.wanted_rank;
+  if (wanted != transport::kAnyRank && wanted != static_cast<uint32_t>(options_.rank)) return;
   Peer& peer = peers_[static_cast<size_t>(rank)];
   if (peer.state == State::kReady) return;
   HelloReply reply;
@@ -211,6 +267,7 @@ void Bootstrap::Welcome(transport::Listener::Arrival arrival) {
   }
   if (!SendSmall(arrival.fd.get(), &reply, sizeof(reply), attached)) return;
   peer.fd = std::move(arrival.fd);
+  peer.keys = arrival.keys;
   Ready(rank);
 }
 
@@ -218,7 +275,8 @@ void Bootstrap::Ready(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   peer.state = State::kReady;
   peer.arena.Reset();
-  liveness_->SetConnection(rank, std::make_unique<Connection>(std::move(peer.fd), rank));
+  liveness_->SetConnection(rank, std::make_unique<Connection>(std::move(peer.fd), rank, peer.keys));
+  peer.keys.reset();
   --missing_;
 }
 
@@ -230,7 +288,7 @@ Status Bootstrap::WaitForEvents() {
   std::vector<int> ranks;
   for (int rank = 0; rank < size_; ++rank) {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (peer.state != State::kDialing && peer.state != State::kAsked) continue;
+    if (peer.state == State::kAbsent || peer.state == State::kReady) continue;
     polls.push_back(
         {peer.fd.get(), static_cast<short>(peer.state == State::kDialing ? POLLOUT : POLLIN), 0});
     ranks.push_back(rank);
@@ -243,13 +301,16 @@ Status Bootstrap::WaitForEvents() {
     if (polls[i + 2].revents == 0) continue;
     int rank = ranks[i];
     Status status;
-    if (peers_[static_cast<size_t>(rank)].state == State::kAsked) {
+    const State state = peers_[static_cast<size_t>(rank)].state;
+    if (state == State::kAsked) {
+      status = ReadChallenge(rank);
+    } else if (state == State::kAnswered) {
       status = ReadReply(rank);
     } else {
       std::string why;
       DialResult result = transport::DialFinished(peers_[static_cast<size_t>(rank)].fd.get(), &why);
       if (result == DialResult::kRefused) return Lost(rank, "connection refused");
-      if (result == DialResult::kConnected) status = SayHello(rank);
+      if (result == DialResult::kConnected) status = SendHello(rank);
       if (result == DialResult::kFailed) TryAgain(rank, why);
     }
     if (!status.ok()) return status;
@@ -269,7 +330,7 @@ Status Bootstrap::LookForTheDead() {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
     if (rank <= options_.rank || peer.state == State::kReady) continue;
     probe_turn_ = rank + 1;
-    if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], endpoint_->job(),
+    if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], credentials_,
                                kProbeLimit)) {
       return Lost(rank, "no answer while the view was built");
     }
@@ -288,15 +349,15 @@ Status Bootstrap::LookForNewerEpoch() {
 Status Bootstrap::Lost(int rank, const std::string& why) { return liveness_->Suspect(rank, why); }
 
 Status Bootstrap::TimeoutStatus() const {
-  std::string who;
+  std::string ranks;
   std::string trouble;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == options_.rank || peers_[static_cast<size_t>(rank)].state == State::kReady) continue;
-    who += (who.empty() ? "" : ", ") + std::to_string(rank);
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
     if (trouble.empty()) trouble = peers_[static_cast<size_t>(rank)].trouble;
   }
   return liveness_->Fail(RM_ERR_TIMEOUT, "epoch " + std::to_string(options_.epoch) +
-                                             ": no connection with rank " + who + " within " +
+                                             ": no connection with rank " + ranks + " within " +
                                              std::to_string(options_.connect_timeout.count()) +
                                              " ms" + (trouble.empty() ? "" : " (" + trouble + ")"));
 }

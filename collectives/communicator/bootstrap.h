@@ -2,17 +2,21 @@
 // all have done so.
 //
 // The higher rank of a pair dials the lower one: its abstract unix socket first, where both want
-// shared memory, its TCP port otherwise. Then rank 0 hears from each rank which arenas it could map
-// and tells all the groups: so a rank that returns knows that every member has come this far.
+// shared memory, its TCP port otherwise. Both prove that they hold the ring's key, where the job
+// has one: who can't is no peer, whatever it says. Then rank 0 hears from each rank which arenas it
+// could map and tells all the groups: so a rank that returns knows that every member has come this
+// far.
 //
 // Owner and thread: one call of Communicator::Create.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collectives/transport/endpoint.h"
+#include "collectives/transport/handshake.h"
 #include "collectives/transport/liveness_monitor.h"
 #include "ringmaster/communicator.h"
 
@@ -31,13 +35,16 @@ class Bootstrap {
   const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return maps_; }
 
  private:
-  enum class State { kAbsent, kDialing, kAsked, kReady };
+  // kAsked: its proof is awaited; kAnswered: its word that it has built the view, too.
+  enum class State { kAbsent, kDialing, kAsked, kAnswered, kReady };
   struct Peer {
     State state = State::kAbsent;
     bool dial = false;  // we dial it, else it dials us
     bool use_unix = false;
     transport::UniqueFd fd;
     transport::UniqueFd arena;
+    std::optional<transport::DialerHandshake> handshake;
+    std::optional<transport::StreamKeys> keys;
     transport::HelloReply reply;
     size_t got = 0;
     transport::Clock::time_point not_before;  // of the next attempt
@@ -46,16 +53,21 @@ class Bootstrap {
 
   Status ConnectAll();
   Status Dial(int rank);
-  Status SayHello(int rank);
+  Status SendHello(int rank);
+  // The own arena's, where the peer is to map it; else none.
+  int ArenaFor(const Peer& peer) const;
+  Status ReadChallenge(int rank);
   Status ReadReply(int rank);
+  Status OnClosed(int rank);
   Status HandleReply(int rank);
   Status TakeArrivals();
-  void Welcome(transport::Listener::Arrival arrival);
+  void Welcome(transport::Arrival arrival);
   Status WaitForEvents();
   Status LookForTheDead();
   Status LookForNewerEpoch();
   Status Lost(int rank, const std::string& why);
-  void TryAgain(int rank, const std::string& why);
+  void TryAgain(int rank, const std::string& why,
+                std::chrono::milliseconds pause = std::chrono::milliseconds(5));
   void Ready(int rank);
   Status AgreeOnGroups();
   void Group(const std::vector<std::vector<uint8_t>>& can_map);
@@ -67,6 +79,7 @@ class Bootstrap {
   const bool shm_;
   const int size_;
   const transport::Clock::time_point deadline_;
+  const transport::Credentials credentials_;
 
   std::vector<Peer> peers_;
   int missing_ = 0;

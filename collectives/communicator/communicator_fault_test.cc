@@ -39,11 +39,22 @@ enum Outcome {
   kNoStart
 };
 
-enum class Op { kSmall, kLarge, kArena, kBroadcast, kLargeBroadcast, kAllgather, kBarrier };
-constexpr Op kOps[] = {Op::kSmall,          Op::kLarge,     Op::kArena,  Op::kBroadcast,
-                       Op::kLargeBroadcast, Op::kAllgather, Op::kBarrier};
-const char* kOpNames[] = {"Small",          "Large",     "Arena",  "Broadcast",
-                          "LargeBroadcast", "Allgather", "Barrier"};
+enum class Op {
+  kSmall,
+  kLarge,
+  kArena,
+  kBroadcast,
+  kLargeBroadcast,
+  kAllgather,
+  kBarrier,
+  kReduceScatter,
+  kAlltoall
+};
+constexpr Op kOps[] = {Op::kSmall,     Op::kLarge,          Op::kArena,
+                       Op::kBroadcast, Op::kLargeBroadcast, Op::kAllgather,
+                       Op::kBarrier,   Op::kReduceScatter,  Op::kAlltoall};
+const char* kOpNames[] = {"Small",     "Large",   "Arena",         "Broadcast", "LargeBroadcast",
+                          "Allgather", "Barrier", "ReduceScatter", "Alltoall"};
 
 enum class Paths { kShm, kTcp, kPairs };
 const char* kPathNames[] = {"Shm", "Tcp", "Pairs"};
@@ -143,6 +154,22 @@ int RunOp(Communicator& c, Op op, std::vector<float>& data, Status* status) {
     }
     return kFine;
   }
+  if (op == Op::kReduceScatter) {
+    const std::vector<size_t> counts(static_cast<size_t>(c.size()), count / 4);
+    std::vector<float> in(counts[0] * counts.size(), own);
+    *status = c.ReduceScatter(in.data(), buffer, counts, RM_FLOAT32, RM_SUM);
+    return !status->ok() || is(buffer, counts[0], all) ? kFine : kWrongResult;
+  }
+  if (op == Op::kAlltoall) {
+    const size_t n = static_cast<size_t>(c.size()), each = count / 4;
+    const std::vector<size_t> bytes(n * n, each * sizeof(float));
+    const std::vector<float> in(each * n, own);
+    *status = c.Alltoallv(in.data(), buffer, bytes);
+    for (size_t r = 0; status->ok() && r < n; ++r) {
+      if (!is(buffer + r * each, each, static_cast<float>(1 << r))) return kWrongResult;
+    }
+    return kFine;
+  }
   std::fill_n(buffer, count, own);
   *status = c.Allreduce(buffer, buffer, count, RM_FLOAT32, RM_SUM);
   return !status->ok() || is(buffer, count, all) ? kFine : kWrongResult;
@@ -171,7 +198,7 @@ int RankMain(const Scenario& scenario, int rank, int from_parent, int to_parent)
   options.rank = rank;
   options.peers = PeersSeenFrom(rank, scenario.paths, all);
   options.allow_shm = scenario.paths != Paths::kTcp;
-  options.on_suspect = [&](int who, const std::string&) { suspects.insert(who); };
+  options.on_suspect = [&](int suspect, const std::string&) { suspects.insert(suspect); };
   std::vector<float> data(CountOf(Op::kLarge));
   std::unique_ptr<Communicator> communicator;
   Status status = Communicator::Create(endpoint.get(), options, &communicator);
@@ -193,8 +220,8 @@ int RankMain(const Scenario& scenario, int rank, int from_parent, int to_parent)
   }
   if (status.ok()) return kNoError;
   if (status.code() != RM_ERR_EPOCH_MOVED) return kWrongError;
-  for (int who : suspects) {
-    if (who != scenario.victim) return kWrongSuspect;
+  for (int suspect : suspects) {
+    if (suspect != scenario.victim) return kWrongSuspect;
   }
   char suspected = suspects.empty() ? 'n' : 'y';
   WriteAll(to_parent, &suspected, 1);

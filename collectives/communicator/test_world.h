@@ -14,7 +14,9 @@
 
 namespace ringmaster::testing {
 
-enum class Paths { kShm, kTcp, kMixed, kPairs };
+inline constexpr char kTestKey[] = "the ring's key has 32 bytes: all";
+
+enum class Paths { kShm, kTcp, kMixed, kPairs, kEncrypted };
 
 inline std::string PathsName(Paths paths) {
   switch (paths) {
@@ -26,19 +28,23 @@ inline std::string PathsName(Paths paths) {
       return "Mixed";
     case Paths::kPairs:
       return "Pairs";
+    case Paths::kEncrypted:
+      return "Encrypted";
   }
   return "";
 }
 
 class World {
  public:
-  World(int size, Paths paths, size_t arena_bytes = 0)
+  World(int size, Paths paths, size_t arena_bytes = 0, const std::string& key = kTestKey)
       : paths_(paths), endpoints_(static_cast<size_t>(size)) {
     for (auto& endpoint : endpoints_) {
       Endpoint::Options options;
       options.job = "test-job";
+      options.key = key;
       options.arena_bytes = arena_bytes;
-      options.shared_memory = paths != Paths::kTcp;
+      options.shared_memory = !OverTcp();
+      options.encrypt = paths == Paths::kEncrypted;
       Status status = Endpoint::Create(options, &endpoint);
       EXPECT_TRUE(status.ok()) << status.message();
     }
@@ -55,8 +61,7 @@ class World {
     options.rank = static_cast<int>(rank);
     for (size_t member : members_) options.peers.push_back(AddressOf(member, members_[rank]));
     // Mixed: every third rank keeps to itself, the others share.
-    options.allow_shm =
-        paths_ != Paths::kTcp && !(paths_ == Paths::kMixed && members_[rank] % 3 == 1);
+    options.allow_shm = !OverTcp() && !(paths_ == Paths::kMixed && members_[rank] % 3 == 1);
     return options;
   }
 
@@ -94,6 +99,7 @@ class World {
   void Close(size_t rank) { communicators_[rank].reset(); }
 
  private:
+  bool OverTcp() const { return paths_ == Paths::kTcp || paths_ == Paths::kEncrypted; }
   // Pairs: two ranks a pod. The name of another pod's socket leads nowhere, as in another network
   // namespace.
   PeerEndpoint AddressOf(size_t member, size_t seen_from) const {

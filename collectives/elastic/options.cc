@@ -1,8 +1,11 @@
 #include "collectives/elastic/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "common/fields/parse.h"
 
 namespace ringmaster::elastic {
 namespace {
@@ -35,16 +38,44 @@ Status ReadFlag(const char* name, bool* out) {
 Status ReadCollectives(WorkerOptions* options) {
   const std::string text = Variable("RINGMASTER_COLLECTIVES");
   if (text.empty()) return {};
-  const auto spec = nlohmann::json::parse(text, nullptr, false);
-  if (!spec.is_object())
+  const auto spec = fields::Parse(text, "RINGMASTER_COLLECTIVES");
+  if (!spec) return {RM_ERR_INVALID, spec.error()};
+  if (!spec->is_object())
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES is not a JSON object: " + text};
-  const auto fusion = spec.find("fusionThresholdBytes");
-  if (fusion == spec.end()) return {};
+  if (spec->value("timeline", nlohmann::json()) == "Off") options->timeline_file.clear();
+  const auto encryption = spec->find("encryption");
+  if (encryption != spec->end()) {
+    if (*encryption != "On" && *encryption != "Off") {
+      return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: encryption is " + encryption->dump() +
+                                  ", allowed is \"On\" or \"Off\""};
+    }
+    options->encrypt = *encryption == "On";
+  }
+  const auto fusion = spec->find("fusionThresholdBytes");
+  if (fusion == spec->end()) return {};
   if (!fusion->is_number_unsigned()) {
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: fusionThresholdBytes is " + fusion->dump() +
                                 ", allowed is a number of bytes, 0 for no fusion"};
   }
   options->fusion_bytes = fusion->get<size_t>();
+  return {};
+}
+
+// As Horovod calls them, and as it means them.
+Status ReadStallLimits(engine::StallLimits* limits) {
+  constexpr uint64_t kMostSeconds = 1'000'000;
+  bool off = false;
+  uint64_t tell = static_cast<uint64_t>(limits->tell.count()) / 1000, give_up = 0;
+  if (Status s = ReadFlag("HOROVOD_STALL_CHECK_DISABLE", &off); !s.ok()) return s;
+  if (Status s = ReadNumber("HOROVOD_STALL_CHECK_TIME_SECONDS", kMostSeconds, &tell); !s.ok())
+    return s;
+  if (Status s = ReadNumber("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", kMostSeconds, &give_up); !s.ok())
+    return s;
+  *limits = {};
+  if (off || tell == 0) return {};
+  // What ends the job has to be noticed by then.
+  if (give_up != 0) tell = std::min(tell, give_up);
+  *limits = {std::chrono::seconds(tell), std::chrono::seconds(give_up)};
   return {};
 }
 
@@ -68,7 +99,11 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   if (Status s = ReadNumber("RINGMASTER_INCARNATION", INT64_MAX, &options->incarnation); !s.ok())
     return s;
   if (Status s = ReadFlag("RINGMASTER_STANDBY", &options->standby); !s.ok()) return s;
+  options->timeline_file = Variable("HOROVOD_TIMELINE");
+  // Horovod's word for "only when the script asks for it", which is always possible here.
+  if (options->timeline_file == "DYNAMIC") options->timeline_file.clear();
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
+  if (Status s = ReadStallLimits(&options->stall); !s.ok()) return s;
   return ReadCollectives(options);
 }
 

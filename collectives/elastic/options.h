@@ -2,10 +2,13 @@
 // library that reads it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "collectives/engine/stall_watch.h"
+#include "collectives/timeline/timeline.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::elastic {
@@ -18,7 +21,11 @@ struct WorkerOptions {
   bool standby = false;
   std::string bind = "127.0.0.1";
   bool shared_memory = true;
+  bool encrypt = false;  // what goes over TCP
   size_t fusion_bytes = size_t{64} << 20;
+  engine::StallLimits stall{std::chrono::seconds(60)};
+  std::string timeline_file;               // empty: none is written from the beginning
+  timeline::Timeline* timeline = nullptr;  // not from the environment: what records it
 };
 
 // RM_ERR_INVALID names the variable, its value and what is allowed.

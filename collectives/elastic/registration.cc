@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/worker_link/frame.h"
@@ -26,6 +27,7 @@ nlohmann::json Registration::Hello(const PeerEndpoint& address) const {
           {"tcp", address.tcp},
           {"shm", address.shm},
           {"epoch", installed_},
+          {"given", given_},
           {"standby", standby_ && (role_ == Role::kUnknown || role_ == Role::kStandby)}};
 }
 
@@ -36,12 +38,15 @@ Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
   const bool reconnect = role_ != Role::kUnknown;
   // A process that the sidecar calls a member and that knows of no view was restarted: it joins.
   if (!(role == Role::kMember && reconnect)) role_ = role == Role::kMember ? Role::kJoining : role;
+  if (reconnect && role == Role::kJoining) LeaveView();
   TakeIdentity(frame);
   repeat.enter = reconnect && wants_to_enter_;
   if (reconnect && boundary_epoch_ == installed_) {
     repeat.boundary_epoch = boundary_epoch_;
     repeat.boundary_step = boundary_step_;
   }
+  if (reconnect) repeat.suspicions = suspicions_;
+  repeat.finished_epoch = finished_;
   changed_.NotifyAll();
   return repeat;
 }
@@ -53,9 +58,11 @@ void Registration::Promoted(const nlohmann::json& frame) {
   changed_.NotifyAll();
 }
 
-void Registration::Dropped() {
+bool Registration::Dropped() {
   sync::MutexLock lock(&mu_);
   role_ = Role::kJoining;
+  LeaveView();
+  return wants_to_enter_;
 }
 
 void Registration::Failed(const std::string& message) {
@@ -66,21 +73,44 @@ void Registration::Failed(const std::string& message) {
 
 bool Registration::RequestEntry() {
   sync::MutexLock lock(&mu_);
+  user_waits_ = true;
   if (wants_to_enter_) return false;
   wants_to_enter_ = true;
   return true;
 }
 
+void Registration::EndWait() {
+  sync::MutexLock lock(&mu_);
+  user_waits_ = false;
+}
+
+void Registration::Given(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  given_ = std::max(given_, epoch);
+}
+
 void Registration::Installed(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
+  if (given_ < epoch) return;  // dropped meanwhile
   installed_ = epoch;
   wants_to_enter_ = false;
+  std::erase_if(suspicions_, [&](const Suspicion& s) { return s.epoch < epoch; });
 }
 
 void Registration::AtBoundary(uint64_t epoch, uint64_t step) {
   sync::MutexLock lock(&mu_);
   boundary_epoch_ = epoch;
   boundary_step_ = step;
+}
+
+void Registration::Suspects(uint64_t epoch, int rank, const std::string& why) {
+  sync::MutexLock lock(&mu_);
+  suspicions_.push_back({epoch, rank, why});
+}
+
+void Registration::Finished(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  finished_ = epoch;
 }
 
 Role Registration::role() const {
@@ -98,6 +128,13 @@ Status Registration::AwaitRole(Clock::time_point deadline, Role* role) {
   if (!failure_.empty()) return {RM_ERR_INTERNAL, failure_};
   *role = role_;
   return {};
+}
+
+// A user who waits has said so for a view that this worker is not in any more.
+void Registration::LeaveView() {
+  given_ = installed_ = boundary_epoch_ = 0;
+  wants_to_enter_ = user_waits_;
+  suspicions_.clear();
 }
 
 void Registration::TakeIdentity(const nlohmann::json& frame) {

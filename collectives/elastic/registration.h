@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "common/sync/mutex.h"
 #include "ringmaster/endpoint.h"
@@ -30,24 +31,44 @@ class Registration {
   // The first frame of each connection.
   nlohmann::json Hello(const PeerEndpoint& address) const;
 
+  // A rank that the worker believes lost, in a view.
+  struct Suspicion {
+    uint64_t epoch = 0;
+    int rank = -1;
+    std::string why;
+  };
   // What a sidecar that has just started again may not know.
   struct Repeat {
     bool enter = false;
     uint64_t boundary_epoch = 0;  // 0: stands at no boundary
     uint64_t boundary_step = 0;
+    std::vector<Suspicion> suspicions;  // of the view that the worker is in
+    uint64_t finished_epoch = 0;        // 0: the job goes on
   };
   Repeat Welcomed(const nlohmann::json& frame);
   // A standby takes a dead worker's place, and is a joiner from now on.
   void Promoted(const nlohmann::json& frame);
-  // The worker is in no view any more.
-  void Dropped();
+  // The worker is in no view any more. True: its user waits to be in one, so the sidecar must hear
+  // that it wants to enter.
+  bool Dropped();
   // The sidecar gave up.
   void Failed(const std::string& message);
 
-  // False: it was said before, and no view has been installed since.
+  // The user waits to be in a view. False: it was said before, and no view has been installed
+  // since.
   bool RequestEntry();
+  // The user waits no longer.
+  void EndWait();
+  // This view has come, and may be in use before it counts as installed.
+  void Given(uint64_t epoch);
   void Installed(uint64_t epoch);
   void AtBoundary(uint64_t epoch, uint64_t step);
+  // Kept until another view is installed: a broken connection stays broken, and the others may wait
+  // for this worker's word.
+  void Suspects(uint64_t epoch, int rank, const std::string& why);
+
+  // The ranks of this view have agreed to end the job.
+  void Finished(uint64_t epoch);
 
   Role role() const;
   // Until the worker has a role in the job: a standby has none. RM_ERR_TIMEOUT: the deadline has
@@ -58,6 +79,7 @@ class Registration {
   bool settled() const REQUIRES(mu_) {
     return !failure_.empty() || (role_ != Role::kUnknown && role_ != Role::kStandby);
   }
+  void LeaveView() REQUIRES(mu_);
   void TakeIdentity(const nlohmann::json& frame) REQUIRES(mu_);
 
   const bool standby_;
@@ -69,9 +91,13 @@ class Registration {
   uint64_t incarnation_ GUARDED_BY(mu_);
   std::string failure_ GUARDED_BY(mu_);  // empty: none
   bool wants_to_enter_ GUARDED_BY(mu_) = false;
+  bool user_waits_ GUARDED_BY(mu_) = false;
+  uint64_t given_ GUARDED_BY(mu_) = 0;           // epoch
   uint64_t installed_ GUARDED_BY(mu_) = 0;       // epoch
   uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // stands at the boundary of this view
   uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
+  std::vector<Suspicion> suspicions_ GUARDED_BY(mu_);
+  uint64_t finished_ GUARDED_BY(mu_) = 0;  // epoch
 };
 
 }  // namespace ringmaster::elastic

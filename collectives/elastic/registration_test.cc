@@ -57,14 +57,64 @@ TEST(RegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
   EXPECT_TRUE(registration.RequestEntry());
   EXPECT_FALSE(registration.RequestEntry());
   EXPECT_TRUE(registration.Welcomed(Welcome("joining")).enter);
+  registration.Given(9);
   registration.Installed(9);
   EXPECT_FALSE(registration.Welcomed(Welcome("member")).enter);
   registration.AtBoundary(9, 4);
   const auto repeat = registration.Welcomed(Welcome("member"));
   EXPECT_EQ(repeat.boundary_epoch, 9u);
   EXPECT_EQ(repeat.boundary_step, 4u);
+  registration.Given(10);
   registration.Installed(10);
   EXPECT_EQ(registration.Welcomed(Welcome("member")).boundary_epoch, 0u);
+}
+
+// Its view was installed, and then given up before the user was let in: the sidecar has forgotten
+// what the user waits for.
+TEST(RegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) {
+  Registration registration(0, 1, false);
+  registration.Welcomed(Welcome("joining"));
+  EXPECT_TRUE(registration.RequestEntry());
+  registration.Given(9);
+  registration.Installed(9);
+  EXPECT_TRUE(registration.Welcomed(Welcome("joining")).enter);
+  EXPECT_EQ(registration.Hello({})["epoch"], 0);
+  registration.Given(10);
+  registration.Installed(10);
+  registration.EndWait();
+  EXPECT_FALSE(registration.Welcomed(Welcome("joining")).enter);
+}
+
+// A connection that is broken stays so until the next view, and the sidecar that was told may have
+// died of it.
+TEST(RegistrationTest, SuspicionsOfTheViewAreSaidAgain) {
+  Registration registration(0, 1, false);
+  EXPECT_TRUE(registration.Welcomed(Welcome("bootstrap")).suspicions.empty());
+  registration.Given(9);
+  registration.Installed(9);
+  registration.Suspects(9, 2, "reset");
+  const auto again = registration.Welcomed(Welcome("member")).suspicions;
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].epoch, 9u);
+  EXPECT_EQ(again[0].rank, 2);
+  EXPECT_EQ(again[0].why, "reset");
+  registration.Given(10);
+  registration.Installed(10);
+  EXPECT_TRUE(registration.Welcomed(Welcome("member")).suspicions.empty());
+  registration.Suspects(10, 1, "reset");
+  EXPECT_TRUE(registration.Welcomed(Welcome("joining")).suspicions.empty());
+}
+
+TEST(RegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {
+  Registration registration(0, 1, false);
+  registration.Welcomed(Welcome("bootstrap"));
+  registration.Given(9);
+  EXPECT_EQ(registration.Hello({})["given"], 9);
+  EXPECT_EQ(registration.Hello({})["epoch"], 0);
+  registration.Dropped();
+  registration.Installed(9);  // the engine's thread was on its way
+  EXPECT_EQ(registration.Hello({})["given"], 0);
+  EXPECT_EQ(registration.Hello({})["epoch"], 0);
 }
 
 TEST(RegistrationTest, AFailureEndsTheWait) {

@@ -3,6 +3,16 @@
 #include <nlohmann/json.hpp>
 
 namespace ringmaster::elastic {
+namespace {
+
+// No process has the name of another one before it: pods of one name differ in uid.
+std::string WorkerName(const nlohmann::json& rank, const nlohmann::json& pod) {
+  return "worker " + std::to_string(rank.value("slot", 0)) + " of pod " + pod.value("name", "") +
+         " (" + pod.value("uid", "") + ", start " +
+         std::to_string(rank.value("incarnation", uint64_t{0})) + ")";
+}
+
+}  // namespace
 
 Status ParseView(const nlohmann::json& json, int self, engine::View* view) {
   try {
@@ -13,11 +23,14 @@ Status ParseView(const nlohmann::json& json, int self, engine::View* view) {
     view->train = json.value("train", true);
     view->planned = json.value("planned", false);
     view->self = self;
+    const nlohmann::json pods = json.value("pods", nlohmann::json::array());
     for (const auto& rank : json.at("ranks")) {
       PeerEndpoint peer;
       peer.tcp = rank.value("tcp", "");
       peer.shm = rank.value("shm", "");
       peer.pod = rank.at("pod").get<int>();
+      if (view->size() == self) view->holds = !rank.value("joined", true);
+      view->workers.push_back(WorkerName(rank, pods.at(peer.pod)));
       view->peers.push_back(std::move(peer));
     }
   } catch (const nlohmann::json::exception& error) {

@@ -11,7 +11,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "collectives/communicator/stranger.h"
 #include "collectives/sidecar_client/fake_sidecar.h"
+#include "common/ring_key/ring_key.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::elastic {
 namespace {
@@ -24,16 +27,11 @@ Worker::Clock::time_point Soon() { return Worker::Clock::now() + std::chrono::se
 
 class WorkerTest : public testing::Test {
  protected:
-  WorkerTest() {
-    char name[] = "/tmp/rm-worker-XXXXXX";
-    directory_ = mkdtemp(name);
-    sidecar_ = std::make_unique<sidecar_client::FakeSidecar>(directory_ + "/s");
-  }
+  WorkerTest() { sidecar_ = std::make_unique<sidecar_client::FakeSidecar>(directory_ + "/s"); }
   ~WorkerTest() override {
     for (auto& [slot, pid] : pids_) kill(pid, SIGKILL);
     for (auto& [slot, pid] : pids_) waitpid(pid, nullptr, 0);
     sidecar_.reset();
-    (void)!system(("rm -rf " + directory_).c_str());
   }
 
   WorkerOptions Options(int slot) {
@@ -102,7 +100,8 @@ class WorkerTest : public testing::Test {
                                   << (lines.empty() ? "nothing" : lines.back());
   }
 
-  std::string directory_;
+  support::TempDir temporary_;
+  const std::string directory_ = temporary_.path().string();
   std::unique_ptr<sidecar_client::FakeSidecar> sidecar_;
   std::map<int, pid_t> pids_;
   uint64_t epoch_ = 0;
@@ -114,6 +113,45 @@ TEST_F(WorkerTest, AnswersStopWhileTheUserSleeps) {
   sidecar_->Send(0, {{"t", "stop"}, {"epoch", epoch_}});
   EXPECT_FALSE(
       sidecar_->Await(0, "stopped", [&](const Json& f) { return f["epoch"] == epoch_; }).is_null());
+}
+
+TEST_F(WorkerTest, TellsWithEachPingWhichRankIsWaitedForAndForHowLong) {
+  engine::StateRegistry states[2];
+  std::unique_ptr<Worker> workers[2];
+  std::thread starts[2];
+  for (int slot : {0, 1}) {
+    WorkerOptions options = Options(slot);
+    options.stall = {std::chrono::milliseconds(50)};
+    starts[slot] = std::thread([this, slot, options, &states, &workers] {
+      EXPECT_TRUE(Worker::Start(options, &states[slot], Soon(), &workers[slot]).ok());
+    });
+    EXPECT_FALSE(sidecar_->Await(slot, "enter").is_null());
+  }
+  sidecar_->InstallView({0, 1}, "Bootstrap", {});
+  for (auto& thread : starts) thread.join();
+  const float one = 1;
+  float sums[2];
+  const auto ask = [&](int slot) {
+    auto operation = std::make_shared<Operation>(
+        engine::Request{"x\xff", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1.0, 1.0}, &one,
+        &sums[slot]);
+    EXPECT_TRUE(workers[slot]->Submit(operation).ok());
+    return operation;
+  };
+  const auto early = ask(0);
+  const auto stalled = [](int least) {
+    return [least](const Json& f) {
+      return f.contains("stalls") && f["stalls"][0]["missing"] == Json({1}) &&
+             f["stalls"][0]["waitedMs"] >= least;
+    };
+  };
+  EXPECT_FALSE(sidecar_->Await(0, "ping", stalled(50)).is_null());
+  const Json last = sidecar_->Await(0, "ping", stalled(200));
+  ASSERT_FALSE(last.is_null()) << "the time goes on";
+  const auto late = ask(1);
+  for (const auto& operation : {early, late}) EXPECT_TRUE(operation->WaitUntil(Soon()));
+  const auto over = [&](const Json& f) { return f["n"] > last["n"] && !f.contains("stalls"); };
+  EXPECT_FALSE(sidecar_->Await(0, "ping", over).is_null());
 }
 
 TEST_F(WorkerTest, ReconnectsAfterTheSidecarHasStartedAgain) {
@@ -130,6 +168,21 @@ TEST_F(WorkerTest, ReconnectsAfterTheSidecarHasStartedAgain) {
   AwaitStep(0, 1);
 }
 
+TEST_F(WorkerTest, AnEndThatTheSidecarMayHaveMissedIsSaidAgainBeforeTheProcessGoes) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  sidecar_->Welcome(0, "member");
+  sidecar_->AnswerPings(false);  // as one that reads nothing any more
+  Status status;
+  std::thread user([&] { status = worker->Shutdown(Soon()); });
+  sidecar_->AwaitHeard(0, "finished", 1);
+  sidecar_->Restart();
+  sidecar_->AwaitHeard(0, "finished", 2);
+  sidecar_->AnswerPings(true);
+  user.join();
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 TEST_F(WorkerTest, AFenceThatHasPassedEndsEveryCall) {
   sidecar_->SetFence(200);
   engine::StateRegistry state;
@@ -139,8 +192,35 @@ TEST_F(WorkerTest, AFenceThatHasPassedEndsEveryCall) {
   do {
     status = worker->StepEnd(nullptr);
   } while (status.ok());
-  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_EQ(status.code(), RM_ERR_DROPPED);
   EXPECT_THAT(status.message(), testing::HasSubstr("has not answered for 200 ms"));
+  EXPECT_FALSE(worker->joining()) << "only rm_enter is the way back";
+  EXPECT_EQ(worker->StepEnd(nullptr).code(), RM_ERR_DROPPED);
+}
+
+TEST_F(WorkerTest, ADroppedWorkerSaysThatItWantsToEnterWhenItsUserDoes) {
+  engine::StateRegistry state;
+  float weight = 1;
+  ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
+  auto worker = StartOne(&state);
+  sidecar_->Send(0, {{"t", "stop"}, {"epoch", epoch_}});
+  const Json without = {{"epoch", epoch_ + 1}, {"parent", epoch_}, {"ranks", Json::array()}};
+  sidecar_->Send(0, {{"t", "view"}, {"self", -1}, {"view", without}});
+  Status status;
+  do {
+    status = worker->StepEnd(nullptr);
+  } while (status.ok());
+  EXPECT_EQ(status.code(), RM_ERR_DROPPED);
+  const int before = sidecar_->heard(0, "enter");
+  std::thread user([&] { status = worker->Enter(Soon()); });
+  sidecar_->AwaitHeard(0, "enter", before + 1);
+  // Left out once more while it waits: it says so once more.
+  const Json again = {{"epoch", epoch_ + 2}, {"parent", epoch_ + 1}, {"ranks", Json::array()}};
+  sidecar_->Send(0, {{"t", "view"}, {"self", -1}, {"view", again}});
+  sidecar_->AwaitHeard(0, "enter", before + 2);
+  sidecar_->Send(0, {{"t", "left"}, {"epoch", epoch_ + 2}, {"reason", "the end"}});
+  user.join();
+  EXPECT_EQ(status.code(), RM_ERR_LEFT);
 }
 
 TEST_F(WorkerTest, ADrainedWorkerIsToldAtTheBoundary) {
@@ -202,6 +282,38 @@ TEST_F(WorkerTest, ProcessesGoOnWhenOneIsKilledAndNoStepIsLost) {
         sidecar_->Await(slot, "finished", [&](const Json& f) { return f["epoch"] == epoch; })
             .is_null());
   }
+}
+
+TEST_F(WorkerTest, AStrangerWithTheRightJobAndEpochGetsNowhereAndTheJobTrainsOn) {
+  sidecar_->SetRingKey(ring_key::Encode(ring_key::MakeRandom()));
+  for (int slot : {0, 1, 2}) Spawn(slot, 60);
+  std::vector<PeerEndpoint> peers(3);
+  for (int slot : {0, 1, 2}) {
+    ASSERT_FALSE(sidecar_->Await(slot, "enter").is_null());
+    peers[static_cast<size_t>(slot)].tcp = sidecar_->Await(slot, "hello")["tcp"];
+  }
+  const uint64_t first = uint64_t{1} << 40 | 1;
+  communicator::Stranger stranger(peers, "test", first);
+  stranger.AwaitCalls(5);
+  EXPECT_EQ(sidecar_->InstallView({0, 1, 2}, "Bootstrap", {}), first);
+  AwaitStep(1, 5);
+  kill(pids_[0], SIGKILL);
+  EXPECT_EQ(Reap(0), 137);
+  sidecar_->AwaitGone(0);
+  sidecar_->InstallView({1, 2}, "WorkerLost", {1, 2});
+  for (int slot : {1, 2}) {
+    EXPECT_EQ(Reap(slot), 0);
+    CheckSteps(slot, 1, 60);
+  }
+}
+
+TEST_F(WorkerTest, AKeyThatIsNoneFailsInit) {
+  sidecar_->SetRingKey("nonsense");
+  engine::StateRegistry state;
+  std::unique_ptr<Worker> worker;
+  const Status status = Worker::Start(Options(0), &state, Soon(), &worker);
+  EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
+  EXPECT_EQ(status.message(), "the sidecar's ringKey is no key");
 }
 
 TEST_F(WorkerTest, AProcessThatJoinsAtTheBoundaryGoesOnWithTheSameState) {

@@ -65,11 +65,44 @@ TEST(BFloat16, RoundsToTheNearestAndTiesToEven) {
 TEST(Element, UnknownTypesHaveNoSizeAndUnknownReductionsAreNotKnown) {
   EXPECT_EQ(Size(RM_FLOAT64), 8u);
   EXPECT_EQ(Size(RM_BFLOAT16), 2u);
-  EXPECT_EQ(Size(static_cast<rm_dtype>(8)), 0u);
+  EXPECT_EQ(Size(static_cast<rm_dtype>(kTypes)), 0u);
   EXPECT_EQ(Size(static_cast<rm_dtype>(-1)), 0u);
   EXPECT_TRUE(IsKnownOp(RM_PRODUCT));
   EXPECT_FALSE(IsKnownOp(static_cast<rm_op>(5)));
   EXPECT_FALSE(IsKnownOp(static_cast<rm_op>(-1)));
+}
+
+TEST(Element, CopyScaledIsExactForTheLargestIntegers) {
+  const std::vector<uint64_t> unsigned_in = {UINT64_MAX, (uint64_t{1} << 63) + 2};
+  std::vector<uint64_t> unsigned_out(2);
+  CopyScaled(unsigned_in.data(), unsigned_out.data(), 2, RM_UINT64, 0.5);
+  EXPECT_EQ(unsigned_out, (std::vector<uint64_t>{INT64_MAX, (uint64_t{1} << 62) + 1}));
+  CopyScaled(unsigned_in.data(), unsigned_out.data(), 1, RM_UINT64, 8.0);
+  EXPECT_EQ(unsigned_out[0], UINT64_MAX);
+
+  const std::vector<int64_t> odd = {(int64_t{1} << 53) + 1, INT64_MIN};
+  std::vector<int64_t> odd_out(2);
+  CopyScaled(odd.data(), odd_out.data(), 2, RM_INT64, -1.0);
+  EXPECT_EQ(odd_out[0], -odd[0]);
+
+  const std::vector<uint8_t> flags = {0, 1};
+  std::vector<uint8_t> scaled(2);
+  CopyScaled(flags.data(), scaled.data(), 2, RM_BOOL, 0.25);
+  EXPECT_EQ(scaled, flags);
+}
+
+TEST(Element, EveryTypeComesBackFromItsSumType) {
+  for (int type = 0; type < kTypes; ++type) {
+    const auto dtype = static_cast<rm_dtype>(type);
+    if (SumType(dtype) == dtype) continue;
+    ASSERT_GT(Size(SumType(dtype)), Size(dtype));
+    std::vector<uint8_t> in(2 * Size(dtype)), back(in.size()), wide(2 * Size(SumType(dtype)));
+    in.back() = 0xbc;  // a negative value where there are any
+    in[Size(dtype) - 1] = 0x3c;
+    Widen(in.data(), wide.data(), 2, dtype, 1.0f);
+    Narrow(wide.data(), back.data(), 2, dtype);
+    EXPECT_EQ(back, in) << Name(dtype);
+  }
 }
 
 TEST(Element, CopyScaledMultipliesEveryTypeAndRoundsIntegersDown) {

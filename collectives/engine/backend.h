@@ -9,6 +9,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "collectives/engine/pending_table.h"
 #include "collectives/engine/response.h"
@@ -20,9 +22,13 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // A view stands. `host` is its communicator and stays valid until Uninstall().
-  virtual void Install(Communicator* host) = 0;
+  // A view of `workers`, by rank, stands. `host` is its communicator and stays valid until
+  // Uninstall().
+  virtual void Install(Communicator* host, const std::vector<std::string>& workers) = 0;
   virtual void Uninstall() = 0;
+
+  // The process set is removed: what was kept for it is of no more use.
+  virtual void ForgetSet(int32_t process_set) = 0;
 
   // Runs what the ranks have agreed on and puts the result in a buffer of the backend. The callers'
   // inputs are left intact. On failure (RM_ERR_EPOCH_MOVED) nothing has happened that a caller
@@ -30,9 +36,12 @@ class Backend {
   virtual Status Execute(const Response& response, const PendingTable& pending,
                          Retained* result) = 0;
 
+  // Returns when all ranks that take part in what was executed last have executed it.
+  virtual Status Confirm() = 0;
+
   // Gives all ranks the result that rank `holder` has kept: `held` on the holder, null elsewhere.
-  // Ranks that have it too take part all the same. `result` says how many bytes it has.
-  virtual Status HandOver(int holder, std::shared_ptr<Buffer> held, Retained* result) = 0;
+  // Ranks that have it too take part all the same. `result` says how many bytes its parts have.
+  virtual Status HandOver(int holder, const Retained* held, Retained* result) = 0;
 
   // Copies the result to the callers' buffers and completes their operations, but for step ends,
   // which the engine completes itself. False: an operation of the response is not pending here.

@@ -6,24 +6,62 @@
 // Thread rule: the engine's thread only.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "collectives/engine/backend.h"
 
 namespace ringmaster::engine {
 
 class CpuBackend : public Backend {
  public:
-  void Install(Communicator* host) override { host_ = host; }
-  void Uninstall() override { host_ = nullptr; }
+  void Install(Communicator* host, const std::vector<std::string>& workers) override {
+    host_ = host;
+    world_ = {nullptr, host, workers};
+  }
+  void Uninstall() override {
+    host_ = nullptr;
+    sets_.clear();
+  }
+  void ForgetSet(int32_t process_set) override { sets_.erase(process_set); }
   Status Execute(const Response& response, const PendingTable& pending, Retained* result) override;
-  Status HandOver(int holder, std::shared_ptr<Buffer> held, Retained* result) override;
+  Status Confirm() override { return on_->host->Barrier(); }
+  Status HandOver(int holder, const Retained* held, Retained* result) override;
   bool Publish(const Retained& result, PendingTable* pending) override;
 
  private:
-  Status Allreduce(const Response& response, const PendingTable& pending, Retained* result);
-  Status Allgather(const Response& response, const PendingTable& pending, Retained* result);
-  Status Broadcast(const Response& response, const PendingTable& pending, Retained* result);
+  using Batch = std::span<const Request>;
+
+  Status Run(Batch batch, int root, const PendingTable& pending, Part* part);
+  Status Allreduce(Batch batch, const PendingTable& pending, Part* part);
+  Status Adasum(const Request& request, const PendingTable& pending, Part* part);
+  Status Allgather(const Request& request, const PendingTable& pending, Part* part);
+  Status Broadcast(const Request& request, int root, const PendingTable& pending, Part* part);
+
+  Status Reducescatter(const Request& request, const PendingTable& pending, Part* part);
+  Status Alltoall(const Request& request, const PendingTable& pending, Part* part);
+  // Rows that this rank sends to each rank of the view.
+  std::vector<uint64_t> RowsTo(const Operation& operation) const;
+  // What it sends, in the order of the view's ranks; in `packed` if it isn't the input itself.
+  const std::byte* Packed(const Operation& operation, const std::vector<uint64_t>& rows,
+                          std::shared_ptr<Buffer>* packed);
+
+  // Those that take part in an operation: all ranks of the view, or a process set's.
+  struct Ranks {
+    std::unique_ptr<Communicator> own;  // of a set
+    Communicator* host = nullptr;
+    std::vector<std::string> workers;  // by rank
+  };
+  // *on_ becomes those that take part; null: this rank is none of them.
+  Status Choose(const Response& response);
 
   Communicator* host_ = nullptr;
+  Ranks world_;
+  std::map<int32_t, Ranks> sets_;  // of this view, by number
+  const Ranks* on_ = nullptr;
   BufferPool pool_;
 };
 

@@ -11,10 +11,12 @@ namespace {
 
 class CpuBackendTest : public ::testing::Test {
  protected:
-  CpuBackendTest() : host_(1, 3) { backend_.Install(&host_); }
+  CpuBackendTest() : host_(1, 3) { backend_.Install(&host_, {"a", "b", "c"}); }
 
   std::shared_ptr<Operation> Add(Request request, const void* in, void* out, size_t rows = 0) {
     response_.requests.push_back(request);
+    response_.batches = {static_cast<uint32_t>(response_.requests.size())};
+    response_.roots = {-1};
     auto operation = std::make_shared<Operation>(std::move(request), in, out, rows);
     pending_.Add(operation);
     return operation;
@@ -29,8 +31,8 @@ class CpuBackendTest : public ::testing::Test {
 
 TEST_F(CpuBackendTest, FusedAllreducesAreOneCallAndComeOutInTheirPlaces) {
   std::vector<float> a{1, 2}, b{10}, a_out(2), b_out(1);
-  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 2, 1.0, 2.0}, a.data(), a_out.data());
-  Add({"b", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 1, 0.5, 1.0}, b.data(), b_out.data());
+  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 2, 1.0, 2.0}, a.data(), a_out.data());
+  Add({"b", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 0.5, 1.0}, b.data(), b_out.data());
   ASSERT_TRUE(backend_.Execute(response_, pending_, &result_).ok());
   EXPECT_EQ(host_.calls, std::vector<std::string>{"allreduce"});
   EXPECT_EQ(a_out[0], 0) << "nothing is given out before it is published";
@@ -44,7 +46,7 @@ TEST_F(CpuBackendTest, FusedAllreducesAreOneCallAndComeOutInTheirPlaces) {
 TEST_F(CpuBackendTest, AFailedCallLeavesWhatIsPendingAsItIs) {
   std::vector<float> data{1, 2};
   const auto operation =
-      Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 2, 1, 1}, data.data(), data.data());
+      Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 2, 1, 1}, data.data(), data.data());
   host_.fail_at = 0;
   EXPECT_EQ(backend_.Execute(response_, pending_, &result_).code(), RM_ERR_EPOCH_MOVED);
   EXPECT_EQ(data, (std::vector<float>{1, 2}));
@@ -54,7 +56,7 @@ TEST_F(CpuBackendTest, AFailedCallLeavesWhatIsPendingAsItIs) {
 
 TEST_F(CpuBackendTest, AnAgreedErrorIsPublishedAndNothingRuns) {
   const auto operation =
-      Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 2, 1, 1}, nullptr, nullptr);
+      Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 2, 1, 1}, nullptr, nullptr);
   response_.error = RM_ERR_MISMATCH;
   ASSERT_TRUE(backend_.Execute(response_, pending_, &result_).ok());
   EXPECT_TRUE(host_.calls.empty());
@@ -64,18 +66,19 @@ TEST_F(CpuBackendTest, AnAgreedErrorIsPublishedAndNothingRuns) {
 
 TEST_F(CpuBackendTest, ARankThatLacksAResultReceivesItAndTheHolderGivesItsOwn) {
   Retained lacking;
-  lacking.bytes = 4;
+  lacking.parts.resize(1);
+  lacking.parts[0].bytes = 4;
   host_.from_root = [](void* data, size_t bytes) { std::memset(data, 7, bytes); };
   ASSERT_TRUE(backend_.HandOver(0, nullptr, &lacking).ok());
-  EXPECT_EQ(lacking.data->data()[3], std::byte{7});
+  EXPECT_EQ(lacking.parts[0].data->data()[3], std::byte{7});
 
-  Retained held;
-  held.bytes = 4;
-  const auto kept = Buffer::Make(4);
-  ASSERT_TRUE(backend_.HandOver(1, kept, &held).ok());
-  EXPECT_EQ(held.data, kept);
+  Retained held = lacking, kept = lacking;
+  kept.parts[0].data = Buffer::Make(4);
+  ASSERT_TRUE(backend_.HandOver(1, &kept, &held).ok());
+  EXPECT_EQ(held.parts[0].data, kept.parts[0].data);
 
   Retained empty;  // of a barrier: there is nothing to send
+  empty.parts.resize(1);
   ASSERT_TRUE(backend_.HandOver(0, nullptr, &empty).ok());
   EXPECT_EQ(host_.calls.size(), 2u);
 }

@@ -28,8 +28,8 @@ void Engine::PostStop(uint64_t epoch) {
   host_.Abort(epoch, "the view was stopped");
 }
 
-void Engine::PostDropped() {
-  inbox_.PostDropped();
+void Engine::PostDropped(const std::string& why) {
+  inbox_.PostDropped(why);
   const uint64_t epoch = host_.AbortCurrent("the worker was dropped from the view");
   user_tasks_.Interrupt(std::max(epoch, info_.membership().epoch));
 }
@@ -38,20 +38,6 @@ void Engine::PostEnd(Status why) {
   inbox_.PostEnd(std::move(why));
   user_tasks_.Interrupt(UINT64_MAX);
   host_.Abort(UINT64_MAX, "the worker has left the view");
-}
-
-Status Engine::Submit(const std::shared_ptr<Operation>& operation) {
-  const Request& request = operation->request;
-  if (request.kind == Kind::kBroadcast) {
-    const int size = membership().size;
-    if (request.root < 0 || request.root >= size) {
-      if (const auto refused = inbox_.refused()) return *refused;
-      return {RM_ERR_INVALID, "broadcast '" + request.name + "': root is " +
-                                  std::to_string(request.root) + ", allowed is 0 to " +
-                                  std::to_string(size - 1)};
-    }
-  }
-  return inbox_.Submit(operation);
 }
 
 Status Engine::AwaitEntered(Clock::time_point deadline) {
@@ -80,12 +66,24 @@ Status Engine::StepEnd(StepResult* result) {
   return operation->status();
 }
 
+// A second call waits for the agreement that the first one has asked for and did not live to see.
+Status Engine::AskForShutdown(std::shared_ptr<Operation>* operation) {
+  sync::MutexLock lock(&shutdown_mu_);
+  if (shutdown_ == nullptr || shutdown_->done()) {
+    Request request;
+    request.name = kShutdownName;
+    request.kind = Kind::kShutdown;
+    const auto asked = std::make_shared<Operation>(std::move(request), nullptr, nullptr);
+    if (Status s = Submit(asked); !s.ok()) return s;
+    shutdown_ = asked;
+  }
+  *operation = shutdown_;
+  return {};
+}
+
 Status Engine::Shutdown(Clock::time_point deadline) {
-  Request request;
-  request.name = kShutdownName;
-  request.kind = Kind::kShutdown;
-  const auto operation = std::make_shared<Operation>(std::move(request), nullptr, nullptr);
-  if (Status s = Submit(operation); !s.ok()) return s;
+  std::shared_ptr<Operation> operation;
+  if (Status s = AskForShutdown(&operation); !s.ok()) return s;
   if (!operation->WaitUntil(deadline)) {
     return {RM_ERR_TIMEOUT, "not every rank has called rm_shutdown before the deadline"};
   }

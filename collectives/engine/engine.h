@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -20,6 +21,7 @@
 #include "collectives/engine/host_communicator.h"
 #include "collectives/engine/inbox.h"
 #include "collectives/engine/user_tasks.h"
+#include "common/sync/mutex.h"
 
 namespace ringmaster::engine {
 
@@ -36,21 +38,34 @@ class Engine {
   // ---- What the sidecar says
   void PostStop(uint64_t epoch);
   void PostView(View view) { inbox_.PostView(std::move(view)); }
-  // In no view any more, or not yet: its state counts for nothing until it gets a copy. What it has
-  // pending completes here alone, so that its step comes to an end.
-  void PostDropped();
+  // In no view any more, or not yet: its state counts for nothing until it gets a copy. If it was
+  // in one, everything pending and everything later fails with RM_ERR_DROPPED until it is let in
+  // again.
+  void PostDropped(const std::string& why);
   void PostArmed(uint64_t epoch, bool armed) { inbox_.PostArmed(epoch, armed); }
   // The end of this worker's part: everything pending and everything later fails with `why`.
   void PostEnd(Status why);
 
   // ---- What the user asks
-  Status Submit(const std::shared_ptr<Operation>& operation);
+  Status Submit(const std::shared_ptr<Operation>& operation) { return inbox_.Submit(operation); }
+  // All of them at once, or none.
+  Status Submit(std::span<const std::shared_ptr<Operation>> operations) {
+    return inbox_.Submit(operations);
+  }
   // Until this worker is in a view that trains, with state. Runs the load callback meanwhile.
   Status AwaitEntered(Clock::time_point deadline);
   Status StepEnd(StepResult* result);
   Status Shutdown(Clock::time_point deadline);
 
   Membership membership() const { return info_.membership(); }
+  // The worker that has this rank now, -1: this one itself; empty if there is none. What a
+  // request's root is.
+  std::string WorkerAt(int rank) const { return info_.WorkerAt(rank); }
+  std::vector<std::string> workers() const { return info_.workers(); }  // by rank
+  bool MembersOf(int32_t process_set, std::vector<std::string>* members,
+                 std::vector<int>* ranks) const {
+    return info_.MembersOf(process_set, members, ranks);
+  }
   // What a joiner answers before its first view.
   void ExpectMembership(const Membership& expected) { info_.ExpectMembership(expected); }
   bool entered() const { return info_.entered; }
@@ -59,11 +74,16 @@ class Engine {
   // hold the state.
   uint64_t ran_epoch() const { return info_.ran_epoch; }
   bool busy() const { return info_.busy; }
-  // Dropped by mistake: operations complete here alone until the step ends.
-  bool detached() const { return info_.detached; }
+  // Was in a view that goes on without it, and has not been let in again.
+  bool dropped() const { return info_.dropped; }
   RebuildTimes last_rebuild() const { return info_.last_rebuild(); }
 
  private:
+  Status AskForShutdown(std::shared_ptr<Operation>* operation);
+
+  sync::Mutex shutdown_mu_;
+  std::shared_ptr<Operation> shutdown_ GUARDED_BY(shutdown_mu_);  // null: never asked for
+
   Inbox inbox_;
   UserTasks user_tasks_;
   EngineInfo info_;

@@ -3,11 +3,15 @@
 // Thread rule: any thread reads; the engine's thread writes, but for ExpectMembership().
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "collectives/engine/rebuild_timer.h"
+#include "collectives/engine/set_table.h"
 #include "collectives/engine/view.h"
 #include "common/sync/mutex.h"
 
@@ -19,9 +23,41 @@ class EngineInfo {
     sync::MutexLock lock(&mu_);
     return membership_;
   }
-  void SetMembership(const Membership& membership) {
+  void SetMembership(const Membership& membership, std::vector<std::string> workers) {
     sync::MutexLock lock(&mu_);
     membership_ = membership;
+    workers_ = std::move(workers);
+  }
+  // The worker that has this rank now, -1: this one itself; empty if there is none.
+  std::string WorkerAt(int rank) const {
+    sync::MutexLock lock(&mu_);
+    const int at = rank == -1 ? membership_.rank : rank;
+    return at < 0 || at >= static_cast<int>(workers_.size()) ? "" : workers_[at];
+  }
+  std::vector<std::string> workers() const {
+    sync::MutexLock lock(&mu_);
+    return workers_;
+  }
+  // The members of a process set that are in the view, by rank, and their ranks. False: there is no
+  // such set.
+  bool MembersOf(int32_t process_set, std::vector<std::string>* members,
+                 std::vector<int>* ranks) const {
+    sync::MutexLock lock(&mu_);
+    const auto set = sets_.find(process_set);
+    if (process_set != 0 && set == sets_.end()) return false;
+    for (size_t rank = 0; rank < workers_.size(); ++rank) {
+      if (process_set != 0 &&
+          std::find(set->second.begin(), set->second.end(), workers_[rank]) == set->second.end()) {
+        continue;
+      }
+      if (members != nullptr) members->push_back(workers_[rank]);
+      if (ranks != nullptr) ranks->push_back(static_cast<int>(rank));
+    }
+    return true;
+  }
+  void SetSets(Sets sets) {
+    sync::MutexLock lock(&mu_);
+    sets_ = std::move(sets);
   }
   // What a joiner answers before its first view.
   void ExpectMembership(const Membership& expected) {
@@ -39,14 +75,16 @@ class EngineInfo {
 
   std::atomic<bool> entered{false};  // is in a view, with state
   std::atomic<bool> busy{false};
-  // Dropped by mistake: operations complete here alone until the step ends.
-  std::atomic<bool> detached{false};
+  // Was in a view that goes on without it, and has not been let in again.
+  std::atomic<bool> dropped{false};
   std::atomic<uint64_t> step{0};
   std::atomic<uint64_t> ran_epoch{0};
 
  private:
   mutable sync::Mutex mu_;
   Membership membership_ GUARDED_BY(mu_);
+  std::vector<std::string> workers_ GUARDED_BY(mu_);  // by rank
+  Sets sets_ GUARDED_BY(mu_);
   RebuildTimes last_rebuild_ GUARDED_BY(mu_);
 };
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "collectives/engine/engine_info.h"
 #include "collectives/engine/engine_options.h"
@@ -12,7 +14,9 @@
 #include "collectives/engine/pipeline.h"
 #include "collectives/engine/recovery.h"
 #include "collectives/engine/round_timer.h"
+#include "collectives/engine/stall_watch.h"
 #include "collectives/engine/step_boundary.h"
+#include "collectives/engine/trace.h"
 #include "collectives/engine/user_tasks.h"
 #include "collectives/engine/view.h"
 
@@ -32,6 +36,9 @@ class EngineLoop {
   // kBroken: the view has failed under us, and the sidecar will say what comes next.
   enum class Phase { kNoView, kActive, kBroken };
 
+  // Once round; false: the inbox says close.
+  bool Turn(const Messages& messages);
+
   // ---- What was posted
   Messages Await();
   void HandleStop(const Messages& messages);
@@ -41,14 +48,18 @@ class EngineLoop {
 
   // ---- A round
   bool MayRound() const;
+  // When the next round is due here; nullopt: when something is submitted.
+  std::optional<Clock::time_point> RoundDue() const;
   bool WantsRound() const;
   void Round();
   Status Execute(Response response);
   void Finish(const Retained& result);
+  void Publish(const Retained& result);
   void FinishShutdown(const Retained& result);
   void EndStep(bool armed);
   void ReleaseBoundary();
   void Break(const Status& why);
+  void TellStalls(const std::vector<Unanswered>& waiting);
 
   // ---- A new view
   void Install(View view, Clock::time_point since);
@@ -56,8 +67,8 @@ class EngineLoop {
   Status SyncState(const RecoveryPlan& plan);
   void Enter(const RecoveryPlan& plan);
   void LeaveView();
-  void Detach();
-  void CompleteDetached(const std::shared_ptr<Operation>& operation);
+  void NotConnected(const Status& why);
+  void Detach(const std::string& why);
 
   const EngineOptions options_;
   Inbox* const inbox_;
@@ -72,8 +83,10 @@ class EngineLoop {
   bool has_state_;  // false: takes part, contributes nothing, and needs the job's state
   Pipeline pipeline_;
   RoundTimer rounds_;
+  StallWatch stalls_;
   StepBoundary boundary_;
   RebuildTimer rebuild_;
+  Trace trace_;
 };
 
 }  // namespace ringmaster::engine

@@ -8,10 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "collectives/engine/host_communicator.h"
 #include "collectives/engine/rebuild_timer.h"
+#include "collectives/engine/stall_watch.h"
 #include "collectives/engine/state_registry.h"
+#include "collectives/timeline/timeline.h"
+#include "common/job/stall.h"
 
 namespace ringmaster::engine {
 
@@ -26,9 +30,10 @@ class EngineListener {
   // are done, so what the survivors go on from.
   virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;
   virtual void OnFinished(uint64_t epoch) = 0;
-  // Was dropped from the view by mistake and has run to the end of its step: wants to be in a view
-  // again.
-  virtual void OnReadyToEnter() = 0;
+  // What waits in this view for ranks that don't come, as this rank is the one to tell: all of it,
+  // each time that it changes. Empty: nothing any more, because the ranks have `come`, or because
+  // the view is over.
+  virtual void OnStalls(const std::vector<job::Stall>& stalls, bool come) = 0;
 };
 
 // Points at which a test may stop a rank, in the order of a round. `detail`: the operation's number
@@ -53,6 +58,8 @@ struct EngineOptions {
   bool has_state = true;  // false: a joiner
   size_t fusion_bytes = size_t{64} << 20;
   std::function<void(FaultPoint, uint64_t detail)> on_point;  // tests; empty: none
+  StallLimits stall = {};
+  timeline::Timeline* timeline = nullptr;  // null: none
 
   void Reach(FaultPoint point, uint64_t detail = 0) const {
     if (on_point) on_point(point, detail);

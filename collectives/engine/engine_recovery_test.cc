@@ -2,6 +2,9 @@
 // survivors have.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "collectives/engine/test_requests.h"
 #include "collectives/engine/test_world.h"
 #include "tests/support/rounds.h"
 
@@ -14,15 +17,62 @@ struct StepOutcome {
   std::vector<float> other;
   std::vector<int64_t> product;  // another type: not fused
   std::vector<float> average;
+  std::vector<float> first_of_group;
+  std::vector<int32_t> second_of_group;  // the same participants, whatever happened
   std::vector<int32_t> gathered;
-  std::vector<int32_t> broadcast;
+  std::vector<size_t> shares;                     // of a reducescatter: rows by rank
+  std::map<int, std::vector<int32_t>> broadcast;  // by root
+  std::map<int, std::string> lost;                // broadcasts that failed, by root
   bool operator==(const StepOutcome&) const = default;
 };
 
-constexpr int kSteps = 3;
-const auto kLong = std::chrono::seconds(30);
+// What each worker alone has.
+struct OwnOutcome {
+  std::vector<float> scattered;
+  std::vector<size_t> received;  // rows by rank
+  std::vector<int32_t> exchanged;
+};
 
-Status RunStep(TestWorker& w, int step, StepOutcome* outcome) {
+constexpr int kSteps = 3;
+
+// What worker `id` would send as the root: nobody else has it.
+int32_t BroadcastOf(int id, int step) { return 100 * (id + 1) + step; }
+
+constexpr size_t kRows = 7;  // of the reducescatter, two elements each
+
+std::shared_ptr<Operation> AskReducescatter(TestWorker& w, const std::vector<float>& in) {
+  Request request{"scatter", Kind::kReducescatter, RM_FLOAT32, RM_SUM, "", in.size(), 1, 1};
+  request.shape = {kRows, 2};
+  return w.Ask(std::move(request), in.data(), nullptr);
+}
+
+// To each worker as many rows as its id says, and one: of what was sent and to whom.
+std::shared_ptr<Operation> AskAlltoall(TestWorker& w, std::vector<int32_t>* in) {
+  Operation::Splits splits;
+  splits.workers = w.engine->workers();
+  for (const std::string& name : splits.workers) {
+    const int to = name.back() - '0';
+    splits.rows.push_back(static_cast<uint64_t>(to) + 1);
+    in->insert(in->end(), static_cast<size_t>(to) + 1, 10 * w.id + to);
+  }
+  const auto operation = std::make_shared<Operation>(
+      Request{"exchange", Kind::kAlltoall, RM_INT32, RM_SUM, "", 1, 1, 1}, in->data(), nullptr,
+      in->size(), std::move(splits));
+  if (Status s = w.engine->Submit(operation); !s.ok()) operation->Complete(s);
+  return operation;
+}
+
+void ReadOwn(const Operation& scatter, const Operation& exchange, StepOutcome* outcome,
+             OwnOutcome* own) {
+  const auto* sums = reinterpret_cast<const float*>(scatter.gathered->data());
+  own->scattered.assign(sums, sums + 2 * scatter.gathered_rows);
+  outcome->shares = scatter.rows_by_rank;
+  const auto* rows = reinterpret_cast<const int32_t*>(exchange.gathered->data());
+  own->exchanged.assign(rows, rows + exchange.gathered_rows);
+  own->received = exchange.rows_by_rank;
+}
+
+Status RunStep(TestWorker& w, int step, StepOutcome* outcome, OwnOutcome* own) {
   // A bit for each worker: the sum tells whose part is in.
   const auto bit = static_cast<float>(1 << w.id);
   outcome->sum.assign(100, bit + 1024.0f * step);
@@ -30,27 +80,58 @@ Status RunStep(TestWorker& w, int step, StepOutcome* outcome) {
   outcome->product.assign(20, w.id + 2);
   outcome->average.assign(5, bit);
   std::vector<int32_t> row(3, w.id);
-  outcome->broadcast.assign(4, 7 * (step + 1));
   std::vector<std::shared_ptr<Operation>> asked;
   const auto reduce = [&](const char* name, auto* data, rm_dtype dtype, rm_op op) {
-    asked.push_back(w.Ask({name, Kind::kAllreduce, dtype, op, 0, data->size(), 1, 1}, data->data(),
+    asked.push_back(w.Ask({name, Kind::kAllreduce, dtype, op, "", data->size(), 1, 1}, data->data(),
                           data->data()));
   };
   reduce("sum", &outcome->sum, RM_FLOAT32, RM_SUM);
   reduce("other", &outcome->other, RM_FLOAT32, RM_SUM);
   reduce("product", &outcome->product, RM_INT64, RM_PRODUCT);
   reduce("average", &outcome->average, RM_FLOAT32, RM_AVERAGE);
+  outcome->first_of_group.assign(3, bit);
+  outcome->second_of_group.assign(7, 1 << w.id);
+  Request first{"first", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1};
+  Request second{"second", Kind::kAllreduce, RM_INT32, RM_SUM, "", 7, 1, 1};
+  first.group = second.group = GroupOf({"first", "second"});
+  const std::shared_ptr<Operation> group[] = {
+      std::make_shared<Operation>(first, outcome->first_of_group.data(),
+                                  outcome->first_of_group.data()),
+      std::make_shared<Operation>(second, outcome->second_of_group.data(),
+                                  outcome->second_of_group.data())};
+  if (Status s = w.engine->Submit(std::span(group)); !s.ok()) return s;
+  asked.insert(asked.end(), std::begin(group), std::end(group));
   asked.push_back(
-      w.Ask({"row", Kind::kAllgather, RM_INT32, RM_SUM, 0, 3, 1, 1}, row.data(), nullptr, 1));
+      w.Ask({"row", Kind::kAllgather, RM_INT32, RM_SUM, "", 3, 1, 1}, row.data(), nullptr, 1));
   const auto gather = asked.back();
-  asked.push_back(w.Ask({"broadcast", Kind::kBroadcast, RM_INT32, RM_SUM, 0, 4, 1, 1},
-                        outcome->broadcast.data(), outcome->broadcast.data()));
+  const std::vector<float> to_scatter(2 * kRows, bit);
+  std::vector<int32_t> to_exchange;
+  const auto scatter = AskReducescatter(w, to_scatter);
+  const auto exchange = AskAlltoall(w, &to_exchange);
+  asked.push_back(scatter);
+  asked.push_back(exchange);
+  std::map<int, std::shared_ptr<Operation>> broadcasts;
+  for (int root : {0, 2}) {
+    auto& data = outcome->broadcast[root];
+    data.assign(4, BroadcastOf(w.id, step));
+    broadcasts[root] = w.Ask({"broadcast " + std::to_string(root), Kind::kBroadcast, RM_INT32,
+                              RM_SUM, TestWorld::NameOf(root), 4, 1, 1},
+                             data.data(), data.data());
+    asked.push_back(broadcasts[root]);
+  }
   for (auto& operation : asked) {
     if (!operation->WaitUntil(Engine::Clock::now() + kLong)) {
       return {RM_ERR_TIMEOUT, "'" + operation->request.name + "' hangs"};
     }
-    if (Status s = operation->status(); !s.ok()) return s;
+    const Status s = operation->status();
+    if (!s.ok() && s.code() != RM_ERR_ROOT_LOST) return s;
   }
+  for (const auto& [root, operation] : broadcasts) {
+    if (operation->status().ok()) continue;
+    outcome->broadcast.erase(root);
+    outcome->lost[root] = operation->status().message();
+  }
+  ReadOwn(*scatter, *exchange, outcome, own);
   const auto* rows = reinterpret_cast<const int32_t*>(gather->gathered->data());
   outcome->gathered.assign(rows, rows + 3 * gather->rows_by_rank.size());
   StepResult result;
@@ -80,12 +161,42 @@ void CheckOutcome(const StepOutcome& o, int step, const std::vector<int>& all,
   }
   EXPECT_THAT(o.average, testing::AnyOf(testing::Each(SumOfBits(all) / all.size()),
                                         testing::Each(SumOfBits(left) / left.size())));
-  EXPECT_THAT(o.broadcast, testing::Each(7 * (step + 1)));
+  EXPECT_THAT(o.first_of_group,
+              testing::AnyOf(testing::Each(SumOfBits(all)), testing::Each(SumOfBits(left))));
+  EXPECT_THAT(o.second_of_group, testing::Each(o.first_of_group[0])) << "of one group";
+  // The root's own value or an error that names it, never what another worker would have sent.
+  for (const auto& [root, data] : o.broadcast) {
+    EXPECT_THAT(data, testing::Each(BroadcastOf(root, step))) << "from " << root;
+  }
+  for (const auto& [root, why] : o.lost) {
+    EXPECT_THAT(left, testing::Not(testing::Contains(root))) << why;
+    EXPECT_THAT(why, testing::HasSubstr(TestWorld::NameOf(root)));
+  }
+}
+
+// Each survivor has its rows of a world of all or of those left, and all of them of the same.
+void CheckOwn(const OwnOutcome& own, const StepOutcome& outcome, int id,
+              const std::vector<int>& all, const std::vector<int>& left) {
+  const std::vector<int>& scattered_over = outcome.shares.size() == all.size() ? all : left;
+  ASSERT_EQ(outcome.shares.size(), scattered_over.size());
+  const size_t rank = static_cast<size_t>(
+      std::find(scattered_over.begin(), scattered_over.end(), id) - scattered_over.begin());
+  const size_t n = scattered_over.size();
+  for (size_t r = 0; r < n; ++r) EXPECT_EQ(outcome.shares[r], kRows / n + (r < kRows % n));
+  EXPECT_EQ(own.scattered, std::vector<float>(2 * outcome.shares[rank], SumOfBits(scattered_over)));
+
+  const std::vector<int>& exchanged_by = own.received.size() == all.size() ? all : left;
+  std::vector<int32_t> expected;
+  for (int from : exchanged_by) {
+    expected.insert(expected.end(), static_cast<size_t>(id) + 1, 10 * from + id);
+  }
+  EXPECT_EQ(own.exchanged, expected) << "worker " << id;
 }
 
 class Drill {
  public:
-  Drill(int workers, bool shm) : world(workers, shm), outcomes(workers), done(workers, 0) {
+  Drill(int workers, bool shm)
+      : world(workers, shm), outcomes(workers), owns(workers), done(workers, 0) {
     for (int id = 0; id < workers; ++id) all.push_back(id);
   }
 
@@ -95,11 +206,13 @@ class Drill {
         (void)world.workers[id]->engine->AwaitEntered(Engine::Clock::now() + kLong);
         for (int step = 0; step < kSteps; ++step) {
           StepOutcome outcome;
-          const Status status = RunStep(*world.workers[id], step, &outcome);
+          OwnOutcome own;
+          const Status status = RunStep(*world.workers[id], step, &outcome, &own);
           std::lock_guard lock(world.mu);
           if (!status.ok()) errors[id] = status.message();
           if (!status.ok()) break;
           outcomes[id].push_back(std::move(outcome));
+          owns[id].push_back(std::move(own));
         }
         std::lock_guard lock(world.mu);
         done[id] = 1;
@@ -132,6 +245,9 @@ class Drill {
         EXPECT_EQ(outcomes[id][step], outcomes[left[0]][step])
             << "worker " << id << ", step " << step;
         CheckOutcome(outcomes[id][step], step, all, left);
+        CheckOwn(owns[id][step], outcomes[id][step], id, all, left);
+        EXPECT_EQ(owns[id][step].received.size(), owns[left[0]][step].received.size())
+            << "an alltoall counts for all of a view, or for none";
       }
     }
   }
@@ -139,6 +255,7 @@ class Drill {
   TestWorld world;
   std::vector<int> all;
   std::vector<std::vector<StepOutcome>> outcomes;
+  std::vector<std::vector<OwnOutcome>> owns;
   std::vector<char> done;             // guarded by world.mu
   std::map<int, std::string> errors;  // guarded by world.mu
   std::vector<std::thread> threads;
@@ -155,11 +272,6 @@ std::vector<std::set<int>> Subsets(const std::vector<int>& ids) {
     subsets.push_back(subset);
   }
   return subsets;
-}
-
-std::vector<int> Without(std::vector<int> ids, int victim) {
-  std::erase(ids, victim);
-  return ids;
 }
 
 constexpr int kInstallCalls =
@@ -235,6 +347,67 @@ TEST(RecoveryTest, ASecondDeathDuringTheRecoveryChangesNothingForTheOthers) {
   }
 }
 
+// Worker k has k + 1 batches, then joins: who has none left when a death comes has nothing pending
+// but its join.
+TEST_P(KillAtEveryCall, AJoinAmongSurvivorsEndsAndSumsAreTheSame) {
+  int points = 0;
+  for (int victim = 0; victim < 3; ++victim) {
+    bool reached = true;
+    for (int call = kInstallCalls; reached; ++call) {
+      const auto left = Without({0, 1, 2}, victim);
+      for (const auto& completes : Subsets(left)) {
+        SCOPED_TRACE("victim " + std::to_string(victim) + " at call " + std::to_string(call) +
+                     ", completed by " + testing::PrintToString(completes));
+        TestWorld world(3, GetParam());
+        const uint64_t epoch = world.next_epoch;
+        world.faults[epoch] = {call, completes};
+        world.Install({0, 1, 2});
+        std::vector<std::vector<float>> sums(3);
+        std::vector<int> last(3, -1), done(3, 0);
+        std::vector<std::thread> threads;
+        for (int id : {0, 1, 2}) {
+          threads.emplace_back([&, id] {
+            TestWorker& w = *world.workers[id];
+            (void)w.engine->AwaitEntered(Engine::Clock::now() + kLong);
+            Status status;
+            for (int batch = 0; batch <= id && status.ok(); ++batch) {
+              std::vector<float> data(3, static_cast<float>(1 << id));
+              status = w.Allreduce("x", &data);
+              if (status.ok()) sums[id].push_back(data[0]);
+            }
+            const auto join = w.Ask({kJoinName, Kind::kJoin}, nullptr, nullptr);
+            if (join->WaitUntil(Engine::Clock::now() + kLong)) last[id] = join->last_joined;
+            std::lock_guard lock(world.mu);
+            done[id] = 1;
+            world.changed.notify_all();
+          });
+        }
+        world.Await([&] {
+          reached = world.past_fault[epoch].size() == 3;
+          return reached || done == std::vector<int>(3, 1);
+        });
+        if (reached) {
+          ++points;
+          world.workers[victim]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
+          world.Stop(left);
+          world.Install(left, "WorkerLost");
+        }
+        for (auto& thread : threads) thread.join();
+        if (!reached) break;
+        EXPECT_GE(last[left[0]], 0) << "a join hangs";
+        EXPECT_EQ(last[left[0]], last[left[1]]);
+        ASSERT_EQ(sums[left[0]].size(), static_cast<size_t>(left[0] + 1));
+        ASSERT_EQ(sums[left[1]].size(), static_cast<size_t>(left[1] + 1));
+        for (int batch = 0; batch <= left[0]; ++batch) {
+          EXPECT_EQ(sums[left[0]][batch], sums[left[1]][batch]) << "batch " << batch;
+        }
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(points, 3 * 4 * 5) << "too few calls were reached for the test to mean something";
+}
+
 TEST(RecoveryTest, AWorkerThatSleepsInUserCodeStillStopsAndInstalls) {
   TestWorld world(3);
   world.Install({0, 1, 2});
@@ -246,160 +419,6 @@ TEST(RecoveryTest, AWorkerThatSleepsInUserCodeStillStopsAndInstalls) {
     EXPECT_TRUE(w.Allreduce("x", &data).ok());
     EXPECT_THAT(data, testing::Each(2.0f));
   });
-}
-
-TEST(BoundaryTest, AJoinerGetsTheStateAtThePlannedBoundary) {
-  TestWorld world(2);
-  world.Install({0, 1});
-  world.Enter({0, 1});
-  TestWorker& joiner = world.AddWorker(false);
-  std::vector<std::vector<float>> weights(3, std::vector<float>(1000, 0.0f));
-  for (int id = 0; id < 3; ++id) {
-    if (id < 2) weights[id].assign(1000, 5.0f);
-    ASSERT_TRUE(world.workers[id]->state.Register("w", weights[id].data(), 4000).ok());
-  }
-  const uint64_t epoch = world.next_epoch - 1;
-  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
-  std::vector<StepResult> results(3);
-  std::thread members([&] {
-    OnEach(&world, {0, 1}, [&](TestWorker& w) {
-      // The arming reaches the ranks at any time: the first step whose vote has it on all is the
-      // boundary.
-      do {
-        ASSERT_TRUE(w.engine->StepEnd(&results[w.id]).ok());
-      } while (results[w.id].epoch == epoch);
-    });
-  });
-  world.Await(
-      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
-  world.Stop({0, 1});
-  world.Install({0, 1, 2}, "PodJoined");
-  EXPECT_TRUE(joiner.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
-  members.join();
-  EXPECT_THAT(weights[2], testing::Each(5.0f));
-  EXPECT_EQ(joiner.engine->step(), world.workers[0]->engine->step());
-  for (int id : {0, 1}) {
-    EXPECT_TRUE(results[id].state_synced);
-    EXPECT_EQ(results[id].size, 3);
-  }
-  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
-    std::vector<float> data(3, 1.0f);
-    EXPECT_TRUE(w.Allreduce("x", &data).ok());
-    EXPECT_THAT(data, testing::Each(3.0f));
-  });
-}
-
-TEST(BoundaryTest, AJoinerWithoutRegisteredStateIsToldHow) {
-  TestWorld world(1);
-  world.Install({0});
-  world.Enter({0});
-  TestWorker& joiner = world.AddWorker(false);
-  const uint64_t epoch = world.next_epoch - 1;
-  world.workers[0]->engine->PostArmed(epoch, true);
-  std::thread member([&] {
-    StepResult result;
-    do {
-      if (!world.workers[0]->engine->StepEnd(&result).ok()) return;
-    } while (result.epoch == epoch);
-  });
-  world.Await([&] { return world.workers[0]->boundary == epoch; });
-  world.Stop({0});
-  world.Install({0, 1}, "PodJoined");
-  const Status status = joiner.engine->AwaitEntered(Engine::Clock::now() + kLong);
-  EXPECT_EQ(status.code(), RM_ERR_NO_STATE);
-  EXPECT_THAT(status.message(), testing::HasSubstr("rm_state_register"));
-  // The others are left with a dead view, as after any death, and go on.
-  world.Stop({0});
-  world.Install({0}, "WorkerLost");
-  member.join();
-}
-
-TEST(BoundaryTest, AViewBelowTheMinimumHoldsAllAtTheBoundary) {
-  TestWorld world(3);
-  world.Install({0, 1, 2});
-  world.Enter({0, 1, 2});
-  world.Stop({0, 1});
-  const uint64_t held = world.Install({0, 1}, "PodLost", /*train=*/false);
-  std::thread members([&] {
-    OnEach(&world, {0, 1}, [&](TestWorker& w) {
-      StepResult result;
-      EXPECT_TRUE(w.engine->StepEnd(&result).ok());
-      EXPECT_GT(result.epoch, held);
-    });
-  });
-  world.Await(
-      [&] { return world.workers[0]->boundary == held && world.workers[1]->boundary == held; });
-  world.Stop({0, 1});
-  world.Install({0, 1}, "PodJoined");
-  members.join();
-}
-
-TEST(BoundaryTest, ADisarmedBoundaryLetsAllGoOn) {
-  TestWorld world(2);
-  const uint64_t epoch = world.Install({0, 1});
-  world.Enter({0, 1});
-  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
-  std::atomic<bool> released = false;
-  std::thread members([&] {
-    OnEach(&world, {0, 1}, [&](TestWorker& w) {
-      for (int step = 0; step < 5; ++step) {
-        StepResult result;
-        EXPECT_TRUE(w.engine->StepEnd(&result).ok());
-        EXPECT_EQ(result.epoch, epoch);
-      }
-    });
-    released = true;
-  });
-  world.Await(
-      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
-  EXPECT_FALSE(released);
-  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, false);
-  members.join();
-}
-
-TEST(BoundaryTest, AWorkerDroppedByMistakeFinishesItsStepAloneAndComesBackWithFreshState) {
-  TestWorld world(3);
-  world.Install({0, 1, 2});
-  world.Enter({0, 1, 2});
-  std::vector<std::vector<float>> weights(3, std::vector<float>(10, 1.0f));
-  for (int id = 0; id < 3; ++id)
-    ASSERT_TRUE(world.workers[id]->state.Register("w", weights[id].data(), 40).ok());
-  world.Stop({0, 1, 2});
-  View dropped;
-  dropped.epoch = world.next_epoch;
-  dropped.self = -1;
-  world.workers[2]->engine->PostView(dropped);
-  const uint64_t epoch = world.Install({0, 1}, "PodLost");
-  world.Enter({0, 1});
-  for (int id : {0, 1}) {
-    weights[id].assign(10, 9.0f);
-    world.workers[id]->engine->PostArmed(epoch, true);
-  }
-  std::thread members([&] {
-    OnEach(&world, {0, 1}, [&](TestWorker& w) {
-      StepResult result;
-      do {
-        ASSERT_TRUE(w.engine->StepEnd(&result).ok());
-      } while (result.epoch == epoch);
-    });
-  });
-  std::thread returns([&] {
-    std::vector<float> data(3, 1.0f);
-    EXPECT_TRUE(world.workers[2]->Allreduce("mid-step", &data).ok());
-    StepResult result;
-    EXPECT_TRUE(world.workers[2]->engine->StepEnd(&result).ok());
-    EXPECT_TRUE(result.state_synced);
-    EXPECT_GT(result.epoch, epoch);
-  });
-  world.Await([&] {
-    return world.workers[2]->ready_to_enter && world.workers[0]->boundary == epoch &&
-           world.workers[1]->boundary == epoch;
-  });
-  world.Stop({0, 1});
-  world.Install({0, 1, 2}, "Rejoin");
-  members.join();
-  returns.join();
-  EXPECT_THAT(weights[2], testing::Each(9.0f));
 }
 
 }  // namespace

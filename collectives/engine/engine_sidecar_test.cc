@@ -54,6 +54,22 @@ TEST(EngineSidecarTest, AViewThatWasStoppedBeforeItCameIsNeverUsed) {
   EXPECT_EQ(worker.installed_views, std::vector<uint64_t>{next});
 }
 
+// A job that begins again: its first view broke before any worker had heard of it.
+TEST(EngineSidecarTest, AMemberOfTheViewAfterTheFirstOneHasWhatTheJobBeganWith) {
+  TestWorld world(0);
+  TestWorker& worker = world.AddWorker(/*has_state=*/false);
+  View view;
+  view.epoch = world.next_epoch++;
+  view.reason = "WorkerLost";
+  view.peers = {worker.endpoint->Address()};
+  view.workers = {TestWorld::NameOf(0)};
+  view.self = 0;
+  view.holds = true;
+  worker.engine->PostView(view);
+  world.Enter({0});
+  EXPECT_EQ(worker.engine->membership().epoch, view.epoch);
+}
+
 TEST(EngineSidecarTest, AViewHasRunWhenAnOperationHasCompletedInIt) {
   TestWorld world(2);
   const uint64_t epoch = world.Install({0, 1});

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collectives/engine/test_requests.h"
 #include "collectives/engine/test_world.h"
 
 namespace ringmaster::engine {
@@ -29,7 +30,7 @@ TEST(EngineTest, ScalesBeforeAndAfter) {
   OnEach(&world, {0, 1}, [](TestWorker& w) {
     std::vector<float> in(5, 3.0f), out(5);
     auto op =
-        w.Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 5, 0.5, 10.0}, in.data(), out.data());
+        w.Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 5, 0.5, 10.0}, in.data(), out.data());
     ASSERT_TRUE(op->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
     EXPECT_THAT(out, Each(30.0f));
     EXPECT_THAT(in, Each(3.0f));
@@ -59,7 +60,7 @@ TEST(EngineTest, AnyOrderFromManyThreadsEndsWithTheSameResults) {
                 std::make_shared<std::vector<float>>(50 + which, static_cast<float>(t + which));
             auto operation = w.Ask(
                 {"t" + std::to_string(t) + "." + std::to_string(which) + "." + std::to_string(pass),
-                 Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, data->size(), 1.0, 1.0},
+                 Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", data->size(), 1.0, 1.0},
                 data->data(), data->data());
             asked.push_back({operation, data, 3.0f * (t + which)});
           }
@@ -82,9 +83,10 @@ TEST(EngineTest, GathersRaggedRowsAndBroadcastsFromTheRoot) {
   OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
     std::vector<int32_t> rows(2 * w.id, w.id), data(4, w.id == 1 ? 42 : 0);
     auto gather =
-        w.Ask({"g", Kind::kAllgather, RM_INT32, RM_SUM, 0, 2, 1, 1}, rows.data(), nullptr, w.id);
+        w.Ask({"g", Kind::kAllgather, RM_INT32, RM_SUM, "", 2, 1, 1}, rows.data(), nullptr, w.id);
     auto broadcast =
-        w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, 1, 4, 1, 1}, data.data(), data.data());
+        w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->WorkerAt(1), 4, 1, 1},
+              data.data(), data.data());
     ASSERT_TRUE(gather->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
     ASSERT_TRUE(broadcast->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
     EXPECT_EQ(gather->rows_by_rank, (std::vector<size_t>{0, 1, 2}));
@@ -123,7 +125,7 @@ TEST(EngineTest, ANameInFlightIsRefused) {
   world.Install({0, 1});
   world.Enter({0, 1});
   std::vector<float> data(4, 1.0f), again(4, 1.0f);
-  auto first = world.workers[0]->Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 4, 1, 1},
+  auto first = world.workers[0]->Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 4, 1, 1},
                                      data.data(), data.data());
   EXPECT_EQ(world.workers[0]->Allreduce("x", &again).code(), RM_ERR_INVALID);
   std::vector<float> peer(4, 1.0f);
@@ -142,7 +144,7 @@ TEST(EngineTest, SmallAllreducesThatAreReadyTogetherAreOneCallOfTheCommunicator)
       std::vector<std::shared_ptr<Operation>> operations;
       for (int i = 0; i < 50; ++i) {
         operations.push_back(
-            w.Ask({"f" + std::to_string(i), Kind::kAllreduce, RM_FLOAT32, RM_SUM, 0, 10, 1, 1},
+            w.Ask({"f" + std::to_string(i), Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 10, 1, 1},
                   data[i].data(), data[i].data()));
       }
       for (auto& operation : operations)
@@ -162,6 +164,173 @@ TEST(EngineTest, SmallAllreducesThatAreReadyTogetherAreOneCallOfTheCommunicator)
     after = world.most_calls[epoch];
   }
   EXPECT_LT(after - before, 50);  // without fusion: at least one for each tensor, and the votes
+}
+
+TEST(EngineTest, AGroupOfAnySizesAndTypesRunsAsOneAndAgainFromTheCache) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    for (int pass = 0; pass < 3; ++pass) {
+      // The second is larger than the fusion buffer.
+      std::vector<std::vector<float>> data = {std::vector<float>(3, 1.0f),
+                                              std::vector<float>(300000, 2.0f),
+                                              std::vector<float>(5, 3.0f)};
+      const auto group = AskGroup(w, {"a", "b", "c"}, &data);
+      for (const auto& operation : group) ASSERT_TRUE(Await(operation).ok());
+      for (int i = 0; i < 3; ++i) EXPECT_THAT(data[i], Each(3.0f * static_cast<float>(i + 1)));
+    }
+  });
+}
+
+TEST(EngineTest, IfOneOfAGroupDiffersAllOfItFailsOnAllRanksAlsoFromTheCache) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  std::mutex mu;
+  std::set<std::string> messages;
+  OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
+    for (int pass = 0; pass < 4; ++pass) {
+      std::vector<std::vector<float>> data(3, std::vector<float>(8, 1.0f));
+      if (pass % 2 == 1 && w.id == 1) data[1].resize(7);
+      const auto group = AskGroup(w, {"a", "b", "c"}, &data);
+      for (const auto& operation : group) {
+        const Status status = Await(operation);
+        EXPECT_EQ(status.code(), pass % 2 == 1 ? RM_ERR_MISMATCH : RM_OK) << status.message();
+        std::lock_guard lock(mu);
+        if (!status.ok()) messages.insert(status.message());
+      }
+      EXPECT_THAT(data[0], Each(pass % 2 == 1 ? 1.0f : 3.0f)) << "none of it, or all";
+    }
+  });
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_THAT(*messages.begin(), HasSubstr("element count is 8 on ranks 0,2 and 7 on rank 1"));
+}
+
+TEST(EngineTest, RanksThatDisagreeOnAGroupAllHearIt) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
+    std::vector<std::vector<float>> data(3, std::vector<float>(2, 1.0f));
+    for (int pass = 0; pass < 3; ++pass) {
+      // Rank 1 has another group, the same in another order, or none.
+      std::vector<std::string> names = {"a", "b", "c"};
+      if (w.id == 1 && pass == 0) names = {"a", "b"};
+      if (w.id == 1 && pass == 1) names = {"a", "c", "b"};
+      if (w.id == 1 && pass == 2) names = {"a"};
+      auto asked = AskGroup(w, names, &data);
+      if (w.id == 1 && pass == 2) {
+        EXPECT_EQ(asked[0]->request.group.size, 1u);
+      }
+      for (const auto& operation : asked) EXPECT_EQ(Await(operation).code(), RM_ERR_MISMATCH);
+    }
+    std::vector<float> good(4, 1.0f);
+    EXPECT_TRUE(w.Allreduce("a", &good).ok());
+    EXPECT_THAT(good, Each(3.0f));
+  });
+}
+
+TEST(EngineTest, OfAGroupWithANameInFlightNothingIsTaken) {
+  TestWorld world(1);
+  world.Install({0});
+  world.Enter({0});
+  std::vector<std::vector<float>> data(3, std::vector<float>(2, 1.0f));
+  for (const auto& operation : AskGroup(*world.workers[0], {"a", "b", "a"}, &data)) {
+    EXPECT_EQ(Await(operation).code(), RM_ERR_INVALID);
+  }
+  for (const auto& operation : AskGroup(*world.workers[0], {"a", "b", "c"}, &data)) {
+    EXPECT_TRUE(Await(operation).ok());
+  }
+}
+
+TEST(EngineTest, WhatOneRankSaysIsWrongFailsOnAllWithItsWords) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
+    std::vector<float> mine(2, 1.0f);
+    Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 2, 1, 1};
+    if (w.id == 2) request.problem = "it is no good";
+    const Status status = Await(w.Ask(std::move(request), mine.data(), mine.data()));
+    EXPECT_EQ(status.code(), RM_ERR_INVALID);
+    EXPECT_EQ(status.message(), "tensor 'x': it is no good on rank 2");
+    EXPECT_TRUE(w.Allreduce("x", &mine).ok());
+  });
+}
+
+TEST(EngineTest, AReducescatterGivesTheFirstRanksARowMore) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    for (size_t rows : {5, 1, 0}) {
+      std::vector<int32_t> in(rows * 2);
+      for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int32_t>(i) + w.id;
+      Request request{"x", Kind::kReducescatter, RM_INT32, RM_SUM, "", in.size(), 2.0, 3.0};
+      request.shape = {rows, 2};
+      const auto operation = w.Ask(std::move(request), in.data(), nullptr);
+      ASSERT_TRUE(Await(operation).ok()) << operation->status().message();
+      std::vector<size_t> shares(3, rows / 3);
+      for (size_t r = 0; r < rows % 3; ++r) ++shares[r];
+      EXPECT_EQ(operation->rows_by_rank, shares);
+      std::vector<int32_t> expected;
+      size_t begin = 0;
+      for (int r = 0; r < w.id; ++r) begin += shares[r];
+      for (size_t i = 2 * begin; i < 2 * (begin + shares[w.id]); ++i) {
+        expected.push_back((static_cast<int32_t>(i) * 3 + 3) * 6);
+      }
+      EXPECT_EQ(Gathered(*operation), expected);
+    }
+  });
+}
+
+TEST(EngineTest, AnAlltoallWithSplitsTellsWhatCameFromWhom) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    for (int pass = 0; pass < 2; ++pass) {
+      // Rank r sends r rows to 0, none to 1, and 2 to rank 2.
+      const Operation::Splits splits{{static_cast<uint64_t>(w.id), 0, 2}, w.engine->workers()};
+      std::vector<int32_t> in(2 * (w.id + 2), w.id);
+      const auto operation =
+          std::make_shared<Operation>(Request{"x", Kind::kAlltoall, RM_INT32, RM_SUM, "", 2, 1, 1},
+                                      in.data(), nullptr, static_cast<size_t>(w.id + 2), splits);
+      ASSERT_TRUE(w.engine->Submit(operation).ok());
+      ASSERT_TRUE(Await(operation).ok()) << operation->status().message();
+      const std::vector<std::vector<size_t>> received = {{0, 1, 2}, {0, 0, 0}, {2, 2, 2}};
+      EXPECT_EQ(operation->rows_by_rank, received[w.id]);
+      const std::vector<std::vector<int32_t>> got = {
+          {1, 1, 2, 2, 2, 2}, {}, {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}};
+      EXPECT_EQ(Gathered(*operation), got[w.id]);
+    }
+  });
+}
+
+// What no other view can mend, such as a key that is missing.
+class NoCommunicators : public CommunicatorFactory {
+ public:
+  Status Create(const CommunicatorOptions&, std::unique_ptr<Communicator>*) override {
+    return {RM_ERR_INVALID, "this job has no key"};
+  }
+};
+
+TEST(EngineTest, WhyAViewCanNeverBeConnectedReachesTheUser) {
+  TestWorld world(2);
+  NoCommunicators none;
+  TestWorker& w = *world.workers[0];
+  w.engine = std::make_unique<Engine>(Engine::Options{&none, &w, &w.state, true});
+  View view;
+  view.epoch = world.next_epoch;
+  view.reason = "Bootstrap";
+  view.peers.resize(2);
+  view.workers = {"worker 0", "worker 1"};
+  view.self = 0;
+  w.engine->PostView(view);
+  const Status status = w.engine->AwaitEntered(Engine::Clock::now() + kLong);
+  EXPECT_EQ(status.code(), RM_ERR_INVALID);
+  EXPECT_THAT(status.message(), HasSubstr("this job has no key"));
 }
 
 TEST(EngineTest, AnIdleJobMakesNoCalls) {
@@ -193,6 +362,19 @@ TEST(EngineTest, ShutdownReturnsWhenAllHaveCalledIt) {
   world.Await([&] { return world.workers[0]->finished == 1 && world.workers[2]->finished == 1; });
   std::vector<float> data(1);
   EXPECT_EQ(world.workers[0]->Allreduce("x", &data).code(), RM_ERR_SHUTDOWN);
+}
+
+TEST(EngineTest, AShutdownThatWasNotAgreedInTimeCanBeWaitedForAgain) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  Engine& early = *world.workers[0]->engine;
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(early.Shutdown(Engine::Clock::now()).code(), RM_ERR_TIMEOUT);
+  OnEach(&world, {0, 1}, [](TestWorker& w) {
+    const Status status = w.engine->Shutdown(Engine::Clock::now() + std::chrono::seconds(30));
+    EXPECT_TRUE(status.ok()) << status.message();
+  });
 }
 
 }  // namespace

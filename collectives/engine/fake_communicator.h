@@ -4,9 +4,11 @@
 // Thread rule: Abort() from any thread, the rest from one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +44,30 @@ class FakeCommunicator : public Communicator {
     if (root != rank_ && from_root) from_root(data, bytes);
     return Answer("broadcast");
   }
+  // As if all ranks gave the same.
+  Status ReduceScatter(const void* in, void* out, std::span<const size_t> counts, rm_dtype dtype,
+                       rm_op op) override {
+    const auto* at = static_cast<const std::byte*>(in);
+    for (int rank = 0; rank < rank_; ++rank) at += counts[rank] * element::Size(dtype);
+    element::CopyScaled(at, out, counts[rank_], dtype, op == RM_SUM ? size_ : 1);
+    return Answer("reducescatter");
+  }
+  Status Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) override {
+    size_t at = 0;
+    for (int rank = 0; rank < size_; ++rank) {
+      const size_t b = bytes[rank * size_ + rank_];
+      if (b > 0) std::memcpy(static_cast<std::byte*>(recv) + at, send, b);
+      at += b;
+    }
+    return Answer("alltoall");
+  }
   Status Barrier() override { return Answer("barrier"); }
+  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override {
+    const auto place = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    *out = std::make_unique<FakeCommunicator>(static_cast<int>(place),
+                                              static_cast<int>(ranks.size()), epoch_);
+    return {};
+  }
   void Abort(const std::string& why) override {
     aborted = true;
     why_ = why;

@@ -18,14 +18,17 @@ void Inbox::PostView(View view) {
   sync::MutexLock lock(&mu_);
   if (messages_.view && messages_.view->epoch >= view.epoch) return;
   if (messages_.stop && *messages_.stop >= view.epoch) return;
+  // What it holds counts for nothing from here on. That is not to be lost when a newer view, which
+  // may list it again, or the stop of this one comes before the engine's thread has looked.
+  if (view.self < 0) messages_.dropped = GoesOnWithout(view);
   messages_.view = std::move(view);
   messages_.view_at = Clock::now();
   posted_.NotifyAll();
 }
 
-void Inbox::PostDropped() {
+void Inbox::PostDropped(const std::string& why) {
   sync::MutexLock lock(&mu_);
-  messages_.dropped = true;
+  messages_.dropped = why;
   messages_.view.reset();
   posted_.NotifyAll();
 }
@@ -48,16 +51,19 @@ void Inbox::PostClose() {
   posted_.NotifyAll();
 }
 
-Status Inbox::Submit(const std::shared_ptr<Operation>& operation) {
-  const Request& request = operation->request;
+Status Inbox::Submit(std::span<const std::shared_ptr<Operation>> operations) {
   sync::MutexLock lock(&mu_);
   if (refused_) return *refused_;
-  if (!in_flight_.insert(request.name).second) {
+  if (suspended_) return *suspended_;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const Request& request = operations[i]->request;
+    if (in_flight_.emplace(request.name, request.process_set).second) continue;
+    for (const auto& entered : operations.first(i)) in_flight_.erase(entered->request.name);
     if (request.kind == Kind::kStepEnd) return {RM_ERR_INVALID, "another thread is in rm_step_end"};
     return {RM_ERR_INVALID,
             "'" + request.name + "' is already in flight: wait for it, or use another name"};
   }
-  messages_.submitted.push_back(operation);
+  messages_.submitted.insert(messages_.submitted.end(), operations.begin(), operations.end());
   posted_.NotifyOne();
   return {};
 }
@@ -81,12 +87,28 @@ Messages Inbox::Wait(std::optional<Clock::time_point> until) {
 
 void Inbox::Forget(const Response& response) {
   sync::MutexLock lock(&mu_);
-  for (const Request& request : response.requests) in_flight_.erase(request.name);
+  for (const Request& request : response.requests) {
+    const auto found = in_flight_.find(request.name);
+    // Of another set's operation: this rank may have the name in flight in its own.
+    if (found == in_flight_.end() || found->second != request.process_set) continue;
+    in_flight_.erase(found);
+  }
 }
 
 void Inbox::Forget(const std::string& name) {
   sync::MutexLock lock(&mu_);
   in_flight_.erase(name);
+}
+
+void Inbox::Suspend(const std::string& why) {
+  sync::MutexLock lock(&mu_);
+  suspended_ = Status(RM_ERR_DROPPED, why);
+  in_flight_.clear();
+}
+
+void Inbox::Resume() {
+  sync::MutexLock lock(&mu_);
+  suspended_.reset();
 }
 
 void Inbox::Refuse(const Status& why) {
@@ -98,6 +120,11 @@ void Inbox::Refuse(const Status& why) {
 std::optional<Status> Inbox::refused() const {
   sync::MutexLock lock(&mu_);
   return refused_;
+}
+
+std::optional<Status> Inbox::Refusal() const {
+  sync::MutexLock lock(&mu_);
+  return refused_ ? refused_ : suspended_;
 }
 
 bool Inbox::HasMessages() const {

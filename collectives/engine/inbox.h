@@ -10,8 +10,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "collectives/engine/operation.h"
@@ -28,8 +29,8 @@ struct Messages {
   std::optional<View> view;  // the newest
   std::chrono::steady_clock::time_point view_at;
   std::map<uint64_t, bool> armed;
-  std::optional<Status> end;  // the first
-  bool dropped = false;
+  std::optional<Status> end;           // the first
+  std::optional<std::string> dropped;  // why
   bool close = false;
 };
 
@@ -39,12 +40,15 @@ class Inbox {
 
   void PostStop(uint64_t epoch);
   void PostView(View view);
-  void PostDropped();
+  void PostDropped(const std::string& why);
   void PostArmed(uint64_t epoch, bool armed);
   void PostEnd(Status why);
   void PostClose();
-  // RM_ERR_INVALID: an operation of this name is in flight.
-  Status Submit(const std::shared_ptr<Operation>& operation);
+  // All of them, or none: RM_ERR_INVALID: an operation of the name of one is in flight.
+  Status Submit(std::span<const std::shared_ptr<Operation>> operations);
+  Status Submit(const std::shared_ptr<Operation>& operation) {
+    return Submit(std::span(&operation, 1));
+  }
 
   // What has been posted since; may be nothing.
   Messages Take();
@@ -55,9 +59,14 @@ class Inbox {
   // the next one of the name at once.
   void Forget(const Response& response);
   void Forget(const std::string& name);
+  // Submit() answers RM_ERR_DROPPED with these words until Resume().
+  void Suspend(const std::string& why);
+  void Resume();
   // From now on Submit() answers `why`; only the first call counts.
   void Refuse(const Status& why);
   std::optional<Status> refused() const;
+  // What Submit() answers now, but for a name in flight; empty: it takes operations.
+  std::optional<Status> Refusal() const;
 
  private:
   bool HasMessages() const REQUIRES(mu_);
@@ -66,7 +75,8 @@ class Inbox {
   mutable sync::Mutex mu_;
   sync::CondVar posted_;
   Messages messages_ GUARDED_BY(mu_);
-  std::unordered_set<std::string> in_flight_ GUARDED_BY(mu_);
+  std::unordered_map<std::string, int32_t> in_flight_ GUARDED_BY(mu_);  // name: process set
+  std::optional<Status> suspended_ GUARDED_BY(mu_);
   std::optional<Status> refused_ GUARDED_BY(mu_);
 };
 

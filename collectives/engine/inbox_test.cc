@@ -16,6 +16,7 @@ std::shared_ptr<Operation> Named(const std::string& name) {
 View ViewOf(uint64_t epoch) {
   View view;
   view.epoch = epoch;
+  view.self = 0;
   return view;
 }
 
@@ -60,10 +61,27 @@ TEST(InboxTest, TheNewestViewCountsAndBeingDroppedVoidsIt) {
   inbox.PostView(ViewOf(4));
   EXPECT_EQ(inbox.Take().view->epoch, 5u);
   inbox.PostView(ViewOf(6));
-  inbox.PostDropped();
+  inbox.PostDropped("why");
   const Messages messages = inbox.Take();
   EXPECT_FALSE(messages.view);
   EXPECT_TRUE(messages.dropped);
+}
+
+TEST(InboxTest, AViewWithoutThisWorkerIsHeardOfAlsoWhereANewerOneHasComeMeanwhile) {
+  View without = ViewOf(5);
+  without.self = -1;
+  without.reason = "PodLost";
+  for (bool stopped : {false, true}) {
+    Inbox inbox;
+    inbox.PostView(without);
+    if (stopped) inbox.PostStop(5);
+    inbox.PostView(ViewOf(6));
+    const Messages messages = inbox.Take();
+    ASSERT_TRUE(messages.dropped) << "it has no state that counts, and must not say so in view 6";
+    EXPECT_EQ(*messages.dropped, "view 0.5 of the job (PodLost) goes on without this worker");
+    ASSERT_TRUE(messages.view);
+    EXPECT_EQ(messages.view->epoch, 6u);
+  }
 }
 
 TEST(InboxTest, WaitEndsWithAMessageOrAtItsTime) {

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/engine/buffer.h"
@@ -25,17 +27,28 @@ struct StepResult {
 
 class Operation {
  public:
-  Operation(Request request, const void* in, void* out, size_t rows = 0)
-      : request(std::move(request)), in(in), out(out), rows(rows) {}
+  // What an alltoall sends to whom: rows for each of `workers`, in their order.
+  struct Splits {
+    std::vector<uint64_t> rows;
+    std::vector<std::string> workers;
+  };
+
+  Operation(Request request, const void* in, void* out, size_t rows = 0, Splits splits = {})
+      : request(std::move(request)), in(in), out(out), rows(rows), splits(std::move(splits)) {}
 
   const Request request;
   const void* const in;
   void* const out;
-  const size_t rows;  // of this rank, allgather only
+  const size_t rows;  // of this rank: allgather, alltoall
+  const Splits splits;
+  const std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 
   // Results; valid when done() and the status is OK.
-  std::shared_ptr<const Buffer> gathered;
-  std::vector<size_t> rows_by_rank;
+  std::shared_ptr<const Buffer> gathered;  // of a size that only the library knows
+  size_t gathered_rows = 0;
+  std::vector<size_t> rows_by_rank;  // alltoall: received from each
+  int last_joined = -1;              // of a join
+  int32_t process_set = 0;           // of a set that was added: its number
   StepResult step;
 
   void Complete(Status status) {

@@ -1,9 +1,11 @@
-// The operations that this rank has asked for and that have not completed, by name and in the order
+// The operations that this rank has asked for and that have not completed, by key and in the order
 // of asking.
 //
 // Thread rule: the engine's thread only.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,18 +18,22 @@ namespace ringmaster::engine {
 class PendingTable {
  public:
   void Add(std::shared_ptr<Operation> operation);
-  // Null if there is none of this name.
-  std::shared_ptr<Operation> Find(const std::string& name) const;
-  std::shared_ptr<Operation> Take(const std::string& name);
+  // Null if there is none of this Request::key().
+  std::shared_ptr<Operation> Find(const std::string& key) const;
+  std::shared_ptr<Operation> Take(const std::string& key);
+  std::vector<std::shared_ptr<Operation>> TakeOfSet(int32_t process_set);
   std::vector<std::shared_ptr<Operation>> TakeAll();
   std::vector<const Request*> Requests() const;
-  bool empty() const { return by_name_.empty(); }
+  using AskedAt = std::map<std::string, std::chrono::steady_clock::time_point>;  // by key
+  // What was asked for before this moment.
+  AskedAt AskedBefore(std::chrono::steady_clock::time_point moment) const;
+  bool empty() const { return by_key_.empty(); }
 
  private:
   void Compact();
 
   std::vector<std::shared_ptr<Operation>> order_;  // null: taken
-  std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_map<std::string, size_t> by_key_;
 };
 
 }  // namespace ringmaster::engine

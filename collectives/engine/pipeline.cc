@@ -4,10 +4,11 @@
 
 namespace ringmaster::engine {
 
-void Pipeline::Install(Communicator* host) {
+void Pipeline::Install(Communicator* host, const std::vector<std::string>& workers) {
   host_ = host;
-  backend_->Install(host);
-  negotiator_.Reset();
+  self_ = workers[static_cast<size_t>(host->rank())];
+  backend_->Install(host, workers);
+  negotiator_.Reset(workers);
 }
 
 void Pipeline::Uninstall() {
@@ -15,8 +16,12 @@ void Pipeline::Uninstall() {
   backend_->Uninstall();
 }
 
-Status Pipeline::Agree(bool armed, RoundResult* result) {
-  if (Status s = negotiator_.Round(host_, pending_.Requests(), armed, result); !s.ok()) return s;
+Status Pipeline::Agree(bool armed, std::chrono::steady_clock::time_point long_ago,
+                       RoundResult* result) {
+  if (Status s = negotiator_.Round(host_, log_.next_number(), pending_.Requests(),
+                                   pending_.AskedBefore(long_ago), armed, result);
+      !s.ok())
+    return s;
   log_.Trim();  // all have entered this round, so all have finished the one before
   return {};
 }
@@ -25,7 +30,16 @@ Status Pipeline::Execute(Response response, const Retained** result) {
   response.number = log_.next_number();
   Retained executed;
   if (Status s = backend_->Execute(response, pending_, &executed); !s.ok()) return s;
-  *result = &log_.Append(std::move(executed));
+  if (!executed.response.has_own_results() || !executed.holds) {
+    *result = &log_.Append(std::move(executed));
+    return {};
+  }
+  // Published only when all have it: whoever leaves the barrier knows that they do, so if one
+  // survivor has left it the others hold their results too, and if none has it runs once more.
+  const uint64_t number = executed.response.number;
+  log_.Prepare(std::move(executed));
+  if (Status s = backend_->Confirm(); !s.ok()) return s;
+  *result = log_.Commit(number);
   return {};
 }
 
@@ -33,13 +47,57 @@ Status Pipeline::HandOver(const RecoveryPlan::Handover& handover, bool lacks,
                           const Retained** result) {
   const Holding::Result& what = handover.result;
   const bool lacking = lacks && log_.next_number() <= what.response.number;
+  *result = nullptr;
+  if (handover.holder < 0) {
+    if (lacking) log_.Keep({what.response, {}, false});
+    return {};
+  }
+  if (what.response.has_own_results()) return lacking ? CommitOwn(what.response, result) : Status();
   const Retained* held = log_.Find(what.response.number);
-  Retained handed{what.response, nullptr, what.bytes, what.rows_by_rank};
-  Status status =
-      backend_->HandOver(handover.holder, held == nullptr ? nullptr : held->data, &handed);
-  if (!status.ok()) return status;
-  *result = lacking ? &log_.Keep(std::move(handed)) : nullptr;
+  Retained handed{what.response, {}};
+  for (const auto& part : what.parts) {
+    handed.parts.push_back({nullptr, part.bytes, part.rows_by_rank});
+    for (size_t rows : part.rows_by_rank) handed.parts.back().rows += rows;
+  }
+  if (Status s = backend_->HandOver(handover.holder, held, &handed); !s.ok()) return s;
+  if (lacking) *result = &log_.Keep(std::move(handed));
   return {};
+}
+
+Status Pipeline::CommitOwn(const Response& response, const Retained** result) {
+  *result = log_.Commit(response.number);
+  if (*result == nullptr && !sets_.Has(response.process_set(), self_)) {
+    *result = &log_.Keep({response, {}, false});
+  }
+  if (*result != nullptr) return {};
+  return {RM_ERR_INTERNAL, "operation " + std::to_string(response.number) +
+                               " was completed elsewhere and never executed here"};
+}
+
+Status Pipeline::CheckSet(int32_t process_set) const {
+  if (!sets_.Has(process_set)) {
+    return {RM_ERR_INVALID, "process set " + std::to_string(process_set) +
+                                " is unknown: it was never added, or has been removed"};
+  }
+  if (sets_.Has(process_set, self_)) return {};
+  return {RM_ERR_INVALID,
+          "this worker, " + self_ + ", is not in process set " + std::to_string(process_set)};
+}
+
+std::vector<std::shared_ptr<Operation>> Pipeline::ApplySets(const Retained& result) {
+  std::vector<std::shared_ptr<Operation>> left_over;
+  const Request& request = result.response.requests.front();
+  if (result.response.error == RM_OK && request.kind == Kind::kAddSet) {
+    const int32_t set = sets_.Add(request.members);
+    if (const auto operation = pending_.Find(request.key())) operation->process_set = set;
+  }
+  if (result.response.error == RM_OK && request.kind == Kind::kRemoveSet) {
+    sets_.Remove(request.removed_set);
+    negotiator_.ForgetSet(request.removed_set);
+    backend_->ForgetSet(request.removed_set);
+    left_over = pending_.TakeOfSet(request.removed_set);
+  }
+  return left_over;
 }
 
 }  // namespace ringmaster::engine

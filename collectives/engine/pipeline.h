@@ -3,6 +3,7 @@
 // Owner: the engine's loop. Thread rule: the engine's thread only.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,15 +20,19 @@ namespace ringmaster::engine {
 class Pipeline {
  public:
   Pipeline(std::unique_ptr<Backend> backend, size_t fusion_bytes)
-      : backend_(std::move(backend)), negotiator_(fusion_bytes) {}
+      : backend_(std::move(backend)), negotiator_(fusion_bytes, &sets_) {}
 
   // A view stands, or is over. Between the two nothing is executed.
-  void Install(Communicator* host);
+  void Install(Communicator* host, const std::vector<std::string>& workers);
   void Uninstall();
 
   // ---- Asked for
   void Add(std::shared_ptr<Operation> operation) { pending_.Add(std::move(operation)); }
+  // Why an operation of this process set can't be asked for here; RM_OK: it can.
+  Status CheckSet(int32_t process_set) const;
+  const SetTable& sets() const { return sets_; }
   bool idle() const { return pending_.empty(); }
+  const PendingTable& pending() const { return pending_; }
   // Null if there is none of this name.
   std::shared_ptr<Operation> Take(const std::string& name) { return pending_.Take(name); }
   std::vector<std::shared_ptr<Operation>> TakeAll() { return pending_.TakeAll(); }
@@ -35,11 +40,15 @@ class Pipeline {
 
   // ---- Agreed on, executed, given out
   // One round with all ranks. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
-  Status Agree(bool armed, RoundResult* result);
+  // `long_ago`: what was asked for before has waited for long, and is in result->unanswered.
+  Status Agree(bool armed, std::chrono::steady_clock::time_point long_ago, RoundResult* result);
   // Executes `response` as operation next_number(), whose result is then kept: *result.
   Status Execute(Response response, const Retained** result);
   // Copies the result to the callers' buffers and completes their operations, but for step ends.
   void Publish(const Retained& result) { backend_->Publish(result, &pending_); }
+  // What adds or removes a process set does so; to be called before it is published. Returned are
+  // the operations of a removed set: they are left over.
+  std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
   uint64_t next_number() const { return log_.next_number(); }
 
   // ---- After a view change
@@ -50,11 +59,19 @@ class Pipeline {
   // What is kept is of no use to anybody any more: this rank's state counts for nothing.
   void DropResults() { log_.Trim(); }
   // This rank has been given the state in which all operations below have been executed.
-  void Restart(uint64_t next_number) { log_.Restart(next_number); }
+  void Restart(uint64_t next_number, const SetTable& sets) {
+    log_.Restart(next_number);
+    sets_ = sets;
+  }
 
  private:
+  // Another rank knows that all have executed it.
+  Status CommitOwn(const Response& response, const Retained** result);
+
   Communicator* host_ = nullptr;  // null: no view
   const std::unique_ptr<Backend> backend_;
+  SetTable sets_;
+  std::string self_;  // this worker's name
   Negotiator negotiator_;
   PendingTable pending_;
   ResultLog log_;

@@ -13,11 +13,12 @@ namespace {
 class PipelineTest : public ::testing::Test {
  protected:
   PipelineTest() : host_(0, 2), pipeline_(std::make_unique<CpuBackend>(), 1 << 20) {
-    pipeline_.Install(&host_);
+    pipeline_.Install(&host_, {"a", "b"});
   }
 
   std::shared_ptr<Operation> Ask(const std::string& name, Kind kind = Kind::kAllreduce) {
-    Request request{name, kind, RM_FLOAT32, RM_SUM, 0, data_.size(), 1.0, 1.0};
+    Request request{name,         kind, RM_FLOAT32, RM_SUM, kind == Kind::kBroadcast ? "a" : "",
+                    data_.size(), 1.0,  1.0};
     auto operation = std::make_shared<Operation>(std::move(request), data_.data(), data_.data());
     pipeline_.Add(operation);
     return operation;
@@ -31,7 +32,7 @@ class PipelineTest : public ::testing::Test {
 TEST_F(PipelineTest, AnOperationIsAgreedOnExecutedAndGivenOut) {
   const auto operation = Ask("a");
   RoundResult round;
-  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  ASSERT_TRUE(pipeline_.Agree(false, {}, &round).ok());
   ASSERT_EQ(round.responses.size(), 1u);
   const Retained* result = nullptr;
   ASSERT_TRUE(pipeline_.Execute(round.responses[0], &result).ok());
@@ -47,20 +48,20 @@ TEST_F(PipelineTest, AnOperationIsAgreedOnExecutedAndGivenOut) {
 TEST_F(PipelineTest, TheVoteOfARoundProvesThatAllHaveTheResultsBeforeIt) {
   Ask("b", Kind::kBroadcast);
   RoundResult round;
-  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  ASSERT_TRUE(pipeline_.Agree(false, {}, &round).ok());
   const Retained* result = nullptr;
   ASSERT_TRUE(pipeline_.Execute(round.responses[0], &result).ok());
   pipeline_.Publish(*result);
   EXPECT_EQ(pipeline_.Holdings().size(), 1u);
   Ask("c");
-  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  ASSERT_TRUE(pipeline_.Agree(false, {}, &round).ok());
   EXPECT_TRUE(pipeline_.Holdings().empty());
 }
 
 TEST_F(PipelineTest, WhatFailsStaysPendingAndTakesNoNumber) {
   const auto operation = Ask("a");
   RoundResult round;
-  ASSERT_TRUE(pipeline_.Agree(false, &round).ok());
+  ASSERT_TRUE(pipeline_.Agree(false, {}, &round).ok());
   host_.fail_at = static_cast<int>(host_.calls.size());
   const Retained* result = nullptr;
   EXPECT_EQ(pipeline_.Execute(round.responses[0], &result).code(), RM_ERR_EPOCH_MOVED);
@@ -72,9 +73,11 @@ TEST_F(PipelineTest, WhatFailsStaysPendingAndTakesNoNumber) {
 TEST_F(PipelineTest, OnlyARankThatLacksAHandedOverResultKeepsIt) {
   RecoveryPlan::Handover handover;
   handover.holder = 1;
-  handover.result.bytes = 8;
+  handover.result.parts.resize(1);
+  handover.result.parts[0].bytes = 8;
   handover.result.response.number = 0;
   handover.result.response.requests.resize(1);
+  handover.result.response.batches = {1};
   const Retained* lacked = nullptr;
   ASSERT_TRUE(pipeline_.HandOver(handover, /*lacks=*/false, &lacked).ok());
   EXPECT_EQ(lacked, nullptr);

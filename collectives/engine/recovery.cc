@@ -12,15 +12,41 @@ std::vector<std::byte> WriteHolding(const Holding& holding) {
   out.Put(static_cast<uint8_t>(holding.at_boundary));
   out.Put(holding.next_number);
   out.Put(holding.step);
+  holding.sets.Write(&out);
   out.Put(static_cast<uint32_t>(holding.results.size()));
   for (const Holding::Result& result : holding.results) {
     Write(&out, result.response);
-    out.Put(result.bytes);
-    out.Put(static_cast<uint32_t>(result.rows_by_rank.size()));
-    for (size_t rows : result.rows_by_rank) out.Put(static_cast<uint64_t>(rows));
+    out.Put(static_cast<uint8_t>(result.holds));
+    out.Put(static_cast<uint32_t>(result.parts.size()));
+    for (const auto& part : result.parts) {
+      out.Put(part.bytes);
+      out.Put(static_cast<uint32_t>(part.rows_by_rank.size()));
+      for (size_t rows : part.rows_by_rank) out.Put(static_cast<uint64_t>(rows));
+    }
   }
   return out.bytes();
 }
+
+namespace {
+
+bool ReadResult(ByteReader* in, Holding::Result* result) {
+  result->response = ReadResponse(in);
+  result->holds = in->Get<uint8_t>() != 0;
+  const auto parts = in->Get<uint32_t>();
+  for (uint32_t i = 0; i < parts && in->ok(); ++i) {
+    Holding::Result::Part part;
+    part.bytes = in->Get<uint64_t>();
+    const auto ranks = in->Get<uint32_t>();
+    for (uint32_t r = 0; r < ranks && in->ok(); ++r)
+      part.rows_by_rank.push_back(in->Get<uint64_t>());
+    result->parts.push_back(std::move(part));
+  }
+  const Response& response = result->response;
+  return !response.requests.empty() &&
+         (parts == 0 || (response.error == RM_OK && parts == response.batches.size()));
+}
+
+}  // namespace
 
 bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
   ByteReader in(bytes);
@@ -28,15 +54,11 @@ bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
   holding->at_boundary = in.Get<uint8_t>() != 0;
   holding->next_number = in.Get<uint64_t>();
   holding->step = in.Get<uint64_t>();
+  holding->sets.Read(&in);
   const auto results = in.Get<uint32_t>();
   for (uint32_t i = 0; i < results && in.ok(); ++i) {
     Holding::Result result;
-    result.response = ReadResponse(&in);
-    result.bytes = in.Get<uint64_t>();
-    const auto ranks = in.Get<uint32_t>();
-    for (uint32_t r = 0; r < ranks && in.ok(); ++r)
-      result.rows_by_rank.push_back(in.Get<uint64_t>());
-    if (result.response.requests.empty()) return false;
+    if (!ReadResult(&in, &result)) return false;
     holding->results.push_back(std::move(result));
   }
   return in.ok();
@@ -61,15 +83,17 @@ namespace {
 // The lowest rank that holds operation `number`, and its result.
 bool FindHolder(const std::vector<Holding>& by_rank, uint64_t number,
                 RecoveryPlan::Handover* handover) {
+  bool known = false;
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (!by_rank[rank].has_state) continue;
     for (const Holding::Result& result : by_rank[rank].results) {
       if (result.response.number != number) continue;
-      *handover = {result, static_cast<int>(rank)};
-      return true;
+      if (!known || result.holds) *handover = {result, result.holds ? static_cast<int>(rank) : -1};
+      if (result.holds) return true;
+      known = true;
     }
   }
-  return false;
+  return known;
 }
 
 }  // namespace
@@ -93,6 +117,9 @@ Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan) {
   if (!any_state)
     return {RM_ERR_INTERNAL, "no worker of the view has the job's state: it died with its holders"};
 
+  for (const Holding& holding : by_rank) {
+    if (holding.has_state && holding.next_number == plan->next_number) plan->sets = holding.sets;
+  }
   for (uint64_t number = lowest; number < plan->next_number; ++number) {
     RecoveryPlan::Handover handover;
     if (!FindHolder(by_rank, number, &handover)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/engine/response.h"
+#include "collectives/engine/set_table.h"
 #include "ringmaster/communicator.h"
 
 namespace ringmaster::engine {
@@ -21,10 +22,15 @@ struct Holding {
   uint64_t step = 0;
   struct Result {
     Response response;
-    uint64_t bytes = 0;
-    std::vector<size_t> rows_by_rank;
+    struct Part {
+      uint64_t bytes = 0;
+      std::vector<size_t> rows_by_rank;
+    };
+    std::vector<Part> parts;  // by batch; of an error: none
+    bool holds = true;        // as in Retained
   };
   std::vector<Result> results;  // retained, by rising number
+  SetTable sets;
 };
 
 std::vector<std::byte> WriteHolding(const Holding& holding);
@@ -37,11 +43,14 @@ Status ExchangeHoldings(Communicator* communicator, const Holding& mine,
 struct RecoveryPlan {
   struct Handover {
     Holding::Result result;
-    int holder = 0;  // the lowest rank that has it
+    // The lowest rank that has it. -1: it is of a process set of which no member that has executed
+    // it lives: its number stands for nothing, and the members' requests are agreed on once more.
+    int holder = 0;
   };
   std::vector<Handover> handovers;  // by rising number: what some survivors hold and others lack
   uint64_t next_number = 0;         // of all ranks afterwards
   uint64_t step = 0;
+  SetTable sets;                 // of all ranks afterwards
   int donor = 0;                 // the lowest rank with state
   std::vector<int> joiners;      // ranks that need state
   bool all_at_boundary = false;  // after the handovers

@@ -1,6 +1,6 @@
 #include "collectives/engine/request.h"
 
-#include <map>
+#include <algorithm>
 
 #include "collectives/element/element.h"
 
@@ -22,13 +22,13 @@ std::string Ranks(const std::vector<int>& ranks) {
 }
 
 // "count is 4 on ranks 0,2 and 5 on rank 1", or empty if all values are the same.
-std::string Differences(const char* field, const std::vector<std::string>& by_rank) {
+std::string Differences(const char* field, const std::map<int, std::string>& by_rank) {
   std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+  for (const auto& [rank, value] : by_rank) {
     auto group = groups.begin();
-    while (group != groups.end() && group->first != by_rank[rank]) ++group;
-    if (group == groups.end()) group = groups.insert(groups.end(), {by_rank[rank], {}});
-    group->second.push_back(static_cast<int>(rank));
+    while (group != groups.end() && group->first != value) ++group;
+    if (group == groups.end()) group = groups.insert(groups.end(), {value, {}});
+    group->second.push_back(rank);
   }
   if (groups.size() < 2) return {};
   std::string text = std::string(field) + " is ";
@@ -37,6 +37,21 @@ std::string Differences(const char* field, const std::vector<std::string>& by_ra
     text += groups[i].first + " on " + Ranks(groups[i].second);
   }
   return text;
+}
+
+std::string MembersText(const Request& request) {
+  std::string text = "[";
+  for (const std::string& worker : request.members) {
+    if (text.size() > 1) text += ", ";
+    text += worker;
+  }
+  return text + "]";
+}
+
+std::string GroupText(const Request& request) {
+  if (request.group.size == 0) return "none";
+  return "that of '" + request.group.first + "' with " + std::to_string(request.group.size) +
+         " tensors";
 }
 
 }  // namespace
@@ -55,21 +70,70 @@ const char* KindName(Kind kind) {
       return "step_end";
     case Kind::kShutdown:
       return "shutdown";
+    case Kind::kReducescatter:
+      return "reducescatter";
+    case Kind::kAlltoall:
+      return "alltoall";
+    case Kind::kJoin:
+      return "join";
+    case Kind::kAddSet:
+      return "add_process_set";
+    case Kind::kRemoveSet:
+      return "remove_process_set";
   }
   return "unknown";
 }
 
+Group GroupOf(const std::vector<std::string>& names, int32_t process_set) {
+  uint64_t digest = 14695981039346656037u;  // FNV-1a: the same on every machine
+  for (const std::string& name : names) {
+    for (size_t i = 0; i <= name.size(); ++i) {
+      digest = (digest ^ static_cast<unsigned char>(name.c_str()[i])) * 1099511628211u;
+    }
+  }
+  digest = (digest ^ static_cast<uint32_t>(process_set)) * 1099511628211u;
+  return {names.front(), static_cast<uint32_t>(names.size()), digest};
+}
+
+const std::string& Request::key() const {
+  if (process_set == 0) return name;
+  thread_local std::string key;
+  key = name + kSetSeparator + std::to_string(process_set);
+  return key;
+}
+
 uint64_t Request::bytes() const { return count * element::Size(dtype); }
+
+std::string ShapeText(const Request& request) {
+  if (request.shape.empty()) return "[" + std::to_string(request.count) + "]";
+  std::string text = "[";
+  for (uint64_t extent : request.shape) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(extent);
+  }
+  return text + "]";
+}
 
 void Write(ByteWriter* out, const Request& request) {
   out->PutString(request.name);
   out->Put(static_cast<uint8_t>(request.kind));
   out->Put(static_cast<uint8_t>(request.dtype));
   out->Put(static_cast<uint8_t>(request.op));
-  out->Put(request.root);
+  out->PutString(request.root);
   out->Put(request.count);
   out->Put(request.prescale);
   out->Put(request.postscale);
+  out->Put(static_cast<uint32_t>(request.shape.size()));
+  for (uint64_t extent : request.shape) out->Put(extent);
+  out->PutString(request.group.first);
+  out->Put(request.group.size);
+  out->Put(request.group.digest);
+  out->Put(request.priority);
+  out->PutString(request.problem);
+  out->Put(request.process_set);
+  out->Put(static_cast<uint32_t>(request.members.size()));
+  for (const std::string& worker : request.members) out->PutString(worker);
+  out->Put(request.removed_set);
 }
 
 Request ReadRequest(ByteReader* in) {
@@ -78,18 +142,36 @@ Request ReadRequest(ByteReader* in) {
   request.kind = static_cast<Kind>(in->Get<uint8_t>());
   request.dtype = static_cast<rm_dtype>(in->Get<uint8_t>());
   request.op = static_cast<rm_op>(in->Get<uint8_t>());
-  request.root = in->Get<int32_t>();
+  request.root = in->GetString();
   request.count = in->Get<uint64_t>();
   request.prescale = in->Get<double>();
   request.postscale = in->Get<double>();
+  const auto dimensions = in->Get<uint32_t>();
+  for (uint32_t i = 0; i < dimensions && in->ok(); ++i)
+    request.shape.push_back(in->Get<uint64_t>());
+  request.group.first = in->GetString();
+  request.group.size = in->Get<uint32_t>();
+  request.group.digest = in->Get<uint64_t>();
+  request.priority = in->Get<int32_t>();
+  request.problem = in->GetString();
+  request.process_set = in->Get<int32_t>();
+  const auto members = in->Get<uint32_t>();
+  for (uint32_t i = 0; i < members && in->ok(); ++i) request.members.push_back(in->GetString());
+  request.removed_set = in->Get<int32_t>();
   return request;
 }
 
-std::string DescribeMismatch(const std::vector<Request>& by_rank) {
+std::string DescribeMismatch(const std::map<int, Request>& by_rank) {
+  if (by_rank.empty()) return {};
+  const Request& first = by_rank.begin()->second;
   const auto differ = [&](const char* field, auto&& text) {
-    std::vector<std::string> values;
-    for (const Request& request : by_rank) values.push_back(text(request));
+    std::map<int, std::string> values;
+    for (const auto& [rank, request] : by_rank) values[rank] = text(request);
     return Differences(field, values);
+  };
+  const auto any = [&](auto&& holds) {
+    return std::any_of(by_rank.begin(), by_rank.end(),
+                       [&](const auto& entry) { return holds(entry.second); });
   };
   std::string why =
       differ("operation", [](const Request& r) { return std::string(KindName(r.kind)); });
@@ -97,16 +179,27 @@ std::string DescribeMismatch(const std::vector<Request>& by_rank) {
     why = differ("dtype", [](const Request& r) { return std::string(element::Name(r.dtype)); });
   if (why.empty())
     why = differ("op", [](const Request& r) { return std::string(element::OpName(r.op)); });
-  if (why.empty()) why = differ("root", [](const Request& r) { return std::to_string(r.root); });
+  if (why.empty()) why = differ("root", [](const Request& r) { return r.root; });
+  const bool gather = IsRagged(first.kind);
+  if (why.empty() && any([](const Request& r) { return !r.shape.empty(); })) {
+    why = differ(gather ? "shape of a row" : "shape", ShapeText);
+  }
   if (why.empty()) {
-    const bool gather = !by_rank.empty() && by_rank[0].kind == Kind::kAllgather;
     why = differ(gather ? "elements in a row" : "element count",
                  [](const Request& r) { return std::to_string(r.count); });
   }
   if (why.empty()) why = differ("prescale", [](const Request& r) { return Number(r.prescale); });
   if (why.empty()) why = differ("postscale", [](const Request& r) { return Number(r.postscale); });
+  if (why.empty()) why = differ("group", GroupText);
+  if (why.empty()) why = differ("list of the set's workers", MembersText);
+  if (why.empty()) {
+    why = differ("process set", [](const Request& r) { return std::to_string(r.removed_set); });
+  }
+  if (why.empty() && any([&](const Request& r) { return r.group != first.group; })) {
+    why = "the other tensors of its group have other names or another order";
+  }
   if (why.empty()) return {};
-  return "tensor '" + by_rank[0].name + "' differs between ranks: " + why;
+  return "tensor '" + first.name + "' differs between ranks: " + why;
 }
 
 }  // namespace ringmaster::engine

@@ -5,28 +5,49 @@
 namespace ringmaster::engine {
 
 std::optional<size_t> ResponseCache::Find(const Request& request) const {
-  const auto found = by_name_.find(request.name);
-  if (found == by_name_.end() || slots_[found->second].request != request) return std::nullopt;
+  const auto found = by_key_.find(request.key());
+  if (found == by_key_.end() || slots_[found->second].request != request) return std::nullopt;
   return found->second;
 }
 
 void ResponseCache::Insert(const Request& request) {
-  Evict(request.name);
+  Evict(request.key());
   const size_t slot = TakeSlot();
-  by_name_[request.name] = slot;
+  by_key_[request.key()] = slot;
   slots_[slot] = {request, ++clock_};
 }
 
-void ResponseCache::Evict(const std::string& name) {
-  const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return;
+void ResponseCache::Evict(const std::string& key) {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return;
   slots_[found->second] = {};
-  by_name_.erase(found);
+  by_key_.erase(found);
+}
+
+std::vector<Request> ResponseCache::TakeGroup(const Group& group) {
+  std::vector<Request> taken;
+  for (const Slot& slot : slots_) {
+    if (slot.used > 0 && slot.request.group == group) taken.push_back(slot.request);
+  }
+  for (const Request& request : taken) Evict(request.key());
+  return taken;
+}
+
+void ResponseCache::EvictSet(int32_t process_set) {
+  for (const Slot& slot : slots_) {
+    if (slot.used > 0 && slot.request.process_set == process_set) Evict(slot.request.key());
+  }
+}
+
+void ResponseCache::EvictRoot(const std::string& worker) {
+  for (const Slot& slot : slots_) {
+    if (slot.used > 0 && slot.request.root == worker) Evict(slot.request.key());
+  }
 }
 
 void ResponseCache::Clear() {
   slots_.clear();
-  by_name_.clear();
+  by_key_.clear();
 }
 
 size_t ResponseCache::TakeSlot() {
@@ -39,7 +60,7 @@ size_t ResponseCache::TakeSlot() {
   }
   const auto oldest = std::min_element(
       slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) { return a.used < b.used; });
-  by_name_.erase(oldest->request.name);
+  by_key_.erase(oldest->request.key());
   return oldest - slots_.begin();
 }
 

@@ -22,10 +22,16 @@ class ResponseCache {
   std::optional<size_t> Find(const Request& request) const;
   // The request in a slot that Find() has returned in this round.
   const Request& At(size_t slot) const { return slots_[slot].request; }
+  bool IsUsed(size_t slot) const { return slots_[slot].used > 0; }
   // Puts the request in a free slot, or in that of the least recently used one.
   void Insert(const Request& request);
   void Touch(size_t slot) { slots_[slot].used = ++clock_; }
-  void Evict(const std::string& name);
+  void Evict(const std::string& key);  // Request::key()
+  void EvictSet(int32_t process_set);
+  // Broadcasts from this worker.
+  void EvictRoot(const std::string& worker);
+  // Removes and returns the requests of a group.
+  std::vector<Request> TakeGroup(const Group& group);
   void Clear();
   // Slots ever used: the length of the bit vector.
   size_t slots() const { return slots_.size(); }
@@ -41,7 +47,7 @@ class ResponseCache {
   const size_t capacity_;
   uint64_t clock_ = 0;
   std::vector<Slot> slots_;
-  std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_map<std::string, size_t> by_key_;
 };
 
 }  // namespace ringmaster::engine

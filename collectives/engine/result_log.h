@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,7 @@ class ResultLog {
   // finished all that came before: those entries are dropped. Broadcasts and allgathers prove
   // nothing of the kind.
   const Retained& Append(Retained result) {
-    if (result.response.kind() == Kind::kAllreduce && result.bytes > 0) entries_.clear();
+    if (HasAllreduce(result)) entries_.clear();
     return Keep(std::move(result));
   }
   // The same for a result that another rank has handed over: it proves nothing about the others.
@@ -35,11 +36,25 @@ class ResultLog {
     ++next_number_;
     return entries_.back();
   }
+  // An operation whose results are each rank's own: executed here, and perhaps not by all. Kept
+  // until it counts, or is executed once more.
+  void Prepare(Retained result) { prepared_ = std::move(result); }
+  // It counts: all ranks have executed it. Null if operation `number` was not prepared here.
+  const Retained* Commit(uint64_t number) {
+    if (!prepared_ || prepared_->response.number != number) return nullptr;
+    const Retained& kept = Keep(std::move(*prepared_));
+    prepared_.reset();
+    return &kept;
+  }
+
   // All ranks are known to have executed what is here (the vote of a round is an allreduce too).
-  void Trim() { entries_.clear(); }
+  void Trim() {
+    entries_.clear();
+    prepared_.reset();
+  }
   // The state that a joiner was given stands for all operations below `next_number`.
   void Restart(uint64_t next_number) {
-    entries_.clear();
+    Trim();
     next_number_ = next_number;
   }
 
@@ -51,12 +66,29 @@ class ResultLog {
   }
   std::vector<Holding::Result> Holdings() const {
     std::vector<Holding::Result> results;
-    for (const Retained& r : entries_) results.push_back({r.response, r.bytes, r.rows_by_rank});
+    for (const Retained& r : entries_) {
+      results.push_back({r.response, {}, r.holds});
+      if (r.response.has_own_results()) continue;
+      for (const Part& part : r.parts)
+        results.back().parts.push_back({part.bytes, part.rows_by_rank});
+    }
     return results;
   }
 
  private:
+  static bool HasAllreduce(const Retained& result) {
+    size_t first = 0;
+    for (size_t i = 0; i < result.parts.size(); ++i) {
+      const Request& request = result.response.requests[first];
+      if (request.kind == Kind::kAllreduce && request.process_set == 0 && result.parts[i].bytes > 0)
+        return true;
+      first += result.response.batches[i];
+    }
+    return false;
+  }
+
   std::deque<Retained> entries_;
+  std::optional<Retained> prepared_;
   uint64_t next_number_ = 0;
 };
 

@@ -6,6 +6,10 @@
 // be a wait for the own user alone: another rank may have got what all wait for, and without a
 // round nobody hears of it.
 //
+// A rank with nothing pending enters a round every few seconds where stalls are looked for: a round
+// needs all ranks, so else those that wait for it would wait in the round, and nobody could know
+// for whom.
+//
 // Thread rule: the engine's thread only; it doesn't read a clock.
 #pragma once
 
@@ -30,7 +34,13 @@ class RoundTimer {
   bool Due(Clock::time_point now) const { return submitted_ || now >= due_; }
   Clock::time_point due() const { return due_; }
 
-  void Begin() { submitted_ = false; }
+  // When a rank with nothing pending enters the next one, if `every` so often.
+  Clock::time_point IdleDue(std::chrono::milliseconds every) const { return begun_ + every; }
+
+  void Begin(Clock::time_point now) {
+    submitted_ = false;
+    begun_ = now;
+  }
   // The round has made operations ready, or some rank had something new.
   void Fruitful() {
     pause_ = {};
@@ -47,6 +57,7 @@ class RoundTimer {
 
   bool submitted_ = false;
   Clock::time_point due_{};
+  Clock::time_point begun_{};  // the newest round
   std::chrono::microseconds pause_{0};
 };
 

@@ -40,11 +40,11 @@ TEST(RoundTimerTest, WhatIsSubmittedEndsThePauseForOneRound) {
   timer.Submitted();
   EXPECT_TRUE(timer.urgent());
   EXPECT_TRUE(timer.Due(now));
-  timer.Begin();
+  timer.Begin({});
   EXPECT_FALSE(timer.Due(now));
   timer.Restart();
   EXPECT_TRUE(timer.urgent());
-  timer.Begin();
+  timer.Begin({});
   EXPECT_TRUE(timer.Due(now));
 }
 

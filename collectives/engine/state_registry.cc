@@ -33,6 +33,11 @@ void StateRegistry::SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, v
   callbacks_ = {save, load, user};
 }
 
+bool StateRegistry::empty() const {
+  sync::MutexLock lock(&mu_);
+  return buffers_.empty() && callbacks_.load == nullptr;
+}
+
 Status StateRegistry::Save(std::vector<StateSegment>* segments) {
   Callbacks callbacks;
   {

@@ -26,6 +26,8 @@ class StateRegistry {
  public:
   Status Register(const std::string& name, void* data, size_t bytes);
   Status Unregister(const std::string& name);
+  // Nothing is registered: a joiner could not be given anything.
+  bool empty() const;
   void SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, void* user);
 
   // The segments of a donor. Their memory stays as it is until the thread that called leaves
@@ -41,7 +43,7 @@ class StateRegistry {
     void* user = nullptr;
   };
 
-  sync::Mutex mu_;
+  mutable sync::Mutex mu_;
   std::map<std::string, StateSegment> buffers_ GUARDED_BY(mu_);
   Callbacks callbacks_ GUARDED_BY(mu_);
 };

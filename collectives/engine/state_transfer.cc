@@ -77,7 +77,7 @@ Status StateTransfer::Stage() {
     for (const StateSegment& segment : *segments_) bytes += segment.bytes;
   }
   auto memory = Buffer::Make(bytes);
-  if (memory == nullptr) return {RM_ERR_UNAVAILABLE, "no memory for the state of the job"};
+  if (memory == nullptr) return {RM_ERR_OUT_OF_MEMORY, "no memory for the state of the job"};
   std::byte* at = memory->data();
   for (StateSegment& segment : *segments_) {
     segment.data = at;

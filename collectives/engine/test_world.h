@@ -50,8 +50,20 @@ class CountingCommunicator : public Communicator {
     return Call(rank() == root ? nullptr : data, bytes,
                 [&] { return real_->Broadcast(data, bytes, root); });
   }
+  Status ReduceScatter(const void* in, void* out, std::span<const size_t> counts, rm_dtype dtype,
+                       rm_op op) override {
+    const size_t own = counts[static_cast<size_t>(rank())] * element::Size(dtype);
+    return Call(out, own, [&] { return real_->ReduceScatter(in, out, counts, dtype, op); });
+  }
+  Status Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) override {
+    return Call(nullptr, 0, [&] { return real_->Alltoallv(send, recv, bytes); });
+  }
   Status Barrier() override {
     return Call(nullptr, 0, [&] { return real_->Barrier(); });
+  }
+  // Not counted: not all ranks make its calls.
+  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override {
+    return real_->Subset(ranks, out);
   }
   void Abort(const std::string& why) override { real_->Abort(why); }
   const char* PathTo(int peer) const override { return real_->PathTo(peer); }
@@ -78,7 +90,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   void OnSuspect(uint64_t, int, const std::string&) override {}
   void OnRebuilt(const RebuildTimes&, uint64_t step, uint64_t resumed) override;
   void OnFinished(uint64_t) override;
-  void OnReadyToEnter() override;
+  void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
   Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override;
 
   std::shared_ptr<Operation> Ask(Request request, const void* in, void* out, size_t rows = 0);
@@ -94,16 +106,23 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   std::vector<uint64_t> installed_views;
   int finished = 0;
   int rebuilt = 0;
-  bool ready_to_enter = false;
+  std::vector<job::Stall> stalls;
+  int told_stalls = 0;
 
   // Last, so that the engine's thread has ended before the rest goes.
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<Engine> engine;
 };
 
+inline std::vector<int> Without(std::vector<int> ids, int victim) {
+  std::erase(ids, victim);
+  return ids;
+}
+
 class TestWorld {
  public:
-  explicit TestWorld(int workers, bool shm = true) : shm(shm) {
+  explicit TestWorld(int workers, bool shm = true, StallLimits stall = {})
+      : shm(shm), stall(stall) {
     for (int id = 0; id < workers; ++id) AddWorker(true);
   }
   TestWorker& AddWorker(bool has_state) {
@@ -114,6 +133,8 @@ class TestWorld {
   ~TestWorld() {
     for (auto& worker : workers) worker->engine->PostEnd({RM_ERR_SHUTDOWN, "the test ends"});
   }
+
+  static std::string NameOf(int id) { return "worker " + std::to_string(id); }
 
   // The sidecars' part: all of `ids` stop what is older, then install a view of them. Waits for
   // what can't fail.
@@ -138,6 +159,7 @@ class TestWorld {
     for (int id : ids) {
       view.peers.push_back(workers[id]->endpoint->Address());
       view.peers.back().pod = shm ? 0 : id;
+      view.workers.push_back(NameOf(id));
     }
     for (size_t rank = 0; rank < ids.size(); ++rank) {
       view.self = static_cast<int>(rank);
@@ -158,6 +180,7 @@ class TestWorld {
   }
 
   const bool shm;
+  const StallLimits stall;
   std::mutex mu;
   std::condition_variable changed;
   uint64_t next_epoch = (uint64_t{1} << 40) + 1;
@@ -193,8 +216,8 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   options.shared_memory = world->shm;
   const Status status = Endpoint::Create(options, &endpoint);
   EXPECT_TRUE(status.ok()) << status.message();
-  engine =
-      std::make_unique<Engine>(Engine::Options{this, this, &state, has_state, size_t{1} << 20, {}});
+  engine = std::make_unique<Engine>(
+      Engine::Options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall});
 }
 
 inline void TestWorker::OnStopped(uint64_t epoch) {
@@ -222,9 +245,10 @@ inline void TestWorker::OnFinished(uint64_t) {
   ++finished;
   world->changed.notify_all();
 }
-inline void TestWorker::OnReadyToEnter() {
+inline void TestWorker::OnStalls(const std::vector<job::Stall>& all, bool) {
   std::lock_guard lock(world->mu);
-  ready_to_enter = true;
+  stalls = all;
+  ++told_stalls;
   world->changed.notify_all();
 }
 inline Status TestWorker::Create(const CommunicatorOptions& options,
@@ -244,7 +268,7 @@ inline std::shared_ptr<Operation> TestWorker::Ask(Request request, const void* i
   return operation;
 }
 inline Status TestWorker::Allreduce(const std::string& name, std::vector<float>* data, rm_op op) {
-  auto operation = Ask({name, Kind::kAllreduce, RM_FLOAT32, op, 0, data->size(), 1.0, 1.0},
+  auto operation = Ask({name, Kind::kAllreduce, RM_FLOAT32, op, "", data->size(), 1.0, 1.0},
                        data->data(), data->data());
   if (!operation->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30))) {
     return {RM_ERR_TIMEOUT, "'" + name + "' hangs"};

@@ -18,10 +18,25 @@ struct View {
   bool train = true;
   bool planned = false;
   std::vector<PeerEndpoint> peers;  // by rank
-  int self = -1;                    // own rank; -1: not in it
+  // By rank: which process it is. Ranks move to other processes; what is meant by such a name does
+  // not.
+  std::vector<std::string> workers;
+  int self = -1;       // own rank; -1: not in it
+  bool holds = false;  // the members count this worker among those that have the job's state
 
   int size() const { return static_cast<int>(peers.size()); }
 };
+
+// The number of a view as status and logs show it: "1.12".
+inline std::string ViewNumber(uint64_t epoch) {
+  return std::to_string(epoch >> 40) + "." + std::to_string(epoch & ((uint64_t{1} << 40) - 1));
+}
+
+// What a worker is told that the view does not list.
+inline std::string GoesOnWithout(const View& view) {
+  return "view " + ViewNumber(view.epoch) + " of the job (" + view.reason +
+         ") goes on without this worker";
+}
 
 // What rm_rank() and its like answer.
 struct Membership {

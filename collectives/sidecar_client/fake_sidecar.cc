@@ -81,6 +81,11 @@ void FakeSidecar::AnswerPings(bool answer) {
   answer_pings_ = answer;
 }
 
+void FakeSidecar::SetRingKey(const std::string& key) {
+  sync::MutexLock lock(&mu_);
+  ring_key_ = key;
+}
+
 void FakeSidecar::SetFence(int ms) {
   sync::MutexLock lock(&mu_);
   fence_ms_ = ms;
@@ -142,20 +147,22 @@ void FakeSidecar::Handle(Peer* peer, const Json& frame) {
     hello_[peer->slot] = frame;
     ++hellos_[peer->slot];
     const auto told = welcome_.find(peer->slot);
-    Write(peer->fd, {{"t", "welcome"},
-                     {"version", 1},
-                     {"job", "test"},
-                     {"pod", "pod-0"},
-                     {"slot", peer->slot},
-                     {"incarnation", 1},
-                     {"state", told == welcome_.end() ? "bootstrap" : told->second},
-                     {"epoch", 0},
-                     {"rank", peer->slot},
-                     {"size", 1},
-                     {"localRank", 0},
-                     {"localSize", 1},
-                     {"pingMs", 20},
-                     {"fenceMs", fence_ms_}});
+    Json welcome = {{"t", "welcome"},
+                    {"version", 1},
+                    {"job", "test"},
+                    {"pod", "pod-0"},
+                    {"slot", peer->slot},
+                    {"incarnation", 1},
+                    {"state", told == welcome_.end() ? "bootstrap" : told->second},
+                    {"epoch", 0},
+                    {"rank", peer->slot},
+                    {"size", 1},
+                    {"localRank", 0},
+                    {"localSize", 1},
+                    {"pingMs", 20},
+                    {"fenceMs", fence_ms_}};
+    if (!ring_key_.empty()) welcome["ringKey"] = ring_key_;
+    Write(peer->fd, welcome);
   } else if (type == "ping" && answer_pings_) {
     Write(peer->fd, {{"t", "pong"}, {"n", frame.at("n")}});
   }
@@ -193,6 +200,23 @@ const FakeSidecar::Json* FakeSidecar::FindHeard(int slot, const std::string& typ
     if ((*frame)["t"] == type && (!matches || matches(*frame))) return &*frame;
   }
   return nullptr;
+}
+
+int FakeSidecar::heard(int slot, const std::string& type) {
+  sync::MutexLock lock(&mu_);
+  return CountHeard(slot, type);
+}
+
+void FakeSidecar::AwaitHeard(int slot, const std::string& type, int count) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  sync::MutexLock lock(&mu_);
+  while (CountHeard(slot, type) < count && changed_.WaitUntil(&mu_, deadline)) continue;
+}
+
+int FakeSidecar::CountHeard(int slot, const std::string& type) {
+  const auto& frames = heard_[slot];
+  return static_cast<int>(std::count_if(frames.begin(), frames.end(),
+                                        [&](const Json& frame) { return frame["t"] == type; }));
 }
 
 void FakeSidecar::AwaitGone(int slot) {

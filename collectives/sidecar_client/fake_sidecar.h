@@ -25,10 +25,15 @@ class FakeSidecar {
 
   // What the next hello of a slot is welcomed as; "bootstrap" unless told.
   void Welcome(int slot, const std::string& state);
+  // The key of the ring, base64, that every welcome brings from now on; empty: none.
+  void SetRingKey(const std::string& key);
   void Send(int slot, const Json& frame);
   // The newest frame of this type from the slot for which `matches` holds; null after 30 s.
   Json Await(int slot, const std::string& type,
              const std::function<bool(const Json&)>& matches = {});
+  // How many frames of this type have come from the slot.
+  int heard(int slot, const std::string& type);
+  void AwaitHeard(int slot, const std::string& type, int count);
   void AwaitGone(int slot);
   int hellos(int slot);
   void AnswerPings(bool answer);
@@ -56,6 +61,7 @@ class FakeSidecar {
   // Null if there is none; the newest one.
   const Json* FindHeard(int slot, const std::string& type,
                         const std::function<bool(const Json&)>& matches) REQUIRES(mu_);
+  int CountHeard(int slot, const std::string& type) REQUIRES(mu_);
   bool IsConnected(int slot) const REQUIRES(mu_);
   void Write(int fd, const Json& frame);
 
@@ -68,6 +74,7 @@ class FakeSidecar {
   bool closing_ GUARDED_BY(mu_) = false;
   bool answer_pings_ GUARDED_BY(mu_) = true;
   int fence_ms_ GUARDED_BY(mu_) = 10000;
+  std::string ring_key_ GUARDED_BY(mu_);
   uint64_t epoch_ GUARDED_BY(mu_) = uint64_t{1} << 40;
   std::vector<Peer> peers_ GUARDED_BY(mu_);
   std::map<int, std::string> welcome_ GUARDED_BY(mu_);

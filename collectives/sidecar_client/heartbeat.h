@@ -32,6 +32,7 @@ class Heartbeat {
   }
 
   int64_t ping_at() const { return ping_at_; }
+  uint64_t newest() const { return number_; }
   // The number of the ping that is sent now.
   uint64_t Ping(int64_t now) {
     sent_.emplace_back(++number_, now);

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "collectives/fork_guard/fork_guard.h"
 #include "common/worker_link/frame.h"
 
 namespace ringmaster::sidecar_client {
@@ -37,8 +38,13 @@ SidecarClient::SidecarClient(Options options, SidecarHandler* handler)
     : options_(std::move(options)),
       handler_(handler),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      heartbeat_(options_.ping_ms, options_.fence_ms),
-      thread_([this] { Loop(); }) {}
+      heartbeat_(options_.ping_ms, options_.fence_ms) {
+  fork_guard::Own(wake_);
+}
+
+void SidecarClient::Start() {
+  thread_ = std::thread([this] { Loop(); });
+}
 
 SidecarClient::~SidecarClient() {
   {
@@ -46,8 +52,9 @@ SidecarClient::~SidecarClient() {
     closing_ = true;
   }
   eventfd_write(wake_, 1);
-  thread_.join();
-  if (socket_ >= 0) close(socket_);
+  if (thread_.joinable()) thread_.join();
+  CloseSocket();
+  fork_guard::Disown(wake_);
   close(wake_);
 }
 
@@ -58,6 +65,20 @@ void SidecarClient::Send(const nlohmann::json& frame) {
     queue_.push_back(std::move(bytes));
   }
   eventfd_write(wake_, 1);
+}
+
+bool SidecarClient::AwaitHeard(std::chrono::steady_clock::time_point deadline) {
+  sync::MutexLock lock(&mu_);
+  waiting_ = true;
+  awaited_ping_ = 0;
+  eventfd_write(wake_, 1);
+  while (waiting_) {
+    if (!heard_.WaitUntil(&mu_, deadline) && waiting_) {
+      waiting_ = false;
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string SidecarClient::trouble() const {
@@ -73,6 +94,7 @@ void SidecarClient::Loop() {
     const bool soon = ping_soon_.exchange(false);
     if (socket_ >= 0 && welcomed_ && (soon || now >= heartbeat_.ping_at())) Ping(now);
     const bool closing = TakeQueued();
+    PingForWaiter(now);
     if (socket_ >= 0 && !out_.empty()) Write();
     if (closing) return;
 
@@ -113,21 +135,29 @@ void SidecarClient::Connect() {
     return Disconnect("can't connect to " + options_.socket + ": " + why);
   }
   socket_ = fd;
+  fork_guard::Own(fd);
   reader_ = {};
   out_ = EncodeFrame(handler_->Hello());
   sync::MutexLock lock(&mu_);
   trouble_.clear();
 }
 
-void SidecarClient::Disconnect(const std::string& why) {
-  if (socket_ >= 0) close(socket_);
+void SidecarClient::CloseSocket() {
+  if (socket_ < 0) return;
+  fork_guard::Disown(socket_);
+  close(socket_);
   socket_ = -1;
+}
+
+void SidecarClient::Disconnect(const std::string& why) {
+  CloseSocket();
   welcomed_ = false;
   out_.clear();
   connect_wait_ms_ =
       connect_wait_ms_ == 0 ? kFirstWaitMs : std::min(2 * connect_wait_ms_, kLastWaitMs);
   connect_at_ = BootMs() + connect_wait_ms_;
   sync::MutexLock lock(&mu_);
+  awaited_ping_ = 0;
   trouble_ = why;
 }
 
@@ -140,6 +170,24 @@ bool SidecarClient::TakeQueued() {
     queue_.clear();
   }
   return closing_;
+}
+
+void SidecarClient::PingForWaiter(int64_t now) {
+  if (socket_ < 0 || !welcomed_) return;
+  {
+    sync::MutexLock lock(&mu_);
+    if (!waiting_ || awaited_ping_ != 0) return;
+  }
+  Ping(now);
+  sync::MutexLock lock(&mu_);
+  awaited_ping_ = heartbeat_.newest();
+}
+
+void SidecarClient::TellWaiter(uint64_t answered) {
+  sync::MutexLock lock(&mu_);
+  if (!waiting_ || awaited_ping_ == 0 || answered < awaited_ping_) return;
+  waiting_ = false;
+  heard_.NotifyAll();
 }
 
 void SidecarClient::Write() {
@@ -175,13 +223,17 @@ void SidecarClient::HandleFrame(const nlohmann::json& frame) {
   try {
     HandleTyped(frame["t"], frame);
   } catch (const nlohmann::json::exception& error) {
-    std::fprintf(stderr, "ringmaster: frame ignored: %s: %s\n", error.what(), frame.dump().c_str());
+    // Not what stands in it: that may be the ring's key.
+    const std::string type = frame.value("t", "");
+    std::fprintf(stderr, "ringmaster: frame '%s' ignored: %s\n", type.c_str(), error.what());
   }
 }
 
 void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& frame) {
   if (type == "pong") {
-    return heartbeat_.Answered(frame.value("n", uint64_t{0}));
+    const uint64_t number = frame.value("n", uint64_t{0});
+    heartbeat_.Answered(number);
+    return TellWaiter(number);
   }
   if (type == "welcome") {
     welcomed_ = true;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
@@ -40,12 +41,18 @@ class SidecarClient {
   };
 
   SidecarClient(Options options, SidecarHandler* handler);
+  // From now on the handler is called. Once.
+  void Start();
   ~SidecarClient();  // sends what is queued, if that is possible at once
 
   // Kept until there is a connection, then sent in order.
   void Send(const nlohmann::json& frame);
   // The next ping goes out with what is sent next, not at its time.
   void PingSoon() { ping_soon_ = true; }
+  // Until the sidecar has answered a ping that was sent after all that was queued before this call;
+  // over several connections, if it has to be. False: not by the deadline. What was sent on a
+  // connection that has died since is for the handler to say again after the next `welcome`.
+  bool AwaitHeard(std::chrono::steady_clock::time_point deadline);
   // Why there is no connection now; empty if there is one.
   std::string trouble() const;
 
@@ -53,10 +60,13 @@ class SidecarClient {
   void Loop();
   void Connect();
   void Disconnect(const std::string& why);
+  void CloseSocket();
   void ReadFrames();
   void HandleFrame(const nlohmann::json& frame);
   void HandleTyped(const std::string& type, const nlohmann::json& frame);
   bool TakeQueued();
+  void PingForWaiter(int64_t now);
+  void TellWaiter(uint64_t answered);
   void Write();
   void Ping(int64_t now);
   int64_t NextTimer(int64_t now) const;
@@ -71,6 +81,9 @@ class SidecarClient {
   std::deque<std::string> queue_ GUARDED_BY(mu_);  // whole frames
   std::string trouble_ GUARDED_BY(mu_);
   bool closing_ GUARDED_BY(mu_) = false;
+  sync::CondVar heard_;
+  bool waiting_ GUARDED_BY(mu_) = false;       // in AwaitHeard
+  uint64_t awaited_ping_ GUARDED_BY(mu_) = 0;  // its answer ends the wait; 0: not sent yet
 
   // the client's thread
   int socket_ = -1;

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sodium.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,9 +25,7 @@ size_t RoundUp(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 uint64_t RandomId() {
   uint64_t id = 0;
-  while (id == 0) {
-    if (getrandom(&id, sizeof(id), 0) != sizeof(id)) id = Clock::now().time_since_epoch().count();
-  }
+  while (id == 0) randombytes_buf(&id, sizeof(id));
   return id;
 }
 
@@ -63,6 +61,11 @@ Status ArenaMap::Attach(const UniqueFd& fd, uint64_t arena_id, size_t bytes,
   struct stat info = {};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) {
     return Status(RM_ERR_UNAVAILABLE, "the peer sent no arena");
+  }
+  if (info.st_uid != geteuid()) {
+    return Status(RM_ERR_UNAVAILABLE, "the peer's arena belongs to user " +
+                                          std::to_string(info.st_uid) + ", not to " +
+                                          std::to_string(geteuid()));
   }
   int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {

@@ -13,11 +13,35 @@ namespace {
 constexpr size_t kMostAtOnce = 256 << 10;
 
 Progress FromErrno() {
+  if (errno == EBADMSG) return Progress::kForged;
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Progress::kNone
                                                                    : Progress::kClosed;
 }
 
 }  // namespace
+
+Connection::Connection(UniqueFd fd, int peer, const std::optional<StreamKeys>& keys)
+    : fd_(std::move(fd)),
+      peer_(peer),
+      sealed_(keys ? std::make_unique<SealedStream>(*keys) : nullptr) {}
+
+ssize_t Connection::Send(std::span<const iovec> parts) {
+  if (sealed_) return sealed_->Send(fd_.get(), parts);
+  msghdr message = {};
+  message.msg_iov = const_cast<iovec*>(parts.data());
+  message.msg_iovlen = parts.size();
+  return sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ssize_t Connection::Receive(void* into, size_t room) {
+  if (sealed_) return sealed_->Receive(fd_.get(), into, room);
+  return recv(fd_.get(), into, room, MSG_DONTWAIT);
+}
+
+ssize_t Connection::Peek(void* into, size_t room) {
+  if (sealed_) return sealed_->Peek(fd_.get(), into, room);
+  return recv(fd_.get(), into, room, MSG_PEEK | MSG_DONTWAIT);
+}
 
 void Connection::Shutdown() const { shutdown(fd_.get(), SHUT_RDWR); }
 
@@ -32,7 +56,7 @@ FrameSender::FrameSender(Connection* connection, uint64_t epoch, uint64_t op, co
 
 Progress FrameSender::Push(size_t ready) {
   iovec parts[2];
-  int count = 0;
+  size_t count = 0;
   if (header_sent_ < sizeof(header_)) {
     parts[count++] = {reinterpret_cast<char*>(&header_) + header_sent_,
                       sizeof(header_) - header_sent_};
@@ -41,10 +65,7 @@ Progress FrameSender::Push(size_t ready) {
     parts[count++] = {const_cast<std::byte*>(data_) + sent_, std::min(ready - sent_, kMostAtOnce)};
   }
   if (count == 0) return Progress::kNone;
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  ssize_t rc = sendmsg(connection_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t rc = connection_->Send({parts, count});
   if (rc < 0) return FromErrno();
   size_t of_header = std::min(static_cast<size_t>(rc), sizeof(header_) - header_sent_);
   header_sent_ += of_header;
@@ -56,7 +77,7 @@ FrameReceiver::FrameReceiver(Connection* connection, uint64_t epoch, uint64_t op
                              FrameKind kind)
     : connection_(connection), epoch_(epoch), op_(op), bytes_(bytes), kind_(kind) {}
 
-Progress FrameReceiver::Judge() {
+Progress FrameReceiver::CheckHeader() {
   if (header_.magic != kMagic) return Progress::kMismatch;
   if (header_.epoch > epoch_) return Progress::kNewerEpoch;
   if (header_.epoch < epoch_) {
@@ -73,22 +94,17 @@ Progress FrameReceiver::Judge() {
 
 Progress FrameReceiver::Pull(void* into, size_t room, size_t* got) {
   char waste[4096];
-  iovec parts[2];
-  int count = 0;
-  // Header and payload in one call; the payload only where nothing but ours can follow the header.
+  ssize_t rc;
+  // The payload only where nothing but ours can follow the header.
   if (to_drop_ > 0) {
-    parts[count++] = {waste, std::min(to_drop_, sizeof(waste))};
+    rc = connection_->Receive(waste, std::min(to_drop_, sizeof(waste)));
   } else if (!expected_) {
-    parts[count++] = {reinterpret_cast<char*>(&header_) + header_got_,
-                      sizeof(header_) - header_got_};
+    rc = connection_->Receive(reinterpret_cast<char*>(&header_) + header_got_,
+                              sizeof(header_) - header_got_);
   } else {
     if (room == 0 || received_ == bytes_) return Progress::kNone;
-    parts[count++] = {into, std::min({room, bytes_ - received_, kMostAtOnce})};
+    rc = connection_->Receive(into, std::min({room, bytes_ - received_, kMostAtOnce}));
   }
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  ssize_t rc = recvmsg(connection_->fd(), &message, MSG_DONTWAIT);
   if (rc < 0) return FromErrno();
   if (rc == 0) return Progress::kClosed;
   size_t n = static_cast<size_t>(rc);
@@ -96,7 +112,7 @@ Progress FrameReceiver::Pull(void* into, size_t room, size_t* got) {
     to_drop_ -= n;
   } else if (!expected_) {
     header_got_ += n;
-    if (header_got_ == sizeof(header_)) return Judge();
+    if (header_got_ == sizeof(header_)) return CheckHeader();
   } else {
     received_ += n;
     *got += n;

@@ -7,7 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 
+#include "collectives/transport/sealed_stream.h"
 #include "collectives/transport/socket.h"
 #include "collectives/transport/unique_fd.h"
 #include "collectives/transport/wire.h"
@@ -16,19 +20,29 @@ namespace ringmaster::transport {
 
 class Connection {
  public:
-  Connection(UniqueFd fd, int peer) : fd_(std::move(fd)), peer_(peer) {}
+  // `keys`: what is sent and received is encrypted with them; none: it isn't.
+  Connection(UniqueFd fd, int peer, const std::optional<StreamKeys>& keys = {});
 
   int fd() const { return fd_.get(); }
   int peer() const { return peer_; }
   void Shutdown() const;
 
+  // As sendmsg() and recv() of what the two ranks say, without waiting; see SealedStream.
+  ssize_t Send(std::span<const iovec> parts);
+  ssize_t Receive(void* into, size_t room);
+  // The first bytes of what comes next, which stay there.
+  ssize_t Peek(void* into, size_t room);
+  bool encrypted() const { return sealed_ != nullptr; }
+
  private:
   UniqueFd fd_;
   const int peer_;
+  std::unique_ptr<SealedStream> sealed_;  // null: as it is
 };
 
 // What became of one step of I/O.
-enum class Progress { kNone, kSome, kClosed, kNewerEpoch, kMismatch, kBye };
+// kForged: of an encrypted connection; what has come is not what the peer has sent.
+enum class Progress { kNone, kSome, kClosed, kNewerEpoch, kMismatch, kBye, kForged };
 
 // One frame on its way out. Its payload may become available piece by piece.
 class FrameSender {
@@ -63,7 +77,7 @@ class FrameReceiver {
   size_t received() const { return received_; }
 
  private:
-  Progress Judge();
+  Progress CheckHeader();
 
   Connection* connection_ = nullptr;
   uint64_t epoch_ = 0;

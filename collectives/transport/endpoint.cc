@@ -1,7 +1,5 @@
 #include "collectives/transport/endpoint.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -24,16 +22,10 @@ namespace {
 
 constexpr size_t kJobInName = 48;
 
+constexpr size_t kRandomInName = 16;
+
 std::string RandomName(const std::string& job) {
-  uint64_t random[2] = {};
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
-    random[0] = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
-    random[1] = static_cast<uint64_t>(getpid());
-  }
-  char text[40];
-  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(random[0]),
-                static_cast<unsigned long long>(random[1]));
-  return "rm-" + job.substr(0, kJobInName) + "-" + text;
+  return "rm-" + job.substr(0, kJobInName) + "-" + RandomHex(kRandomInName);
 }
 
 }  // namespace
@@ -45,6 +37,8 @@ Status EndpointImpl::Create(const Options& options, std::unique_ptr<EndpointImpl
     return Status(RM_ERR_INVALID, "job '" + options.job + "' is longer than " +
                                       std::to_string(kJobBytes - 1) + " bytes");
   }
+  RingKey key;
+  if (Status status = RingKey::Create(options.key, &key); !status.ok()) return status;
   std::unique_ptr<EndpointImpl> endpoint(new EndpointImpl(options));
   UniqueFd tcp_fd, unix_fd;
   Status status = ListenTcp(options.bind, &tcp_fd, &endpoint->address_.tcp);
@@ -60,10 +54,20 @@ Status EndpointImpl::Create(const Options& options, std::unique_ptr<EndpointImpl
       LogLine("no shared memory, using TCP only: " + status.message());
     }
   }
+  const PeerEndpoint& address = endpoint->address_;
   endpoint->listener_ =
-      std::make_unique<Listener>(std::move(tcp_fd), std::move(unix_fd), options.job);
+      std::make_unique<Listener>(Listener::Socket{std::move(tcp_fd), address.tcp},
+                                 Listener::Socket{std::move(unix_fd), address.shm},
+                                 Credentials{options.job, key, options.encrypt});
   status = endpoint->listener_->Start();
   if (status.ok()) *out = std::move(endpoint);
+  return status;
+}
+
+Status EndpointImpl::SetKey(const std::string& key) {
+  RingKey parsed;
+  Status status = RingKey::Create(key, &parsed);
+  if (status.ok()) listener_->SetKey(parsed);
   return status;
 }
 

@@ -22,7 +22,9 @@ class EndpointImpl : public Endpoint {
 
   PeerEndpoint Address() const override { return address_; }
 
-  const std::string& job() const { return job_; }
+  Status SetKey(const std::string& key) override;
+
+  Credentials credentials() const { return listener_->credentials(); }
   Listener& listener() { return *listener_; }
   // Null without shared memory.
   const std::shared_ptr<Arena>& arena() const { return arena_; }
@@ -36,11 +38,9 @@ class EndpointImpl : public Endpoint {
   void KeepOnly(std::span<const PeerEndpoint> peers);
 
  private:
-  explicit EndpointImpl(const Options& options)
-      : job_(options.job), arena_bytes_(options.arena_bytes) {}
+  explicit EndpointImpl(const Options& options) : arena_bytes_(options.arena_bytes) {}
 
   // Constant after Create.
-  const std::string job_;
   const size_t arena_bytes_;
   PeerEndpoint address_;
   std::unique_ptr<Listener> listener_;

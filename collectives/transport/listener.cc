@@ -6,22 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace ringmaster::transport {
 namespace {
 
-constexpr auto kHelloLimit = std::chrono::seconds(5);
-constexpr size_t kMaxPending = 4096;
-constexpr size_t kMaxParkedPerEpoch = 16384;
-
-void Reply(const UniqueFd& fd, ReplyKind kind, uint64_t epoch) {
-  HelloReply reply;
-  reply.kind = kind;
-  reply.epoch = epoch;
-  (void)SendSmall(fd.get(), &reply, sizeof(reply));
-}
+constexpr auto kHandshakeLimit = std::chrono::seconds(5);
+constexpr size_t kMaxPending = 1024;
+constexpr int kHandshakeTick = 100, kParkedTick = 5000;  // milliseconds
 
 void Signal(const UniqueFd& event) {
   uint64_t one = 1;
@@ -35,8 +27,10 @@ void Drain(int event) {
 
 }  // namespace
 
-Listener::Listener(UniqueFd tcp_fd, UniqueFd unix_fd, std::string job)
-    : tcp_fd_(std::move(tcp_fd)), unix_fd_(std::move(unix_fd)), job_(std::move(job)) {}
+Listener::Listener(Socket tcp_socket, Socket unix_socket, Credentials credentials)
+    : tcp_(std::move(tcp_socket)),
+      unix_(std::move(unix_socket)),
+      credentials_(std::move(credentials)) {}
 
 Listener::~Listener() {
   if (thread_.joinable()) {
@@ -53,6 +47,19 @@ Status Listener::Start() {
   return Status();
 }
 
+void Listener::SetKey(const RingKey& key) {
+  sync::MutexLock lock(&mu_);
+  if (key == credentials_.key) return;
+  credentials_.key = key;
+  ++key_number_;
+  parked_.Clear();
+}
+
+Credentials Listener::credentials() const {
+  sync::MutexLock lock(&mu_);
+  return credentials_;
+}
+
 Status Listener::Begin(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
   if (epoch == epoch_) {
@@ -65,86 +72,111 @@ Status Listener::Begin(uint64_t epoch) {
                                           ", which this endpoint has built");
   }
   epoch_ = epoch;
-  while (!parked_.empty() && parked_.begin()->first < epoch) {
-    for (Arrival& arrival : parked_.begin()->second) Reply(arrival.fd, ReplyKind::kMovedOn, epoch);
-    parked_.erase(parked_.begin());
+  for (const Arrival& overtaken : parked_.TakeBefore(epoch)) {
+    HelloReply reply;
+    reply.kind = ReplyKind::kMovedOn;
+    reply.epoch = epoch;
+    (void)SendSmall(overtaken.fd.get(), &reply, sizeof(reply));
   }
   return Status();
 }
 
-std::vector<Listener::Arrival> Listener::Take(uint64_t epoch) {
+std::vector<Arrival> Listener::Take(uint64_t epoch) {
   Drain(arrived_.get());
   sync::MutexLock lock(&mu_);
-  auto found = parked_.find(epoch);
-  if (found == parked_.end()) return {};
-  std::vector<Arrival> taken = std::move(found->second);
-  parked_.erase(found);
-  return taken;
+  return parked_.Take(epoch);
 }
 
 uint64_t Listener::Newest() const {
   sync::MutexLock lock(&mu_);
-  return parked_.empty() ? epoch_ : std::max(epoch_, parked_.rbegin()->first);
+  return std::max(epoch_, parked_.newest());
 }
 
 void Listener::Loop() {
   std::vector<pollfd> polls;
   while (true) {
-    polls = {{stop_.get(), POLLIN, 0}, {tcp_fd_.get(), POLLIN, 0}, {unix_fd_.get(), POLLIN, 0}};
-    for (const Pending& p : pending_) polls.push_back({p.arrival.fd.get(), POLLIN, 0});
-    // Without half-read Hellos nothing but a connection or the end can happen.
-    if (poll(polls.data(), polls.size(), pending_.empty() ? -1 : 100) < 0 && errno != EINTR) return;
+    polls = {{stop_.get(), POLLIN, 0}, {tcp_.fd.get(), POLLIN, 0}, {unix_.fd.get(), POLLIN, 0}};
+    for (const Pending& p : pending_) polls.push_back({p.fd.get(), POLLIN, 0});
+    if (poll(polls.data(), polls.size(), Patience()) < 0 && errno != EINTR) return;
     if (polls[0].revents != 0) return;
     auto now = Clock::now();
-    std::erase_if(pending_, [&](Pending& p) { return ReadHello(&p) || now > p.deadline; });
-    if (polls[1].revents != 0) Accept(tcp_fd_.get(), false);
-    if (polls[2].revents != 0) Accept(unix_fd_.get(), true);
+    std::erase_if(pending_, [&](Pending& p) { return Read(&p) || now > p.deadline; });
+    if (polls[1].revents != 0) Accept(tcp_, false);
+    if (polls[2].revents != 0) Accept(unix_, true);
+    sync::MutexLock lock(&mu_);
+    parked_.Expire(now);
   }
 }
 
-void Listener::Accept(int listening, bool is_unix) {
-  while (pending_.size() < kMaxPending) {
-    UniqueFd fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+// Of poll(): without unfinished handshakes and parked connections nothing but a connection or the
+// end can happen.
+int Listener::Patience() const {
+  if (!pending_.empty()) return kHandshakeTick;
+  sync::MutexLock lock(&mu_);
+  return parked_.size() == 0 ? -1 : kParkedTick;
+}
+
+void Listener::Accept(const Socket& socket, bool is_unix) {
+  while (true) {
+    UniqueFd fd(accept4(socket.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
+      const bool none_left = errno == EMFILE || errno == ENFILE;
+      if (none_left && GiveUpOldest()) continue;
       // Out of descriptors: poll would report the listener again at once.
-      if (errno == EMFILE || errno == ENFILE) poll(nullptr, 0, 10);
+      if (none_left) poll(nullptr, 0, 10);
       return;
     }
     if (is_unix && !SameUser(fd.get())) continue;
     if (!is_unix) SetNoDelay(fd.get());
-    Pending pending;
-    pending.arrival.fd = std::move(fd);
-    pending.arrival.is_unix = is_unix;
-    pending.deadline = Clock::now() + kHelloLimit;
-    if (!ReadHello(&pending)) pending_.push_back(std::move(pending));
+    Pending pending = Begun(std::move(fd), socket, is_unix);
+    if (Read(&pending)) continue;
+    // A member's handshake takes a moment: who has been here for longest is the least likely one.
+    if (pending_.size() >= kMaxPending) (void)GiveUpOldest();
+    pending_.push_back(std::move(pending));
   }
 }
 
-bool Listener::ReadHello(Pending* pending) {
-  Arrival& arrival = pending->arrival;
-  if (!arrival.fd.valid()) return true;
-  IoResult io =
-      RecvSmall(arrival.fd.get(), &arrival.hello, sizeof(Hello), &pending->got, &arrival.arena);
-  // Strangers are cut off at their first bytes instead of being waited for.
-  if (pending->got >= sizeof(uint32_t) && arrival.hello.magic != kMagic) return true;
-  if (io == IoResult::kAgain) return false;
-  if (io == IoResult::kDone) Settle(std::move(arrival));
+bool Listener::GiveUpOldest() {
+  if (pending_.empty()) return false;
+  pending_.erase(pending_.begin());
   return true;
 }
 
-void Listener::Settle(Arrival arrival) {
-  const Hello& hello = arrival.hello;
-  if (hello.version != kWireVersion)
-    return Reply(arrival.fd, ReplyKind::kWrongVersion, kWireVersion);
-  char job[kJobBytes];
-  CopyName(job_, job);
-  if (std::memcmp(job, hello.job, kJobBytes) != 0)
-    return Reply(arrival.fd, ReplyKind::kWrongJob, 0);
+Listener::Pending Listener::Begun(UniqueFd fd, const Socket& socket, bool is_unix) const {
   sync::MutexLock lock(&mu_);
-  if (hello.kind == HelloKind::kProbe) return Reply(arrival.fd, ReplyKind::kAlive, epoch_);
-  if (hello.epoch < epoch_) return Reply(arrival.fd, ReplyKind::kMovedOn, epoch_);
-  std::vector<Arrival>& parked = parked_[hello.epoch];
-  if (parked.size() < kMaxParkedPerEpoch) parked.push_back(std::move(arrival));
+  return {std::move(fd),
+          UniqueFd(),
+          is_unix,
+          key_number_,
+          Clock::now() + kHandshakeLimit,
+          ListenerHandshake(credentials_, socket.address, !is_unix)};
+}
+
+bool Listener::Read(Pending* pending) {
+  if (!pending->fd.valid()) return true;
+  const auto judge = [this](const Hello& hello) { return Judge(hello); };
+  const auto result = pending->handshake.Read(pending->fd.get(), judge, &pending->arena);
+  if (result == ListenerHandshake::Result::kAgain) return false;
+  if (result == ListenerHandshake::Result::kDone) Park(pending);
+  return true;
+}
+
+ListenerHandshake::Verdict Listener::Judge(const Hello& hello) const {
+  sync::MutexLock lock(&mu_);
+  if (hello.kind == HelloKind::kProbe) return {ReplyKind::kAlive, epoch_};
+  if (hello.epoch < epoch_) return {ReplyKind::kMovedOn, epoch_};
+  return {ReplyKind::kChallenge, epoch_};
+}
+
+void Listener::Park(Pending* pending) {
+  sync::MutexLock lock(&mu_);
+  const Hello& hello = pending->handshake.hello();
+  // Closed without a word: the dialer tries again, and hears then what has changed meanwhile.
+  if (pending->key_number != key_number_ || hello.epoch < epoch_) return;
+  if (!MayFollow(hello.epoch, epoch_)) return;
+  parked_.Add({std::move(pending->fd), std::move(pending->arena), hello, pending->is_unix,
+               pending->handshake.wanted_rank(), pending->handshake.keys()},
+              Clock::now());
   Signal(arrived_);
 }
 

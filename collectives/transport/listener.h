@@ -2,15 +2,16 @@
 // own thread is busy still refuses stale peers, parks early ones and tells probes that it lives.
 //
 // Thread rule: public functions from any thread; the listener's thread owns connections whose Hello
-// is not complete.
+// handshake is not complete.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "collectives/transport/handshake.h"
+#include "collectives/transport/parked_hellos.h"
 #include "collectives/transport/socket.h"
 #include "collectives/transport/unique_fd.h"
 #include "collectives/transport/wire.h"
@@ -20,18 +21,21 @@ namespace ringmaster::transport {
 
 class Listener {
  public:
-  // A connection whose Hello was read and found good.
-  struct Arrival {
+  // A listening socket and its address as peers know it.
+  struct Socket {
     UniqueFd fd;
-    UniqueFd arena;
-    Hello hello;
-    bool is_unix = false;
+    std::string address;
   };
 
-  // `unix_fd` may be invalid.
-  Listener(UniqueFd tcp_fd, UniqueFd unix_fd, std::string job);
+  // `unix_socket` may be invalid.
+  Listener(Socket tcp_socket, Socket unix_socket, Credentials credentials);
   ~Listener();
   Status Start();
+
+  // From now on every connection has to prove this key; those that proved another, or none, and are
+  // not taken yet are dropped.
+  void SetKey(const RingKey& key);
+  Credentials credentials() const;
 
   // From now on Hellos of older epochs are refused, those of this one are there to be taken.
   Status Begin(uint64_t epoch);
@@ -42,32 +46,42 @@ class Listener {
   int event() const { return arrived_.get(); }
 
  private:
+  // A connection that nobody believes yet.
   struct Pending {
-    Arrival arrival;
-    size_t got = 0;
+    UniqueFd fd;
+    UniqueFd arena;
+    bool is_unix;
+    uint64_t key_number;
     Clock::time_point deadline;
+    ListenerHandshake handshake;
   };
 
   void Loop();
-  void Accept(int listening, bool is_unix);
+  void Accept(const Socket& socket, bool is_unix);
+  int Patience() const;
+  // Closes the connection that has waited for longest without proof; false if there is none.
+  bool GiveUpOldest();
+  Pending Begun(UniqueFd fd, const Socket& socket, bool is_unix) const;
   // True when the connection is settled: parked, answered or closed.
-  bool ReadHello(Pending* pending);
-  void Settle(Arrival arrival);
+  bool Read(Pending* pending);
+  ListenerHandshake::Verdict Judge(const Hello& hello) const;
+  void Park(Pending* pending);
 
   // Constant after Start.
-  UniqueFd tcp_fd_;
-  UniqueFd unix_fd_;
-  const std::string job_;
+  Socket tcp_;
+  Socket unix_;
   UniqueFd stop_;
   UniqueFd arrived_;
   std::thread thread_;
 
   // Listener's thread only.
-  std::vector<Pending> pending_;
+  std::vector<Pending> pending_;  // oldest first
 
   mutable sync::Mutex mu_;
   uint64_t epoch_ GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, std::vector<Arrival>> parked_ GUARDED_BY(mu_);
+  Credentials credentials_ GUARDED_BY(mu_);
+  uint64_t key_number_ GUARDED_BY(mu_) = 0;  // counts SetKey
+  ParkedHellos parked_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::transport

@@ -11,6 +11,8 @@
 #include <climits>
 #include <ctime>
 
+#include "collectives/transport/probe.h"
+
 namespace ringmaster::transport {
 namespace {
 
@@ -73,44 +75,49 @@ Status LivenessMonitor::Fail(rm_status code, const std::string& why) {
 }
 
 Status LivenessMonitor::Explain(Progress progress, int peer) {
-  std::string who = "rank " + std::to_string(peer);
+  std::string name = "rank " + std::to_string(peer);
   switch (progress) {
     case Progress::kNone:
     case Progress::kSome:
       return Status();
     case Progress::kClosed:
       if (aborted()) return status();
-      if (ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.job, kProbeLimit)) {
-        return Fail(RM_ERR_EPOCH_MOVED, who + " has given up the view");
+      if (ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials,
+                     kProbeLimit)) {
+        return Fail(RM_ERR_EPOCH_MOVED, name + " has given up the view");
       }
       return Suspect(peer, "connection closed");
     case Progress::kNewerEpoch:
-      return Fail(RM_ERR_EPOCH_MOVED, who + " is in a newer epoch");
+      return Fail(RM_ERR_EPOCH_MOVED, name + " is in a newer epoch");
     case Progress::kBye:
-      return Fail(RM_ERR_EPOCH_MOVED, who + " has left the view");
+      return Fail(RM_ERR_EPOCH_MOVED, name + " has left the view");
+    case Progress::kForged:
+      // The peer knows nothing of it: without a suspicion nobody would bring another view.
+      return Suspect(peer, "what came over its connection was changed on the way", true);
     case Progress::kMismatch:
       return Fail(RM_ERR_MISMATCH,
-                  who + " is in another operation, or in this one with another size");
+                  name + " is in another operation, or in this one with another size");
   }
   return Status();
 }
 
-Status LivenessMonitor::Suspect(int peer, const std::string& why) {
+Status LivenessMonitor::Suspect(int peer, const std::string& why, bool forged) {
   bool first = false;
   if (!aborted() && !suspected_[static_cast<size_t>(peer)]) {
     first = true;
     suspected_[static_cast<size_t>(peer)] = true;
   }
-  Status status = Fail(RM_ERR_EPOCH_MOVED, "rank " + std::to_string(peer) + " died: " + why);
+  Status status =
+      Fail(RM_ERR_EPOCH_MOVED, "rank " + std::to_string(peer) + (forged ? ": " : " died: ") + why);
   if (first && options_.on_suspect) options_.on_suspect(peer, why);
   return status;
 }
 
-LivenessMonitor::Ending LivenessMonitor::Judge(const Connection& connection, uint64_t op) const {
+LivenessMonitor::Ending LivenessMonitor::ReadEnding(Connection* connection, uint64_t op) const {
   FrameHeader header;
-  ssize_t rc = recv(connection.fd(), &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t rc = connection->Peek(&header, sizeof(header));
   if (rc <= 0) return Ending::kBroken;
-  // Data before the end: whoever waits for it decides.
+  // Data before the end: the operation that waits for it decides.
   if (rc < static_cast<ssize_t>(sizeof(header)) || header.magic != kMagic ||
       header.kind != FrameKind::kBye) {
     return Ending::kUndecided;
@@ -130,7 +137,7 @@ Status LivenessMonitor::CheckConnections(uint64_t op) {
   for (const auto& connection : connections_) {
     if (connection == nullptr) continue;
     if (polls_[at++].revents == 0) continue;
-    Ending ending = Judge(*connection, op);
+    Ending ending = ReadEnding(connection.get(), op);
     if (ending == Ending::kLeftEarly) return Explain(Progress::kBye, connection->peer());
     if (ending == Ending::kBroken) broken.push_back(connection->peer());
   }
@@ -138,7 +145,7 @@ Status LivenessMonitor::CheckConnections(uint64_t op) {
   if (broken.empty()) return Status();
   // The dead first: others may have closed only because they saw it before us.
   for (int peer : broken) {
-    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.job, kProbeLimit)) {
+    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials, kProbeLimit)) {
       return Suspect(peer, "connection closed");
     }
   }
@@ -243,14 +250,15 @@ Status LivenessMonitor::Receive(FrameReceiver* frame, void* into, size_t bytes, 
       *frame->connection(), POLLIN, [&] { return frame->done(); }, pull, op, deadline);
 }
 
-void LivenessMonitor::SayBye(uint64_t op) {
+void LivenessMonitor::SendBye(uint64_t op) {
   if (aborted()) return;
   FrameHeader bye;
   bye.kind = FrameKind::kBye;
   bye.epoch = options_.epoch;
   bye.op = op;
   for (const auto& connection : connections_) {
-    if (connection != nullptr) (void)SendSmall(connection->fd(), &bye, sizeof(bye));
+    const iovec part{&bye, sizeof(bye)};
+    if (connection != nullptr) (void)connection->Send({&part, 1});
   }
 }
 

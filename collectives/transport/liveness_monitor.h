@@ -19,7 +19,9 @@
 
 #include "collectives/transport/arena.h"
 #include "collectives/transport/connection.h"
+#include "collectives/transport/ring_key.h"
 #include "common/sync/mutex.h"
+#include "ringmaster/endpoint.h"
 
 namespace ringmaster::transport {
 
@@ -28,7 +30,7 @@ class LivenessMonitor {
   struct Options {
     uint64_t epoch = 0;
     int rank = 0;
-    std::string job;
+    Credentials credentials;
     std::vector<PeerEndpoint> peers;
     std::function<void(int rank, const std::string& why)> on_suspect;
   };
@@ -53,7 +55,7 @@ class LivenessMonitor {
   // Looks for broken connections. `op`: number of the operation in progress.
   Status CheckConnections(uint64_t op);
   // Reports that rank as dead, and fails.
-  Status Suspect(int peer, const std::string& why);
+  Status Suspect(int peer, const std::string& why, bool forged = false);
 
   // Waits until the flag has reached `count`.
   Status WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
@@ -66,7 +68,7 @@ class LivenessMonitor {
                  Clock::time_point deadline);
 
   // Tells all peers that this rank leaves the view after `op` operations, all complete.
-  void SayBye(uint64_t op);
+  void SendBye(uint64_t op);
 
  private:
   Status Overdue(int peer);
@@ -76,7 +78,7 @@ class LivenessMonitor {
   Status SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
   // What the next unread bytes of a connection whose other end is closed say.
   enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
-  Ending Judge(const Connection& connection, uint64_t op) const;
+  Ending ReadEnding(Connection* connection, uint64_t op) const;
 
   const Options options_;
   bool spin_ = false;

@@ -12,8 +12,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "collectives/transport/wire.h"
-
 namespace ringmaster::transport {
 namespace {
 
@@ -89,8 +87,9 @@ bool AbstractAddress(const std::string& name, SocketAddress* out) {
 DialResult Dial(const SocketAddress& address, UniqueFd* out, std::string* why) {
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) {
+    const bool own = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
     *why = std::string("socket: ") + strerror(errno);
-    return DialResult::kFailed;
+    return own ? DialResult::kNoDescriptor : DialResult::kFailed;
   }
   int rc = connect(fd.get(), address.get(), address.length);
   int error = errno;
@@ -101,18 +100,6 @@ DialResult Dial(const SocketAddress& address, UniqueFd* out, std::string* why) {
   out->Reset();
   // EAGAIN: the backlog of a unix socket is full; the process lives.
   return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
-}
-
-// Waits for `events`, then says whether there is still time.
-bool WaitFor(int fd, short events, Clock::time_point deadline) {
-  pollfd entry{fd, events, 0};
-  while (true) {
-    int left = PollMillis(deadline, 1000);
-    int rc = poll(&entry, 1, left);
-    if (rc > 0) return true;
-    if (rc == 0 && Clock::now() >= deadline) return false;
-    if (rc < 0 && errno != EINTR) return false;
-  }
 }
 
 }  // namespace
@@ -253,32 +240,19 @@ bool UnixListenerExists(const std::string& name) {
   UniqueFd fd;
   std::string why;
   DialResult result = DialUnix(name, &fd, &why);
-  return result == DialResult::kConnected || (result == DialResult::kFailed && errno == EAGAIN);
+  return result == DialResult::kConnected || result == DialResult::kNoDescriptor ||
+         (result == DialResult::kFailed && errno == EAGAIN);
 }
 
-bool ProbeAlive(const PeerEndpoint& peer, const std::string& job, std::chrono::milliseconds limit) {
-  auto deadline = Clock::now() + limit;
-  UniqueFd fd;
-  std::string why;
-  DialResult result = DialTcp(peer.tcp, &fd, &why);
-  if (result == DialResult::kInProgress) {
-    if (!WaitFor(fd.get(), POLLOUT, deadline)) return false;
-    result = DialFinished(fd.get(), &why);
-  }
-  if (result != DialResult::kConnected) return false;
-  Hello hello;
-  hello.kind = HelloKind::kProbe;
-  CopyName(job, hello.job);
-  if (!SendSmall(fd.get(), &hello, sizeof(hello))) return false;
-  HelloReply reply;
-  size_t got = 0;
+bool WaitFor(int fd, short events, Clock::time_point deadline) {
+  pollfd entry{fd, events, 0};
   while (true) {
-    if (!WaitFor(fd.get(), POLLIN, deadline)) return false;
-    IoResult io = RecvSmall(fd.get(), &reply, sizeof(reply), &got, nullptr);
-    if (io == IoResult::kClosed) return false;
-    if (io == IoResult::kDone) break;
+    int left = PollMillis(deadline, 1000);
+    int rc = poll(&entry, 1, left);
+    if (rc > 0) return true;
+    if (rc == 0 && Clock::now() >= deadline) return false;
+    if (rc < 0 && errno != EINTR) return false;
   }
-  return reply.magic == kMagic && reply.kind == ReplyKind::kAlive;
 }
 
 }  // namespace ringmaster::transport

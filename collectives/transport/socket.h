@@ -10,7 +10,6 @@
 #include <string>
 
 #include "collectives/transport/unique_fd.h"
-#include "ringmaster/endpoint.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::transport {
@@ -24,7 +23,8 @@ Status ListenTcp(const std::string& host_port, UniqueFd* out, std::string* addre
 // `name` in the abstract namespace: nothing in the file system, gone with the process.
 Status ListenUnix(const std::string& name, UniqueFd* out);
 
-enum class DialResult { kConnected, kInProgress, kRefused, kFailed };
+// kNoDescriptor: this process has no room for a socket, which says nothing about the peer.
+enum class DialResult { kConnected, kInProgress, kRefused, kFailed, kNoDescriptor };
 // Nonblocking; after kInProgress wait for POLLOUT and call DialFinished.
 DialResult DialTcp(const std::string& host_port, UniqueFd* out, std::string* why);
 DialResult DialUnix(const std::string& name, UniqueFd* out, std::string* why);
@@ -41,11 +41,11 @@ enum class IoResult { kDone, kAgain, kClosed };
 // Adds to *got until `bytes` are there. An attached descriptor goes to *attached.
 IoResult RecvSmall(int fd, void* data, size_t bytes, size_t* got, UniqueFd* attached);
 
-// Is a process listening behind this address? Asks it, waits at most `limit`. Two answers: yes or
-// no.
-bool ProbeAlive(const PeerEndpoint& peer, const std::string& job, std::chrono::milliseconds limit);
 // Does a process listen on that abstract socket?
 bool UnixListenerExists(const std::string& name);
+
+// Waits for `events`; false: the deadline has passed.
+bool WaitFor(int fd, short events, Clock::time_point deadline);
 
 // Milliseconds until `deadline` for poll(), at least 0, at most `most`.
 int PollMillis(Clock::time_point deadline, int most);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "collectives/transport/connection.h"
 #include "collectives/transport/endpoint.h"
 #include "collectives/transport/liveness_monitor.h"
+#include "collectives/transport/probe.h"
 
 namespace ringmaster::transport {
 namespace {
@@ -25,7 +27,7 @@ struct Client {
     return (by_unix ? DialUnix(where.shm, &fd, &why) : DialTcp(where.tcp, &fd, &why)) !=
            DialResult::kFailed;
   }
-  bool Say(const Hello& hello) { return SendSmall(fd.get(), &hello, sizeof(hello)); }
+  bool Send(const Hello& hello) { return SendSmall(fd.get(), &hello, sizeof(hello)); }
   // Closed (or silent for long): no value in `reply`.
   bool Hear(HelloReply* reply) {
     size_t got = 0;
@@ -64,7 +66,7 @@ TEST(Listener, RefusesAStaleEpochWithTheNewerOne) {
   ASSERT_TRUE(endpoint->listener().Begin(7).ok());
   Client client;
   ASSERT_TRUE(client.Dial(endpoint->Address(), false));
-  ASSERT_TRUE(client.Say(HelloFor(6)));
+  ASSERT_TRUE(client.Send(HelloFor(6)));
   HelloReply reply;
   ASSERT_TRUE(client.Hear(&reply));
   EXPECT_EQ(reply.kind, ReplyKind::kMovedOn);
@@ -76,12 +78,12 @@ TEST(Listener, ParksANewerEpochAndTellsTheParkedOnesThatWereOvertaken) {
   ASSERT_TRUE(endpoint->listener().Begin(1).ok());
   Client overtaken, parked;
   ASSERT_TRUE(overtaken.Dial(endpoint->Address(), true));
-  ASSERT_TRUE(overtaken.Say(HelloFor(5)));
+  ASSERT_TRUE(overtaken.Send(HelloFor(5)));
   WaitForArrival(*endpoint);
   EXPECT_TRUE(endpoint->listener().Take(1).empty());
   EXPECT_EQ(endpoint->listener().Newest(), 5u);
   ASSERT_TRUE(parked.Dial(endpoint->Address(), true));
-  ASSERT_TRUE(parked.Say(HelloFor(6)));
+  ASSERT_TRUE(parked.Send(HelloFor(6)));
   WaitForArrival(*endpoint);
   ASSERT_TRUE(endpoint->listener().Begin(6).ok());
   auto arrivals = endpoint->listener().Take(6);
@@ -104,13 +106,13 @@ TEST(Listener, RefusesAnotherJobAndAnotherVersion) {
   Client stranger, old;
   HelloReply reply;
   ASSERT_TRUE(stranger.Dial(endpoint->Address(), true));
-  ASSERT_TRUE(stranger.Say(HelloFor(1, "another")));
+  ASSERT_TRUE(stranger.Send(HelloFor(1, "another")));
   ASSERT_TRUE(stranger.Hear(&reply));
   EXPECT_EQ(reply.kind, ReplyKind::kWrongJob);
   Hello hello = HelloFor(1);
   hello.version = kWireVersion + 1;
   ASSERT_TRUE(old.Dial(endpoint->Address(), false));
-  ASSERT_TRUE(old.Say(hello));
+  ASSERT_TRUE(old.Send(hello));
   ASSERT_TRUE(old.Hear(&reply));
   EXPECT_EQ(reply.kind, ReplyKind::kWrongVersion);
 }
@@ -124,17 +126,29 @@ TEST(Listener, CutsOffStrangersAndServesOthersMeanwhile) {
   ASSERT_TRUE(SendSmall(babbler.fd.get(), text, sizeof(text)));
   HelloReply reply;
   EXPECT_FALSE(babbler.Hear(&reply));
-  EXPECT_TRUE(ProbeAlive(endpoint->Address(), "job", std::chrono::seconds(10)));
+  EXPECT_TRUE(ProbeAlive(endpoint->Address(), {"job", {}}, std::chrono::seconds(10)));
 }
 
 TEST(Probe, TellsTheLivingFromTheDead) {
   auto endpoint = MakeEndpoint();
   PeerEndpoint address = endpoint->Address();
-  EXPECT_TRUE(ProbeAlive(address, "job", std::chrono::seconds(10)));
+  EXPECT_TRUE(ProbeAlive(address, {"job", {}}, std::chrono::seconds(10)));
   EXPECT_TRUE(UnixListenerExists(address.shm));
   endpoint.reset();
-  EXPECT_FALSE(ProbeAlive(address, "job", std::chrono::seconds(10)));
+  EXPECT_FALSE(ProbeAlive(address, {"job", {}}, std::chrono::seconds(10)));
   EXPECT_FALSE(UnixListenerExists(address.shm));
+}
+
+TEST(Probe, AProcessWithoutDescriptorsCallsNobodyDead) {
+  auto endpoint = MakeEndpoint();
+  const PeerEndpoint address = endpoint->Address();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool alive = ProbeAlive(address, {"job", {}}, std::chrono::seconds(10));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(alive);
 }
 
 TEST(Addresses, BadOnesAreNamed) {

@@ -1,16 +1,18 @@
-// Owns a file descriptor.
+// Owns a file descriptor. A forked child doesn't get it.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
+#include "collectives/fork_guard/fork_guard.h"
+
 namespace ringmaster::transport {
 
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
+  explicit UniqueFd(int fd) : fd_(fd) { fork_guard::Own(fd); }
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
@@ -24,7 +26,10 @@ class UniqueFd {
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   void Reset() {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) {
+      fork_guard::Disown(fd_);
+      close(fd_);
+    }
     fd_ = -1;
   }
 

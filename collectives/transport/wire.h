@@ -1,10 +1,20 @@
 // What two processes say to each other over a connection of the ring, byte for byte (little-endian,
 // same machine type).
 //
-// A connection belongs to one pair of ranks in one view. The one that dials sends Hello and its
-// arena's descriptor; the listener's thread refuses a stale epoch at once, otherwise the
-// communicator of that view answers with HelloReply. Then follow frames: FrameHeader and payload. A
-// Probe asks only whether the process lives.
+// A connection belongs to one pair of ranks in one view. In a job with a ring key:
+//
+//   who dials                     who listens
+//   Hello, KeyRequest      ->
+//                          <-     Challenge, with a proof; `kind` other than kChallenge ends it
+//                          here
+//   proof, own arena       ->
+//                          <-     HelloReply, own arena: when the view is built there, too
+//
+// A proven connection over TCP is encrypted from there on (sealed_stream.h) if either end wants it.
+//
+// Without a key: Hello with the arena, then HelloReply. The listener's thread says all but the
+// HelloReply that joins. Then follow frames: FrameHeader and payload. A probe asks only whether the
+// process lives.
 #pragma once
 
 #include <bit>
@@ -12,12 +22,15 @@
 #include <cstring>
 #include <string>
 
+#include "collectives/transport/ring_key.h"
+
 namespace ringmaster::transport {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
-inline constexpr uint32_t kMagic = 0x31474d52;  // "RMG1"
-inline constexpr uint32_t kWireVersion = 1;
+inline constexpr uint32_t kMagic = 0x31474d52;    // "RMG1"
+inline constexpr uint32_t kWireVersion = 1;       // without a key
+inline constexpr uint32_t kKeyedWireVersion = 2;  // both ends prove that they hold it
 inline constexpr size_t kJobBytes = 64;
 inline constexpr size_t kShmNameBytes = 108;
 
@@ -40,8 +53,28 @@ enum class ReplyKind : uint32_t {
   kMovedOn = 3,   // stale epoch; `epoch` is the newer one
   kWrongJob = 4,  // the listener belongs to another job
   kWrongVersion = 5,
-  kAlive = 6,  // answer to a probe
+  kAlive = 6,               // answer to a probe
+  kNoProof = 7,             // this listener has the job's key and asks for proof of it
+  kChallenge = 8,           // the dialer's proof is awaited
+  kChallengeToEncrypt = 9,  // the same, and what follows the HelloReply is encrypted
 };
+
+// Follows a Hello of kKeyedWireVersion.
+inline constexpr uint32_t kAnyRank = UINT32_MAX;
+struct KeyRequest {
+  uint32_t to = 0;       // the rank that the dialer wants to reach
+  uint32_t encrypt = 0;  // 1: the dialer wants what follows the HelloReply encrypted
+  Nonce nonce = {};
+};
+
+struct Challenge {
+  uint32_t magic = kMagic;
+  ReplyKind kind = ReplyKind::kChallenge;
+  uint64_t epoch = 0;
+  Nonce nonce = {};
+  Proof proof = {};
+};
+static_assert(sizeof(KeyRequest) == 40 && sizeof(Challenge) == 80 && sizeof(Hello) == 104);
 
 struct HelloReply {
   uint32_t magic = kMagic;

@@ -32,17 +32,22 @@ constexpr std::optional<int> SignalOfExit(int exit_code) {
   return exit_code - 128;
 }
 
+// What a worker ends with that the others may have replaced: its sidecar did not answer for longer
+// than the fence, or a view left it out, and its script did not go on from that. It is started
+// again, and nobody counts that as a failure. The first code that sysexits.h leaves free.
+inline constexpr int kDroppedExitCode = 79;
+
 // The program ended by itself, with a failure.
 constexpr bool IsOwnFailure(int exit_code) {
-  return exit_code != 0 && !SignalOfExit(exit_code).has_value();
+  return exit_code != 0 && exit_code != kDroppedExitCode && !SignalOfExit(exit_code).has_value();
 }
 
 // The first rule that names the code or the reason counts. Null: none does.
 const Rule* RuleFor(const std::vector<Rule>& rules, std::optional<int> exit_code,
                     const std::string& reason = "");
 
-// For a process of a pod that lives. Without a rule a process that a signal ended starts again, and
-// any other exit code fails the job.
+// For a process of a pod that lives. Without a rule a process that a signal ended, or that was
+// dropped, starts again, and any other exit code fails the job.
 Action ActionForProcess(const std::vector<Rule>& rules, int exit_code);
 
 // For a pod that has failed. `from_outside`: the cluster ended it. Without an exit code the worker

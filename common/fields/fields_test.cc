@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/parse.h"
+
 namespace ringmaster::fields {
 namespace {
 
@@ -52,6 +54,28 @@ TEST(FieldsTest, APointerReachesInside) {
   EXPECT_EQ(IntegerAt(object, "/metadata/generation"), 3);
   EXPECT_EQ(ListAt(object, "/items").size(), 1u);
   EXPECT_TRUE(At(object, "/items/name").is_null()) << "an array has no field";
+}
+
+TEST(ParseTest, TheLimitsAreWhereTheyAreSaid) {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(Parse(nested(64), "it").has_value());
+  EXPECT_EQ(Parse(nested(65), "it").error(), "it: nested deeper than 64 levels");
+  EXPECT_TRUE(ParseOrDiscard(nested(65)).is_discarded());
+  EXPECT_TRUE(Parse("[10]", "it", {.bytes = 4}).has_value());
+  EXPECT_EQ(Parse("[100]", "it", {.bytes = 4}).error(), "it: 5 bytes, at most 4 are allowed");
+  EXPECT_EQ(Parse("{", "it").error(), "it: not JSON: {");
+}
+
+TEST(ParseTest, BracketsInStringsDoNotCount) {
+  const Limits flat{.depth = 1};
+  for (const char* text : {R"(["[[[["])", R"(["\"[[["])", R"(["\\"])", R"({"[":"{"})"}) {
+    EXPECT_TRUE(Parse(text, "it", flat).has_value()) << text;
+  }
+  for (const char* text : {R"(["\\",[1]])", R"(["a",[]])", R"([{}])", R"(["\)", R"(["a)"}) {
+    EXPECT_FALSE(Parse(text, "it", flat).has_value()) << text;
+  }
 }
 
 }  // namespace

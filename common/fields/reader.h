@@ -97,11 +97,4 @@ std::string MoveInto(tl::expected<T, std::string> result, T* out) {
   return "";
 }
 
-inline tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what) {
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_discarded()) return json;
-  std::string shown(text.substr(0, 60));
-  return tl::make_unexpected(std::string(what) + ": not JSON: " + shown);
-}
-
 }  // namespace ringmaster::fields

@@ -24,6 +24,7 @@ struct PersistentState {
   bool stopping = false;  // the workers have been ordered to stop: the view is over
   bool resigned = false;
   bool planning = false;      // as the coordinator: members may have been armed
+  bool ran = false;           // an operation of `view` has completed: its joiners hold the state
   std::uint64_t lineage = 0;  // promised: takes part in no view of a lower one (rule 9)
 };
 

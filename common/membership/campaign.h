@@ -1,6 +1,6 @@
 // One attempt of this member to decide the successor of its view, and the timer before the next.
 //
-// Plain values; used by Proposer.
+// Plain values; used by Proposer and CampaignTurn.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,6 @@
 #include "common/membership/ballot.h"
 #include "common/membership/config.h"
 #include "common/membership/quorum.h"
-#include "common/membership/repeat.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::membership {
@@ -27,7 +26,6 @@ struct Campaign {
   VoterSet promises;
   Ballot adopted;  // the highest ballot reported as accepted: its value must be proposed
   ViewPtr value;
-  Repeat repeat;
 
   bool asking() const { return phase == Phase::kPreparing || phase == Phase::kProposing; }
   void Adopt(const Ballot& accepted, const ViewPtr& accepted_value) {

@@ -127,6 +127,7 @@ TEST(StateJsonTest, AMembersFileSurvivesTheTrip) {
   state.accepted_value = state.view;
   state.stopping = state.resigned = state.planning = true;
   state.lineage = 1;
+  state.ran = true;
   auto again = DecodeState(EncodeState(state));
   ASSERT_TRUE(again) << again.error();
   EXPECT_EQ(EncodeState(*again), EncodeState(state));
@@ -164,6 +165,18 @@ TEST(ViewTest, FoundingOrderIsZoneNodeThenNameWithItsNumber) {
   EXPECT_EQ(view.coordinator, "b");
   EXPECT_FALSE(view.train) << "below min_pods";
   EXPECT_EQ(EpochText(view.epoch), "1.1");
+}
+
+// Without the bound this ends the process: to show or to copy such a value is recursive.
+TEST(CodecTest, EndlessNestingIsRefusedWhereverItStands) {
+  const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_THAT(DecodeMessage(nested).error(), HasSubstr("nested"));
+  EXPECT_THAT(DecodeMessage(R"({"kind":)" + nested + "}").error(), HasSubstr("nested"));
+  EXPECT_THAT(DecodeRecord(R"({"format":)" + nested + "}").error(), HasSubstr("nested"));
+  EXPECT_THAT(DecodeReport(R"({"lineage":)" + nested + "}").error(), HasSubstr("nested"));
+  EXPECT_THAT(DecodeState(nested).error(), HasSubstr("nested"));
+  EXPECT_THAT(DecodeView(nested).error(), HasSubstr("nested"));
+  EXPECT_THAT(DecodeCandidate(nested).error(), HasSubstr("nested"));
 }
 
 }  // namespace

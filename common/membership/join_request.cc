@@ -18,7 +18,8 @@ bool JoinRequest::Replaced() const {
   return !state.in_view() && state.view().FindPod(state.uid()) >= 0;
 }
 
-// All living workers of this pod that have no rank, once all of them are ready.
+// All living workers of this pod that have no rank and can be given the state, once all are ready.
+// The others would train from the beginning beside those that are far ahead.
 std::optional<Message> JoinRequest::RequestMessage() const {
   const MemberState& state = *parts_.state;
   Message message = parts_.outbox->MakeMessage(MessageKind::kJoin);
@@ -33,6 +34,7 @@ std::optional<Message> JoinRequest::RequestMessage() const {
         state.in_view() && state.view().FindRank(state.uid(), worker.slot, worker.incarnation) >= 0;
     if (ranked) continue;
     if (!worker.ready) return std::nullopt;
+    if (!worker.loads) continue;
     message.candidate.workers.push_back(worker);
   }
   if (message.candidate.workers.empty()) return std::nullopt;

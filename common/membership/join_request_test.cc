@@ -46,6 +46,18 @@ TEST(JoinRequestTest, NothingIsAskedUntilAllWorkersAreReady) {
   EXPECT_EQ(f.CheckAfter(f.timers.join_retry), Strings{}) << "it leaves";
 }
 
+TEST(JoinRequestTest, AWorkerThatCannotTakeTheStateIsNotAskedFor) {
+  Outsider f(7);
+  Worker stateless{0, 1, "", "", true};
+  stateless.loads = false;
+  f.workers.Update({stateless});
+  EXPECT_EQ(f.CheckAfter({}), Strings{});
+  f.workers.Update({stateless, {1, 1, "", "", true}});
+  f.request.Check();
+  ASSERT_FALSE(f.actions.empty());
+  EXPECT_EQ(std::get<Send>(f.actions.back()).message.candidate.workers.size(), 1u);
+}
+
 TEST(JoinRequestTest, APodThatHasLostItsFileSaysSoToAllEvenWithoutWorkers) {
   Outsider f(1, 2);
   EXPECT_EQ(f.CheckAfter({}), (Strings{"join p0", "join p2"}));

@@ -39,6 +39,7 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
       report_({&state_, &peers_, &ranks_, &workers_, &plan_, &departure_, &succession_, &outbox_},
               config.timers.retry) {
   ranks_.EnterView(state_.stored().view);
+  if (state_.stored().ran) ranks_.SetRan();
 }
 
 bool MemberImpl::Done() const {
@@ -132,6 +133,7 @@ std::optional<TimePoint> MemberImpl::NextDeadline() const {
   consider(plan_.repeat().at);
   consider(join_.repeat().at);
   consider(record_.repeat().at);
+  if (workers_.finishing()) return next;  // nobody leaves or is let in any more
   if (state_.in_view() && !state_.stored().resigned) consider(departure_.NextDeadline());
   if (!plan_.begun()) consider(applicants_.NextDeadline());
   return next;
@@ -149,6 +151,8 @@ void MemberImpl::Settle() {
   if (!departure_.left()) {
     report_.Check();
     join_.Check();
+    // A sidecar that is started again must not take its joiners for such that have no state yet.
+    if (ranks_.ran()) state_.SetRan();
   }
   record_.Check(state_.is_coordinator() || departure_.left(), state_.epoch());
 }
@@ -259,7 +263,7 @@ void MemberImpl::EnterView(bool newly) {
   }
   if (leaving) {
     workers_.StopView();
-    succession_.proposer().Postpone();
+    succession_.PostponeTurn();
   } else if (state_.in_view() && !view.train) {
     workers_.Arm();  // held below min_pods: the workers finish the step and stand at the boundary
   }

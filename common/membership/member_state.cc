@@ -58,6 +58,12 @@ void MemberState::SetPlanning() {
   Store();
 }
 
+void MemberState::SetRan() {
+  if (stored_.ran) return;
+  stored_.ran = true;
+  Store();
+}
+
 void MemberState::PromiseLineage(std::uint64_t lineage) {
   stored_.lineage = lineage;
   Store();

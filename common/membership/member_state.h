@@ -1,4 +1,5 @@
-// Who this member is in which view, and what it has promised: the state that survives a restart.
+// Which incarnation this member is, in which view, and what it has promised: the state that
+// survives a restart.
 //
 // Every change that others may rely on is stored (an action `Persist`) before the change's
 // consequences are added to the outbox. Owned by MemberImpl; used by the member's thread only.
@@ -42,6 +43,7 @@ class MemberState {
   void Resign();
   void SetStopping();
   void SetPlanning();
+  void SetRan();
   void PromiseLineage(std::uint64_t lineage);
   // Begins with a newer view: what was promised about the former one is void.
   void EnterView(const ViewPtr& next);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/fields/parse.h"
 #include "common/fields/reader.h"
 #include "common/membership/view_json.h"
 #include "common/membership/view_json_internal.h"

@@ -1,6 +1,11 @@
 #include "common/membership/outbox.h"
 
 namespace ringmaster::membership {
+namespace {
+
+constexpr std::size_t kMostPods = 20'000;  // twice the largest job that is meant to work
+
+}  // namespace
 
 void Outbox::Begin(TimePoint now, std::vector<Action>* actions) {
   now_ = now;
@@ -9,12 +14,14 @@ void Outbox::Begin(TimePoint now, std::vector<Action>* actions) {
 
 void Outbox::SetView(ViewPtr view) {
   if (view_) {
-    for (const Pod& pod : view_->pods) addresses_[pod.uid] = pod.address;
+    for (const Pod& pod : view_->pods) RememberAddress(pod.uid, pod.address);
   }
   view_ = std::move(view);
 }
 
 void Outbox::RememberAddress(const std::string& pod, const std::string& address) {
+  // A job that runs for months has had many pods. One whose address is forgotten asks again.
+  if (addresses_.size() >= kMostPods && addresses_.count(pod) == 0) addresses_.clear();
   addresses_[pod] = address;
 }
 
@@ -43,6 +50,7 @@ void Outbox::SendToMembers(const Message& message) {
 }
 
 bool Outbox::SendLimited(const std::string& to, Message message) {
+  if (answered_.size() >= kMostPods) answered_.clear();
   TimePoint& answered = answered_[to];
   if (answered != TimePoint{} && now_ - answered < retry_) return false;
   answered = now_;

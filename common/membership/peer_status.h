@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,10 @@ class PeerStatus {
   // The pod runs with a newer incarnation: the one in this view will never answer.
   void SetReplaced(int pod) { pods_[pod].replaced = true; }
   // Another member says that it doesn't hear this one.
-  void Accuse(int accuser, int accused) { accusations_.emplace_back(accuser, accused); }
-  const std::vector<std::pair<int, int>>& accusations() const { return accusations_; }
+  void Accuse(int accuser, int accused) { accusations_.emplace(accuser, accused); }
+  std::vector<std::pair<int, int>> accusations() const {
+    return {accusations_.begin(), accusations_.end()};
+  }
   void SetResignation(int pod, Resignation resignation) {
     pods_[pod].resignation = std::move(resignation);
   }
@@ -70,7 +73,7 @@ class PeerStatus {
 
   ViewPtr view_;
   std::vector<Peer> pods_;
-  std::vector<std::pair<int, int>> accusations_;  // {accuser, accused}
+  std::set<std::pair<int, int>> accusations_;  // {accuser, accused}; said again and again
 };
 
 }  // namespace ringmaster::membership

@@ -4,80 +4,47 @@
 #include <utility>
 
 namespace ringmaster::membership {
-namespace {
-
-// So many unanswered requests, then a higher ballot: the answer may be one that only that brings.
-constexpr int kRequestsPerBallot = 5;
-
-}  // namespace
 
 using Phase = Campaign::Phase;
 
-Proposer::Proposer(const Parts& parts, const Timers& timers, std::uint64_t seed, ClauseSet without)
-    : parts_(parts), retry_(timers.retry), without_(without), timer_(timers.campaign, seed) {
+Proposer::Proposer(const Parts& parts, Duration retry, ClauseSet without)
+    : parts_(parts),
+      without_(without),
+      requests_({parts.state, parts.peers, parts.learner, parts.outbox}, retry, without) {
   EnterView();
 }
 
 void Proposer::EnterView() {
-  campaign_ = {};
-  timer_.Stop();
+  GiveUp();
+  parts_.turn->Stop();
   max_round_ = std::max<std::int64_t>(0, parts_.state->stored().promised.round);
 }
 
 std::optional<TimePoint> Proposer::NextDeadline() const {
-  if (!timer_.at() || !campaign_.repeat.at) return timer_.at() ? timer_.at() : campaign_.repeat.at;
-  return std::min(*timer_.at(), *campaign_.repeat.at);
+  const auto& turn = parts_.turn->at();
+  if (!turn || !requests_.at()) return turn ? turn : requests_.at();
+  return std::min(*turn, *requests_.at());
+}
+
+void Proposer::GiveUp() {
+  campaign_ = {};
+  requests_.Stop();
 }
 
 void Proposer::CheckFault(bool fault, bool may) {
-  const MemberState& state = *parts_.state;
-  const bool votes = state.voting() || (state.in_view() && !Holds(Clause::kOneAccepted));
-  if (!votes || !may || !idle()) {
-    timer_.Stop();
-    return;
-  }
-  if (parts_.workers->finishing()) return;
-  if (!fault) {
-    // A promise may have been given to a proposer that saw a fault where there is none: nothing
-    // follows from it.
-    timer_.Stop();
-    return;
-  }
-  // Another proposer's attempt is waited for, unless that proposer has gone silent.
-  const Ballot& attempt = parts_.acceptor->CurrentBallot();
-  const int owner = attempt.none() ? -1 : state.view().FindPod(attempt.pod);
-  const int position = parts_.peers->Position();
-  const TimePoint now = parts_.outbox->now();
-  const bool own = owner == state.self();
-  if (owner >= 0 && !own && parts_.peers->suspected(owner)) timer_.Shorten(now, position);
-  if (!timer_.at()) {
-    if (own) {
-      timer_.Expire(now);
-    } else {
-      timer_.Start(now, position);
-    }
-  }
-  if (*timer_.at() <= now) Begin();
-}
-
-void Proposer::Postpone() { timer_.Start(parts_.outbox->now(), parts_.peers->Position() + 1); }
-
-void Proposer::RestartOrder() {
-  if (!parts_.acceptor->pending() && !parts_.state->stored().accepted_value && idle()) {
-    timer_.Stop();
-  }
+  if (parts_.turn->HasCome(fault, may && idle())) Begin();
 }
 
 void Proposer::Begin() {
   const PersistentState& stored = parts_.state->stored();
-  timer_.Stop();
+  parts_.turn->Stop();
   if (!parts_.peers->QuorumInReach() ||
       (!stored.accepted_value && !parts_.source->Successor(false))) {
-    Postpone();
+    parts_.turn->Postpone();
     return;
   }
   parts_.acceptor->DropPending();
-  campaign_ = {};
+  GiveUp();
   const Ballot round_zero{0, parts_.state->uid()};
   const bool resume = parts_.state->is_coordinator() && stored.accepted == round_zero &&
                       stored.promised == stored.accepted && max_round_ == 0;
@@ -110,7 +77,7 @@ void Proposer::BeginPrepare() {
     parts_.workers->StopView();
     return;
   }
-  SendCampaign();
+  requests_.Send(campaign_);
   CheckPromises();
 }
 
@@ -131,7 +98,7 @@ void Proposer::CheckPromises() {
     }
   }
   campaign_.phase = Phase::kStopping;
-  campaign_.repeat.Stop();
+  requests_.Stop();
   parts_.workers->StopView();
 }
 
@@ -141,23 +108,22 @@ bool Proposer::Overtaken() const {
   for (const Resignation* resignation : parts_.peers->Resignations()) {
     if (resignation && campaign_.ballot < resignation->promised) return true;
   }
-  return campaign_.repeat.Due(parts_.outbox->now()) && campaign_.repeat.times >= kRequestsPerBallot;
+  return requests_.Exhausted();
 }
 
 void Proposer::Advance() {
-  const TimePoint now = parts_.outbox->now();
   if (campaign_.asking() && parts_.state->voting() && Overtaken()) {
     GiveUp();
     BeginPrepare();
   }
   if (campaign_.phase == Phase::kPreparing) {
     CheckPromises();
-    if (campaign_.phase == Phase::kPreparing && campaign_.repeat.Due(now)) SendCampaign();
+    if (campaign_.phase == Phase::kPreparing && requests_.Due()) requests_.Send(campaign_);
   }
   if (campaign_.phase == Phase::kStopping) CheckStopping();
   if (campaign_.phase == Phase::kProposing) {
     if (campaign_.ballot.round == 0 && !Holds(Clause::kRoundZeroOnce)) ReplaceRoundZeroValue();
-    if (campaign_.repeat.Due(now)) SendCampaign();
+    if (requests_.Due()) requests_.Send(campaign_);
   }
 }
 
@@ -178,7 +144,7 @@ void Proposer::CheckStopping() {
     return;
   }
   GiveUp();  // no worker that holds the state would be left
-  Postpone();
+  parts_.turn->Postpone();
 }
 
 // What a coordinator without the clause RoundZeroOnce would do when it hears of a second loss.
@@ -194,47 +160,18 @@ void Proposer::ReplaceRoundZeroValue() {
 // member restarts; then the proposal is sent.
 void Proposer::Propose(bool resigning) {
   campaign_.phase = Phase::kProposing;
-  campaign_.repeat.Stop();
+  requests_.Stop();
   parts_.learner->Votes(campaign_.ballot, campaign_.value);
   if (parts_.state->voting()) {
     parts_.acceptor->Accept(campaign_.ballot, campaign_.value, resigning);
   }
-  SendCampaign();
-}
-
-Message Proposer::CampaignMessage() const {
-  const bool preparing = campaign_.phase == Phase::kPreparing;
-  Message message =
-      parts_.outbox->MakeMessage(preparing ? MessageKind::kPrepare : MessageKind::kPropose);
-  message.ballot = campaign_.ballot;
-  if (!preparing) message.value = campaign_.value;
-  return message;
+  requests_.Send(campaign_);
 }
 
 void Proposer::AskAgain(const std::string& pod) {
   if (campaign_.asking() && parts_.state->in_view() && parts_.state->view().FindPod(pod) >= 0) {
-    parts_.outbox->SendTo(pod, CampaignMessage());
+    requests_.SendTo(pod, campaign_);
   }
-}
-
-// Sends the request to all voters that have not answered.
-void Proposer::SendCampaign() {
-  const View& view = parts_.state->view();
-  Message message = CampaignMessage();
-  const VoterSet& answered = campaign_.phase == Phase::kPreparing
-                                 ? campaign_.promises
-                                 : parts_.learner->Votes(campaign_.ballot, campaign_.value);
-  for (std::size_t i = 0; i < view.pods.size(); ++i) {
-    if (answered.Has(i) || parts_.peers->resigned(static_cast<int>(i))) continue;
-    parts_.outbox->SendTo(view.pods[i].uid, message);
-  }
-  const bool ask_record =
-      RecordHasVote(view, without_) && (campaign_.repeat.times > 0 || parts_.peers->RecordNeeded());
-  if (ask_record && !answered.Has(RecordIndex(view))) {
-    message.base = parts_.state->stored().view;
-    parts_.outbox->Emit(SendToRecord{std::move(message)});
-  }
-  campaign_.repeat.Again(parts_.outbox->now(), retry_);
 }
 
 void Proposer::YieldTo(const Ballot& ballot) {
@@ -246,7 +183,7 @@ void Proposer::OnRefused(const Message& message) {
   if (message.promised <= campaign_.ballot) return;
   ++refused_;
   GiveUp();
-  Postpone();
+  parts_.turn->Postpone();
 }
 
 void Proposer::ObserveRounds(const Message& message) {
@@ -262,7 +199,7 @@ void Proposer::Resign() {
     if (campaign_.phase != Phase::kProposing) GiveUp();
     return;
   }
-  campaign_ = {};
+  GiveUp();
   campaign_.ballot = {0, parts_.state->uid()};
   campaign_.value = last_word;
   Propose(true);

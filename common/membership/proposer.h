@@ -1,5 +1,5 @@
-// The proposer of one view's successor: when to campaign, with which ballot and which value
-// (rules 4, 6, 11).
+// The proposer of one view's successor: with which ballot it campaigns and for which value (rules 4
+// and 6). When is CampaignTurn's to know.
 //
 // A campaign is: prepare (not in round 0), stop the local workers, propose. Round 0 needs no
 // prepare because only the view's coordinator may use it, and for one value only. Owned by
@@ -11,6 +11,8 @@
 
 #include "common/membership/acceptor.h"
 #include "common/membership/campaign.h"
+#include "common/membership/campaign_requests.h"
+#include "common/membership/campaign_turn.h"
 #include "common/membership/clause.h"
 #include "common/membership/config.h"
 #include "common/membership/learner.h"
@@ -37,11 +39,12 @@ class Proposer {
     const PeerStatus* peers;
     LocalWorkers* workers;
     Acceptor* acceptor;
+    CampaignTurn* turn;
     Learner* learner;
     const SuccessorSource* source;
     Outbox* outbox;
   };
-  Proposer(const Parts& parts, const Timers& timers, std::uint64_t seed, ClauseSet without);
+  Proposer(const Parts& parts, Duration retry, ClauseSet without);
 
   void EnterView();
 
@@ -54,13 +57,9 @@ class Proposer {
   void Begin();
   // Goes on with the campaign as far as the answers and the workers allow.
   void Advance();
-  void GiveUp() { campaign_ = {}; }
+  void GiveUp();
   // Another proposer has a higher ballot.
   void YieldTo(const Ballot& ballot);
-  // Leaves the others their turn first.
-  void Postpone();
-  // A pod has resigned. If nothing has been proposed, the order of those that wait is new.
-  void RestartOrder();
   // Stores that this member resigns; a coordinator proposes the view without itself with the same
   // write if it can, so that no other member has to campaign for it.
   void Resign();
@@ -83,16 +82,13 @@ class Proposer {
   void CheckStopping();
   void ReplaceRoundZeroValue();
   void Propose(bool resigning);
-  Message CampaignMessage() const;
-  void SendCampaign();
 
   // Constant after construction.
   Parts parts_;
-  Duration retry_;
   ClauseSet without_;
 
   Campaign campaign_;
-  CampaignTimer timer_;
+  CampaignRequests requests_;
   std::int64_t max_round_ = 0;
   std::uint32_t campaigns_ = 0;  // rounds above 0 begun
   std::uint32_t refused_ = 0;    // own ballots refused for a higher one

@@ -14,8 +14,9 @@ struct Candidacy : Floor {
   explicit Candidacy(int self, int pods = 3)
       : Floor(pods, self),
         acceptor({&state, &peers, &ranks, &workers, &learner, &outbox}, {}),
-        proposer({&state, &peers, &workers, &acceptor, &learner, &source, &outbox}, Timers{}, 1,
-                 {}) {
+        turn({&state, &peers, &workers, &acceptor, &outbox}, Timers{}.campaign, 1, {}),
+        proposer({&state, &peers, &workers, &acceptor, &turn, &learner, &source, &outbox},
+                 Timers{}.retry, {}) {
     source.value = TestSuccessor(*view);
   }
   void StopWorkers() {
@@ -31,6 +32,7 @@ struct Candidacy : Floor {
   FixedSource source;
   Learner learner{{}};
   Acceptor acceptor;
+  CampaignTurn turn;
   Proposer proposer;
 };
 
@@ -62,7 +64,7 @@ TEST(ProposerTest, AnotherMemberWaitsForItsTurnThenCollectsPromises) {
 TEST(ProposerTest, AnAcceptedValueThatAPromiseReportsIsProposedInPlaceOfTheOwn) {
   Candidacy f(1);
   const ViewPtr other = TestSuccessor(*f.view);
-  f.proposer.Postpone();
+  f.turn.Postpone();
   f.proposer.Begin();
   f.proposer.OnPromise(f.Promise(2, {1, "p1"}, {0, "p0"}, other), 2);
   f.proposer.Advance();

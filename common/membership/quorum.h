@@ -40,7 +40,8 @@ bool RecordHasVote(const View& view, ClauseSet without = {});
 // The least number of votes that is more than half.
 std::size_t MajorityOf(const View& view, ClauseSet without = {});
 
-// `yes`: who accepted (or promised) this very ballot. `resigned` has one entry for each pod.
+// `yes`: the pods that accepted (or promised) this very ballot. `resigned` has one entry for each
+// pod.
 Quorum FindQuorum(const View& view, const Ballot& ballot, const VoterSet& yes,
                   const std::vector<const Resignation*>& resigned, ClauseSet without = {});
 

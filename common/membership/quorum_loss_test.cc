@@ -202,7 +202,7 @@ TEST(QuorumLossTest, ABadReportNamesTheField) {
 }
 
 TEST(QuorumLossTest, WhoHasGoneBeyondAViewIsNoMemberOfIt) {
-  // In view 8 "a" began anew without its state, and nobody who held it has reported 8.
+  // In view 8 "a" began anew without its state, and no member that held it has reported 8.
   const RecoveryResult result = Hearing()
                                     .Reports("a", MakeView(8, {"a", "j"}, {"a", "j"}))
                                     .Reports("c", MakeView(7, {"a", "b", "c"}))

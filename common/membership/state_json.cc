@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/fields/parse.h"
 #include "common/fields/reader.h"
 #include "common/membership/view_json.h"
 #include "common/membership/view_json_internal.h"
@@ -49,6 +50,7 @@ std::string EncodeState(const PersistentState& state) {
   out["resigned"] = state.resigned;
   out["stopping"] = state.stopping;
   out["planning"] = state.planning;
+  out["ran"] = state.ran;
   return out.dump();
 }
 
@@ -61,6 +63,7 @@ tl::expected<PersistentState, std::string> DecodeState(std::string_view text) {
   reader.Bool("resigned", &state.resigned, true);
   reader.Bool("stopping", &state.stopping, false);
   reader.Bool("planning", &state.planning, false);
+  reader.Bool("ran", &state.ran, false);
   ReadVoter(&reader, &state);
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return state;

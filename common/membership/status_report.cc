@@ -6,7 +6,10 @@ namespace ringmaster::membership {
 
 void StatusReport::Check() {
   const TimePoint now = parts_.outbox->now();
-  if (!parts_.state->in_view() || parts_.workers->finishing()) return;
+  if (!parts_.state->in_view() || parts_.workers->finishing()) {
+    repeat_.Stop();
+    return;
+  }
   if (repeat_.at && !repeat_.Due(now)) return;
   const std::size_t before = parts_.outbox->size();
   if (parts_.state->stored().resigned) {

@@ -9,9 +9,11 @@ Succession::Succession(const Parts& parts, const Config& config)
       learner_(config.without),
       acceptor_({parts.state, parts.peers, parts.ranks, parts.workers, &learner_, parts.outbox},
                 config.without),
-      proposer_({parts.state, parts.peers, parts.workers, &acceptor_, &learner_, parts.source,
-                 parts.outbox},
-                config.timers, config.seed, config.without) {}
+      turn_({parts.state, parts.peers, parts.workers, &acceptor_, parts.outbox},
+            config.timers.campaign, config.seed, config.without),
+      proposer_({parts.state, parts.peers, parts.workers, &acceptor_, &turn_, &learner_,
+                 parts.source, parts.outbox},
+                config.timers.retry, config.without) {}
 
 void Succession::EnterView() {
   learner_.EnterView();
@@ -24,7 +26,7 @@ void Succession::Handle(const Message& message, int from) {
     case MessageKind::kPrepare:
       if (acceptor_.OnPrepare(message)) {
         proposer_.YieldTo(message.ballot);
-        proposer_.Postpone();
+        turn_.Postpone();
       }
       return;
     case MessageKind::kPropose:
@@ -69,7 +71,7 @@ bool Succession::fault() const {
 }
 
 void Succession::AcceptPending() {
-  if (acceptor_.AcceptPending()) proposer_.Postpone();
+  if (acceptor_.AcceptPending()) turn_.Postpone();
 }
 
 void Succession::Resign() {
@@ -85,7 +87,7 @@ void Succession::OnResign(const Message& message, int from) {
   if (!parts_.peers->resigned(from)) {
     parts_.peers->SetResignation(from, {message.promised, message.accepted, message.value});
     parts_.outbox->EmitLog(parts_.state->view().pods[from].name + " has resigned");
-    proposer_.RestartOrder();
+    if (proposer_.idle()) turn_.RestartOrder();
   }
   // What it had accepted was proposed: no need to wait for the proposal itself.
   const PersistentState& stored = parts_.state->stored();

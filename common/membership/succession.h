@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/membership/acceptor.h"
+#include "common/membership/campaign_turn.h"
 #include "common/membership/learner.h"
 #include "common/membership/member_counters.h"
 #include "common/membership/proposer.h"
@@ -34,6 +35,8 @@ class Succession {
   void HandleAnswer(const Message& message, std::size_t voter);
   Proposer& proposer() { return proposer_; }
   const Proposer& proposer() const { return proposer_; }
+  // Leaves the others their turn to campaign first.
+  void PostponeTurn() { turn_.Postpone(); }
   // A message about a view that is over.
   void AnswerOutdated(const Message& message) { acceptor_.AnswerOutdated(message); }
   Message ResignMessage() const { return acceptor_.ResignMessage(); }
@@ -61,6 +64,7 @@ class Succession {
   Parts parts_;
   Learner learner_;
   Acceptor acceptor_;
+  CampaignTurn turn_;
   Proposer proposer_;
   MemberCounters decided_;  // its `decided_by_...`
 };

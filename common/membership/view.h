@@ -35,7 +35,7 @@ struct Pod {
   std::uint64_t incarnation = 0;
   std::string node;
   std::string zone;
-  std::string address;    // rendezvous service, host:port
+  std::string address;    // rendezvous service, host:port or unix:/path
   std::string heartbeat;  // heartbeat listener, host:port
   std::string http;       // /healthz /metrics /status, host:port
 
@@ -100,6 +100,8 @@ struct Worker {
   bool ready = false;
   // Has built a view: what it has in memory is not what a fresh process has.
   bool used = false;
+  // Takes the state from others. A worker whose script can't may only begin with them.
+  bool loads = true;
 
   bool operator==(const Worker&) const = default;
 };

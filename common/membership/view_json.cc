@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "common/fields/parse.h"
 #include "common/fields/reader.h"
 #include "common/membership/view_json_internal.h"
 
@@ -25,7 +26,8 @@ json ToJson(const Pod& pod) {
 json ToJson(const Worker& worker) {
   return {{"slot", worker.slot},   {"incarnation", worker.incarnation},
           {"tcp", worker.tcp},     {"shm", worker.shm},
-          {"ready", worker.ready}, {"used", worker.used}};
+          {"ready", worker.ready}, {"used", worker.used},
+          {"loads", worker.loads}};
 }
 
 json ToJson(const Candidate& candidate) {
@@ -96,6 +98,7 @@ tl::expected<Worker, std::string> ReadWorker(const json& value, std::string path
   reader.String("shm", &worker.shm, false);
   reader.Bool("ready", &worker.ready, false);
   reader.Bool("used", &worker.used, false);
+  reader.Bool("loads", &worker.loads, false);
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return worker;
 }

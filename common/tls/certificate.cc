@@ -11,6 +11,8 @@
 
 #include <memory>
 
+#include "common/wall_time/wall_time.h"
+
 namespace ringmaster::tls {
 namespace {
 
@@ -68,7 +70,7 @@ std::string KeyToPem(EVP_PKEY* key) {
 Time ToTime(const ASN1_TIME* time) {
   std::tm parts{};
   if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return {};
-  return std::chrono::system_clock::from_time_t(timegm(&parts));
+  return wall_time::FromUnixSeconds(timegm(&parts));
 }
 
 std::string Text(Time time) { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time)); }

@@ -79,6 +79,23 @@ TEST_F(CertificateTest, AKeyThatIsKeptFitsTheNewCertificate) {
   EXPECT_FALSE(KeyFits({first.certificate_pem, IssueFor("a", now_).key_pem}));
 }
 
+TEST_F(CertificateTest, OneThatNeverEndsIsValidFromItsDayOn) {
+  // Until the year 9966.
+  const auto info = ReadCertificate(R"(-----BEGIN CERTIFICATE-----
+MIIBbjCCARWgAwIBAgIUYRXhoZ9M9ngU5GwdUo/2JLfDdFYwCgYIKoZIzj0EAwIw
+DDEKMAgGA1UEAwwBeDAgFw0yNjExMjIyMjAyMThaGA85OTY2MTAyODIyMDIxOFow
+DDEKMAgGA1UEAwwBeDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJaq2vi899Tw
+yCp/3tca5+4Zrvx3JQQA+mh2vC+cxcJB20pISPYrb7vDoEqyfdp53pBmP390JkRX
+X+wnM9gVwSOjUzBRMB0GA1UdDgQWBBQIOqOiFSGXjBXF5SU/wtk7GO7uWDAfBgNV
+HSMEGDAWgBQIOqOiFSGXjBXF5SU/wtk7GO7uWDAPBgNVHRMBAf8EBTADAQH/MAoG
+CCqGSM49BAMCA0cAMEQCIA0fAiG9/StTvGin3kBFar7sflgbG+WWNMarNUDy59AD
+AiBL+SXkv9DQsMJlDYnC9uK/PpHdAxKbaLLhqjNAp+LNwA==
+-----END CERTIFICATE-----
+)");
+  ASSERT_TRUE(info.has_value()) << info.error();
+  EXPECT_GT(info->not_after, info->not_before);
+}
+
 TEST_F(CertificateTest, NonsenseIsAnErrorAndNotACrash) {
   EXPECT_FALSE(ReadCertificate("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"));
   EXPECT_FALSE(ReadCertificate(""));

@@ -11,8 +11,8 @@
 #include <chrono>
 #include <fstream>
 #include <map>
-#include <mutex>
 
+#include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 
 namespace ringmaster::tls {
@@ -22,8 +22,8 @@ namespace gx = grpc::experimental;
 
 // How often gRPC looks whether the files have changed.
 constexpr unsigned kRefreshSeconds = 1;
-// A peer that is refused comes again and again: the same words at most so often.
-constexpr std::chrono::seconds kSayAgain{10};
+// A peer that is refused comes again and again: the same reason is logged at most so often.
+constexpr std::chrono::seconds kLogAgain{10};
 
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -55,7 +55,7 @@ class Verifier final : public gx::ExternalCertificateVerifier {
     const std::string why =
         WhyRefused(ToString(request->peer_cert()), ToString(request->peer_cert_full_chain()));
     if (why.empty()) return true;
-    Say(why);
+    LogRefusal(why);
     *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, why);
     return true;  // done already
   }
@@ -63,31 +63,31 @@ class Verifier final : public gx::ExternalCertificateVerifier {
 
  private:
   std::string WhyRefused(const std::string& certificate, const std::string& chain) const {
-    const char* who = peer_ == Role::kClient ? "client" : "server";
-    if (certificate.empty()) return fmt::format("the {} has no certificate", who);
+    const char* side = peer_ == Role::kClient ? "client" : "server";
+    if (certificate.empty()) return fmt::format("the {} has no certificate", side);
     const std::string why = WhyNotTrusted(ReadFile(files_.ca), certificate, chain, peer_,
                                           std::chrono::system_clock::now());
-    if (!why.empty()) return fmt::format("the certificate of the {} is refused: {}", who, why);
+    if (!why.empty()) return fmt::format("the certificate of the {} is refused: {}", side, why);
     const auto info = ReadCertificate(certificate);
     if (info && Matches(wanted_, info->dns_names)) return "";
     return fmt::format(
-        "the certificate of the {} is for {}, wanted: {}", who,
+        "the certificate of the {} is for {}, wanted: {}", side,
         Describe(info ? info->dns_names : std::vector<std::string>{}),
         wanted_.exact.empty() ? "a name that ends with " + wanted_.suffix : wanted_.exact);
   }
 
-  void Say(const std::string& why) {
+  void LogRefusal(const std::string& why) {
     const auto now = std::chrono::steady_clock::now();
-    const std::lock_guard lock(mu_);
-    std::erase_if(said_, [&](const auto& entry) { return now - entry.second > kSayAgain; });
-    if (said_.emplace(why, now).second) spdlog::warn("TLS connection refused reason=\"{}\"", why);
+    const sync::MutexLock lock(&mu_);
+    std::erase_if(logged_, [&](const auto& entry) { return now - entry.second > kLogAgain; });
+    if (logged_.emplace(why, now).second) spdlog::warn("TLS connection refused reason=\"{}\"", why);
   }
 
   const Files files_;
   const PeerName wanted_;
   const Role peer_;
-  std::mutex mu_;
-  std::map<std::string, std::chrono::steady_clock::time_point> said_;  // guarded by mu_
+  sync::Mutex mu_;
+  std::map<std::string, std::chrono::steady_clock::time_point> logged_ GUARDED_BY(mu_);
 };
 
 template <class Options>

@@ -29,7 +29,7 @@ Files FilesIn(const std::string& directory);
 // Empty, or what is wrong with the files: absent, not readable, key and certificate of two kinds.
 std::string WhyNotUsable(const Files& files);
 
-// Who may be at the other end, by the DNS names of its certificate.
+// Which peers are let in, by the DNS names of their certificates.
 struct PeerName {
   std::string exact;   // this name, or
   std::string suffix;  // any name that ends so

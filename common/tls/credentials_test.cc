@@ -14,6 +14,7 @@
 #include "common/tls/certificate.h"
 #include "common/tls/memory_file.h"
 #include "rendezvous.grpc.pb.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::tls {
 namespace {
@@ -39,8 +40,6 @@ class Service final : public v1::Rendezvous::Service {
 class CredentialsTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-tls-XXXXXX";
-    dir_ = mkdtemp(name);
     old_logger_ = spdlog::default_logger();
     spdlog::set_default_logger(std::make_shared<spdlog::logger>(
         "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)));
@@ -49,7 +48,6 @@ class CredentialsTest : public testing::Test {
     if (server_) server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
     spdlog::set_default_logger(old_logger_);
-    std::filesystem::remove_all(dir_);
   }
 
   // A directory like a mounted Secret.
@@ -101,7 +99,8 @@ class CredentialsTest : public testing::Test {
     return log_.str();
   }
 
-  std::filesystem::path dir_;
+  const support::TempDir temp_;
+  const std::filesystem::path dir_ = temp_.path();
   const KeyPair ca_ = *MakeAuthority(std::chrono::system_clock::now(), hours(240));
   const KeyPair other_ca_ = *MakeAuthority(std::chrono::system_clock::now(), hours(240));
   Service service_;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
+#include "common/fields/parse.h"
 
 namespace ringmaster::worker_link {
 namespace {
@@ -40,7 +41,7 @@ FrameReader::Result FrameReader::Next(json* frame) {
     read_ = 0;
     return Result::kNeedMore;
   }
-  *frame = json::parse(rest.substr(kHeaderBytes, length), nullptr, /*allow_exceptions=*/false);
+  *frame = fields::ParseOrDiscard(rest.substr(kHeaderBytes, length));
   read_ += kHeaderBytes + length;
   if (!fields::Member(*frame, "t").is_string()) {
     error_ = "frame is not a JSON object with a string 't'";

@@ -64,5 +64,16 @@ TEST(EncodeFrame, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(reader.Next(&frame), Result::kFrame);
 }
 
+TEST(FrameReader, EndlessNestingIsRefused) {
+  const std::string body =
+      R"({"t":"hello","x":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  std::string bytes(4, '\0');
+  for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(body.size() >> (8 * i));
+  FrameReader reader;
+  reader.Feed(bytes + body);
+  json frame;
+  EXPECT_EQ(reader.Next(&frame), Result::kError);
+}
+
 }  // namespace
 }  // namespace ringmaster::worker_link

@@ -113,8 +113,9 @@ def check_steps(run):
                          % (worker, after["step"], before["step"]))
         if ends:
             left_after[worker] = ends
+    may_return = {worker: lines[-1] for worker, lines in run.workers.items() if lines}
     for step in run.in_order():
-        _check_attendance(run, step, left_after)
+        _check_attendance(run, step, left_after, may_return)
 
 
 def _came_back(before, after):
@@ -125,8 +126,10 @@ def _came_back(before, after):
     return after["step"] > before["step"] and after["epoch"] >= before["epoch"] + 2
 
 
-def _check_attendance(run, step, left_after):
-    """Every worker of the step's view has a line, or left before it could write one."""
+def _check_attendance(run, step, left_after, may_return):
+    """Every worker of the step's view has a line, or left before it could write one. `may_return`
+    has the last line of each worker that can have come back once more and died in its first step.
+    """
     ranks = Counter((line["epoch"], line["rank"]) for _, line in step.lines)
     for (_, rank), count in ranks.items():
         if count > 1:
@@ -136,7 +139,12 @@ def _check_attendance(run, step, left_after):
     # the next step, too, in a view that has it.
     left = sum(1 for ends in left_after.values() if ends & {step.number - 1, step.number - 2})
     silent = sum(1 for lines in run.workers.values() if not lines)  # died in their first step
-    if len(step.lines) + left + silent < size:
+    absent = size - len(step.lines) - left - silent
+    for worker in [w for w, last in may_return.items() if _came_back(last, step.lines[0][1])]:
+        if absent > 0:
+            absent -= 1
+            del may_return[worker]  # a second step without a line has no such excuse
+    if absent > 0:
         run.find("lost step", "step %d: %d of %d workers logged it and %d left before"
                  % (step.number, len(step.lines), size, left + silent))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Drives the digits job through the story of hack/quickstart while `ringmaster run` shows it.
 
-usage: story.py --run DIR JOB
+usage: story.py --run-dir DIR JOB
 
 Waits for each state of the world (with a deadline) and types the next command, as a person in a second terminal would.
 Exit status: 0 the whole story was played, 1 a state never came (which one is said).
@@ -21,7 +21,7 @@ class Story:
         if show:
             # The progress line of `ringmaster run` is redrawn in place: begin a line of our own.
             print("\r\033[K" * sys.stdout.isatty() + "        $ ringmaster " + " ".join(words), flush=True)
-        return subprocess.run(["ringmaster", *words, "--run", self.run_dir], capture_output=True, text=True, timeout=60)
+        return subprocess.run(["ringmaster", *words, "--run-dir", self.run_dir], capture_output=True, text=True, timeout=60)
 
     def act(self, *words):
         done = self.ringmaster(*words)
@@ -77,10 +77,10 @@ def pause():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--run", required=True)
+    parser.add_argument("--run-dir", required=True)
     parser.add_argument("job")
     args = parser.parse_args()
-    Story(args.run, args.job).play()
+    Story(args.run_dir, args.job).play()
 
 
 if __name__ == "__main__":

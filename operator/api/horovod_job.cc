@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <regex>
 
+#include "operator/api/object_reader.h"
 #include "operator/api/pod_template.h"
-#include "operator/api/reader.h"
 
 namespace ringmaster::api {
 namespace {
@@ -20,9 +20,9 @@ bool IsDnsLabel(const std::string& name) {
 }
 
 // Labels or annotations.
-std::map<std::string, std::string> StringMap(Reader& metadata, const std::string& name) {
+std::map<std::string, std::string> StringMap(ObjectReader& metadata, const std::string& name) {
   std::map<std::string, std::string> map;
-  metadata.Object(name, false, [&](Reader& reader) {
+  metadata.Object(name, false, [&](ObjectReader& reader) {
     for (const auto& [key, value] : metadata.Raw(name).items()) {
       reader.String(key, &map[key]);
     }
@@ -31,7 +31,7 @@ std::map<std::string, std::string> StringMap(Reader& metadata, const std::string
 }
 
 // metadata belongs to Kubernetes: only what we need of it is checked.
-void ReadMetadata(Reader& metadata, HorovodJob* job) {
+void ReadMetadata(ObjectReader& metadata, HorovodJob* job) {
   std::string creation, deletion;
   metadata.String("name", &job->name);
   metadata.String("namespace", &job->ns);
@@ -56,7 +56,7 @@ void ReadMetadata(Reader& metadata, HorovodJob* job) {
                         "ownerReferences"});
 }
 
-void ReadElasticPolicy(Reader& elastic, ElasticPolicy* policy) {
+void ReadElasticPolicy(ObjectReader& elastic, ElasticPolicy* policy) {
   elastic.Int("minReplicas", 1, kMaxReplicas, &policy->min_replicas);
   elastic.OptionalInt("maxReplicas", 1, kMaxReplicas, &policy->max_replicas);
   elastic.Int("resizeIntervalSeconds", 0, kYear, &policy->resize_interval_seconds);
@@ -70,10 +70,11 @@ void ReadElasticPolicy(Reader& elastic, ElasticPolicy* policy) {
                 {"RestartFromCheckpoint", OnQuorumLoss::kRestartFromCheckpoint}},
                &policy->on_quorum_loss);
   elastic.Int("standbyPerPod", 0, 1, &policy->standby_per_pod);
+  elastic.Int("stoppedWorkerSeconds", 1, 3600, &policy->stopped_worker_seconds);
   elastic.RefuseUnknown();
 }
 
-void ReadWorker(Reader& worker, WorkerSpec* spec) {
+void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   if (!worker.Has("replicas")) worker.Error("replicas", "is required: how many pods to run");
   worker.Int("replicas", 1, kMaxReplicas, &spec->replicas);
   const Json& pod_template = worker.Raw("template");
@@ -86,7 +87,7 @@ void ReadWorker(Reader& worker, WorkerSpec* spec) {
   worker.RefuseUnknown();
 }
 
-void ReadRunPolicy(Reader& run, RunPolicy* policy) {
+void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
   run.Bool("suspend", &policy->suspend);
   run.Enum("cleanPodPolicy",
            {{"Running", CleanPodPolicy::kRunning},
@@ -98,7 +99,7 @@ void ReadRunPolicy(Reader& run, RunPolicy* policy) {
   run.Int("backoffLimit", 0, 1000000, &policy->backoff_limit);
   run.String("managedBy", &policy->managed_by);
   run.AtMost("managedBy", 63);
-  run.Object("schedulingPolicy", false, [&](Reader& scheduling) {
+  run.Object("schedulingPolicy", false, [&](ObjectReader& scheduling) {
     scheduling.String("priorityClass", &policy->scheduling_policy.priority_class);
     scheduling.String("queue", &policy->scheduling_policy.queue);
     scheduling.AtMost("priorityClass", 253);
@@ -109,7 +110,7 @@ void ReadRunPolicy(Reader& run, RunPolicy* policy) {
 }
 
 // What a rule matches: at least one element, none of them twice.
-void CheckMatched(Reader& rule, const char* list, std::size_t most) {
+void CheckMatched(ObjectReader& rule, const char* list, std::size_t most) {
   rule.AtMost(list, most);
   rule.NoTwins(list);
   if (rule.Raw(list).is_array() && rule.Raw(list).empty()) {
@@ -117,7 +118,7 @@ void CheckMatched(Reader& rule, const char* list, std::size_t most) {
   }
 }
 
-void ReadReasons(Reader& reader, std::vector<std::string>* reasons) {
+void ReadReasons(ObjectReader& reader, std::vector<std::string>* reasons) {
   reader.StringList("onReasons", reasons);
   CheckMatched(reader, "onReasons", 32);
   const Json& list = reader.Raw("onReasons");
@@ -133,7 +134,7 @@ void ReadReasons(Reader& reader, std::vector<std::string>* reasons) {
   }
 }
 
-void ReadFailureRule(Reader& reader, FailureRule* rule) {
+void ReadFailureRule(ObjectReader& reader, FailureRule* rule) {
   // 0 is success; 256 and up can't be an exit code.
   reader.IntList("onExitCodes", 1, 255, &rule->on_exit_codes);
   CheckMatched(reader, "onExitCodes", 255);
@@ -153,8 +154,8 @@ void ReadFailureRule(Reader& reader, FailureRule* rule) {
   reader.RefuseUnknown();
 }
 
-void ReadFailurePolicy(Reader& failure, FailurePolicy* policy) {
-  failure.ObjectList("rules", false, [&](Reader& reader) {
+void ReadFailurePolicy(ObjectReader& failure, FailurePolicy* policy) {
+  failure.ObjectList("rules", false, [&](ObjectReader& reader) {
     FailureRule rule;
     ReadFailureRule(reader, &rule);
     policy->rules.push_back(std::move(rule));
@@ -164,8 +165,10 @@ void ReadFailurePolicy(Reader& failure, FailurePolicy* policy) {
   failure.RefuseUnknown();
 }
 
-Json ReadCollectives(Reader& collectives) {
-  std::string backend = "Auto", timeline = "On";
+Json ReadCollectives(ObjectReader& collectives) {
+  std::string backend = "Auto", encryption = "Off", timeline = "On";
+  const std::initializer_list<std::pair<const char*, std::string>> switches = {{"On", "On"},
+                                                                               {"Off", "Off"}};
   int fusion = 64 << 20;
   collectives.Enum("backend",
                    {{"Auto", std::string("Auto")},
@@ -173,10 +176,14 @@ Json ReadCollectives(Reader& collectives) {
                     {"Nccl", std::string("Nccl")},
                     {"Mpi", std::string("Mpi")}},
                    &backend);
+  collectives.Enum("encryption", switches, &encryption);
   collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);
-  collectives.Enum("timeline", {{"On", std::string("On")}, {"Off", std::string("Off")}}, &timeline);
+  collectives.Enum("timeline", switches, &timeline);
   collectives.RefuseUnknown();
-  return {{"backend", backend}, {"fusionThresholdBytes", fusion}, {"timeline", timeline}};
+  return {{"backend", backend},
+          {"encryption", encryption},
+          {"fusionThresholdBytes", fusion},
+          {"timeline", timeline}};
 }
 
 Json FailurePolicyToJson(const FailurePolicy& policy) {
@@ -231,28 +238,29 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
   }
 }
 
-void ReadSpec(Reader& spec, HorovodJob* job, FieldErrors* errors) {
+void ReadSpec(ObjectReader& spec, HorovodJob* job, FieldErrors* errors) {
   const std::size_t before = errors->size();
   Spec& out = job->spec;
   Json collectives = Json::object();
-  Reader no_collectives(collectives, "spec.collectives", errors);
+  ObjectReader no_collectives(collectives, "spec.collectives", errors);
   out.collectives = ReadCollectives(no_collectives);
   spec.Int("slotsPerWorker", 1, 1024, &out.slots_per_worker);
   spec.Int("initTimeoutSeconds", 1, kYear, &out.init_timeout_seconds);
   spec.Object("elasticPolicy", false,
-              [&](Reader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
-  spec.Object("worker", true, [&](Reader& reader) { ReadWorker(reader, &out.worker); });
-  spec.Object("runPolicy", false, [&](Reader& reader) { ReadRunPolicy(reader, &out.run_policy); });
+              [&](ObjectReader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
+  spec.Object("worker", true, [&](ObjectReader& reader) { ReadWorker(reader, &out.worker); });
+  spec.Object("runPolicy", false,
+              [&](ObjectReader& reader) { ReadRunPolicy(reader, &out.run_policy); });
   spec.Object("failurePolicy", false,
-              [&](Reader& reader) { ReadFailurePolicy(reader, &out.failure_policy); });
+              [&](ObjectReader& reader) { ReadFailurePolicy(reader, &out.failure_policy); });
   spec.Object("collectives", false,
-              [&](Reader& reader) { out.collectives = ReadCollectives(reader); });
+              [&](ObjectReader& reader) { out.collectives = ReadCollectives(reader); });
   spec.RefuseUnknown();
   out.failure_policy_json = FailurePolicyToJson(out.failure_policy);
   if (errors->size() == before) CheckSizes(out, errors);
 }
 
-void CheckConstant(Reader& reader, const std::string& name, const std::string& wanted) {
+void CheckConstant(ObjectReader& reader, const std::string& name, const std::string& wanted) {
   std::string value;
   const Json& raw = reader.Raw(name);
   if (raw.is_string()) value = raw.get<std::string>();
@@ -316,11 +324,11 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
     errors.push_back({"manifest", fmt::format("{} must be an object", Show(object))});
     return tl::unexpected(std::move(errors));
   }
-  Reader root(object, "", &errors);
+  ObjectReader root(object, "", &errors);
   CheckConstant(root, "apiVersion", kApiVersion);
   CheckConstant(root, "kind", kKind);
-  root.Object("metadata", true, [&](Reader& reader) { ReadMetadata(reader, &job); });
-  root.Object("spec", true, [&](Reader& reader) { ReadSpec(reader, &job, &errors); });
+  root.Object("metadata", true, [&](ObjectReader& reader) { ReadMetadata(reader, &job); });
+  root.Object("spec", true, [&](ObjectReader& reader) { ReadSpec(reader, &job, &errors); });
   job.status = StatusFromJson(root.Raw("status"));
   root.RefuseUnknown();
   if (!errors.empty()) return tl::unexpected(std::move(errors));

@@ -51,6 +51,7 @@ struct ElasticPolicy {
   OnBelowMin on_below_min = OnBelowMin::kWait;
   OnQuorumLoss on_quorum_loss = OnQuorumLoss::kWait;
   int standby_per_pod = 0;
+  int stopped_worker_seconds = 1;
   friend bool operator==(const ElasticPolicy&, const ElasticPolicy&) = default;
 };
 

@@ -28,6 +28,7 @@ TEST(HorovodJobTest, TheSmallestManifestGetsAllDefaults) {
   EXPECT_EQ(job->spec.init_timeout_seconds, 600);
   EXPECT_EQ(job->spec.run_policy.backoff_limit, 6);
   EXPECT_EQ(job->spec.collectives["backend"], "Auto");
+  EXPECT_EQ(job->spec.collectives["encryption"], "Off");
   EXPECT_EQ(job->spec.collectives["fusionThresholdBytes"], 64 << 20);
   EXPECT_EQ(job->WantedPods(), 4);
 }
@@ -45,7 +46,7 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
       "schedulingPolicy": {"priorityClass": "high", "queue": "q"}},
     "failurePolicy": {"rules": [{"onExitCodes": [137], "action": "RestartWorker"},
       {"onReasons": ["Evicted"], "action": "ReplacePod"}], "nodeCooldownSeconds": 10},
-    "collectives": {"backend": "Cpu", "fusionThresholdBytes": 1024, "timeline": "Off"}})"));
+    "collectives": {"backend": "Cpu", "encryption": "On", "fusionThresholdBytes": 1024, "timeline": "Off"}})"));
   const auto job = ParseHorovodJob(json);
   ASSERT_TRUE(job) << ToString(job.error());
   EXPECT_EQ(job->WantedPods(), 4) << "5 is not an allowed size";
@@ -55,6 +56,7 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
   EXPECT_EQ(job->spec.failure_policy.rules.size(), 2u);
   EXPECT_EQ(job->spec.failure_policy_json["rules"][0]["onExitCodes"], Json::parse("[137]"));
   EXPECT_EQ(job->spec.collectives["timeline"], "Off");
+  EXPECT_EQ(job->spec.collectives["encryption"], "On");
 }
 
 struct BadCase {
@@ -131,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "one of Running, All, None"},
         BadCase{"SuspendAsText", "/spec/runPolicy/suspend", "yes", "spec.runPolicy.suspend",
                 "true or false"},
+        BadCase{"NoTimeForAStoppedWorker", "/spec/elasticPolicy/stoppedWorkerSeconds", 0,
+                "spec.elasticPolicy.stoppedWorkerSeconds", "from 1 to 3600"},
         BadCase{"TwoStandbys", "/spec/elasticPolicy/standbyPerPod", 2,
                 "spec.elasticPolicy.standbyPerPod", "from 0 to 1"},
         BadCase{"SpecIsAList", "/spec", Json::array(), "spec", "is a list: must be an object"},
@@ -264,6 +268,8 @@ TEST(TimeTest, FormatsAndParsesWhatKubernetesWrites) {
   EXPECT_EQ(FormatMicroTime(*ParseTime("2026-01-31T12:00:01.25Z")), "2026-01-31T12:00:01.250000Z");
   EXPECT_FALSE(ParseTime("yesterday"));
   EXPECT_FALSE(ParseTime("2026-01-31T12:00:01+01:00"));
+  EXPECT_LT(*ParseTime("0001-01-01T00:00:00Z"), *time) << "Go's zero time";
+  EXPECT_GT(*ParseTime("9999-12-31T23:59:59Z"), *time);
 }
 
 }  // namespace

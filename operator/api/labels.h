@@ -16,6 +16,9 @@ inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-inde
 inline constexpr char kJobUidLabel[] = "ringmaster.dev/job-uid";
 // The value of the role label.
 inline constexpr char kWorkerRole[] = "worker";
+// The pods of all jobs. Role and name alone are labels that other operators use too.
+inline constexpr char kWorkerSelector[] =
+    "training.kubeflow.org/job-role=worker,ringmaster.dev/job-uid";
 
 // On what a job has beside its pods.
 inline constexpr char kManagedByLabel[] = "app.kubernetes.io/managed-by";
@@ -59,6 +62,8 @@ inline constexpr char kHeldAnnotation[] = "ringmaster.dev/held";
 // Local mode alone. A job's annotations that begin with the prefix are handed on to its pods.
 inline constexpr char kLocalPrefix[] = "ringmaster.dev/local-";
 inline constexpr char kLocalWorkingDirAnnotation[] = "ringmaster.dev/local-working-dir";
+// A directory of this machine where each worker's output is kept in files of its own.
+inline constexpr char kLocalOutputDirAnnotation[] = "ringmaster.dev/local-output-dir";
 inline constexpr char kLocalKillAnnotation[] = "ringmaster.dev/local-kill";
 
 }  // namespace ringmaster::api

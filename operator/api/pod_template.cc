@@ -5,7 +5,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/crd.h"
 #include "operator/api/labels.h"
-#include "operator/api/reader.h"
+#include "operator/api/object_reader.h"
 #include "operator/api/structure.h"
 
 namespace ringmaster::api {

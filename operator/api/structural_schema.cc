@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "operator/api/reader.h"
+#include "operator/api/object_reader.h"
 
 namespace ringmaster::api {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "operator/api/reader.h"
+#include "operator/api/object_reader.h"
 #include "operator/api/structural_schema.h"
 
 namespace ringmaster::api {

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "common/wall_time/wall_time.h"
+
 namespace ringmaster::api {
 namespace {
 
@@ -50,7 +52,7 @@ std::optional<Time> ParseTime(const std::string& text) {
     }
   }
   if (text.substr(at) != "Z") return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&t)) +
+  return wall_time::FromUnixSeconds(timegm(&t)) +
          std::chrono::microseconds(static_cast<std::int64_t>(fraction * 1e6 + 0.5));
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "common/logging/log.h"
 #include "common/sync/pause.h"
@@ -12,6 +13,23 @@ namespace ringmaster::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+struct Refusal {
+  kube::Error error;
+  std::string ns;  // empty: all
+};
+
+// Of the first namespace whose HorovodJobs can't be listed.
+std::optional<Refusal> FirstRefusal(kube::KubeApi* api, std::vector<std::string> namespaces) {
+  // Answers as a list of all would, but with nothing in it.
+  const kube::ListOptions probe{.field_selector = "metadata.name=ringmaster-probe"};
+  if (namespaces.empty()) namespaces.emplace_back();
+  for (const std::string& ns : namespaces) {
+    const auto listed = api->ListAll(kube::HorovodJobs(), ns, probe);
+    if (!listed) return Refusal{listed.error(), ns};
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -45,21 +63,19 @@ ApiProblem ExplainApiError(const kube::Error& error, const std::string& ns) {
 
 kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& options,
                                     std::stop_token stop) {
-  // Answers as a list of all would, but with nothing in it.
-  const kube::ListOptions probe{.field_selector = "metadata.name=ringmaster-probe"};
   auto reachable = Clock::now();
   Clock::time_point said;
   std::string last;
   auto pause = options.first_pause;
   while (!stop.stop_requested()) {
-    const auto listed = api->ListAll(kube::HorovodJobs(), options.ns, probe);
+    const auto refusal = FirstRefusal(api, options.namespaces);
     const auto now = Clock::now();
-    if (listed) {
+    if (!refusal) {
       if (!last.empty()) spdlog::info("the API server is there");
       if (options.on_problem) options.on_problem("");
       return {};
     }
-    const ApiProblem problem = ExplainApiError(listed.error(), options.ns);
+    const ApiProblem problem = ExplainApiError(refusal->error, refusal->ns);
     if (!problem.unreachable) reachable = now;
     if (problem.unreachable && now - reachable >= options.timeout) {
       return tl::unexpected(
@@ -73,7 +89,7 @@ kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& op
     }
     if (problem.what != last && options.on_problem) options.on_problem(problem.what);
     last = problem.what;
-    sync::Pause(stop, std::max(pause, std::min(listed.error().retry_after, options.last_pause)));
+    sync::Pause(stop, std::max(pause, std::min(refusal->error.retry_after, options.last_pause)));
     pause = std::min(pause * 2, options.last_pause);
   }
   return tl::unexpected(

@@ -8,6 +8,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "operator/kube/kube_api.h"
 
@@ -22,7 +23,7 @@ struct ApiProblem {
 ApiProblem ExplainApiError(const kube::Error& error, const std::string& ns);
 
 struct ApiWaitOptions {
-  std::string ns;                              // that is watched; empty: all
+  std::vector<std::string> namespaces;         // that are watched; empty: all
   std::chrono::milliseconds timeout{300'000};  // unreachable for so long, without a break
   std::chrono::milliseconds first_pause{200};
   std::chrono::milliseconds last_pause{2'000};

@@ -71,7 +71,7 @@ class WaitForApiServerTest : public testing::Test {
   std::stop_source stop_;
   std::vector<std::string> problems_;
   ApiWaitOptions options_{
-      .ns = "team",
+      .namespaces = {"team"},
       .first_pause = milliseconds(1),
       .last_pause = milliseconds(4),
       .on_problem = [this](const std::string& what) { problems_.push_back(what); }};

@@ -1,10 +1,10 @@
 #include "operator/app/http_endpoints.h"
 
 #include <fmt/format.h>
-#include <httplib.h>
-#include <sys/socket.h>
 
-#include <cstring>
+#include <asio/io_context.hpp>
+#include <asio/ip/v6_only.hpp>
+#include <asio/post.hpp>
 #include <thread>
 
 #include "operator/app/setting_texts.h"
@@ -12,66 +12,78 @@
 namespace ringmaster::app {
 namespace {
 
-// Kubelet and Prometheus ask seldom, one question a connection; a client that says nothing must
-// not keep them out.
-constexpr std::size_t kThreads = 4;
-constexpr int kSeconds = 5;
+using asio::ip::tcp;
 
-class Server final : public HttpEndpoints {
+class Endpoints final : public HttpEndpoints {
  public:
-  explicit Server(Answers answers) : answers_(std::move(answers)) {
-    http_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    http_.set_keep_alive_max_count(1);
-    http_.set_read_timeout(kSeconds);
-    http_.set_write_timeout(kSeconds);
-    http_.set_payload_max_length(4096);
-    // Not SO_REUSEPORT, the library's choice: two operators would each answer half of the scrapes.
-    http_.set_socket_options([](int socket) {
-      const int on = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    });
-    for (const auto& entry : answers_) {
-      const std::function<HttpAnswer()>* answer = &entry.second;
-      http_.Get(entry.first, [answer](const httplib::Request&, httplib::Response& response) {
-        const HttpAnswer given = (*answer)();
-        response.status = given.status;
-        response.set_content(given.body, given.content_type);
-      });
-    }
-    http_.set_error_handler([this](const httplib::Request&, httplib::Response& response) {
-      if (!response.body.empty()) return;
-      std::string paths;
-      for (const auto& [path, answer] : answers_) paths += path + " ";
-      response.set_content("there is " + paths + "\n", "text/plain");
-    });
-  }
-  ~Server() override { Stop(); }
+  Endpoints(Answers answers, Protection protection)
+      : answers_(std::move(answers)), protection_(std::move(protection)) {}
+  ~Endpoints() override { Stop(); }
 
-  bool Open(const HostPort& where) {
-    if (where.port == 0) {
-      port_ = http_.bind_to_any_port(where.host);
-    } else {
-      port_ = http_.bind_to_port(where.host, where.port) ? where.port : -1;
-    }
-    if (port_ < 0) return false;
-    thread_ = std::thread([this] { http_.listen_after_bind(); });
-    return true;
+  // Empty, or why not.
+  std::string Open(const HostPort& where) {
+    tcp::acceptor acceptor(loop_);
+    const std::error_code error = ListenOn(&acceptor, where);
+    if (error) return error.message();
+    const auto answer = [this](const http::Request& request) { return AnswerTo(request); };
+    server_ = protection_.certificate
+                  ? http::Server::StartTls(std::move(acceptor), answer, *protection_.certificate)
+                  : http::Server::Start(std::move(acceptor), answer);
+    if (server_ == nullptr) return "its certificate can't be used";
+    port_ = server_->port();
+    thread_ = std::thread([this] { loop_.run(); });
+    return "";
   }
   int port() const override { return port_; }
   void Stop() override {
     if (!thread_.joinable()) return;
-    // A stop before the start would be forgotten.
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kSeconds);
-    while (!http_.is_running() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
-    http_.stop();
+    asio::post(loop_, [this] { server_->Stop(); });
     thread_.join();
   }
 
  private:
+  std::error_code ListenOn(tcp::acceptor* acceptor, const HostPort& where) {
+    std::error_code error;
+    tcp::resolver resolver(loop_);
+    const auto places =
+        resolver.resolve(where.host, std::to_string(where.port), tcp::resolver::passive, error);
+    if (error) return error;
+    for (const auto& place : places) {
+      error = ListenOn(acceptor, place.endpoint());
+      if (!error) return {};
+      std::error_code ignored;
+      acceptor->close(ignored);
+    }
+    return error;
+  }
+
+  static std::error_code ListenOn(tcp::acceptor* acceptor, const tcp::endpoint& endpoint) {
+    std::error_code error;
+    acceptor->open(endpoint.protocol(), error);
+    if (error) return error;
+    std::error_code ignored;
+    if (endpoint.address().is_v6()) acceptor->set_option(asio::ip::v6_only(false), ignored);
+    acceptor->set_option(tcp::acceptor::reuse_address(true), ignored);
+    acceptor->bind(endpoint, error);
+    if (!error) acceptor->listen(tcp::acceptor::max_listen_connections, error);
+    return error;
+  }
+
+  HttpAnswer AnswerTo(const http::Request& request) const {
+    if (protection_.refuse) {
+      if (auto refusal = protection_.refuse(request)) return *refusal;
+    }
+    const auto answer = answers_.find(request.path);
+    if (answer != answers_.end()) return answer->second();
+    std::string paths;
+    for (const auto& [known, answer] : answers_) paths += known + " ";
+    return {.status = 404, .body = "there is " + paths + "\n"};
+  }
+
   const Answers answers_;
-  httplib::Server http_;
+  const Protection protection_;
+  asio::io_context loop_{1};
+  std::unique_ptr<http::Server> server_;
   int port_ = -1;
   std::thread thread_;
 };
@@ -80,7 +92,8 @@ class Server final : public HttpEndpoints {
 
 kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(const std::string& flag,
                                                                    const std::string& host_port,
-                                                                   Answers answers) {
+                                                                   Answers answers,
+                                                                   Protection protection) {
   const auto fail = [&](const std::string& why) {
     return tl::unexpected(kube::Error{
         .code = kube::ErrorCode::kUnavailable,
@@ -88,12 +101,9 @@ kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(const std::st
   };
   const auto where = ParseHostPort(host_port);
   if (!where) return fail(where.error());
-  auto server = std::make_unique<Server>(std::move(answers));
-  errno = 0;
-  if (!server->Open(*where)) {
-    return fail(errno != 0 ? std::strerror(errno) : "the host is not known or not ours");
-  }
-  return server;
+  auto endpoints = std::make_unique<Endpoints>(std::move(answers), std::move(protection));
+  if (const std::string why = endpoints->Open(*where); !why.empty()) return fail(why);
+  return endpoints;
 }
 
 }  // namespace ringmaster::app

@@ -1,32 +1,37 @@
 // What the operator answers to GET: /healthz, /readyz, /metrics.
 //
-// Thread rule: Listen and Stop from one thread. Answers are asked for on threads of the server,
-// several at once.
+// Thread rule: Listen and Stop from one thread. Answers are asked for on a thread of the server,
+// one after another: they must not wait, or nobody else of this address gets an answer meanwhile.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "common/http/server.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::app {
 
-struct HttpAnswer {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-};
+using HttpAnswer = http::Response;
 
 class HttpEndpoints {
  public:
   using Answers = std::map<std::string, std::function<HttpAnswer()>>;  // by path
 
+  struct Protection {
+    std::optional<http::Certificate> certificate;  // none: no TLS
+    // What is answered in the place of an answer; nullopt: nothing stands against it.
+    std::function<std::optional<HttpAnswer>(const http::Request&)> refuse;
+  };
+
   // `flag` for the error, which names it, the address and what is wrong with that.
   static kube::Result<std::unique_ptr<HttpEndpoints>> Listen(const std::string& flag,
                                                              const std::string& host_port,
-                                                             Answers answers);
+                                                             Answers answers,
+                                                             Protection protection = {});
   virtual ~HttpEndpoints() = default;
   virtual int port() const = 0;
   virtual void Stop() = 0;

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <atomic>
+#include <thread>
 
 namespace ringmaster::app {
 namespace {
@@ -31,26 +33,51 @@ TEST(HttpEndpoints, AnswerWhatIsAskedForAtThatMoment) {
   EXPECT_EQ(client.Get("/readyz?verbose")->status, 200);
   EXPECT_EQ(client.Get("/nothing")->status, 404);
   EXPECT_THAT(client.Get("/nothing")->body, HasSubstr("/healthz /readyz"));
-  EXPECT_EQ(client.Post("/healthz", "", "text/plain")->status, 404);
+  EXPECT_EQ(client.Post("/healthz", "", "text/plain")->status, 405);
 }
 
-TEST(HttpEndpoints, ClientsThatSayNothingDoNotKeepOthersOut) {
-  auto endpoints = Open({{"/healthz", [] { return HttpAnswer{.body = "ok\n"}; }}});
+int Connected(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(endpoints->port()));
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::vector<int> silent;
-  for (int i = 0; i < 6; ++i) {
-    silent.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(silent.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+TEST(HttpEndpoints, ClientsThatDripBytesDoNotKeepOthersOut) {
+  auto endpoints = Open({{"/healthz", [] { return HttpAnswer{.body = "ok\n"}; }}});
+  std::vector<int> slow;
+  for (int i = 0; i < 300; ++i) slow.push_back(Connected(endpoints->port()));
+  std::jthread drip([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      for (const int fd : slow) send(fd, "x", 1, MSG_NOSIGNAL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
   httplib::Client client("127.0.0.1", endpoints->port());
   client.set_read_timeout(20);
   const auto answer = client.Get("/healthz");
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->body, "ok\n");
-  for (const int fd : silent) close(fd);
+  drip.request_stop();
+  drip.join();
+  for (const int fd : slow) close(fd);
+}
+
+TEST(HttpEndpoints, ABodyWithoutEndIsNotTaken) {
+  auto endpoints = Open({{"/healthz", [] { return HttpAnswer{.body = "ok\n"}; }}});
+  const int fd = Connected(endpoints->port());
+  const auto sent = [fd](const std::string& text) {
+    return send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  };
+  ASSERT_TRUE(sent("POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"));
+  const std::string chunk = "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
+  int chunks = 0;
+  while (chunks < 1000 && sent(chunk)) ++chunks;
+  EXPECT_LT(chunks, 1000);
+  close(fd);
 }
 
 TEST(HttpEndpoints, AnAddressThatIsTakenOrWrongIsNamedWithItsFlag) {

@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-// Two installations in one namespace must not take each other's marks away.
+// Two installations in one namespace must not take each other's labels away.
 constexpr char kInstanceLabel[] = "/metadata/labels/app.kubernetes.io~1instance";
 
 }  // namespace
@@ -54,24 +54,23 @@ std::string LeaderLabel::error() const {
 }
 
 void LeaderLabel::Run(std::stop_token stop) {
-  MarkPace pace;
+  LabelCheckInterval interval;
   while (!stop.stop_requested()) {
-    const std::string error = Mark();
+    const std::string error = MoveLabelToOwnPod();
     {
       const sync::MutexLock lock(&mu_);
       if (error != error_ && error.empty()) {
-        spdlog::info("pod marked as the leader's pod={}/{}", ns_, pod_);
+        spdlog::info("leader label set pod={}/{}", ns_, pod_);
       } else if (error != error_) {
-        spdlog::warn("pod not marked as the leader's pod={}/{} error={}", ns_, pod_,
-                     logging::Value(error));
+        spdlog::warn("leader label not set pod={}/{} error={}", ns_, pod_, logging::Value(error));
       }
       error_ = error;
     }
-    sync::Pause(stop, pace.After(error.empty()));
+    sync::Pause(stop, interval.After(error.empty()));
   }
 }
 
-std::string LeaderLabel::Mark() {
+std::string LeaderLabel::MoveLabelToOwnPod() {
   const auto own = api_->Get(kube::Pods(), ns_, pod_);
   if (!own) return own.error().message;
   if (fields::Text(fields::At(*own, "/metadata/labels"), api::kLeaderLabel) != "true") {

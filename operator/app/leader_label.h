@@ -1,5 +1,5 @@
-// Marks the leader's pod with the label ringmaster.dev/leader=true, by which the Service that
-// sidecars dial finds it, and takes the mark from the other replicas' pods.
+// Gives the leader's pod the label ringmaster.dev/leader=true, by which the Service that
+// sidecars dial finds it, and takes it from the other replicas' pods.
 //
 // Thread rule: Start and Stop from one thread; error() from any.
 #pragma once
@@ -15,16 +15,16 @@
 
 namespace ringmaster::app {
 
-// How long until the mark is looked at again: soon, and then later and later, while it can't be
-// set; from time to time where it is.
-class MarkPace {
+// How long until the label is checked again: soon, and then later and later, while it can't be set;
+// from time to time where it is.
+class LabelCheckInterval {
  public:
   static constexpr std::chrono::milliseconds kFirstRetry{500}, kLastRetry{10'000};
-  static constexpr std::chrono::milliseconds kLookAgain{30'000};
+  static constexpr std::chrono::milliseconds kCheckAgain{30'000};
 
-  std::chrono::milliseconds After(bool marked) {
-    const auto wait = marked ? kLookAgain : retry_;
-    retry_ = marked ? kFirstRetry : std::min(retry_ * 2, kLastRetry);
+  std::chrono::milliseconds After(bool is_set) {
+    const auto wait = is_set ? kCheckAgain : retry_;
+    retry_ = is_set ? kFirstRetry : std::min(retry_ * 2, kLastRetry);
     return wait;
   }
 
@@ -38,25 +38,26 @@ class LeaderLabel {
   LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod);
   ~LeaderLabel();
 
-  // Before the election: a mark from a former life of this pod sends sidecars to nobody. One try.
+  // Before the election: a label from a former life of this pod sends sidecars where no operator
+  // leads. One try.
   void Clear();
-  // Marks the pod, looks again from time to time, and tries until it succeeds.
+  // Labels the pod, looks again from time to time, and tries until it succeeds.
   void Start();
-  // Takes the mark away again. One try: whoever leads next does it otherwise.
+  // Takes the label away again. One try: the next leader does it otherwise.
   void Stop();
-  // Why the pod is not marked; empty: it is.
+  // Why the pod is not labelled; empty: it is.
   std::string error() const;
 
  private:
   void Run(std::stop_token stop);
   // Empty, or what went wrong.
-  std::string Mark();
+  std::string MoveLabelToOwnPod();
   kube::Result<kube::Json> Set(const std::string& pod, const kube::Json& value);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::string ns_, pod_;
   mutable sync::Mutex mu_;
-  std::string error_ GUARDED_BY(mu_) = "not marked yet";
+  std::string error_ GUARDED_BY(mu_) = "not labelled yet";
   std::jthread thread_;
 };
 

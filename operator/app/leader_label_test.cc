@@ -25,15 +25,15 @@ class LeaderLabelTest : public local::testing::OnEveryServer {
                       {"spec", {{"containers", {{{"name", "operator"}, {"image", "x"}}}}}}});
     ASSERT_TRUE(created) << created.error().message;
   }
-  static constexpr char kNone[] = "no mark";
-  std::string Mark(const std::string& pod) {
+  static constexpr char kNone[] = "no label";
+  std::string LabelOf(const std::string& pod) {
     const auto got = api_->Get(kube::Pods(), ns_, pod);
     return got ? (*got)["metadata"].value("labels", Json::object()).value(api::kLeaderLabel, kNone)
                : "no pod";
   }
   testing::AssertionResult Becomes(const std::string& pod, const std::string& mark) {
-    if (Until([&] { return Mark(pod) == mark; })) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << pod << " has \"" << Mark(pod) << "\"";
+    if (Until([&] { return LabelOf(pod) == mark; })) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << pod << " has \"" << LabelOf(pod) << "\"";
   }
 };
 
@@ -44,10 +44,10 @@ TEST_P(LeaderLabelTest, TheMarkMovesToTheLeadersPodAndGoesWithIt) {
   EXPECT_NE(label.error(), "");
   label.Start();
   EXPECT_TRUE(Becomes("b", "true"));
-  EXPECT_TRUE(Becomes("a", kNone)) << "its leader has died with the mark";
+  EXPECT_TRUE(Becomes("a", kNone)) << "its leader has died with the label";
   EXPECT_EQ((*api_->Get(kube::Pods(), ns_, "a"))["metadata"]["labels"]["app"], "x");
   label.Stop();
-  EXPECT_EQ(Mark("b"), kNone);
+  EXPECT_EQ(LabelOf("b"), kNone);
 }
 
 TEST_P(LeaderLabelTest, AnotherInstallationsLeaderKeepsItsMark) {
@@ -57,7 +57,7 @@ TEST_P(LeaderLabelTest, AnotherInstallationsLeaderKeepsItsMark) {
   LeaderLabel label(api_, ns_, "b");
   label.Start();
   EXPECT_TRUE(Becomes("c", kNone));
-  EXPECT_EQ(Mark("a"), "true");
+  EXPECT_EQ(LabelOf("a"), "true");
 }
 
 TEST_P(LeaderLabelTest, AMarkOfAFormerLifeIsCleared) {
@@ -65,9 +65,9 @@ TEST_P(LeaderLabelTest, AMarkOfAFormerLifeIsCleared) {
     AddPod(mark, {{api::kLeaderLabel, mark}});
     LeaderLabel label(api_, ns_, mark);
     label.Stop();
-    EXPECT_EQ(Mark(mark), mark) << "it was not started";
+    EXPECT_EQ(LabelOf(mark), mark) << "it was not started";
     label.Clear();
-    EXPECT_EQ(Mark(mark), kNone);
+    EXPECT_EQ(LabelOf(mark), kNone);
   }
 }
 
@@ -132,10 +132,10 @@ TEST_P(LeaderLabelTest, WhatItMayNotDoIsSaid) {
     api->code = c.code;
     LeaderLabel label(api, ns_, "b");
     label.Start();
-    EXPECT_TRUE(Until([&] { return label.error() != "not marked yet"; }));
+    EXPECT_TRUE(Until([&] { return label.error() != "not labelled yet"; }));
     EXPECT_EQ(label.error(), c.error);
   }
-  EXPECT_EQ(Mark("b"), "true");
+  EXPECT_EQ(LabelOf("b"), "true");
 }
 
 TEST_P(LeaderLabelTest, ItDoesNotTurnRoundHot) {
@@ -149,25 +149,26 @@ TEST_P(LeaderLabelTest, ItDoesNotTurnRoundHot) {
     const auto api = std::make_shared<RefusingApi>(api_);
     LeaderLabel label(api, ns_, c.pod);
     label.Clear();
-    EXPECT_EQ(api->patches, 0) << "there is no mark";
+    EXPECT_EQ(api->patches, 0) << "there is no label";
     api->gets = 0;
     label.Start();
     ASSERT_TRUE(Until([&] { return api->gets > 0; }));
-    (void)Until([] { return false; }, MarkPace::kFirstRetry + std::chrono::milliseconds(200));
+    (void)Until([] { return false; },
+                LabelCheckInterval::kFirstRetry + std::chrono::milliseconds(200));
     EXPECT_LE(api->gets, c.gets) << c.pod;
     EXPECT_LE(api->patches, c.patches) << c.pod;
     label.Stop();
   }
 }
 
-TEST(MarkPaceTest, TriesComeMoreAndMoreSlowlyUntilOneSucceeds) {
-  MarkPace pace;
+TEST(LabelCheckIntervalTest, TriesComeMoreAndMoreSlowlyUntilOneSucceeds) {
+  LabelCheckInterval interval;
   std::vector<int> waits;
-  for (int i = 0; i < 7; ++i) waits.push_back(static_cast<int>(pace.After(false).count()));
+  for (int i = 0; i < 7; ++i) waits.push_back(static_cast<int>(interval.After(false).count()));
   EXPECT_EQ(waits, (std::vector<int>{500, 1000, 2000, 4000, 8000, 10'000, 10'000}));
-  EXPECT_EQ(pace.After(true), MarkPace::kLookAgain);
-  EXPECT_EQ(pace.After(true), MarkPace::kLookAgain);
-  EXPECT_EQ(pace.After(false), MarkPace::kFirstRetry) << "from the beginning";
+  EXPECT_EQ(interval.After(true), LabelCheckInterval::kCheckAgain);
+  EXPECT_EQ(interval.After(true), LabelCheckInterval::kCheckAgain);
+  EXPECT_EQ(interval.After(false), LabelCheckInterval::kFirstRetry) << "from the beginning";
 }
 
 RM_ON_EVERY_SERVER(LeaderLabelTest);

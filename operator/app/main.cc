@@ -13,6 +13,7 @@
 #include "common/logging/log.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_process.h"
+#include "operator/app/setting_texts.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/kube/kube_client.h"
 
@@ -79,14 +80,19 @@ class Signals {
   sigset_t set_;
 };
 
-int ClearFinalizers(ringmaster::kube::KubeApi& api, const std::string& ns) {
-  const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
-  if (!cleared) {
-    spdlog::error("finalizers not cleared error={}",
-                  ringmaster::logging::Value(cleared.error().message));
-    return 1;
+int ClearFinalizers(ringmaster::kube::KubeApi& api, std::vector<std::string> namespaces) {
+  if (namespaces.empty()) namespaces.emplace_back();  // all
+  int pods = 0;
+  for (const std::string& ns : namespaces) {
+    const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
+    if (!cleared) {
+      spdlog::error("finalizers not cleared error={}",
+                    ringmaster::logging::Value(cleared.error().message));
+      return 1;
+    }
+    pods += *cleared;
   }
-  spdlog::info("finalizers cleared pods={}", *cleared);
+  spdlog::info("finalizers cleared pods={}", pods);
   return 0;
 }
 
@@ -111,7 +117,7 @@ int Run(const OperatorConfig& config, Signals* signals) {
                     ringmaster::logging::Value(api.error().message));
       return static_cast<int>(ProcessExit::kNoApi);
     }
-    return ClearFinalizers(**api, config.watch_namespace);
+    return ClearFinalizers(**api, ringmaster::app::Names(config.watch_namespaces));
   }
   // It lives until the process ends: the thread of the signals knows it.
   auto* process = new OperatorProcess(config, std::move(*client),

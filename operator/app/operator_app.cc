@@ -51,7 +51,8 @@ class App final : public OperatorApp {
     controller.pod.sidecar_target =
         options_.sidecar_target.empty() ? link_->target() : options_.sidecar_target;
     controller.pod.log_format = options_.sidecar_log_format;
-    controller.watch_namespace = options_.watch_namespace;
+    controller.pod.ring_key_file = options_.ring_key_file;
+    controller.watch_namespaces = options_.watch_namespaces;
     controller.instance = options_.instance;
     controller.workers = options_.workers;
     controller.trust_node_deletion = options_.trust_node_deletion;

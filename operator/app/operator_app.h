@@ -26,12 +26,13 @@ struct OperatorOptions {
   std::string sidecar_target;  // what sidecars dial (RINGMASTER_OPERATOR); empty: `listen` as bound
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string sidecar_log_format;  // empty: text
-  std::string watch_namespace;     // empty: all
-  int workers = 2;                 // reconciles at a time
+  std::string ring_key_file;       // of all jobs, on this machine; empty: none, or in their Secrets
+  std::vector<std::string> watch_namespaces;  // empty: all
+  int workers = 2;                            // reconciles at a time
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
-  std::string instance = "ringmaster-operator";  // who says an event
+  std::string instance = "ringmaster-operator";  // the reporting instance of events
   std::chrono::milliseconds sync_timeout{60'000};
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app
   // Keys of taints that announce the end of a node; empty: the usual ones.

@@ -11,6 +11,7 @@
 #include "operator/app/testing/running_operator.h"
 #include "operator/kube/kube_client.h"
 #include "operator/local/local_cluster.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
 namespace {
@@ -26,9 +27,6 @@ constexpr char kJob[] = "{namespace=\"default\",job_name=\"digits\"}";
 class OperatorClusterE2e : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-ops-XXXXXX";  // short: unix sockets lie below it
-    ASSERT_NE(mkdtemp(name), nullptr);
-    dir_ = name;
     out_ = dir_ / "out";
     for (const char* sub : {"run", "out"}) fs::create_directory(dir_ / sub);
     auto cluster = local::LocalCluster::Start({.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR});
@@ -41,8 +39,6 @@ class OperatorClusterE2e : public testing::Test {
   void TearDown() override {
     if (HasFailure()) PrintLogs();
     if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
-    std::error_code ignored;
-    fs::remove_all(dir_, ignored);
   }
 
   // Both would listen on the same socket, but only the leader does: what a Service is on a cluster.
@@ -97,7 +93,9 @@ class OperatorClusterE2e : public testing::Test {
     }
   }
 
-  fs::path dir_, out_;
+  support::TempDir temporary_;
+  const fs::path dir_ = temporary_.path();
+  fs::path out_;
   std::unique_ptr<local::LocalCluster> cluster_;
   std::unique_ptr<kube::KubeApi> api_;
 };
@@ -147,7 +145,9 @@ TEST_F(OperatorClusterE2e, MetricsTellOfARecoveryAndForgetADeletedJob) {
   const double down = op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""});
   Patch({{"worker", {{"replicas", 2}}}});
   ASSERT_TRUE(Until([&] { return op->Metric(world) == 2; }));
-  EXPECT_EQ(op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""}), down + 1);
+  // The size is known as soon as the status is written, and the change is counted after that.
+  EXPECT_TRUE(Until(
+      [&] { return op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""}) == down + 1; }));
   EXPECT_GT(op->Sum("ringmaster_operator_reconcile_seconds_count", {"result=\"ok\""}), 5);
   EXPECT_GT(op->Sum("ringmaster_operator_api_request_seconds_count", {"verb=\"create\""}), 3);
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));

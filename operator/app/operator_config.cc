@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/fields/parse.h"
 #include "operator/app/setting_texts.h"
 #include "operator/app/settings.h"
 #include "operator/kube/file.h"
@@ -82,7 +83,7 @@ Json FromText(const Setting& setting, const std::string& text) {
     if (text.empty() || text == "true") return true;  // --leader-elect
     return text == "false" ? Json(false) : Json(text);
   }
-  const Json parsed = Json::parse(text, nullptr, false);
+  const Json parsed = fields::ParseOrDiscard(text);
   return parsed.is_number() ? parsed : Json(text);
 }
 
@@ -157,6 +158,12 @@ Checked CheckTogether(const OperatorConfig& config) {
     return wrong("retry-period-seconds", config.retry_period_seconds,
                  fmt::format("less than {}, which is {}", BothNames("renew-deadline-seconds"),
                              config.renew_deadline_seconds));
+  }
+  if (config.metrics_secure && !config.metrics_listen.empty() &&
+      config.metrics_listen == config.health_listen) {
+    return wrong("metrics-listen", config.metrics_listen,
+                 fmt::format("another address than {} with {}: probes have no token",
+                             BothNames("health-listen"), BothNames("metrics-secure")));
   }
   const auto grpc = ParseHostPort(config.listen);
   if (!grpc || grpc->port == 0) return {};

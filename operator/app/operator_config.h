@@ -15,7 +15,7 @@ struct OperatorConfig {
   std::string listen = "0.0.0.0:9443";  // gRPC, for sidecars: host:port or unix:/path
   std::string sidecar_target;           // what sidecars dial; empty: `listen`
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string watch_namespace;            // empty: all
+  std::string watch_namespaces;           // with commas; empty: all
   std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
   std::string sidecar_resources;          // JSON; empty: the default
   bool tls = true;
@@ -29,6 +29,7 @@ struct OperatorConfig {
   bool clear_finalizers = false;  // do that and end
   std::string health_listen;      // empty: not served
   std::string metrics_listen;     // empty: not served
+  bool metrics_secure = false;    // TLS, and only for whom the API server lets
   bool leader_elect = false;
   std::string leader_election_namespace;  // empty: $POD_NAMESPACE, else "default"
   std::string leader_election_name = "ringmaster-operator";

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "operator/app/setting_texts.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
 namespace {
@@ -19,11 +20,6 @@ using testing::HasSubstr;
 
 class OperatorConfigTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "rm-config-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
   std::string File(const std::string& yaml) {
@@ -42,7 +38,8 @@ class OperatorConfigTest : public testing::Test {
     return parsed.error().text;
   }
 
-  std::filesystem::path dir_;
+  support::TempDir temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
 };
 
 TEST_F(OperatorConfigTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
@@ -87,8 +84,10 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
       {"--tls", "maybe", "true or false"},
       {"--operator-namespace", "Ops", "up to 63 lower case letters, digits and '-'"},
       {"--metrics-namespace", "a.b", "up to 63"},
-      {"--namespace", "a,b", "up to 63"},
-      {"--namespace", "a\nb", "up to 63"},
+      {"--watch-namespaces", "a,,b", "names of namespaces with commas between them, each once"},
+      {"--watch-namespaces", "a,b,a", "names of namespaces"},
+      {"--watch-namespaces", "a, b", "names of namespaces"},
+      {"--watch-namespaces", "a\nb", "names of namespaces"},
       {"--leader-election-namespace", "-a", "up to 63"},
       {"--leader-election-namespace", "a-", "up to 63"},
       {"--leader-election-name", "", "up to 253 lower case letters, digits, '-' and '.'"},
@@ -97,6 +96,7 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
       {"--disruption-taints", "a/b=c:NoSchedule", "keys of taints with commas between them"},
       {"--disruption-taints", "a,,b", "keys of taints"},
       {"--trust-node-deletion", "yes", "true or false"},
+      {"--metrics-secure", "yes", "true or false"},
       {"--clear-finalizers", "TRUE", "true or false"},
       {"--workers", "0", "an integer from 1 to 64"},
       {"--workers", "65", "an integer"},
@@ -131,7 +131,8 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
     EXPECT_THAT(Refusal({joined.c_str()}),
                 testing::AnyOf(says(c.value), says(nlohmann::json(c.value).dump())));
   }
-  EXPECT_THAT(Refusal({"--namespace=\xff"}), HasSubstr("--namespace: \"")) << "no UTF-8";
+  EXPECT_THAT(Refusal({"--watch-namespaces=\xff"}), HasSubstr("--watch-namespaces: \""))
+      << "no UTF-8";
   // What --help lists and is not here can't be wrong by itself.
   std::set<std::string> listed;
   std::istringstream help(Parse({"--help"}).error().text);
@@ -161,8 +162,8 @@ TEST_F(OperatorConfigTest, WhatIsJustWithinTheBoundsIsAllowed) {
                            "--sidecar-image-pull-policy=Never",
                            "--sidecar-resources=",
                            R"(--sidecar-resources={"limits": {"cpu": 1, "memory": "1Gi"}})",
-                           "--namespace=",
-                           "--namespace=0",
+                           "--watch-namespaces=",
+                           "--watch-namespaces=0,team-a",
                            "--leader-election-name=a-1.b",
                            "--disruption-taints=",
                            "--disruption-taints=example.com/A_b,c",
@@ -176,8 +177,8 @@ TEST_F(OperatorConfigTest, WhatIsJustWithinTheBoundsIsAllowed) {
   }
   const std::string label(63, 'a'),
       name = label + "." + label + "." + label + "." + label.substr(2);
-  EXPECT_TRUE(Parse({"--namespace", label.c_str()}));
-  EXPECT_THAT(Refusal({"--namespace", (label + "a").c_str()}), HasSubstr("up to 63"));
+  EXPECT_TRUE(Parse({"--watch-namespaces", label.c_str()}));
+  EXPECT_THAT(Refusal({"--watch-namespaces", (label + "a").c_str()}), HasSubstr("up to 63"));
   EXPECT_TRUE(Parse({"--leader-election-name", name.c_str()}));
   EXPECT_THAT(Refusal({"--leader-election-name", (name + "a").c_str()}), HasSubstr("up to 253"));
 }
@@ -266,6 +267,9 @@ TEST_F(OperatorConfigTest, ValuesHaveToFitTogether) {
        "--health-listen (healthListen): 0.0.0.0:9443 is not allowed: another address than "
        "--listen (listen)"},
       {{"--metrics-listen", "0.0.0.0:9443"}, "--metrics-listen (metricsListen): 0.0.0.0:9443"},
+      {{"--metrics-secure", "--metrics-listen", "h:1", "--health-listen", "h:1"},
+       "--metrics-listen (metricsListen): h:1 is not allowed: another address than --health-listen "
+       "(healthListen) with --metrics-secure (metricsSecure)"},
   };
   for (const auto& c : cases) EXPECT_THAT(Refusal(c.arguments), HasSubstr(c.says));
   const std::string file = File("renewDeadlineSeconds: 14\nretryPeriodSeconds: 13\n");
@@ -276,7 +280,7 @@ TEST_F(OperatorConfigTest, ValuesHaveToFitTogether) {
 }
 
 TEST_F(OperatorConfigTest, WhatIsPrintedReadsBackTheSame) {
-  const auto printed = Parse({"--print-config", "--workers", "9", "--namespace", "true",
+  const auto printed = Parse({"--print-config", "--workers", "9", "--watch-namespaces", "true",
                               "--metrics-listen", "[::]:8080", "--leader-elect"});
   ASSERT_FALSE(printed);
   EXPECT_EQ(printed.error().code, 0);
@@ -284,7 +288,7 @@ TEST_F(OperatorConfigTest, WhatIsPrintedReadsBackTheSame) {
   const auto applied = ApplyConfigFile(printed.error().text, &again);
   ASSERT_TRUE(applied) << applied.error();
   EXPECT_EQ(again.workers, 9);
-  EXPECT_EQ(again.watch_namespace, "true") << "a text stays a text";
+  EXPECT_EQ(again.watch_namespaces, "true") << "a text stays a text";
   EXPECT_EQ(again.metrics_listen, "[::]:8080");
   EXPECT_EQ(ToYaml(again), printed.error().text);
 }

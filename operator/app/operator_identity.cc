@@ -2,8 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <condition_variable>
-#include <mutex>
+#include "common/sync/pause.h"
 
 namespace ringmaster::app {
 namespace {
@@ -38,11 +37,8 @@ kube::Result<std::unique_ptr<OperatorIdentity>> OperatorIdentity::Create(
 
 // The key is kept, so that key and certificate fit at every moment.
 void OperatorIdentity::Renew(std::stop_token stop) {
-  std::mutex mu;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mu);
   while (!stop.stop_requested()) {
-    wake.wait_for(lock, stop, lifetime_ / 2, [] { return false; });
+    sync::Pause(stop, lifetime_ / 2);
     if (stop.stop_requested()) return;
     const auto pair = tls::Issue(authority_, {tls::kOperatorName}, std::chrono::system_clock::now(),
                                  lifetime_, key_pem_);

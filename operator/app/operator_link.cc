@@ -1,13 +1,16 @@
 #include "operator/app/operator_link.h"
 
 #include <fmt/format.h>
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/fields/parse.h"
 #include "common/job/facts_proto.h"
 #include "common/job/rebuild.h"
 #include "common/logging/log.h"
@@ -18,6 +21,8 @@
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
+#include "operator/app/notice_proto.h"
+#include "operator/app/record_calls.h"
 
 namespace ringmaster::app {
 namespace {
@@ -25,33 +30,38 @@ namespace {
 using controllers::SidecarRegistry;
 using planner::Notice;
 
-v1::OperatorNotice ToProto(const Notice& notice) {
-  v1::OperatorNotice out;
-  if (const auto* found = std::get_if<planner::ViewDecidedNotice>(&notice)) {
-    out.mutable_view_decided()->set_view(membership::EncodeView(*found->view));
-  } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
-    for (const std::string& uid : drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
-    out.mutable_drain()->set_reason(drain->reason);
-    out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
-  } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
-    out.mutable_pod_gone()->set_pod_uid(gone->pod_uid);
-    out.mutable_pod_gone()->set_reason(gone->reason);
-    out.mutable_pod_gone()->set_proof(gone->proof);
-  } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
-    out.mutable_target()->set_min_pods(target->min_pods);
-    out.mutable_target()->set_expected_pods(target->expected_pods);
-  } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
-    out.mutable_finish()->set_reason(finish->reason);
-  } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
-    out.mutable_recover()->set_lineage(recover->lineage);
-    out.mutable_recover()->set_fresh_workers(recover->fresh_workers);
-  }
-  return out;
-}
+// Of a connection, and a sidecar has one: its stream, and the record calls of its campaigns.
+constexpr int kMostStreams = 32;
+constexpr int kMostMetadata = 16 << 10;
+// A view of some thousand pods.
+constexpr int kMostBytes = 4 << 20;
+// So that connections and streams that do nothing don't add up: a sidecar registers at once, and
+// has a stream as long as it has a connection.
+constexpr std::chrono::seconds kRegisterWithin{5};
+constexpr int kIdleMs = 60'000;
+constexpr int kHandshakeMs = 30'000;
 
 // Figures about a rebuild; nullopt for anything that is none.
 std::optional<job::Rebuild> ParseRebuild(const std::string& text) {
-  return job::RebuildFromJson(nlohmann::json::parse(text, nullptr, false));
+  return job::RebuildFromJson(fields::ParseOrDiscard(text));
+}
+
+std::vector<job::Stall> ParseStalls(const std::string& text) {
+  return job::StallsFromJson(fields::ParseOrDiscard(text));
+}
+
+grpc::Status Invalid(const std::string& why) {
+  return why.empty() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, why);
+}
+
+// The cache may lag behind a pod that has just been made: its sidecar dials again, and again.
+grpc::Status UnknownPod(const v1::Registration& registration) {
+  return {
+      grpc::StatusCode::NOT_FOUND,
+      fmt::format("pod_name is \"{}\", pod_uid is \"{}\": the operator knows no such pod of job "
+                  "{}/{} (yet)",
+                  registration.pod_name(), registration.pod_uid(), registration.job_namespace(),
+                  registration.job_name())};
 }
 
 using Peer = std::shared_ptr<const grpc::AuthContext>;
@@ -75,6 +85,9 @@ class StreamSink : public controllers::NoticeSink {
   explicit StreamSink(Reactor* reactor) : reactor_(reactor) {}
 
   void Send(const Notice& notice) override { Push(ToProto(notice)); }
+  void Replaced() override {
+    Close({grpc::StatusCode::ABORTED, "another stream of this pod has taken its place"});
+  }
 
   void Push(v1::OperatorNotice notice) {
     const sync::MutexLock lock(&mu_);
@@ -137,6 +150,7 @@ class Connection final : public StreamSink::Reactor {
   Connection(SidecarRegistry* registry, OpenStreams* streams, Peer peer)
       : registry_(registry), peer_(std::move(peer)), sink_(std::make_shared<StreamSink>(this)) {
     if (streams->Add(sink_)) {
+      AwaitRegistration();
       StartRead(&report_);
     } else {
       sink_->Close(Stopping());
@@ -145,9 +159,9 @@ class Connection final : public StreamSink::Reactor {
 
   void OnReadDone(bool ok) override {
     if (!ok) return sink_->Close(grpc::Status::OK);
-    if (const std::string wrong = Take(); !wrong.empty()) {
-      spdlog::warn("sidecar's report refused error={}", logging::Value(wrong));
-      return sink_->Close({grpc::StatusCode::INVALID_ARGUMENT, wrong});
+    if (const grpc::Status taken = Take(); !taken.ok()) {
+      spdlog::warn("sidecar's report refused error={}", logging::Value(taken.error_message()));
+      return sink_->Close(taken);
     }
     StartRead(&report_);
   }
@@ -159,10 +173,24 @@ class Connection final : public StreamSink::Reactor {
   }
 
  private:
-  // Empty, or what is wrong with the report.
-  std::string Take() {
+  // The call-back may come when this object is gone.
+  void AwaitRegistration() {
+    patience_.Set(
+        std::chrono::system_clock::now() + kRegisterWithin,
+        [sink = sink_, registered = registered_](bool is_over) {
+          if (!is_over || *registered) return;
+          sink->Close({grpc::StatusCode::DEADLINE_EXCEEDED,
+                       fmt::format("no registration came within {} s", kRegisterWithin.count())});
+        });
+  }
+
+  // OK, or what is wrong with the report.
+  grpc::Status Take() {
     if (report_.has_registration()) return Register(report_.registration());
-    if (id_ == 0) return "the first report has to be a registration";
+    if (id_ == 0) return Invalid("the first report has to be a registration");
+    return Invalid(TakeReport());
+  }
+  std::string TakeReport() {
     switch (report_.kind_case()) {
       case v1::SidecarReport::kReadiness:
         return OnReadiness(report_.readiness());
@@ -178,13 +206,16 @@ class Connection final : public StreamSink::Reactor {
         registry_->OnHealth(id_, report_.health().able(),
                             std::chrono::milliseconds(report_.health().unable_ms()));
         return "";
+      case v1::SidecarReport::kStalls:
+        registry_->OnStalls(id_, ParseStalls(report_.stalls().stalls()));
+        return "";
       case v1::SidecarReport::kRecovery:
         return OnRecoveryReport(report_.recovery());
       default:
         return "";  // of a newer sidecar
     }
   }
-  std::string Register(const v1::Registration& registration) {
+  std::string WhyNot(const v1::Registration& registration) const {
     if (id_ != 0) return "a second registration in one stream";
     if (registration.job_uid().empty() || registration.pod_uid().empty() ||
         registration.job_name().empty()) {
@@ -193,11 +224,18 @@ class Connection final : public StreamSink::Reactor {
     if (std::string wrong = WhyNotItsJob(peer_, registration.job_uid()); !wrong.empty()) {
       return wrong;
     }
+    return registry_->WhyNotConnect(job::FromProto(registration));
+  }
+  grpc::Status Register(const v1::Registration& registration) {
+    if (const std::string wrong = WhyNot(registration); !wrong.empty()) return Invalid(wrong);
+    if (!registry_->KnowsPodOf(job::FromProto(registration))) return UnknownPod(registration);
     v1::OperatorNotice accepted;
     accepted.mutable_accepted()->set_message("welcome " + registration.pod_name());
     sink_->Push(std::move(accepted));
+    *registered_ = true;
+    patience_.Cancel();
     id_ = registry_->Connect(job::FromProto(registration), sink_);
-    return "";
+    return grpc::Status::OK;
   }
   std::string OnReadiness(const v1::Readiness& readiness) {
     membership::Candidate candidate;
@@ -233,103 +271,24 @@ class Connection final : public StreamSink::Reactor {
   SidecarRegistry* const registry_;
   const Peer peer_;
   const std::shared_ptr<StreamSink> sink_;
+  const std::shared_ptr<std::atomic<bool>> registered_ = std::make_shared<std::atomic<bool>>(false);
+  grpc::Alarm patience_;
   v1::SidecarReport report_;
   SidecarRegistry::ConnectionId id_ = 0;
-};
-
-grpc::Status ToStatus(const kube::Error& error) {
-  switch (error.code) {
-    case kube::ErrorCode::kNotFound:
-      return {grpc::StatusCode::NOT_FOUND, error.message};
-    case kube::ErrorCode::kInvalid:
-      return {grpc::StatusCode::INVALID_ARGUMENT, error.message};
-    case kube::ErrorCode::kConflict:
-      return {grpc::StatusCode::ABORTED, error.message};
-    case kube::ErrorCode::kInternal:
-      return {grpc::StatusCode::INTERNAL, error.message};
-    default:
-      return {grpc::StatusCode::UNAVAILABLE, error.message};
-  }
-}
-
-// Runs record votes off gRPC's threads: one waits for the API server.
-class RecordWorker {
- public:
-  explicit RecordWorker(controllers::QuorumRecordStore* records)
-      : records_(records), thread_([this](std::stop_token stop) { Run(stop); }) {}
-  ~RecordWorker() { Stop(); }
-
-  void Post(const v1::RecordRequest* request, v1::RecordReply* reply,
-            grpc::ServerUnaryReactor* reactor) {
-    {
-      const sync::MutexLock lock(&mu_);
-      if (!stopped_) {
-        queue_.push_back({request, reply, reactor});
-        wake_.NotifyOne();
-        return;
-      }
-    }
-    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the operator stops"});
-  }
-  void Stop() {
-    {
-      const sync::MutexLock lock(&mu_);
-      stopped_ = true;
-    }
-    thread_.request_stop();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  struct Call {
-    const v1::RecordRequest* request;
-    v1::RecordReply* reply;
-    grpc::ServerUnaryReactor* reactor;
-  };
-
-  void Run(std::stop_token stop) {
-    while (const auto call = Next(stop)) Answer(*call);
-  }
-  // Nullopt: stopped, and nothing waits any more.
-  std::optional<Call> Next(const std::stop_token& stop) {
-    const sync::MutexLock lock(&mu_);
-    while (queue_.empty()) {
-      if (stop.stop_requested()) return std::nullopt;
-      wake_.Wait(&mu_, stop);
-    }
-    const Call call = queue_.front();
-    queue_.pop_front();
-    return call;
-  }
-  void Answer(const Call& call) {
-    const controllers::JobIdentity job{call.request->job_namespace(), call.request->job_name(),
-                                       call.request->job_uid()};
-    const auto answer = records_->Answer(job, call.request->message());
-    if (!answer) return call.reactor->Finish(ToStatus(answer.error()));
-    call.reply->set_message(*answer);
-    call.reactor->Finish(grpc::Status::OK);
-  }
-
-  controllers::QuorumRecordStore* const records_;
-  sync::Mutex mu_;
-  sync::StoppableCondVar wake_;
-  std::deque<Call> queue_ GUARDED_BY(mu_);
-  bool stopped_ GUARDED_BY(mu_) = false;
-  std::jthread thread_;
 };
 
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
  public:
   Server(SidecarRegistry* registry, controllers::QuorumRecordStore* records,
          const std::optional<tls::Files>& tls)
-      : registry_(registry), tls_(tls), worker_(records) {}
+      : registry_(registry), tls_(tls), record_calls_(records) {}
   ~Server() override { Stop(); }
 
   kube::Result<void> Listen(const std::string& listen) {
     grpc::ServerBuilder builder;
     int port = 0;
     if (!tls_ && !IsLocalAddress(listen)) {
-      spdlog::warn("without TLS everybody who reaches the port may pass for a sidecar listen={}",
+      spdlog::warn("without TLS whatever reaches the port may pass for a sidecar listen={}",
                    listen);
     }
     builder.AddListeningPort(listen,
@@ -339,6 +298,11 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     // Two operators on one port would each see half of the sidecars.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     rpc::KeepAlive(&builder);
+    builder.SetMaxReceiveMessageSize(kMostBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
@@ -362,7 +326,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     if (server_ == nullptr) return;
     streams_.CloseAll(Stopping());
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-    worker_.Stop();
+    record_calls_.Stop();
     server_->Wait();
     server_.reset();
   }
@@ -380,7 +344,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
       reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, wrong});
       return reactor;
     }
-    worker_.Post(request, reply, reactor);
+    record_calls_.Post(context, request, reply, reactor);
     return reactor;
   }
 
@@ -392,7 +356,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
   SidecarRegistry* const registry_;
   const std::optional<tls::Files> tls_;
   OpenStreams streams_;
-  RecordWorker worker_;
+  RecordCalls record_calls_;
   std::unique_ptr<grpc::Server> server_;
   std::string target_;
 };

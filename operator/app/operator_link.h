@@ -20,7 +20,7 @@ namespace ringmaster::app {
 class OperatorLinkServer {
  public:
   // kUnavailable if `listen` (host:port or unix:/path) can't be bound; the message names it.
-  // `tls`: the operator's own certificate; none: anybody who connects is believed.
+  // `tls`: the operator's own certificate; none: any peer that connects is believed.
   static kube::Result<std::unique_ptr<OperatorLinkServer>> Start(
       const std::string& listen, controllers::SidecarRegistry* registry,
       controllers::QuorumRecordStore* records, const std::optional<tls::Files>& tls = std::nullopt);

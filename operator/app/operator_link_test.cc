@@ -5,8 +5,11 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <map>
 #include <thread>
 
 #include "common/membership/message_json.h"
@@ -15,6 +18,7 @@
 #include "operator/app/operator_identity.h"
 #include "operator/local/store.h"
 #include "operator/local/testing/in_memory_api.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
 namespace {
@@ -22,12 +26,24 @@ namespace {
 class OperatorLinkTest : public testing::Test {
  protected:
   OperatorLinkTest() {
+    registry_.SetPodLookup(
+        [this](const job::Registration& registration) { return registration.pod_uid == "pod"; });
     auto server = OperatorLinkServer::Start("127.0.0.1:0", &registry_, &records_);
     EXPECT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     stub_ = v1::OperatorLink::NewStub(
         grpc::CreateChannel(server_->target(), grpc::InsecureChannelCredentials()));
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  }
+  // The end of a stream that registers; OK: it was accepted.
+  grpc::Status Register(const v1::SidecarReport& report) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    auto stream = stub_->Attend(&context);
+    stream->Write(report);
+    v1::OperatorNotice notice;
+    if (stream->Read(&notice) && notice.has_accepted()) stream->WritesDone();
+    return stream->Finish();
   }
   v1::SidecarReport Registration() {
     v1::SidecarReport report;
@@ -76,7 +92,12 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   ASSERT_TRUE(stream->Read(&notice));
   ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
-  EXPECT_TRUE(registry_.Facts("job").sidecars.at(0).ready);
+  // The change that was told from may have been the registration.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!registry_.Facts("job").sidecars.at(0).ready) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).boot_id, "boot");
   registry_.SetChangeHandler(nullptr);
   stream->WritesDone();
@@ -208,12 +229,12 @@ TEST_F(OperatorLinkTest, NoticesArriveAsTheyWereSaidAndInTheirOrder) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (registry_.connected() != 1 && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
-  registry_.Notify("job", "pod", planner::PodGoneNotice{"other", "PodGone", false});
+  registry_.Notify("job", "pod", planner::PodGoneNotice{"other", "PodGone"});
   registry_.Notify("job", "pod", planner::RecoverNotice{2, true});
   registry_.Notify("job", "pod", planner::FinishNotice{"done"});
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_EQ(notice.pod_gone().pod_uid(), "other");
-  EXPECT_FALSE(notice.pod_gone().proof());
+  EXPECT_EQ(notice.pod_gone().reason(), "PodGone");
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_EQ(notice.recover().lineage(), 2u);
   EXPECT_TRUE(notice.recover().fresh_workers());
@@ -266,6 +287,154 @@ TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
   EXPECT_EQ(membership::DecodeMessage(*refused)->kind, membership::MessageKind::kRefused);
 }
 
+TEST_F(OperatorLinkTest, ASidecarCannotSpeakForAJobOfAnotherName) {
+  registry_.TakenOver("default/other", "job", false);  // as the controller does when it looks at it
+  auto stream = stub_->Attend(&context_);
+  ASSERT_TRUE(stream->Write(Registration()));
+  v1::OperatorNotice notice;
+  EXPECT_FALSE(stream->Read(&notice));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("the job of uid job is default/other"));
+}
+
+TEST_F(OperatorLinkTest, AStreamThatDoesNotRegisterIsEnded) {
+  auto stream = stub_->Attend(&context_);
+  v1::OperatorNotice notice;
+  EXPECT_FALSE(stream->Read(&notice));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(status.error_message(), "no registration came within 5 s");
+}
+
+TEST_F(OperatorLinkTest, ASecondStreamOfAPodEndsTheFirst) {
+  auto first = stub_->Attend(&context_);
+  ASSERT_TRUE(first->Write(Registration()));
+  v1::OperatorNotice notice;
+  ASSERT_TRUE(first->Read(&notice));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  auto second = stub_->Attend(&context);
+  ASSERT_TRUE(second->Write(Registration()));
+  ASSERT_TRUE(second->Read(&notice));
+  EXPECT_FALSE(first->Read(&notice));
+  EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::ABORTED);
+  registry_.Notify("job", "pod", planner::FinishNotice{"done"});
+  ASSERT_TRUE(second->Read(&notice)) << "the pod is heard by its second";
+  EXPECT_EQ(notice.finish().reason(), "done");
+}
+
+TEST_F(OperatorLinkTest, AStrangersPodIsRefused) {
+  v1::SidecarReport report = Registration();
+  report.mutable_registration()->set_pod_uid("made-up");
+  const grpc::Status status = Register(report);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("pod_uid is \"made-up\""));
+  EXPECT_TRUE(registry_.Facts("job").sidecars.empty()) << "nothing is kept of it";
+}
+
+TEST_F(OperatorLinkTest, NobodyIsLetInBeforeThePodsAreKnown) {
+  registry_.SetPodLookup(nullptr);
+  EXPECT_EQ(Register(Registration()).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+// An API server that does not answer for one job until it is let go.
+class StuckApi : public local::InMemoryApi {
+ public:
+  using InMemoryApi::InMemoryApi;
+  kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
+                               const std::string& name) override {
+    if (name == "stuck-record") let_go_.wait(false);
+    return InMemoryApi::Get(resource, ns, name);
+  }
+  void LetGo() {
+    let_go_ = true;
+    let_go_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> let_go_{false};
+};
+
+class RecordCallsTest : public testing::Test {
+ protected:
+  RecordCallsTest() {
+    auto server = OperatorLinkServer::Start("127.0.0.1:0", &registry_, &records_);
+    EXPECT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+    stub_ = v1::OperatorLink::NewStub(
+        grpc::CreateChannel(server_->target(), grpc::InsecureChannelCredentials()));
+  }
+  ~RecordCallsTest() override {
+    api_->LetGo();
+    server_->Stop();
+  }
+  struct Call {
+    grpc::ClientContext context;
+    v1::RecordRequest request;
+    v1::RecordReply reply;
+    std::promise<grpc::StatusCode> done;
+    std::future<grpc::StatusCode> code = done.get_future();
+  };
+  std::unique_ptr<Call> Ask(const std::string& job) {
+    auto call = std::make_unique<Call>();
+    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    call->request.set_job_namespace("default");
+    call->request.set_job_name(job);
+    call->request.set_job_uid(job);
+    membership::Message prepare;
+    prepare.kind = membership::MessageKind::kPrepare;
+    prepare.from = "a";
+    prepare.ballot = {1, "a"};
+    call->request.set_message(membership::EncodeMessage(prepare));
+    Call* raw = call.get();
+    stub_->async()->Record(&raw->context, &raw->request, &raw->reply,
+                           [raw](const grpc::Status& s) { raw->done.set_value(s.error_code()); });
+    return call;
+  }
+
+  const std::shared_ptr<StuckApi> api_ =
+      std::make_shared<StuckApi>(std::make_shared<local::Store>(local::StoreOptions{}));
+  controllers::SidecarRegistry registry_;
+  controllers::QuorumRecordStore records_{api_};
+  std::unique_ptr<OperatorLinkServer> server_;
+  std::unique_ptr<v1::OperatorLink::Stub> stub_;
+};
+
+TEST_F(RecordCallsTest, AJobWhoseApiCallIsStuckHoldsUpNoOther) {
+  std::vector<std::unique_ptr<Call>> stuck;
+  for (int i = 0; i < 20; ++i) stuck.push_back(Ask("stuck"));
+  const auto other = Ask("other");
+  EXPECT_EQ(other->code.get(), grpc::StatusCode::NOT_FOUND) << "it has no record";
+  api_->LetGo();
+  for (auto& call : stuck) EXPECT_EQ(call->code.get(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(RecordCallsTest, AJobThatCallsTooOftenIsRefused) {
+  std::vector<std::unique_ptr<Call>> flood;
+  std::vector<std::unique_ptr<v1::OperatorLink::Stub>> connections;
+  for (int connection = 0; connection < 8; ++connection) {  // one connection has fewer streams
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = v1::OperatorLink::NewStub(
+        grpc::CreateCustomChannel(server_->target(), grpc::InsecureChannelCredentials(), own));
+    for (int i = 0; i < 20; ++i) flood.push_back(Ask("stuck"));
+    connections.push_back(std::move(stub_));
+  }
+  const auto refused = [&] {
+    return std::count_if(flood.begin(), flood.end(), [](const auto& call) {
+      return call->code.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  while (refused() < 160 - 65 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  api_->LetGo();
+  std::map<grpc::StatusCode, int> ended;
+  for (auto& call : flood) ++ended[call->code.get()];
+  EXPECT_EQ(ended[grpc::StatusCode::NOT_FOUND], 65) << "64 wait and one is being answered";
+  EXPECT_EQ(ended[grpc::StatusCode::RESOURCE_EXHAUSTED], 160 - 65);
+}
+
 TEST_F(OperatorLinkTest, AnAddressThatIsTakenIsNamed) {
   const auto second = OperatorLinkServer::Start(server_->target(), &registry_, &records_);
   ASSERT_FALSE(second);
@@ -286,8 +455,7 @@ TEST(IsLocalAddressTest, IsAUnixSocketOrLoopback) {
 class OperatorLinkTlsTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-link-XXXXXX";
-    dir_ = mkdtemp(name);
+    registry_.SetPodLookup([](const job::Registration&) { return true; });
     auto identity = OperatorIdentity::Create(authority_);
     ASSERT_TRUE(identity) << identity.error().message;
     identity_ = std::move(*identity);
@@ -296,10 +464,7 @@ class OperatorLinkTlsTest : public testing::Test {
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
-  void TearDown() override {
-    server_.reset();
-    std::filesystem::remove_all(dir_);
-  }
+  void TearDown() override { server_.reset(); }
 
   // A client with the certificate of this job.
   std::unique_ptr<v1::OperatorLink::Stub> ClientOf(const std::string& job_uid) {
@@ -332,7 +497,8 @@ class OperatorLinkTlsTest : public testing::Test {
 
   const tls::KeyPair authority_ =
       *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(24));
-  std::filesystem::path dir_;
+  support::TempDir temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
   controllers::SidecarRegistry registry_;
   controllers::QuorumRecordStore records_{
       std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}))};

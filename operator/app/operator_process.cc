@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "common/logging/log.h"
+#include "common/sync/pause.h"
+#include "common/tls/certificate.h"
 #include "operator/app/rights.h"
 #include "operator/app/setting_texts.h"
 #include "operator/kube/kube_client.h"
@@ -18,6 +20,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr std::chrono::hours kMetricsCertificate{24 * 3650};
+constexpr milliseconds kReviewDeadline{3'000};
 // Kubernetes allows 30 s by default, but who waits for a restart waits for this.
 constexpr milliseconds kAbandonCalls{3'000};
 constexpr milliseconds kEndAnyway{4'500};
@@ -60,16 +64,18 @@ class EndInTime {
  private:
   void Run(std::stop_token done, std::stop_token stop, std::stop_source abandon) {
     const std::stop_callback wake(stop, [this] {
-      const std::lock_guard lock(mu_);
-      changed_.notify_all();
+      const sync::MutexLock lock(&mu_);
+      changed_.NotifyAll();
     });
-    std::unique_lock lock(mu_);
-    if (!changed_.wait(lock, done, [&] { return stop.stop_requested(); })) return;
-    const auto over = [&](milliseconds duration) {
-      changed_.wait_for(lock, done, duration, [] { return false; });
+    {
+      const sync::MutexLock lock(&mu_);
+      while (!stop.stop_requested() && !done.stop_requested()) changed_.Wait(&mu_, done);
+    }
+    const auto over = [&done](milliseconds duration) {
+      sync::Pause(done, duration);
       return !done.stop_requested();
     };
-    if (!over(kAbandonCalls)) return;
+    if (!stop.stop_requested() || !over(kAbandonCalls)) return;
     spdlog::warn("calls to the API server abandoned");
     abandon.request_stop();
     if (!over(kEndAnyway - kAbandonCalls)) return;
@@ -77,8 +83,8 @@ class EndInTime {
     EndNow(ProcessExit::kStopped);
   }
 
-  std::mutex mu_;
-  std::condition_variable_any changed_;
+  sync::Mutex mu_;
+  sync::StoppableCondVar changed_;
   std::jthread thread_;
 };
 
@@ -95,16 +101,16 @@ OperatorProcess::~OperatorProcess() = default;
 
 void OperatorProcess::RequestStop() {
   stop_.request_stop();
-  const std::lock_guard lock(mu_);
-  changed_.notify_all();
+  const sync::MutexLock lock(&mu_);
+  changed_.NotifyAll();
 }
 
 ProcessExit OperatorProcess::Run() {
   const EndInTime in_time(stop_.get_token(), abandon_);
-  auto api = Connect(client_.deadline);
+  auto api = Connect(client_.deadline, OwnPace());
   if (api == nullptr) return ProcessExit::kNoApi;
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     api_ = std::move(api);
   }
   if (!Listen()) return ProcessExit::kFailed;
@@ -114,10 +120,10 @@ ProcessExit OperatorProcess::Run() {
   } else if (AwaitLeadership()) {
     if (const auto running = RunOperator(); running) {
       spdlog::info("operator runs listen={} namespace={} version={}", config_.listen,
-                   config_.watch_namespace.empty() ? "(all)" : config_.watch_namespace,
+                   config_.watch_namespaces.empty() ? "(all)" : config_.watch_namespaces,
                    identity_.version);
-      std::unique_lock lock(mu_);
-      changed_.wait(lock, [&] { return stop_.stop_requested(); });
+      const sync::MutexLock lock(&mu_);
+      while (!stop_.stop_requested()) changed_.Wait(&mu_);
     } else if (!stop_.stop_requested()) {
       spdlog::error("operator can't run error={}", logging::Value(running.error().message));
       end = ProcessExit::kFailed;
@@ -128,10 +134,10 @@ ProcessExit OperatorProcess::Run() {
   return end;
 }
 
-std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline) {
+std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline, const Pace& pace) {
   kube::ClientConfig client = client_;
-  client.qps = config_.kube_qps;
-  client.burst = config_.kube_burst;
+  client.qps = pace.qps;
+  client.burst = pace.burst;
   client.deadline = deadline;
   client.user_agent = "ringmaster-operator/" + identity_.version;
   client.on_call = [this](const kube::CallReport& report) { metrics_.ObserveCall(report); };
@@ -142,7 +148,31 @@ std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline) {
   return nullptr;
 }
 
+// With a certificate that nobody can check, as is usual for metrics in a cluster: it keeps the
+// token from those who only listen.
+HttpEndpoints::Protection OperatorProcess::ProtectMetrics() {
+  const auto now = std::chrono::system_clock::now();
+  http::Certificate certificate;
+  if (const auto authority = tls::MakeAuthority(now, kMetricsCertificate)) {
+    const auto own =
+        tls::Issue(*authority, {"metrics.operator.ringmaster.dev"}, now, kMetricsCertificate);
+    if (own) certificate = {own->certificate_pem, own->key_pem};
+  }
+  return {.certificate = std::move(certificate),
+          .refuse = [this](const http::Request& request) -> std::optional<HttpAnswer> {
+            const auto decision = metrics_access_->Check(request);
+            if (decision.status == 200) return std::nullopt;
+            return HttpAnswer{.status = decision.status, .body = decision.why + "\n"};
+          }};
+}
+
 bool OperatorProcess::Listen() {
+  if (config_.metrics_secure) {
+    // A client of its own: whoever reaches the port must not use up the controllers' calls.
+    auto api = Connect(kReviewDeadline, {5, 20});
+    if (api == nullptr) return false;
+    metrics_access_ = std::make_unique<MetricsAccess>(std::move(api));
+  }
   HttpEndpoints::Answers health = {{"/healthz", [this] { return ToAnswer(NotAlive()); }},
                                    {"/readyz", [this] { return ToAnswer(NotReady()); }}};
   HttpEndpoints::Answers metrics = {{"/metrics", [this] {
@@ -152,9 +182,9 @@ bool OperatorProcess::Listen() {
                                                          .body = Metrics()};
                                      }}};
   const auto listen = [this](const char* flag, const std::string& where,
-                             HttpEndpoints::Answers answers) {
+                             HttpEndpoints::Answers answers, HttpEndpoints::Protection protection) {
     if (where.empty()) return true;
-    auto opened = HttpEndpoints::Listen(flag, where, std::move(answers));
+    auto opened = HttpEndpoints::Listen(flag, where, std::move(answers), std::move(protection));
     if (!opened) {
       spdlog::error("endpoint not opened error={}", logging::Value(opened.error().message));
       return false;
@@ -165,16 +195,17 @@ bool OperatorProcess::Listen() {
   };
   const bool both = config_.health_listen == config_.metrics_listen;
   if (both) health.merge(metrics);
-  return listen("--health-listen", config_.health_listen, std::move(health)) &&
-         (both || listen("--metrics-listen", config_.metrics_listen, std::move(metrics)));
+  return listen("--health-listen", config_.health_listen, std::move(health), {}) &&
+         (both || listen("--metrics-listen", config_.metrics_listen, std::move(metrics),
+                         config_.metrics_secure ? ProtectMetrics() : HttpEndpoints::Protection()));
 }
 
 bool OperatorProcess::AwaitApiServer() {
   ApiWaitOptions options;
-  options.ns = config_.watch_namespace;
+  options.namespaces = Names(config_.watch_namespaces);
   options.timeout = seconds(config_.api_server_timeout_seconds);
   options.on_problem = [this](const std::string& what) {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     api_problem_ = what;
   };
   options.on_problem("the API server has not answered yet");
@@ -189,11 +220,12 @@ bool OperatorProcess::AwaitApiServer() {
 // Goes on without them: most jobs need only some, and each call that fails says so itself.
 void OperatorProcess::CheckRights() {
   const RightsScope scope = {
-      .watch_namespace = config_.watch_namespace,
+      .watch_namespaces = Names(config_.watch_namespaces),
       .lease_namespace = config_.leader_elect ? LeaseNamespace() : "",
       .authority_namespace = config_.tls ? OwnNamespace() : "",
       .whole_cluster = config_.gang_admission,
       .trust_node_deletion = config_.trust_node_deletion,
+      .metrics_secure = config_.metrics_secure,
   };
   const auto missing = MissingRights(api_.get(), WantedRights(scope), stop_.get_token());
   for (const Right& right : missing) {
@@ -214,7 +246,7 @@ std::string OperatorProcess::OwnNamespace() const {
 
 bool OperatorProcess::AwaitLeadership() {
   if (!config_.leader_elect) {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     leading_ = true;
     return true;
   }
@@ -224,13 +256,13 @@ bool OperatorProcess::AwaitLeadership() {
   options.renew_deadline = seconds(config_.renew_deadline_seconds);
   options.retry_period = seconds(config_.retry_period_seconds);
   // A client of its own: a renewal must neither wait for a slow call nor for our own rate limit.
-  auto api = Connect(options.renew_deadline / 2);
+  auto api = Connect(options.renew_deadline / 2, OwnPace());
   if (api == nullptr) return false;
   runtime::ElectorCallbacks callbacks;
   callbacks.on_leading = [this] {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     leading_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   };
   // At once: whatever this process still does may cross what the next leader does.
   callbacks.on_lost = [](const std::string&) { EndNow(ProcessExit::kLostLease); };
@@ -242,11 +274,11 @@ bool OperatorProcess::AwaitLeadership() {
   }
   auto elector = std::make_unique<runtime::LeaderElector>(
       std::move(api), ns, config_.leader_election_name, options, std::move(callbacks));
-  std::unique_lock lock(mu_);
+  const sync::MutexLock lock(&mu_);
   label_ = std::move(label);
   elector_ = std::move(elector);
   elector_->Start();
-  changed_.wait(lock, [&] { return leading_ || stop_.stop_requested(); });
+  while (!leading_ && !stop_.stop_requested()) changed_.Wait(&mu_);
   return leading_ && !stop_.stop_requested();
 }
 
@@ -264,7 +296,7 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.operator_namespace = OwnNamespace();
   options.network_policy = config_.network_policy;
   options.metrics_namespace = config_.metrics_namespace;
-  options.watch_namespace = config_.watch_namespace;
+  options.watch_namespaces = Names(config_.watch_namespaces);
   options.workers = config_.workers;
   options.gang_admission = config_.gang_admission;
   options.trust_node_deletion = config_.trust_node_deletion;
@@ -280,11 +312,11 @@ kube::Result<void> OperatorProcess::RunOperator() {
   OperatorOptions options = AppOptions();
   options.metrics = metrics_.controllers();
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     app_ = OperatorApp::Create(api_, options);
   }
   if (auto running = app_->Run(stop_.get_token()); !running) return running;
-  // Only now: who is sent here finds somebody.
+  // Only now: a sidecar that is sent here finds a server.
   if (label_ != nullptr) label_->Start();
   return {};
 }
@@ -299,7 +331,7 @@ void OperatorProcess::StopAll() {
 
 std::vector<std::string> OperatorProcess::NotReady() const {
   if (stop_.stop_requested()) return {"stopping"};
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   if (!api_problem_.empty()) return {api_problem_};
   std::vector<std::string> missing;
   if (elector_ != nullptr) {
@@ -321,7 +353,7 @@ std::vector<std::string> OperatorProcess::NotReady() const {
 }
 
 std::vector<std::string> OperatorProcess::NotAlive() const {
-  const std::lock_guard lock(mu_);
+  const sync::MutexLock lock(&mu_);
   std::vector<std::string> hung;
   if (elector_ != nullptr && !stop_.stop_requested()) {
     const auto since = std::chrono::steady_clock::now() - elector_->state().last_try;
@@ -335,7 +367,7 @@ std::vector<std::string> OperatorProcess::NotAlive() const {
 std::string OperatorProcess::Metrics() {
   OperatorSample sample;
   {
-    const std::lock_guard lock(mu_);
+    const sync::MutexLock lock(&mu_);
     if (app_ != nullptr) sample = app_->Sample();
   }
   return metrics_.Text(sample);

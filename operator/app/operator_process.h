@@ -4,16 +4,16 @@
 // Thread rule: Run once, from the main thread; RequestStop from any.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "common/sync/mutex.h"
 #include "operator/app/api_server.h"
 #include "operator/app/http_endpoints.h"
 #include "operator/app/leader_label.h"
+#include "operator/app/metrics_access.h"
 #include "operator/app/operator_app.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_metrics.h"
@@ -48,7 +48,13 @@ class OperatorProcess {
   void RequestStop();
 
  private:
-  std::shared_ptr<kube::KubeApi> Connect(std::chrono::milliseconds deadline);
+  struct Pace {
+    double qps;
+    int burst;
+  };
+  std::shared_ptr<kube::KubeApi> Connect(std::chrono::milliseconds deadline, const Pace& pace);
+  Pace OwnPace() const { return {config_.kube_qps, config_.kube_burst}; }
+  HttpEndpoints::Protection ProtectMetrics();
   bool Listen();
   bool AwaitApiServer();
   void CheckRights();
@@ -71,16 +77,18 @@ class OperatorProcess {
   std::stop_source stop_;
   std::stop_source abandon_;  // calls to the API that an end can't wait for
 
-  mutable std::mutex mu_;
-  std::condition_variable_any changed_;
-  bool leading_ = false;     // guarded by mu_
-  std::string api_problem_;  // guarded by mu_
+  mutable sync::Mutex mu_;
+  sync::CondVar changed_;
+  bool leading_ GUARDED_BY(mu_) = false;
+  std::string api_problem_ GUARDED_BY(mu_);
 
-  // Made by Run's thread; the pointers are guarded by mu_ for the answers' sake.
+  // Set by Run's thread alone, under mu_, because the answers of other threads read the pointers
+  // under it; Run's thread reads them without. So no GUARDED_BY.
   std::shared_ptr<kube::KubeApi> api_;
   std::unique_ptr<runtime::LeaderElector> elector_;
   std::unique_ptr<LeaderLabel> label_;
   std::unique_ptr<OperatorApp> app_;
+  std::unique_ptr<MetricsAccess> metrics_access_;  // null: /metrics is open
   std::vector<std::unique_ptr<HttpEndpoints>> endpoints_;
 };
 

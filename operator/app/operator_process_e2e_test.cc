@@ -18,6 +18,7 @@
 #include "operator/local/store.h"
 #include "operator/local/testing/in_memory_api.h"
 #include "operator/runtime/leader_election.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
 namespace {
@@ -41,9 +42,6 @@ std::string ReadFile(const fs::path& path) {
 class OperatorProcessE2e : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "rm-op-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     store_ = std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = ReadFile(RM_CRD_FILE)});
     api_ = std::make_unique<local::InMemoryApi>(store_);
     ASSERT_TRUE(api_->Create(kube::Namespaces(), "", {{"metadata", {{"name", "ops"}}}}));
@@ -56,7 +54,6 @@ class OperatorProcessE2e : public testing::Test {
   void TearDown() override {
     store_->Close();
     StopApiServer();
-    fs::remove_all(dir_);
   }
 
   void StartApiServer() {
@@ -137,7 +134,8 @@ class OperatorProcessE2e : public testing::Test {
                       "true";
   }
 
-  fs::path dir_;
+  support::TempDir temporary_;
+  const fs::path dir_ = temporary_.path();
   std::shared_ptr<local::Store> store_;
   std::unique_ptr<kube::KubeApi> api_;
   local::TlsMaterial tls_;

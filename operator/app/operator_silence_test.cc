@@ -7,6 +7,7 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/write.hpp>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 
@@ -95,6 +96,7 @@ class OperatorSilenceTest : public testing::Test {
  protected:
   OperatorSilenceTest() {
     std::filesystem::create_directories(directory_);
+    registry_.SetPodLookup([](const job::Registration&) { return true; });
     auto server = OperatorLinkServer::Start("unix:" + Socket(), &registry_, &records_);
     EXPECT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
@@ -160,6 +162,15 @@ TEST_F(OperatorSilenceTest, RebuildsOfWhichNoOperatorHasHeardAreAllToldToTheNext
   server_ = std::move(*server);
   ASSERT_TRUE(RunUntil([&] { return registry_.Facts("job").rebuilds.size() == 2; }, kPatience));
   EXPECT_EQ(registry_.Facts("job").rebuilds.front().steps_lost, 2);
+}
+
+TEST_F(OperatorSilenceTest, ASidecarWhosePodIsSeenLateGetsIn) {
+  ASSERT_TRUE(RunUntil([&] { return told_ == Story{true}; }, kPatience));
+  std::atomic<int> asked = 0;
+  registry_.SetPodLookup([&asked](const job::Registration&) { return ++asked > 3; });
+  network_->CutAll();
+  EXPECT_TRUE(RunUntil([&] { return told_ == Story({true, false, true}); }, kPatience));
+  EXPECT_EQ(asked.load(), 4);
 }
 
 TEST_F(OperatorSilenceTest, ThoseWhoHaveNothingToSayStayConnected) {

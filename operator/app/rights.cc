@@ -61,6 +61,14 @@ const std::vector<Rule>& TrustRules() {
   return kRules;
 }
 
+const std::vector<Rule>& MetricsRules() {
+  static const std::vector<Rule> kRules = {
+      {"authentication.k8s.io", "tokenreviews", "", {"create"}},
+      {"authorization.k8s.io", "subjectaccessreviews", "", {"create"}},
+  };
+  return kRules;
+}
+
 const kube::Resource& AccessReviews() {
   static const kube::Resource kReviews = {"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
                                           "SelfSubjectAccessReview", false};
@@ -84,11 +92,13 @@ std::vector<Right> WantedRights(const RightsScope& scope) {
       }
     }
   };
-  add(JobRules(), scope.watch_namespace);
+  if (scope.watch_namespaces.empty()) add(JobRules(), "");
+  for (const std::string& ns : scope.watch_namespaces) add(JobRules(), ns);
   if (!scope.lease_namespace.empty()) add(OwnRules(), scope.lease_namespace);
   if (!scope.authority_namespace.empty()) add(AuthorityRules(), scope.authority_namespace);
   if (scope.whole_cluster) add(ClusterRules(), "");
   if (scope.trust_node_deletion) add(TrustRules(), "");
+  if (scope.metrics_secure) add(MetricsRules(), "");
   return rights;
 }
 

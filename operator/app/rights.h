@@ -24,11 +24,12 @@ struct Right {
 };
 
 struct RightsScope {
-  std::string watch_namespace;      // empty: all
-  std::string lease_namespace;      // empty: nobody is elected
-  std::string authority_namespace;  // empty: no TLS with sidecars
-  bool whole_cluster = false;       // it looks at all nodes and pods
+  std::vector<std::string> watch_namespaces;  // empty: all
+  std::string lease_namespace;                // empty: nobody is elected
+  std::string authority_namespace;            // empty: no TLS with sidecars
+  bool whole_cluster = false;                 // it looks at all nodes and pods
   bool trust_node_deletion = false;
+  bool metrics_secure = false;
 };
 
 // What the operator calls.

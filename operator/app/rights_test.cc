@@ -44,11 +44,20 @@ TEST(Rights, AMissingOneIsNamedWithVerbResourceAndPlace) {
   api.denied = "patch pods/";
   const auto both = MissingRights(
       &api,
-      WantedRights({.watch_namespace = "team", .lease_namespace = "ops", .whole_cluster = true}),
+      WantedRights({.watch_namespaces = {"team"}, .lease_namespace = "ops", .whole_cluster = true}),
       {});
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(both[0].ToString(), "patch pods in namespace team");
   EXPECT_EQ(both[1].ToString(), "patch pods in namespace ops");
+}
+
+TEST(Rights, AreAskedForInEachNamespaceThatIsWatched) {
+  ReviewingApi api;
+  api.denied = "update horovodjobs/status";
+  const auto missing = MissingRights(&api, WantedRights({.watch_namespaces = {"a", "b"}}), {});
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_EQ(missing[0].ns, "a");
+  EXPECT_EQ(missing[1].ns, "b");
 }
 
 TEST(Rights, WhatOnlyASettingNeedsIsAskedForWithIt) {
@@ -56,9 +65,12 @@ TEST(Rights, WhatOnlyASettingNeedsIsAskedForWithIt) {
   api.denied = "get nodes/";
   EXPECT_TRUE(MissingRights(&api, WantedRights({.whole_cluster = true}), {}).empty());
   EXPECT_EQ(MissingRights(&api, WantedRights({.trust_node_deletion = true}), {}).size(), 1u);
+  api.denied = "create tokenreviews/";
+  EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
+  EXPECT_EQ(MissingRights(&api, WantedRights({.metrics_secure = true}), {}).size(), 1u);
   api.denied = "get secrets/";
   const auto missing = MissingRights(
-      &api, WantedRights({.watch_namespace = "team", .authority_namespace = "ops"}), {});
+      &api, WantedRights({.watch_namespaces = {"team"}, .authority_namespace = "ops"}), {});
   ASSERT_EQ(missing.size(), 2u);
   EXPECT_EQ(missing[1].ToString(), "get secrets in namespace ops");
 }
@@ -72,7 +84,7 @@ TEST(Rights, OutsideAClusterNothingIsWantedOfALeaseAndNobodyIsAskedTwice) {
 }
 
 TEST(Rights, NodesAreReadOnlyByWhoLooksAtTheWholeCluster) {
-  const auto whole = WantedRights({.watch_namespace = "team", .whole_cluster = true});
+  const auto whole = WantedRights({.watch_namespaces = {"team"}, .whole_cluster = true});
   const auto nodes = std::count_if(whole.begin(), whole.end(), [](const Right& right) {
     return right.resource == "nodes" && right.ns.empty();
   });

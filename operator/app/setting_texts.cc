@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/fields/parse.h"
 
 namespace ringmaster::app {
 namespace {
@@ -48,11 +51,17 @@ bool AreTaintKeys(const std::string& text) {
   });
 }
 
+bool AreNamespaces(const std::string& text) {
+  const auto names = Split(text, ',');
+  return std::all_of(names.begin(), names.end(), IsDnsLabel) &&
+         std::set(names.begin(), names.end()).size() == names.size();
+}
+
 bool IsQuantity(const Json& value) { return value.is_string() || value.is_number(); }
 
 // {"requests": {...}, "limits": {...}}
 bool AreResources(const std::string& text) {
-  const Json resources = Json::parse(text, nullptr, false);
+  const Json resources = fields::ParseOrDiscard(text);
   if (!resources.is_object()) return false;
   for (const auto& [key, quantities] : resources.items()) {
     if ((key != "requests" && key != "limits") || !quantities.is_object()) return false;
@@ -70,6 +79,10 @@ const TextRule kGrpcTargetText = {"host:port, port 1 to 65535, or unix:/path", I
 const TextRule kImageText = {"a text that is not empty and has no blanks", HasNoBlanks};
 const TextRule kNamespaceText = {
     "up to 63 lower case letters, digits and '-', no '-' at either end", IsDnsLabel};
+const TextRule kNamespacesText = {
+    "names of namespaces with commas between them, each once and of up to 63 lower case letters, "
+    "digits and '-', no '-' at either end",
+    AreNamespaces};
 const TextRule kObjectNameText = {
     "up to 253 lower case letters, digits, '-' and '.', as objects are named", IsObjectName};
 const TextRule kTaintKeysText = {
@@ -86,6 +99,10 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   }
   parts.push_back(text.substr(begin));
   return parts;
+}
+
+std::vector<std::string> Names(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : Split(text, ',');
 }
 
 tl::expected<HostPort, std::string> ParseHostPort(const std::string& text) {

@@ -18,6 +18,8 @@ tl::expected<HostPort, std::string> ParseHostPort(const std::string& text);
 
 // Empty parts included: "" is one of them.
 std::vector<std::string> Split(const std::string& text, char separator);
+// Those of a list with commas; none of an empty text.
+std::vector<std::string> Names(const std::string& text);
 
 // Asked of texts that are not empty.
 struct TextRule {
@@ -30,6 +32,7 @@ extern const TextRule kGrpcListenText;  // gRPC's own word on an address comes w
 extern const TextRule kGrpcTargetText;
 extern const TextRule kImageText;
 extern const TextRule kNamespaceText;
+extern const TextRule kNamespacesText;
 extern const TextRule kObjectNameText;
 extern const TextRule kTaintKeysText;  // whoever writes a whole taint, value and effect, is told
 extern const TextRule kResourcesText;  // the quantities are the API server's to judge

@@ -58,10 +58,10 @@ std::vector<Setting> SidecarSettings() {
 // Which jobs the operator looks after, and how.
 std::vector<Setting> JobSettings() {
   return {
-      {.flag = "namespace",
-       .field = &C::watch_namespace,
-       .help = "only jobs of this namespace (default: of all)",
-       .rule = &kNamespaceText},
+      {.flag = "watch-namespaces",
+       .field = &C::watch_namespaces,
+       .help = "only jobs of these namespaces, with commas between them (default: of all)",
+       .rule = &kNamespacesText},
       {.flag = "disruption-taints",
        .field = &C::disruption_taints,
        .help = "keys of taints that announce the end of a node, with commas, instead of the usual "
@@ -90,6 +90,9 @@ std::vector<Setting> ProcessSettings() {
        .field = &C::metrics_listen,
        .help = "host:port for /metrics (default: not served)",
        .rule = &kHostPortText},
+      {"metrics-secure", &C::metrics_secure,
+       "/metrics over TLS, for those alone who may: their bearer token is put to the API server "
+       "(TokenReview, SubjectAccessReview)"},
       {"leader-elect", &C::leader_elect,
        "run the controllers only while this replica holds a Lease; for two replicas and more"},
       {.flag = "leader-election-namespace",

@@ -13,11 +13,12 @@
 
 namespace ringmaster::cli {
 
-// Which API server a command speaks to. Both empty: the newest run that is alive on this machine.
+// Which API server a command speaks to; connection.h says what is taken where nothing is named.
 struct Target {
   std::filesystem::path run_dir;
   std::filesystem::path kubeconfig;
-  std::string ns = "default";
+  std::string context;
+  std::string ns;  // empty: of the context, else "default"
 };
 
 struct RunOptions {
@@ -30,6 +31,8 @@ struct RunOptions {
   std::filesystem::path run_dir;  // empty: a new one, removed at the end
   int port = 0;                   // of the API server; 0: chosen free
   std::filesystem::path summary;  // empty: none
+  // Each worker's output is kept in files below it; empty: in the logs alone.
+  std::filesystem::path output_dir;
   bool plain = false;
   bool keep = false;
   std::chrono::seconds timeout{0};  // 0: none
@@ -41,6 +44,18 @@ struct GetOptions {
   Target target;
   std::string job;  // empty: all jobs
   OutputFormat format = OutputFormat::kTable;
+  bool all_namespaces = false;
+  bool watch = false;
+};
+
+struct DescribeOptions {
+  Target target;
+  std::string job;
+};
+
+struct WhyOptions {
+  Target target;
+  std::string job;
 };
 
 struct LogsOptions {
@@ -48,6 +63,8 @@ struct LogsOptions {
   std::string name;  // of a pod or a job
   std::string container;
   bool follow = false;
+  std::optional<int> tail;  // of each pod, only the last lines
+  std::optional<int> rank;  // the number in front of the lines that are wanted
 };
 
 struct ScaleOptions {
@@ -74,10 +91,17 @@ struct DeleteOptions {
 
 struct VersionOptions {};
 
-using Command = std::variant<RunOptions, GetOptions, LogsOptions, ScaleOptions, DrainOptions,
-                             KillOptions, DeleteOptions, VersionOptions>;
+struct CompletionOptions {
+  std::string script;  // for the shell that was named
+};
 
-// Help that was asked for is a Failure with kDone: its message goes to stdout.
-Outcome<Command> ParseCommandLine(std::vector<std::string> words);
+using Command =
+    std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, LogsOptions, ScaleOptions,
+                 DrainOptions, KillOptions, DeleteOptions, CompletionOptions, VersionOptions>;
+
+// Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
+// command is called in texts, "ringmaster" or "kubectl ringmaster".
+Outcome<Command> ParseCommandLine(std::vector<std::string> words,
+                                  const std::string& program = "ringmaster");
 
 }  // namespace ringmaster::cli

@@ -33,6 +33,13 @@ TEST(CommandLineTest, WordsAfterTheCommandBelongToTheCommand) {
   EXPECT_THAT(run.command, ElementsAre("python3", "train.py", "--timeout", "3", "-np", "9"));
 }
 
+TEST(CommandLineTest, OutputFilenameGoesWithACommandAndWithAManifest) {
+  EXPECT_EQ(Parse<RunOptions>({"run", "--output-filename", "out", "a.yaml"}).output_dir, "out");
+  auto run = Parse<RunOptions>({"run", "-np", "2", "--output-filename", "out", "python3", "x.py"});
+  EXPECT_EQ(run.output_dir, "out");
+  EXPECT_THAT(run.command, ElementsAre("python3", "x.py"));
+}
+
 TEST(CommandLineTest, NpMayBeJoinedByAnEqualsSign) {
   auto run = Parse<RunOptions>({"run", "-np=3", "true"});
   EXPECT_EQ(run.np, 3);
@@ -40,10 +47,50 @@ TEST(CommandLineTest, NpMayBeJoinedByAnEqualsSign) {
 }
 
 TEST(CommandLineTest, StatusIsAnotherNameOfGet) {
-  auto get = Parse<GetOptions>({"status", "digits", "-o", "json", "--run", "/r"});
+  auto get = Parse<GetOptions>({"status", "digits", "-o", "json", "--run-dir", "/r"});
   EXPECT_EQ(get.job, "digits");
   EXPECT_EQ(get.format, OutputFormat::kJson);
   EXPECT_EQ(get.target.run_dir, "/r");
+}
+
+TEST(CommandLineTest, CommandsTakeAClusterAsKubectlDoes) {
+  auto get = Parse<GetOptions>({"get", "-A", "-w", "--context", "prod"});
+  EXPECT_TRUE(get.all_namespaces);
+  EXPECT_TRUE(get.watch);
+  EXPECT_EQ(get.target.context, "prod");
+  EXPECT_EQ(get.target.ns, "") << "the context's own";
+  for (const char* command : {"why", "describe"})
+    EXPECT_TRUE(ParseCommandLine({command, "digits", "-n", "team"}).has_value());
+}
+
+TEST(CommandLineTest, LogsTakesATailAndARankOnlyIfAsked) {
+  auto logs = Parse<LogsOptions>({"logs", "digits", "-f", "--tail", "20", "--rank", "0"});
+  EXPECT_EQ(logs.tail, 20);
+  EXPECT_EQ(logs.rank, 0);
+  EXPECT_EQ(Parse<LogsOptions>({"logs", "digits"}).rank, std::nullopt);
+}
+
+TEST(CommandLineTest, AFlagBeforeNpTakesNoWordAway) {
+  auto run = Parse<RunOptions>({"run", "--keep", "-np", "2", "--summary=s.json", "true", "--keep"});
+  EXPECT_EQ(run.np, 2);
+  EXPECT_THAT(run.command, ElementsAre("true", "--keep"));
+}
+
+TEST(CommandLineTest, AsKubectlsPluginTheTextsSaySo) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--help"}, {"get", "-h"}}) {
+    const auto help = ParseCommandLine(words, "kubectl ringmaster");
+    EXPECT_THAT(help.error().message, HasSubstr("  kubectl ringmaster "));
+  }
+  EXPECT_THAT(ParseCommandLine({"run"}, "kubectl ringmaster").error().message,
+              HasSubstr("kubectl ringmaster run job.yaml"));
+}
+
+TEST(CommandLineTest, CompletionKnowsEveryCommandAndItsOptions) {
+  const auto completion = Parse<CompletionOptions>({"completion", "bash"});
+  EXPECT_THAT(completion.script, HasSubstr("describe"));
+  EXPECT_THAT(completion.script, HasSubstr("--output-filename"));
+  EXPECT_THAT(completion.script, HasSubstr("--all-namespaces"));
 }
 
 TEST(CommandLineTest, KillNamesAWorkerOnlyIfAsked) {
@@ -69,7 +116,21 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"scale", "digits"}, "--replicas"},
       {{"scale", "digits", "--replicas", "-1"}, "-1"},
       {{"get", "-o", "xml"}, "xml"},
-      {{"get", "--run", "a", "--kubeconfig", "b"}, "two places"},
+      {{"get", "--run-dir", "a", "--kubeconfig", "b"}, "two places"},
+      {{"get", "--run-dir", "a", "--context", "b"}, "two places"},
+      {{"get", "--run", "a"}, "get has no option --run; did you mean --run-dir?"},
+      {{"get", "--namspace=x"}, "did you mean --namespace?"},
+      {{"get", "digits", "more"}, "\"more\" is one argument too many"},
+      {{"get", "-A", "digits"}, "-A shows all jobs"},
+      {{"get", "-A", "-n", "x"}, "-A and -n"},
+      {{"get", "-w", "-o", "wide"}, "-w shows jobs"},
+      {{"stauts"}, "there is no command \"stauts\"; did you mean status?"},
+      {{"run", "--verbose", "-np", "2", "true"}, "run has no option --verbose"},
+      {{"run", "--plian", "a.yaml"}, "did you mean --plain?"},
+      {{"run", "train.py"}, "did you mean `ringmaster run -np 1 python3 train.py`?"},
+      {{"run", "python3", "train.py"}, "`ringmaster run -np 1 python3 train.py`"},
+      {{"logs"}, "logs: name is required"},
+      {{"completion", "tcsh"}, "tcsh"},
       {{"frobnicate"}, "frobnicate"},
       {{}, "ringmaster"},
   };
@@ -82,7 +143,8 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
 }
 
 TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "get", "logs", "scale", "drain", "kill", "delete"}) {
+  for (const char* command : {"run", "get", "describe", "why", "logs", "scale", "drain", "kill",
+                              "delete", "completion"}) {
     auto parsed = ParseCommandLine({command, "--help"});
     ASSERT_FALSE(parsed.has_value());
     EXPECT_EQ(parsed.error().code, ExitCode::kDone);

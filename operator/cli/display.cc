@@ -9,6 +9,7 @@ namespace ringmaster::cli {
 namespace {
 
 constexpr char kEraseLine[] = "\r\033[K";
+constexpr std::chrono::milliseconds kSameText{60'000};
 
 class TerminalDisplay : public Display {
  public:
@@ -20,9 +21,9 @@ class TerminalDisplay : public Display {
     std::fflush(out_);
   }
 
-  void Progress(const std::string& text, TimePoint) override {
+  void Progress(const std::string& clock, const std::string& text, TimePoint) override {
     // A line that wraps can't be erased: cut it. All text is ASCII.
-    std::string cut = text.substr(0, static_cast<size_t>(width() - 1));
+    std::string cut = (clock + text).substr(0, static_cast<size_t>(width() - 1));
     if (cut == progress_) return;
     progress_ = cut;
     std::fprintf(out_, "%s%s", kEraseLine, progress_.c_str());
@@ -56,10 +57,11 @@ class PlainDisplay : public Display {
     std::fflush(out_);
   }
 
-  void Progress(const std::string& text, TimePoint now) override {
-    if (last_ && now - *last_ < period_) return;
+  void Progress(const std::string& clock, const std::string& text, TimePoint now) override {
+    if (last_ && now - *last_ < (text == shown_ ? kSameText : period_)) return;
     last_ = now;
-    Line(text);
+    shown_ = text;
+    Line(clock + text);
   }
 
   void Finish() override {}
@@ -69,6 +71,7 @@ class PlainDisplay : public Display {
   std::FILE* const out_;
   const std::chrono::milliseconds period_;
   std::optional<TimePoint> last_;
+  std::string shown_;
 };
 
 }  // namespace

@@ -17,8 +17,9 @@ class Display {
  public:
   virtual ~Display() = default;
   virtual void Line(const std::string& text) = 0;
-  // The newest progress: redrawn in place, or without a terminal a line every few seconds.
-  virtual void Progress(const std::string& text, TimePoint now) = 0;
+  // The newest progress, with the time in front: redrawn in place, or without a terminal a line
+  // every few seconds; of a text that stays the same, one a minute.
+  virtual void Progress(const std::string& clock, const std::string& text, TimePoint now) = 0;
   virtual void Finish() = 0;  // the progress line is taken away
   virtual int width() const = 0;
 };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/cli/text_format.h"
+#include "operator/cli/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -30,6 +32,16 @@ std::optional<int> FailedContainer(const Json& pod) {
   return std::nullopt;
 }
 
+// When the first container of the pod ended, as the kubelet writes times; they compare as texts.
+std::string EndedAt(const Json& pod) {
+  std::string first;
+  for (const Json& status : fields::ListAt(pod, "/status/containerStatuses")) {
+    const std::string at = fields::TextAt(status, "/state/terminated/finishedAt");
+    if (!at.empty() && (first.empty() || at < first)) first = at;
+  }
+  return first;
+}
+
 }  // namespace
 
 const Json* TrueCondition(const Json& object, const std::string& type) {
@@ -41,6 +53,11 @@ const Json* TrueCondition(const Json& object, const std::string& type) {
       return &condition;
   }
   return nullptr;
+}
+
+bool IsLaunchersAccount(std::string_view line) {
+  return line.starts_with("ringmaster-launcher: ") &&
+         !line.starts_with("ringmaster-launcher: error: ");
 }
 
 void JobRun::OnJob(const Json& job, bool gone) {
@@ -59,6 +76,8 @@ void JobRun::OnJob(const Json& job, bool gone) {
 void JobRun::OnPod(const Json& pod, bool gone) {
   std::string name = fields::TextAt(pod, "/metadata/name");
   if (auto code = FailedContainer(pod)) progress_.NoteExit(name, *code);
+  indexes_[name] =
+      std::atoi(fields::Text(fields::At(pod, "/metadata/labels"), api::kReplicaIndexLabel).c_str());
   if (gone) {
     pods_.erase(name);
     progress_.Forget(name);
@@ -75,6 +94,7 @@ std::vector<std::string> JobRun::TakeLines(TimePoint now, bool last) {
 }
 
 std::string JobRun::StartingText() const {
+  if (const std::string held_by = HeldUpBy(); !held_by.empty()) return "starting: " + held_by;
   int wanted = NumberAt(job_, "/spec/worker/replicas", 1);
   int running = 0;
   for (const auto& [name, pod] : pods_)
@@ -84,10 +104,17 @@ std::string JobRun::StartingText() const {
   return text;
 }
 
+std::string JobRun::HeldUpBy() const {
+  const auto troubles = TroublesOf(job_);
+  return troubles.empty() ? "" : troubles.front().message;
+}
+
 std::string JobRun::ProgressLine(int bar) const {
   if (progress_.epoch() == 0) return StartingText();
   std::string drawn = Bar(progress_, bar);
-  return (drawn.empty() ? "" : drawn + " ") + ProgressText(progress_);
+  const std::string held_by = HeldUpBy();
+  return (drawn.empty() ? "" : drawn + " ") + ProgressText(progress_) +
+         (held_by.empty() ? "" : "  " + held_by);
 }
 
 std::map<std::string, std::string> JobRun::SidecarAddresses() const {
@@ -100,13 +127,48 @@ std::map<std::string, std::string> JobRun::SidecarAddresses() const {
   return addresses;
 }
 
-std::vector<std::string> JobRun::PodsToBlame() const {
-  std::vector<std::string> failed, all;
+std::string JobRun::FirstPod() const {
+  const auto first =
+      std::min_element(indexes_.begin(), indexes_.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return first == indexes_.end() ? "" : first->first;
+}
+
+std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,
+                                                    const std::string& line) const {
+  const RankStatus worker = RankZero().value_or(RankStatus{FirstPod(), 0, 0});
+  if (worker.pod != pod || !HadPod(pod)) return std::nullopt;
+  const std::string label = fmt::format("[{}] ", FirstNumberOf(pod) + worker.slot);
+  if (IsLaunchersAccount(line)) return std::nullopt;
+  if (!LabelsLines()) return label + line;
+  return line.starts_with(label) ? std::optional(line) : std::nullopt;
+}
+
+int JobRun::FirstNumberOf(const std::string& pod) const {
+  const auto index = indexes_.find(pod);
+  if (index == indexes_.end()) return 0;
+  return index->second * NumberAt(job_, "/spec/slotsPerWorker", 1);
+}
+
+// The launcher of a pod with one process adds nothing.
+bool JobRun::LabelsLines() const {
+  return NumberAt(job_, "/spec/slotsPerWorker", 1) +
+             NumberAt(job_, "/spec/elasticPolicy/standbyPerPod", 0) >
+         1;
+}
+
+std::string JobRun::PodToBlame() const {
+  const std::string why = end_ ? " " + end_->message + " " : "";
+  std::string failed, failed_at;
   for (const auto& [name, pod] : pods_) {
-    all.push_back(name);
-    if (FailedContainer(pod)) failed.push_back(name);
+    if (why.find(" " + name + " ") != std::string::npos) return name;
+    if (!FailedContainer(pod)) continue;
+    const std::string at = EndedAt(pod);
+    if (!failed.empty() && at >= failed_at) continue;
+    failed = name;
+    failed_at = at;
   }
-  return failed.empty() ? all : failed;
+  return failed;
 }
 
 int64_t JobRun::StepsLost() const {

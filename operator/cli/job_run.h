@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/cli/progress.h"
@@ -24,6 +25,10 @@ struct JobEnd {
 // status.conditions[type] is True; null otherwise.
 const nlohmann::json* TrueCondition(const nlohmann::json& object, const std::string& type);
 
+// A line that the launcher has written of its own doing: for who looks into a log, not for who
+// looks at what workers print. Its errors are for both.
+bool IsLaunchersAccount(std::string_view line);
+
 class JobRun {
  public:
   using Json = nlohmann::json;
@@ -39,14 +44,30 @@ class JobRun {
   std::string ProgressLine(int bar) const;
 
   std::optional<JobEnd> end() const { return end_; }
+  // What keeps the job from training, in the words of its condition; empty: no condition says.
+  std::string HeldUpBy() const;
   const std::string& name() const { return name_; }
   const std::string& ns() const { return ns_; }
   const Json& object() const { return job_; }
   const JobProgress& progress() const { return progress_; }
   // Where the sidecars of the pods that live answer, by pod.
   std::map<std::string, std::string> SidecarAddresses() const;
-  // Of the pods that failed, or of all if none did: whose logs say why.
-  std::vector<std::string> PodsToBlame() const;
+  // Also when it is gone: what it has printed may be read later.
+  bool HadPod(const std::string& pod) const { return indexes_.count(pod) > 0; }
+  // The pod with the lowest number that there has been; empty: none.
+  std::string FirstPod() const;
+  // The worker that has rank 0 in the newest view.
+  std::optional<RankStatus> RankZero() const { return progress_.RankZero(); }
+  // A line of a pod's log as it is shown if the worker with rank 0 printed it, with that worker's
+  // number in front (HOROVOD_RANK, which it keeps).
+  std::optional<std::string> OutputOfRankZero(const std::string& pod,
+                                              const std::string& line) const;
+  // The pod whose log says why the job failed: the one that the condition names, else the first
+  // of which a container failed; empty: none is known.
+  std::string PodToBlame() const;
+  // Of a pod's workers: the number of the first, and whether the pod's log has their numbers.
+  int FirstNumberOf(const std::string& pod) const;
+  bool LabelsLines() const;
 
   int64_t StepsLost() const;
   Json Summary(const std::string& exit_reason, double seconds) const;
@@ -59,6 +80,7 @@ class JobRun {
   const std::string name_;
   Json job_ = Json::object();
   std::map<std::string, Json> pods_;
+  std::map<std::string, int> indexes_;  // of all pods there have been
   std::vector<std::string> lines_;
   JobProgress progress_;
   std::optional<JobEnd> end_;

@@ -82,6 +82,13 @@ TEST_F(JobRunTest, BeforeTheFirstViewTheLineSaysWhatIsWaitedFor) {
   EXPECT_EQ(run_.ProgressLine(10), "waiting for the workers to call init()");
 }
 
+TEST_F(JobRunTest, WhatHoldsTheJobUpIsSaidInTheWordsOfItsCondition) {
+  run_.OnJob(Job("Scheduled", "False"), false);
+  EXPECT_EQ(run_.ProgressLine(10), "starting: in words");
+  run_.OnStatus(View(kFirst, "Bootstrap", 2), TimePoint{});
+  EXPECT_THAT(run_.ProgressLine(10), HasSubstr("view 1.1  in words"));
+}
+
 TEST_F(JobRunTest, AsksNoPodThatIsGone) {
   run_.OnPod(Pod("p0", "Running"), false);
   run_.OnPod(Pod("p1", "Running"), false);
@@ -89,12 +96,64 @@ TEST_F(JobRunTest, AsksNoPodThatIsGone) {
   EXPECT_THAT(run_.SidecarAddresses(), ElementsAre(Key("p1")));
 }
 
-TEST_F(JobRunTest, BlamesThePodsThatFailed) {
+TEST_F(JobRunTest, BlamesThePodThatFailedFirst) {
   run_.OnPod(Pod("p0", "Running"), false);
-  EXPECT_THAT(run_.PodsToBlame(), ElementsAre("p0"));
-  run_.OnPod(Pod("p1", "Failed", 3), false);
-  EXPECT_THAT(run_.PodsToBlame(), ElementsAre("p1"));
+  EXPECT_EQ(run_.PodToBlame(), "");
+  for (const auto& [name, at] :
+       {std::pair{"p1", "2026-01-31T12:00:05Z"}, std::pair{"p2", "2026-01-31T12:00:04Z"}}) {
+    Json pod = Pod(name, "Failed", 3);
+    pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = at;
+    run_.OnPod(pod, false);
+  }
+  EXPECT_EQ(run_.PodToBlame(), "p2");
   EXPECT_EQ(run_.progress().HowEnded("p1"), "exited with code 3");
+}
+
+TEST_F(JobRunTest, BlamesThePodThatTheConditionNames) {
+  run_.OnPod(Pod("p1", "Failed", 3), false);
+  run_.OnPod(Pod("p10", "Running"), false);
+  Json job = Job("Failed");
+  job["status"]["conditions"][0]["message"] = "worker 0 of pod p10 was ended by signal 11";
+  run_.OnJob(job, false);
+  EXPECT_EQ(run_.PodToBlame(), "p10");
+}
+
+Json Numbered(const std::string& name, const char* index) {
+  Json pod = Pod(name, "Running");
+  pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] = index;
+  return pod;
+}
+
+TEST_F(JobRunTest, ShowsWhatTheWorkerWithRankZeroPrintsWhereverItIs) {
+  run_.OnJob(Job(), false);
+  run_.OnPod(Numbered("p0", "0"), false);
+  run_.OnPod(Numbered("p1", "1"), false);
+  EXPECT_EQ(run_.OutputOfRankZero("p0", "loss 1"), "[0] loss 1");
+  EXPECT_EQ(run_.OutputOfRankZero("p1", "loss 1"), std::nullopt);
+  EXPECT_EQ(run_.OutputOfRankZero("p0", "ringmaster-launcher: terminating"), std::nullopt);
+  EXPECT_EQ(run_.OutputOfRankZero("p0", "ringmaster-launcher: error: no such file"),
+            "[0] ringmaster-launcher: error: no such file");
+  run_.OnStatus(View(kFirst, "Bootstrap", 2), TimePoint{});
+  EXPECT_EQ(run_.OutputOfRankZero("p0", "loss 1"), "[0] loss 1");
+  SidecarStatus second = View(kFirst + 1, "PodLost", 2);
+  second.ranks.erase(second.ranks.begin());
+  run_.OnStatus(second, TimePoint{});
+  run_.OnPod(Numbered("p1", "1"), true);
+  EXPECT_EQ(run_.OutputOfRankZero("p1", "loss 1"), "[1] loss 1") << "also when the pod is gone";
+  EXPECT_EQ(run_.OutputOfRankZero("p0", "loss 1"), std::nullopt);
+}
+
+TEST_F(JobRunTest, OfAPodWithSeveralWorkersOnlyTheLinesOfTheOneWithRankZero) {
+  Json job = Job();
+  job["spec"]["slotsPerWorker"] = 2;
+  run_.OnJob(job, false);
+  run_.OnPod(Numbered("p1", "1"), false);
+  SidecarStatus view = View(kFirst, "Bootstrap", 2);
+  view.ranks = {{"p1", 1, 1}};
+  run_.OnStatus(view, TimePoint{});
+  EXPECT_EQ(run_.OutputOfRankZero("p1", "[3] loss 1"), "[3] loss 1");
+  EXPECT_EQ(run_.OutputOfRankZero("p1", "[2] loss 1"), std::nullopt);
+  EXPECT_EQ(run_.OutputOfRankZero("p1", "ringmaster-launcher: x"), std::nullopt);
 }
 
 TEST_F(JobRunTest, SummaryHasEveryViewAndTheLargerCountOfLostSteps) {
@@ -127,11 +186,37 @@ TEST(JobsTableTest, ShowsWorkersWithTheirProcessesAndPodsWithoutAny) {
         {{{"slot", 0}, {"rank", 0}, {"step", 7}, {"pid", 4711}, {"standby", false}},
          {{"slot", 0}, {"rank", -1}, {"step", 0}, {"pid", 4712}, {"standby", true}}}}},
       {{"name", "p1"}, {"phase", "Pending"}, {"workers", Json::array()}}};
-  std::string table = JobsTable({job}, true, true);
+  std::string table = JobsTable({job}, {.pods = true, .wide = true});
   EXPECT_THAT(table, AllOf(HasSubstr("p0 (coordinator)"), HasSubstr("4711"), HasSubstr("standby"),
                            HasSubstr("1.1"), HasSubstr("Running"), HasSubstr("Pending")));
-  EXPECT_THAT(JobsTable({job}, false, false), Not(HasSubstr("4711")));
-  EXPECT_EQ(JobsTable({}, false, false), "no jobs\n");
+  EXPECT_THAT(JobsTable({job}, {}), Not(HasSubstr("4711")));
+  EXPECT_EQ(JobsTable({}, {}), "no jobs\n");
+  EXPECT_THAT(JobsTable({job}, {.namespaces = true}),
+              AllOf(HasSubstr("NAMESPACE   JOB"), HasSubstr("default")));
+  EXPECT_THAT(table, Not(HasSubstr("waits for ranks")));
+  job["status"]["conditions"] = {
+      {{"type", "RanksMissing"}, {"status", "True"}, {"message", "'x': not by rank 1"}}};
+  EXPECT_THAT(JobsTable({job}, {.pods = true}),
+              HasSubstr("\nwaits for ranks: 'x': not by rank 1\n"));
+}
+
+TEST(WatchTableTest, ARowIsNewWhenMoreThanTheStepHasChanged) {
+  Json job = Job("Running");
+  job["status"]["pods"] = {{{"workers", {{{"step", 7}}}}}};
+  const std::string before = WatchKey(job, "");
+  job["status"]["pods"][0]["workers"][0]["step"] = 8;
+  EXPECT_EQ(WatchKey(job, ""), before);
+  job["status"]["worldSize"] = 3;
+  EXPECT_NE(WatchKey(job, ""), before);
+  EXPECT_NE(WatchKey(job, "Deleted"), WatchKey(job, ""));
+}
+
+TEST(WatchTableTest, TheHeadComesOnceAndColumnsKeepTheirPlace) {
+  WatchTable table(false);
+  EXPECT_THAT(table.Row(Job("Running"), ""),
+              AllOf(HasSubstr("JOB"), HasSubstr("digits   Running")));
+  const std::string second = table.Row(Job("Failed"), "");
+  EXPECT_THAT(second, AllOf(Not(HasSubstr("JOB")), HasSubstr("digits   Failed    0/2")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +11,11 @@
 #include <string>
 
 #include "operator/cli/command_line.h"
+#include "operator/cli/connection.h"
 #include "operator/cli/control_commands.h"
+#include "operator/cli/explain_commands.h"
+#include "operator/cli/get_command.h"
+#include "operator/cli/logs_command.h"
 #include "operator/cli/run_command.h"
 
 namespace {
@@ -22,11 +27,16 @@ std::string Variable(const char* name) {
   return value ? value : "";
 }
 
-RunPaths RunPathsFromEnvironment() {
+// `program`: how this one was called.
+Surroundings SurroundingsFromEnvironment(const std::string& program) {
   std::error_code error;
-  return {.run_dir = Variable("RINGMASTER_RUN_DIR"),
-          .runtime_dir = Variable("XDG_RUNTIME_DIR"),
-          .bin_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path()};
+  return {
+      .paths = {.run_dir = Variable("RINGMASTER_RUN_DIR"),
+                .runtime_dir = Variable("XDG_RUNTIME_DIR"),
+                .bin_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path()},
+      .kubeconfig = Variable("KUBECONFIG"),
+      .home = Variable("HOME"),
+      .kubectl_plugin = std::filesystem::path(program).filename() == "kubectl-ringmaster"};
 }
 
 // Short, because it is part of the paths of unix sockets; unique among the runs of a machine.
@@ -37,17 +47,25 @@ std::string NewRunId() {
 }
 
 struct Dispatch {
-  const RunPaths& paths;
+  const Surroundings& around;
 
   Outcome<void> operator()(const RunOptions& options) const {
-    return RunJobs(options, paths, NewRunId());
+    return RunJobs(options, around.paths, NewRunId());
   }
-  Outcome<void> operator()(const GetOptions& options) const { return Get(options, paths); }
-  Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, paths); }
-  Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, paths); }
-  Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, paths); }
-  Outcome<void> operator()(const KillOptions& options) const { return Kill(options, paths); }
-  Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, paths); }
+  Outcome<void> operator()(const GetOptions& options) const { return Get(options, around); }
+  Outcome<void> operator()(const DescribeOptions& options) const {
+    return Describe(options, around);
+  }
+  Outcome<void> operator()(const WhyOptions& options) const { return Why(options, around); }
+  Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, around); }
+  Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, around); }
+  Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, around); }
+  Outcome<void> operator()(const KillOptions& options) const { return Kill(options, around); }
+  Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, around); }
+  Outcome<void> operator()(const CompletionOptions& options) const {
+    std::fputs(options.script.c_str(), stdout);
+    return {};
+  }
   Outcome<void> operator()(const VersionOptions&) const {
     std::printf("ringmaster %s\n", RINGMASTER_VERSION);
     return {};
@@ -70,10 +88,11 @@ int Report(const Failure& failure) {
 int main(int argc, char** argv) {
   // A handler, not SIG_IGN: what we start shall have the default.
   signal(SIGPIPE, [](int) {});
-  auto command = ParseCommandLine({argv + 1, argv + argc});
+  const Surroundings around = SurroundingsFromEnvironment(argc > 0 ? argv[0] : "");
+  const char* program = around.kubectl_plugin ? "kubectl ringmaster" : "ringmaster";
+  auto command = ParseCommandLine({argv + std::min(argc, 1), argv + argc}, program);
   if (!command) return Report(command.error());
-  RunPaths paths = RunPathsFromEnvironment();
-  auto outcome = std::visit(Dispatch{paths}, *command);
+  auto outcome = std::visit(Dispatch{around}, *command);
   if (!outcome) return Report(outcome.error());
   return static_cast<int>(ExitCode::kDone);
 }

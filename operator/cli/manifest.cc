@@ -1,18 +1,17 @@
 #include "operator/cli/manifest.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
+#include "operator/kube/file.h"
 #include "operator/kube/yaml.h"
 
 namespace ringmaster::cli {
@@ -71,16 +70,30 @@ void ReadJob(const fs::path& file, Json document, std::vector<Json>* jobs,
   jobs->push_back(std::move(document));
 }
 
+// The first line that is indented with a tab, counted from 1.
+std::optional<int> LineWithTab(const std::string& text) {
+  int number = 1;
+  bool indent = true;
+  for (const char c : text) {
+    if (c == '\t' && indent) return number;
+    indent = c == '\n' || (indent && c == ' ');
+    number += c == '\n' ? 1 : 0;
+  }
+  return std::nullopt;
+}
+
 void ReadFile(const fs::path& file, std::vector<Json>* jobs, std::vector<std::string>* errors) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    errors->push_back(fmt::format("{}: can't be read: {}", file.string(), std::strerror(errno)));
+  const auto text = kube::ReadFile(file);
+  if (!text) {
+    errors->push_back(fmt::format("{}: can't be read: {}", file.string(), text.error().message()));
     return;
   }
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  auto documents = kube::YamlToJson(text);
+  auto documents = kube::YamlToJson(*text);
   if (!documents) {
-    errors->push_back(fmt::format("{}: {}", file.string(), documents.error()));
+    const auto tab = LineWithTab(*text);
+    errors->push_back(
+        fmt::format("{}: {}", file.string(), documents.error()) +
+        (tab ? fmt::format("; line {} is indented with a tab: YAML takes spaces", *tab) : ""));
     return;
   }
   if (documents->empty()) errors->push_back(fmt::format("{}: the file is empty", file.string()));
@@ -134,7 +147,26 @@ std::string NameForCommand(const std::vector<std::string>& command) {
   return letter_first ? name : name.empty() ? "job" : "job-" + name;
 }
 
+namespace {
+
+// "train.py" alone, where the interpreter was forgotten.
+Outcome<void> CheckScript(const RunOptions& options, const fs::path& cwd) {
+  const fs::path script = options.command.empty() ? "" : options.command.front();
+  std::error_code error;
+  if (script.extension() != ".py" || !fs::is_regular_file(cwd / script, error)) return {};
+  const bool named = script.has_parent_path();  // else it is looked for on PATH
+  if (named && access((cwd / script).c_str(), X_OK) == 0) return {};
+  return Fail(
+      ExitCode::kUsage,
+      fmt::format("{0} can't be run by itself; did you mean `ringmaster run -np {1} python3 "
+                  "{0}`?",
+                  script.string(), options.np));
+}
+
+}  // namespace
+
 Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
+  if (auto ok = CheckScript(options, cwd); !ok) return tl::unexpected(ok.error());
   bool range = options.min_np > 0 || options.max_np > 0;
   int pods = range ? options.np : 1;
   Json container = {{"name", api::kWorkerContainer},

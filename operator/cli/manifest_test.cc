@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temp_dir.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -24,11 +26,6 @@ spec:
 
 class ManifestTest : public testing::Test {
  protected:
-  ManifestTest() {
-    char name[] = "/tmp/manifest-test-XXXXXX";
-    dir_ = mkdtemp(name);
-  }
-  ~ManifestTest() override { fs::remove_all(dir_); }
   fs::path Write(const std::string& file, std::string text, const std::string& name = "one") {
     if (auto at = text.find("NAME"); at != std::string::npos) text.replace(at, 4, name);
     std::ofstream(dir_ / file) << text;
@@ -40,7 +37,8 @@ class ManifestTest : public testing::Test {
     EXPECT_EQ(jobs.error().code, ExitCode::kUsage);
     return jobs.error().message;
   }
-  fs::path dir_;
+  const support::TempDir temp_;
+  const fs::path dir_ = temp_.path();
 };
 
 TEST_F(ManifestTest, FolderIsReadInOrderAndJobsGetTheirWorkingDirectory) {
@@ -68,6 +66,25 @@ TEST_F(ManifestTest, EveryWrongFieldOfEveryFileIsNamedAtOnce) {
   EXPECT_THAT(message, HasSubstr("wrkers"));
   EXPECT_THAT(message, HasSubstr("two.yaml: kind: \"Deployment\""));
   EXPECT_THAT(message, HasSubstr("none.yaml: No such file"));
+}
+
+TEST_F(ManifestTest, ATabInTheIndentationIsNamed) {
+  EXPECT_THAT(Error(Write("tab.yaml", "kind: HorovodJob\nspec:\n \tworker: 1\n")),
+              HasSubstr("line 3 is indented with a tab"));
+  EXPECT_THAT(Error(Write("no.yaml", "kind: a\tb\nspec: [1\n")), testing::Not(HasSubstr("tab")));
+}
+
+TEST_F(ManifestTest, AScriptWithoutItsInterpreterIsUnderstood) {
+  const fs::path script = Write("train.py", "print(1)\n");
+  RunOptions options;
+  options.np = 3;
+  options.command = {"train.py", "--lr", "1"};
+  EXPECT_THAT(JobForCommand(options, dir_).error().message,
+              HasSubstr("`ringmaster run -np 3 python3 train.py`"));
+  options.command = {"./train.py"};
+  EXPECT_FALSE(JobForCommand(options, dir_).has_value());
+  fs::permissions(script, fs::perms::owner_all);
+  EXPECT_TRUE(JobForCommand(options, dir_).has_value()) << "it can be run by itself";
 }
 
 TEST_F(ManifestTest, SaysWhatIsWrongWithAFileAsSuch) {

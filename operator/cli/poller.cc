@@ -2,9 +2,12 @@
 
 #include <httplib.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/fields/parse.h"
+#include "common/ring_key/ring_key.h"
 #include "common/sync/pause.h"
 
 namespace ringmaster::cli {
@@ -14,23 +17,42 @@ namespace {
 // others.
 constexpr std::chrono::milliseconds kPatience{300};
 
+int PortOf(const std::string& address) {
+  return std::atoi(address.substr(address.rfind(':') + 1).c_str());
+}
+
 }  // namespace
 
-std::optional<SidecarStatus> FetchStatus(const std::string& address,
+std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline) {
   httplib::Client client("http://" + address);
   client.set_connection_timeout(deadline);
   client.set_read_timeout(deadline);
   client.set_write_timeout(deadline);
-  auto answer = client.Get("/status");
+  httplib::Headers headers;
+  if (!token.empty()) headers.emplace(ring_key::kTokenHeader, token);
+  auto answer = client.Get("/status", headers);
   if (!answer || answer->status != 200) return std::nullopt;
-  auto text = nlohmann::json::parse(answer->body, nullptr, false);
+  auto text = fields::ParseOrDiscard(answer->body);
   return ParseSidecarStatus(text);
 }
 
-StatusPoller::StatusPoller(std::chrono::milliseconds period,
+kube::Result<SidecarStatus> FetchStatusByProxy(kube::KubeApi* api, const std::string& ns,
+                                               const std::string& pod, const std::string& address,
+                                               const std::string& token) {
+  kube::PodProxyRequest request{.port = PortOf(address), .path = "/status"};
+  if (!token.empty()) request.headers[ring_key::kTokenHeader] = token;
+  const auto body = api->PodProxy(ns, pod, request);
+  if (!body) return tl::unexpected(body.error());
+  if (auto status = ParseSidecarStatus(fields::ParseOrDiscard(*body))) return *status;
+  return tl::unexpected(kube::Error{kube::ErrorCode::kInternal, 200, "",
+                                    "what pod " + pod + " answers is no status of a sidecar"});
+}
+
+StatusPoller::StatusPoller(std::chrono::milliseconds period, std::string token,
                            std::function<void(const std::string&, const SidecarStatus&)> on_status)
     : period_(period),
+      token_(std::move(token)),
       on_status_(std::move(on_status)),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
@@ -53,7 +75,7 @@ void StatusPoller::Run(std::stop_token stop) {
     }
     for (const auto& [name, pod] : pods) {
       if (stop.stop_requested()) return;
-      if (auto status = FetchStatus(pod.address, kPatience)) on_status_(pod.job, *status);
+      if (auto status = FetchStatus(pod.address, token_, kPatience)) on_status_(pod.job, *status);
     }
     sync::Pause(stop, period_);
   }

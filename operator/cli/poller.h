@@ -11,17 +11,24 @@
 
 #include "common/sync/mutex.h"
 #include "operator/cli/sidecar_status.h"
+#include "operator/kube/kube_api.h"
 
 namespace ringmaster::cli {
 
-// One answer; nullopt: nobody there, or not a sidecar. Blocks at most `deadline`.
-std::optional<SidecarStatus> FetchStatus(const std::string& address,
+// One answer; nullopt: nobody there, not a sidecar, or one that wants another token. Blocks at most
+// `deadline`. `token`: of the job; empty: it has none.
+std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline);
+
+// The same through the API server, which reaches pods that this machine does not.
+kube::Result<SidecarStatus> FetchStatusByProxy(kube::KubeApi* api, const std::string& ns,
+                                               const std::string& pod, const std::string& address,
+                                               const std::string& token);
 
 class StatusPoller {
  public:
-  // `on_status` is called on the poller's thread.
-  StatusPoller(std::chrono::milliseconds period,
+  // `token`: of all jobs. `on_status` is called on the poller's thread.
+  StatusPoller(std::chrono::milliseconds period, std::string token,
                std::function<void(const std::string& job, const SidecarStatus&)> on_status);
   ~StatusPoller();
 
@@ -29,13 +36,14 @@ class StatusPoller {
     std::string job;
     std::string address;  // host:port
   };
-  // Whom to ask from now on, by pod name.
+  // Which sidecars to ask from now on, by pod name.
   void SetPods(std::map<std::string, Pod> pods);
 
  private:
   void Run(std::stop_token stop);
 
   const std::chrono::milliseconds period_;
+  const std::string token_;
   const std::function<void(const std::string&, const SidecarStatus&)> on_status_;
   sync::Mutex mu_;
   std::map<std::string, Pod> pods_ GUARDED_BY(mu_);

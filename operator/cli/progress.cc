@@ -7,7 +7,8 @@
 namespace ringmaster::cli {
 namespace {
 
-// Rebuilds are reported by the heartbeat that follows them; who has not spoken by then has gone.
+// Rebuilds are reported by the heartbeat that follows them; a sidecar that has reported none by
+// then has gone.
 constexpr std::chrono::milliseconds kStragglers{400};
 constexpr std::chrono::milliseconds kGiveUp{3000};
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,10 @@ class JobProgress {
   // said.
   std::string state() const;
   const std::map<uint64_t, ViewRecord>& views() const { return views_; }
+  // The worker that has rank 0 in the newest view that was seen.
+  std::optional<RankStatus> RankZero() const {
+    return ranks_.empty() ? std::nullopt : std::optional(ranks_.rbegin()->second.front());
+  }
   const std::map<std::string, SidecarStatus>& sidecars() const { return sidecars_; }
 
  private:

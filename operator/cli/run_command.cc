@@ -14,8 +14,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"
 #include "operator/app/operator_app.h"
+#include "operator/cli/kept_output.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/manifest.h"
 #include "operator/cli/run_session.h"
@@ -30,6 +32,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
+constexpr size_t kKeptRuns = 10;  // failed ones, whose logs somebody may want yet
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
   if (options.np == 0) return LoadManifests(options.manifests);
@@ -91,6 +94,7 @@ struct Stack {
   std::unique_ptr<local::LocalCluster> cluster;
   std::shared_ptr<kube::KubeApi> api;
   std::unique_ptr<app::OperatorApp> app;
+  std::string sidecar_token;
 
   static Outcome<Stack> Start(const RunOptions& options, const fs::path& bin_dir,
                               const fs::path& run_dir) {
@@ -102,8 +106,15 @@ struct Stack {
     auto api = kube::ConnectByKubeconfig(stack.cluster->kubeconfig());
     if (!api) return tl::unexpected(FromKube(api.error()));
     stack.api = std::move(*api);
-    auto app = app::OperatorApp::Start(stack.api,
-                                       {.listen = "unix:" + (run_dir / "operator.sock").string()});
+    const fs::path key = run_dir / ring_key::kFileName;
+    const std::string ring_key = ring_key::MakeRandom();
+    if (auto wrote = ring_key::WriteFile(key, ring_key); !wrote) {
+      return Fail(ExitCode::kMachineLacks, wrote.error());
+    }
+    stack.sidecar_token = ring_key::MakeToken(ring_key);
+    auto app = app::OperatorApp::Start(
+        stack.api,
+        {.listen = "unix:" + (run_dir / "operator.sock").string(), .ring_key_file = key.string()});
     if (!app) return tl::unexpected(FromKube(app.error()));
     stack.app = std::move(*app);
     return stack;
@@ -165,7 +176,10 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
   };
   RunSession session(
       stack->api, display.get(),
-      {.timeout = options.timeout, .show_output = options.np > 0, .kill_pod = kill_pod});
+      {.timeout = options.timeout,
+       .sidecar_token = stack->sidecar_token,
+       .output = options.np > 0 ? SessionOptions::Output::kAll : SessionOptions::Output::kRankZero,
+       .kill_pod = kill_pod});
   interrupts->Attach(&session);
   display->Line(fmt::format("run directory {}", run_dir.string()));
   auto created = session.Create(jobs);
@@ -190,6 +204,7 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (!jobs) return tl::unexpected(jobs.error());
   if (auto ok = CheckSummary(options.summary); !ok) return ok;
   if (auto ok = CheckBinaries(paths.bin_dir); !ok) return ok;
+  if (auto ok = PrepareOutput(options.output_dir, &*jobs); !ok) return ok;
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
 
@@ -202,7 +217,12 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
                     : tl::unexpected(stack.error());
     if (stack) stack->Stop();
   }
-  RunDirectory::Clean(run_dir->path(), run_dir->ours(), options.keep);
+  RunDirectory::RemoveOld(paths, kKeptRuns);
+  const bool failed = !outcome && outcome.error().code == ExitCode::kJobFailed;
+  RunDirectory::Clean(run_dir->path(), run_dir->ours(), options.keep || failed);
+  if (failed && !options.output_dir.empty())
+    outcome.error().message += "\nOutput of each rank: " + options.output_dir.string();
+  if (failed) outcome.error().message += "\nAll logs: " + (run_dir->path() / "logs").string();
   return outcome;
 }
 

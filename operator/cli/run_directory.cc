@@ -6,18 +6,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ringmaster::cli {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr char kLock[] = "run.lock";
-// pods/<uid>/<volume>/<socket> below it has to fit in the 107 bytes of a unix socket's path.
-constexpr size_t kLongestRunDir = 48;
+// What a run makes and takes away again, besides its logs and its lock.
+constexpr const char* kOwnFiles[] = {"kubeconfig", "operator.sock", "ring.key", "pods", "nodes"};
+// The longest path of a unix socket, and what is below the run directory of the longest of ours.
+constexpr std::size_t kLongestSocket = 107;
+constexpr std::string_view kSocketBelow =
+    "/pods/00000000-0000-0000-0000-000000000000/ringmaster-run/link";
+constexpr std::size_t kLongestRunDir = kLongestSocket - kSocketBelow.size();
 
 Outcome<int> TakeLock(const fs::path& dir) {
   int fd = open((dir / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -33,13 +41,82 @@ Outcome<int> TakeLock(const fs::path& dir) {
   return fd;
 }
 
+// "link/" is what the link points at, "link" is the link.
+fs::path WithoutSlash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+tl::unexpected<Failure> NotOwn(const fs::path& dir, const std::string& what) {
+  return Fail(ExitCode::kMachineLacks,
+              fmt::format("run directory {} {}. Wanted is a directory of user {} that nobody else "
+                          "may write: remove it, or name another with --run-dir",
+                          dir.string(), what, geteuid()));
+}
+
+std::string WhyNotOwn(const struct stat& info) {
+  if (!S_ISDIR(info.st_mode)) return "is no directory";
+  if (info.st_uid != geteuid()) return fmt::format("belongs to user {}", info.st_uid);
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fmt::format("can be written by others (mode {:04o})", info.st_mode & 07777);
+  }
+  return "";
+}
+
+// By the descriptor, so that nobody puts another directory in its place between look and use.
+Outcome<void> CheckOwn(const fs::path& dir, bool close_to_readers) {
+  struct stat info = {};
+  if (lstat(dir.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    return NotOwn(dir, "is a symbolic link");
+  }
+  const Descriptor fd(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.get() < 0 || fstat(fd.get(), &info) != 0) {
+    return NotOwn(dir, fmt::format("can't be opened: {}", std::strerror(errno)));
+  }
+  if (const std::string why = WhyNotOwn(info); !why.empty()) return NotOwn(dir, why);
+  if (close_to_readers && fchmod(fd.get(), 0700) != 0) {
+    return NotOwn(dir, fmt::format("can't be closed to others: {}", std::strerror(errno)));
+  }
+  return {};
+}
+
 Outcome<void> MakePrivate(const fs::path& dir) {
   std::error_code error;
-  fs::create_directories(dir, error);
-  if (!error) fs::permissions(dir, fs::perms::owner_all, error);
-  if (!error) return {};
+  fs::create_directories(dir.parent_path(), error);
+  if (!error && mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
+    error.assign(errno, std::generic_category());
+  }
+  if (!error) return CheckOwn(dir, true);
   return Fail(ExitCode::kMachineLacks,
               fmt::format("run directory {} can't be made: {}", dir.string(), error.message()));
+}
+
+// A directory that a person has named may hold other things: what a run would write over, and take
+// away at its end, must not be there, unless a run that was killed has left it.
+Outcome<void> CheckFree(const fs::path& dir) {
+  std::error_code ignored;
+  if (fs::exists(dir / kLock, ignored)) return {};
+  for (const char* name : kOwnFiles) {
+    if (!fs::exists(fs::symlink_status(dir / name, ignored))) continue;
+    return Fail(ExitCode::kUsage,
+                fmt::format("run directory {} has a file or folder \"{}\" that is no run's, and a "
+                            "run would take it away: name another with --run-dir",
+                            dir.string(), name));
+  }
+  return {};
 }
 
 }  // namespace
@@ -59,13 +136,14 @@ Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths
     path = RunsFolder(paths) / run_id;
   }
   std::error_code error;
-  path = fs::absolute(path, error).lexically_normal();
+  path = WithoutSlash(fs::absolute(path, error).lexically_normal());
   if (path.string().size() > kLongestRunDir) {
     return Fail(ExitCode::kUsage,
                 fmt::format("run directory {} is too long by {} characters: unix sockets below it "
                             "need a path of at most {}",
                             path.string(), path.string().size() - kLongestRunDir, kLongestRunDir));
   }
+  if (auto free = CheckFree(path); !free) return tl::unexpected(free.error());
   if (auto made = MakePrivate(path); !made) return tl::unexpected(made.error());
   auto lock = TakeLock(path);
   if (!lock) return tl::unexpected(lock.error());
@@ -88,10 +166,45 @@ void RunDirectory::Clean(const fs::path& path, bool ours, bool keep) {
     fs::remove(path.parent_path(), ignored);  // succeeds for the last run only
     return;
   }
-  // A key to a server that is gone, and sockets nobody listens on.
-  for (const char* name : {"kubeconfig", "operator.sock", "pods", "nodes", kLock})
-    fs::remove_all(path / name, ignored);
+  // A key to a server that is gone, and sockets nobody listens on. The lock last: without it the
+  // others would be somebody else's.
+  for (const char* name : kOwnFiles) fs::remove_all(path / name, ignored);
+  fs::remove(path / kLock, ignored);
 }
+
+namespace {
+
+// The newest first.
+std::vector<fs::path> EndedRuns(const RunPaths& paths) {
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> ended;
+  for (const auto& entry : fs::directory_iterator(RunsFolder(paths), ignored)) {
+    if (!IsAlive(entry.path())) ended.emplace_back(entry.last_write_time(ignored), entry.path());
+  }
+  std::sort(ended.rbegin(), ended.rend());
+  std::vector<fs::path> runs;
+  for (auto& [at, path] : ended) runs.push_back(std::move(path));
+  return runs;
+}
+
+}  // namespace
+
+void RunDirectory::RemoveOld(const RunPaths& paths, size_t keep) {
+  std::error_code ignored;
+  if (!CheckOwn(RunsFolder(paths))) return;
+  const auto ended = EndedRuns(paths);
+  for (size_t i = keep; i < ended.size(); ++i) fs::remove_all(ended[i], ignored);
+}
+
+fs::path LogsOfLastRun(const RunPaths& paths) {
+  for (const fs::path& run : EndedRuns(paths)) {
+    std::error_code ignored;
+    if (CheckOwn(run) && fs::is_directory(run / "logs", ignored)) return run / "logs";
+  }
+  return "";
+}
+
+Outcome<void> CheckOwn(const fs::path& dir) { return CheckOwn(WithoutSlash(dir), false); }
 
 bool IsAlive(const fs::path& run_dir) {
   int fd = open((run_dir / kLock).c_str(), O_RDWR | O_CLOEXEC);
@@ -101,19 +214,21 @@ bool IsAlive(const fs::path& run_dir) {
   return !free;
 }
 
-Outcome<fs::path> NewestLivingRun(const RunPaths& paths) {
-  if (!paths.run_dir.empty() && IsAlive(paths.run_dir)) return paths.run_dir;
+Outcome<std::vector<fs::path>> LivingRuns(const RunPaths& paths) {
   std::error_code error;
-  std::optional<std::pair<fs::file_time_type, fs::path>> newest;
-  for (const auto& entry : fs::directory_iterator(RunsFolder(paths), error)) {
-    if (!IsAlive(entry.path())) continue;
-    auto begun = fs::last_write_time(entry.path() / kLock, error);
-    if (!newest || begun > newest->first) newest = {begun, entry.path()};
+  const fs::path folder = RunsFolder(paths);
+  if (fs::symlink_status(folder, error).type() != fs::file_type::not_found) {
+    if (auto own = CheckOwn(folder); !own) return tl::unexpected(own.error());
   }
-  if (newest) return newest->second;
-  return Fail(ExitCode::kUsage,
-              "no run is alive on this machine. Start one with `ringmaster run JOB.yaml`, name "
-              "its directory with --run DIR, or a cluster with --kubeconfig FILE");
+  std::vector<std::pair<fs::file_time_type, fs::path>> alive;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!CheckOwn(entry.path()) || !IsAlive(entry.path())) continue;
+    alive.emplace_back(fs::last_write_time(entry.path() / kLock, error), entry.path());
+  }
+  std::sort(alive.rbegin(), alive.rend());
+  std::vector<fs::path> runs;
+  for (auto& [begun, path] : alive) runs.push_back(std::move(path));
+  return runs;
 }
 
 }  // namespace ringmaster::cli

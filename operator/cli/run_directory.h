@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "operator/cli/outcome.h"
 
@@ -34,9 +35,11 @@ class RunDirectory {
   const std::filesystem::path& path() const { return path_; }
   bool ours() const { return ours_; }  // made by us, so removed by us
 
-  // What is left of a run that has ended: nothing where the folder is ours, only logs where the
-  // user named it.
+  // What is left of a run that has ended: logs, where the user named the folder or they are to be
+  // kept, else nothing.
   static void Clean(const std::filesystem::path& path, bool ours, bool keep);
+  // Of runs that have ended and left logs, removes all but the newest.
+  static void RemoveOld(const RunPaths& paths, size_t keep);
 
  private:
   RunDirectory(std::filesystem::path path, bool ours, int lock_fd)
@@ -47,9 +50,17 @@ class RunDirectory {
   int lock_fd_;
 };
 
+// A directory of this user that nobody else may write, and no symbolic link. What lies in another
+// is not to be believed: somebody else may have put it there.
+Outcome<void> CheckOwn(const std::filesystem::path& dir);
+
 bool IsAlive(const std::filesystem::path& run_dir);
 
-// The newest run that is alive; the failure says how to start one.
-Outcome<std::filesystem::path> NewestLivingRun(const RunPaths& paths);
+// The runs of this user in RunsFolder that are alive, the newest first. The failure: the folder is
+// somebody else's.
+Outcome<std::vector<std::filesystem::path>> LivingRuns(const RunPaths& paths);
+
+// Where the newest of them that has ended left its logs; empty: none has.
+std::filesystem::path LogsOfLastRun(const RunPaths& paths);
 
 }  // namespace ringmaster::cli

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <optional>
+
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -15,11 +18,7 @@ using testing::HasSubstr;
 
 class RunDirectoryTest : public testing::Test {
  protected:
-  RunDirectoryTest() {
-    char name[] = "/tmp/rdt-XXXXXX";
-    paths_.runtime_dir = mkdtemp(name);
-  }
-  ~RunDirectoryTest() override { fs::remove_all(paths_.runtime_dir); }
+  RunDirectoryTest() { paths_.runtime_dir = temporary_.path(); }
   std::optional<RunDirectory> Make(const std::string& id, const fs::path& path = "") {
     auto made = RunDirectory::Create(path, paths_, id);
     if (!made) {
@@ -28,6 +27,7 @@ class RunDirectoryTest : public testing::Test {
     }
     return std::move(*made);
   }
+  const support::TempDir temporary_;
   RunPaths paths_;
   std::string message_;
 };
@@ -44,11 +44,44 @@ TEST_F(RunDirectoryTest, IsPrivateAndAliveUntilItsOwnerEnds) {
   EXPECT_FALSE(IsAlive(path));
 }
 
-TEST_F(RunDirectoryTest, NewestLivingRunSkipsTheDead) {
-  EXPECT_THAT(NewestLivingRun(paths_).error().message, HasSubstr("ringmaster run"));
+TEST_F(RunDirectoryTest, LivingRunsAreWithoutTheDead) {
+  EXPECT_TRUE(LivingRuns(paths_)->empty());
   auto first = Make("r1");
   { auto dead = Make("r2"); }
-  EXPECT_EQ(NewestLivingRun(paths_).value(), first->path());
+  EXPECT_THAT(LivingRuns(paths_).value(), testing::ElementsAre(first->path()));
+}
+
+TEST_F(RunDirectoryTest, ADirectoryWithThingsThatARunWouldTakeAwayIsRefused) {
+  const fs::path mine = paths_.runtime_dir / "mine";
+  fs::create_directories(mine / "pods");
+  std::ofstream(mine / "pods/of_a_whale.csv") << "data";
+  EXPECT_FALSE(Make("r1", mine).has_value());
+  EXPECT_THAT(message_, HasSubstr("\"pods\" that is no run's"));
+  EXPECT_TRUE(fs::exists(mine / "pods/of_a_whale.csv"));
+}
+
+TEST_F(RunDirectoryTest, WhatAKilledRunHasLeftAndTheLogsOfAnEndedOneAreNoHindrance) {
+  const fs::path mine = paths_.runtime_dir / "mine";
+  { auto killed = Make("r1", mine); }
+  fs::create_directories(mine / "pods");
+  { EXPECT_TRUE(Make("r2", mine).has_value()) << message_; }
+  fs::create_directories(mine / "logs");
+  RunDirectory::Clean(mine, false, false);
+  EXPECT_FALSE(fs::exists(mine / "pods"));
+  EXPECT_TRUE(fs::exists(mine / "logs"));
+  EXPECT_TRUE(Make("r3", mine).has_value()) << message_;
+}
+
+TEST_F(RunDirectoryTest, TheLogsOfTheRunThatEndedLastAreFound) {
+  EXPECT_EQ(LogsOfLastRun(paths_), "");
+  for (const char* id : {"r1", "r2"}) {
+    auto run = Make(id);
+    fs::create_directories(run->path() / "logs");
+    RunDirectory::Clean(run->path(), true, true);
+  }
+  const auto later = fs::file_time_type::clock::now() + std::chrono::hours(1);
+  fs::last_write_time(RunsFolder(paths_) / "r1", later);
+  EXPECT_EQ(LogsOfLastRun(paths_), RunsFolder(paths_) / "r1/logs");
 }
 
 TEST_F(RunDirectoryTest, SecondRunInTheSameDirectoryIsRefused) {
@@ -58,9 +91,80 @@ TEST_F(RunDirectoryTest, SecondRunInTheSameDirectoryIsRefused) {
   EXPECT_THAT(message_, HasSubstr("another run is alive"));
 }
 
+// What somebody else could have made, or could put something into.
+class StrangersDirectory : public RunDirectoryTest {
+ protected:
+  // Neither a run begins in it nor is one looked for there.
+  void ExpectRefused(const std::string& why) {
+    EXPECT_FALSE(Make("r1").has_value());
+    EXPECT_THAT(message_, AllOf(HasSubstr(folder_.string()), HasSubstr(why)));
+    EXPECT_THAT(LivingRuns(paths_).error().message, HasSubstr(why));
+    EXPECT_FALSE(fs::exists(folder_ / "r1"));
+    EXPECT_FALSE(Make("r1", folder_).has_value()) << "named by hand";
+    EXPECT_FALSE(Make("r1", folder_ / "").has_value()) << "with a slash behind it";
+    EXPECT_THAT(CheckOwn(folder_).error().message, HasSubstr(why));
+  }
+  const fs::path folder_ = RunsFolder(paths_);
+};
+
+TEST_F(StrangersDirectory, OfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes directories of others";
+  fs::create_directory(folder_);
+  ASSERT_EQ(chown(folder_.c_str(), 65534, 65534), 0);
+  ExpectRefused("belongs to user 65534");
+}
+
+TEST_F(StrangersDirectory, ThatOthersMayWriteIsRefused) {
+  for (const mode_t mode : {0777, 0730, 0702}) {
+    fs::create_directory(folder_);
+    ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
+    ExpectRefused("can be written by others");
+    fs::remove_all(folder_);
+  }
+}
+
+TEST_F(StrangersDirectory, BehindASymbolicLinkIsRefused) {
+  fs::create_directory(paths_.runtime_dir / "elsewhere");
+  fs::create_directory_symlink(paths_.runtime_dir / "elsewhere", folder_);
+  ExpectRefused("is a symbolic link");
+  fs::remove(folder_);
+  fs::create_symlink("nowhere", folder_);
+  ExpectRefused("is a symbolic link");
+}
+
+TEST_F(StrangersDirectory, ThatIsAFileIsRefused) {
+  std::ofstream(folder_) << "x";
+  EXPECT_FALSE(Make("r1").has_value());
+  EXPECT_FALSE(LivingRuns(paths_).has_value());
+}
+
+TEST_F(RunDirectoryTest, OneThatOthersMayReadIsClosedToThem) {
+  const fs::path mine = paths_.runtime_dir / "mine";
+  fs::create_directory(mine);
+  ASSERT_EQ(chmod(mine.c_str(), 0755), 0);
+  EXPECT_TRUE(Make("r1", mine).has_value()) << message_;
+  EXPECT_EQ(fs::status(mine).permissions(), fs::perms::owner_all);
+}
+
 TEST_F(RunDirectoryTest, PathTooLongForSocketsIsRefusedAtOnce) {
   EXPECT_FALSE(Make("r1", paths_.runtime_dir / std::string(60, 'x')).has_value());
   EXPECT_THAT(message_, HasSubstr("too long"));
+}
+
+TEST_F(RunDirectoryTest, OfRunsThatHaveEndedTheNewestKeepTheirLogs) {
+  for (const char* id : {"1", "2", "3"}) {
+    auto ended = RunDirectory::Create("", paths_, id);
+    ASSERT_TRUE(ended.has_value());
+    RunDirectory::Clean(ended->path(), ended->ours(), true);
+    fs::last_write_time(ended->path(),
+                        fs::file_time_type::clock::now() + std::chrono::seconds(std::atoi(id)));
+  }
+  auto living = RunDirectory::Create("", paths_, "0");
+  ASSERT_TRUE(living.has_value());
+  RunDirectory::RemoveOld(paths_, 2);
+  const fs::path folder = RunsFolder(paths_);
+  EXPECT_FALSE(fs::exists(folder / "1"));
+  for (const char* id : {"0", "2", "3"}) EXPECT_TRUE(fs::exists(folder / id)) << id;
 }
 
 TEST_F(RunDirectoryTest, CleanRemovesOursAndLeavesTheLogsOfANamedOne) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 #include <thread>
@@ -13,6 +12,8 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/cli/observer.h"
+#include "operator/cli/pod_log.h"
+#include "operator/cli/pod_outputs.h"
 #include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
@@ -21,40 +22,22 @@ namespace {
 using kube::Json;
 
 constexpr std::chrono::milliseconds kTick{100};
-constexpr size_t kTailLines = 15;
+// How long the logs of a job that has ended may take to be read to their end.
+constexpr std::chrono::milliseconds kLastWords{1000};
 
-// The last lines of a text that comes in pieces.
-class LastLines {
- public:
-  void Add(std::string_view text) {
-    for (char c : text) {
-      if (c != '\n') {
-        line_ += c;
-        continue;
-      }
-      lines_.push_back(std::exchange(line_, ""));
-      if (lines_.size() > kTailLines) lines_.pop_front();
-    }
-  }
-  std::string Text(const std::string& indent) {
-    if (!line_.empty()) Add("\n");
-    std::string text;
-    for (const std::string& line : lines_) text += "\n" + indent + line;
-    return text;
-  }
-
- private:
-  std::string line_;
-  std::deque<std::string> lines_;
-};
+std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by) {
+  return fmt::format("not done after {} s (--timeout){}{}", timeout.count(),
+                     held_by.empty() ? "" : ": ", held_by);
+}
 
 }  // namespace
 
 struct RunSession::Watchers {
   std::unique_ptr<StatusPoller> poller;
   std::map<std::string, Json> pods;
-  std::set<std::string> killed;                 // uids
-  std::map<std::string, std::jthread> outputs;  // by pod
+  std::set<std::string> killed;  // uids
+  std::unique_ptr<PodOutputs> outputs;
+  std::set<std::string> had_rank_zero;  // jobs of which some worker's output is or was followed
   std::vector<std::unique_ptr<Observer>> observers;
 };
 
@@ -94,9 +77,9 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   job->OnPod(pod, gone);
   std::string name = fields::TextAt(pod, "/metadata/name");
   KillIfMarked(pod);
-  if (options_.show_output && !gone && watchers_->poller &&
+  if (options_.output == SessionOptions::Output::kAll && !gone && watchers_->outputs &&
       fields::TextAt(pod, "/status/phase") == "Running")
-    FollowOutput(job->ns(), name);
+    watchers_->outputs->Follow(job->ns(), name, false);
   watchers_->pods[name] = pod;
   if (gone) watchers_->pods.erase(name);
 
@@ -119,32 +102,49 @@ void RunSession::KillIfMarked(const Json& pod) {
                       fields::TextAt(pod, "/metadata/name"));
 }
 
-// Prints what the workers of a pod print, line by line.
-void RunSession::FollowOutput(const std::string& ns, const std::string& pod) {
-  if (watchers_->outputs.count(pod)) return;
-  watchers_->outputs[pod] = std::jthread([this, ns, pod](std::stop_token stop) {
-    std::string line;
-    auto on_text = [&](std::string_view text) {
-      for (char c : text) {
-        if (c != '\n') {
-          line += c;
-          continue;
-        }
-        inbox_.Post([this, line = std::exchange(line, "")] { display_->Line(line); });
-      }
-      return true;
-    };
-    (void)api_->PodLog(ns, pod, api::kWorkerContainer, true, on_text, stop);
-  });
+// The worker that has rank 0 now; who gets it later is shown from then on.
+void RunSession::FollowRankZero(const JobRun& job) {
+  const auto worker = job.RankZero();
+  if (!watchers_->outputs || !worker) return;
+  const bool later = !watchers_->had_rank_zero.insert(job.ns() + "/" + job.name()).second;
+  watchers_->outputs->Follow(job.ns(), worker->pod, later);
+}
+
+void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
+                            const std::string& line) {
+  for (const auto& job : jobs_) {
+    if (job->ns() != ns || !job->HadPod(pod)) continue;
+    if (options_.output == SessionOptions::Output::kAll) {
+      if (!IsLaunchersAccount(line)) display_->Line(line);
+      return;
+    }
+    if (const auto text = job->OutputOfRankZero(pod, line)) display_->Line(Prefix(*job) + *text);
+  }
+}
+
+// Of a job that was over before anybody had asked its sidecars the first pod is as good as any.
+void RunSession::FinishOutput() {
+  for (const auto& job : jobs_) {
+    const std::string first = job->FirstPod();
+    if (!first.empty() && !job->RankZero()) watchers_->outputs->Follow(job->ns(), first, false);
+  }
+  watchers_->outputs->Finish(std::chrono::steady_clock::now() + kLastWords);
 }
 
 SessionEnd RunSession::Follow() {
+  watchers_->outputs = std::make_unique<PodOutputs>(
+      api_, [this](const std::string& ns, const std::string& pod, std::string line) {
+        inbox_.Post([this, ns, pod, line = std::move(line)] { ShowOutput(ns, pod, line); });
+      });
   watchers_->poller = std::make_unique<StatusPoller>(
-      options_.poll_period, [this](const std::string& key, const SidecarStatus& status) {
+      options_.poll_period, options_.sidecar_token,
+      [this](const std::string& key, const SidecarStatus& status) {
         inbox_.Post([this, key, status] {
           auto slash = key.find('/');
           JobRun* job = Find(key.substr(0, slash), key.substr(slash + 1));
-          if (job) job->OnStatus(status, std::chrono::steady_clock::now());
+          if (!job) return;
+          job->OnStatus(status, std::chrono::steady_clock::now());
+          if (options_.output == SessionOptions::Output::kRankZero) FollowRankZero(*job);
         });
       });
   watchers_->observers.push_back(std::make_unique<Observer>(
@@ -167,18 +167,20 @@ SessionEnd RunSession::Follow() {
     now = std::chrono::steady_clock::now();
     if (std::all_of(jobs_.begin(), jobs_.end(), [](auto& job) { return job->end().has_value(); }))
       break;
-    if (interrupted_)
+    if (interrupted_) {
+      display_->Line(Clock(Seconds()) + "  interrupted: ending the job; once more ends at once");
       end = SessionEnd::kInterrupted;
-    else if (options_.timeout.count() && now - begun_ >= options_.timeout)
+    } else if (options_.timeout.count() && now - begun_ >= options_.timeout)
       end = SessionEnd::kTimeout;
     if (end != SessionEnd::kSucceeded) break;
     Show(now, false);
   }
+  if (end == SessionEnd::kSucceeded) FinishOutput();
   // Threads end before the last word: nothing is posted after it.
   auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
   watchers->observers.clear();
   watchers->poller.reset();
-  watchers->outputs.clear();
+  watchers->outputs.reset();
   TimePoint now = std::chrono::steady_clock::now();
   inbox_.RunUntil(now);
   Show(now, true);
@@ -212,7 +214,7 @@ void RunSession::Show(TimePoint now, bool last) {
     if (!progress.empty()) progress += " | ";
     progress += Prefix(*job) + job->ProgressLine(bar);
   }
-  if (!last) display_->Progress(clock + progress, now);
+  if (!last) display_->Progress(clock, progress, now);
 }
 
 std::string RunSession::ExitReason(const JobRun& job, SessionEnd end) const {
@@ -235,36 +237,15 @@ Json RunSession::Summary(SessionEnd end) const {
   return {{"jobs", all}};
 }
 
-std::string RunSession::Tail(const std::string& ns, const std::string& pod) {
-  LastLines lines;
-  auto read = api_->PodLog(ns, pod, api::kWorkerContainer, false,
-                           [&](std::string_view text) {
-                             lines.Add(text);
-                             return true;
-                           },
-                           {});
-  return read ? lines.Text("  | ") : "";
-}
-
 std::vector<std::string> RunSession::FailureLines() {
   std::vector<std::string> lines;
-  for (auto& job : jobs_) {
-    bool timed_out = !job->end();
+  for (const auto& job : jobs_) {
     if (job->end() && job->end()->succeeded) continue;
-    lines.push_back(fmt::format(
-        "{}: {}", job->name(),
-        timed_out ? fmt::format("not done after {} s (--timeout)", options_.timeout.count())
-                  : job->end()->message));
-    std::map<std::string, std::vector<std::string>> same;  // pods by what they said last
-    for (const std::string& pod : job->PodsToBlame()) {
-      std::string tail = Tail(job->ns(), pod);
-      if (!tail.empty()) same[tail].push_back(pod);
-    }
-    size_t shown = 0;
-    for (const auto& [tail, pods] : same) {
-      if (++shown > 2) break;
-      lines.push_back(fmt::format("  the log of {} ends with{}", pods[0], tail));
-    }
+    const std::string why =
+        job->end() ? job->end()->message : TimeoutText(options_.timeout, job->HeldUpBy());
+    const bool shown = options_.output == SessionOptions::Output::kAll;
+    for (std::string& line : FailureLinesOf(api_.get(), *job, why, shown))
+      lines.push_back(std::move(line));
   }
   return lines;
 }

@@ -21,7 +21,9 @@ namespace ringmaster::cli {
 struct SessionOptions {
   std::chrono::seconds timeout{0};  // 0: none
   std::chrono::milliseconds poll_period{150};
-  bool show_output = false;  // of the workers, above the progress line
+  std::string sidecar_token;  // of all jobs; empty: none
+  // Of the workers, above the progress line: all, or what rank 0 prints.
+  enum class Output { kAll, kRankZero } output = Output::kRankZero;
   // Ends a pod without a word; called for a pod that `ringmaster kill` has marked
   // (annotation api::kLocalKillAnnotation, the pod's uid).
   std::function<void(const std::string& ns, const std::string& pod)> kill_pod;
@@ -41,8 +43,7 @@ class RunSession {
   // From any thread. Follow() returns soon.
   void Interrupt(int signal);
 
-  // After Follow(): the jobs as people and programs read them, and the end of the logs of what
-  // failed.
+  // After Follow(): the jobs as people and programs read them, and why they failed.
   std::vector<std::string> SummaryLines(SessionEnd end) const;
   kube::Json Summary(SessionEnd end) const;
   std::vector<std::string> FailureLines();
@@ -54,8 +55,9 @@ class RunSession {
   void OnPod(const kube::Json& pod, bool gone);
   void KillIfMarked(const kube::Json& pod);
   void Show(TimePoint now, bool last);
-  void FollowOutput(const std::string& ns, const std::string& pod);
-  std::string Tail(const std::string& ns, const std::string& pod);
+  void FollowRankZero(const JobRun& job);
+  void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);
+  void FinishOutput();
   std::string Prefix(const JobRun& job) const;
   double Seconds() const;
   std::string ExitReason(const JobRun& job, SessionEnd end) const;

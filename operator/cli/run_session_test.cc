@@ -28,7 +28,7 @@ constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
 class RecordingDisplay : public Display {
  public:
   void Line(const std::string& text) override { Record(text); }
-  void Progress(const std::string& text, TimePoint) override { Record(text); }
+  void Progress(const std::string&, const std::string& text, TimePoint) override { Record(text); }
   void Finish() override {}
   int width() const override { return 80; }
 
@@ -52,7 +52,11 @@ class RecordingDisplay : public Display {
 class FakeSidecar {
  public:
   FakeSidecar() {
-    server_.Get("/status", [this](const httplib::Request&, httplib::Response& response) {
+    server_.Get("/status", [this](const httplib::Request& request, httplib::Response& response) {
+      if (request.get_header_value("Ringmaster-Token") != "token") {
+        response.status = 401;
+        return;
+      }
       std::lock_guard lock(mu_);
       response.set_content(status_.dump(), "application/json");
     });
@@ -64,7 +68,7 @@ class FakeSidecar {
     server_.stop();
     thread_.join();
   }
-  void Say(uint64_t epoch, const char* reason, int ranks) {
+  void ReportView(uint64_t epoch, const char* reason, int ranks) {
     Json pods = Json::array(), workers = Json::array();
     for (int i = 0; i < ranks; ++i) {
       pods.push_back({{"name", "digits-worker-" + std::to_string(i)}});
@@ -98,7 +102,7 @@ Json Job() {
 
 class RunSessionTest : public testing::Test {
  protected:
-  RunSessionTest() { sidecar_.Say(kFirst, "Bootstrap", 2); }
+  RunSessionTest() { sidecar_.ReportView(kFirst, "Bootstrap", 2); }
 
   // What operator and kubelet would do for a running pod.
   void MakePod() {
@@ -124,6 +128,7 @@ class RunSessionTest : public testing::Test {
   }
   SessionEnd Run(SessionOptions options = {}) {
     options.poll_period = std::chrono::milliseconds(5);
+    options.sidecar_token = "token";
     session_ = std::make_unique<RunSession>(api_, &display_, options);
     auto created = session_->Create({Job()});
     EXPECT_TRUE(created.has_value()) << created.error().message;
@@ -139,7 +144,7 @@ class RunSessionTest : public testing::Test {
 
 TEST_F(RunSessionTest, ShowsEachViewAndEndsWithTheJob) {
   display_.On("starting", [this] { MakePod(); });
-  display_.On("view 1.1: 2 workers", [this] { sidecar_.Say(kFirst + 1, "PodLost", 1); });
+  display_.On("view 1.1: 2 workers", [this] { sidecar_.ReportView(kFirst + 1, "PodLost", 1); });
   display_.On("1 worker  view 1.2", [this] { EndJob("Succeeded"); });
   EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
   EXPECT_THAT(display_.lines, Contains(HasSubstr("pod digits-worker-1 lost; 2 -> 1")));
@@ -167,6 +172,7 @@ TEST_F(RunSessionTest, PodsThatComeWithTheJobsEndDisturbNothing) {
 TEST_F(RunSessionTest, InterruptEndsItThoughTheJobGoesOn) {
   display_.On("starting", [this] { session_->Interrupt(2); });
   EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kInterrupted);
+  EXPECT_THAT(display_.lines, Contains(HasSubstr("ending the job; once more ends at once")));
   EXPECT_EQ(session_->Summary(SessionEnd::kInterrupted)["exitReason"], "Interrupted");
 }
 

@@ -59,6 +59,10 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
     status.workers.push_back(ParseWorker(worker));
   for (const Json& exit : fields::List(text, "exits"))
     status.exits.push_back(job::WorkerExitFromJson(exit));
+  for (const Json& slot : fields::List(text, "missingSlots"))
+    if (slot.is_number_integer()) status.missing_slots.push_back(slot.get<int>());
+  status.operator_connected = fields::Flag(text, "operatorConnected", true);
+  status.stalls = job::StallsFromJson(fields::Member(text, "stalls"));
   const Json& progress = fields::Member(text, "progress");
   status.step = fields::Unsigned(progress, "step");
   status.values = Numbers(progress, "values");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/job/rebuild.h"
+#include "common/job/stall.h"
 #include "common/job/worker_exit.h"
 
 namespace ringmaster::cli {
@@ -40,10 +41,13 @@ struct SidecarStatus {
   std::vector<std::string> pods;  // of the view
   std::vector<WorkerStatus> workers;
   std::vector<job::WorkerExit> exits;
+  std::vector<int> missing_slots;  // whose worker has not come to init()
+  bool operator_connected = true;
   uint64_t step = 0;
   std::map<std::string, double> values;
   double samples_per_second = 0;
   std::vector<job::Rebuild> rebuilds;
+  std::vector<job::Stall> stalls;
 };
 
 // Lenient, because a sidecar of another version may answer: what is missing or of another type

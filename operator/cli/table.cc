@@ -32,8 +32,7 @@ std::string StateOf(const Json& job) {
 
 std::string ViewCell(uint64_t epoch) { return epoch ? ViewName(epoch) : "-"; }
 
-std::string Lay(const std::vector<Row>& rows) {
-  std::vector<size_t> widths;
+std::string Lay(const std::vector<Row>& rows, std::vector<size_t> widths = {}) {
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -51,21 +50,35 @@ std::string Lay(const std::vector<Row>& rows) {
 
 uint64_t StepOf(const Json& job) {
   uint64_t step = 0;
-  for (const Json& pod : job["status"].value("pods", Json::array()))
-    for (const Json& worker : pod.value("workers", Json::array()))
+  for (const Json& pod : fields::ListAt(job, "/status/pods"))
+    for (const Json& worker : fields::List(pod, "workers"))
       step = std::max(step, worker.value("step", uint64_t{0}));
   return step;
 }
 
-Row JobRow(const Json& job) {
-  return {
-      Cell(job, "/metadata/name"),
-      StateOf(job),
-      Cell(job, "/status/replicaStatuses/Worker/active") + "/" + Cell(job, "/spec/worker/replicas"),
-      Cell(job, "/status/worldSize"),
-      ViewCell(fields::Unsigned(fields::Member(job, "status"), "epoch")),
-      std::to_string(StepOf(job)),
-      Cell(job, "/status/lastRebuild/reason")};
+Row JobHead(bool namespaces) {
+  Row head = {"JOB", "STATE", "PODS", "WORKERS", "VIEW", "STEP", "LAST CHANGE"};
+  if (namespaces) head.insert(head.begin(), "NAMESPACE");
+  return head;
+}
+
+// A job that nobody has looked at yet has no status at all.
+std::string CountOr0(const Json& job, const char* pointer) {
+  const std::string cell = Cell(job, pointer);
+  return cell == "-" ? "0" : cell;
+}
+
+Row JobRow(const Json& job, const std::string& state, bool namespaces) {
+  Row row = {Cell(job, "/metadata/name"),
+             state.empty() ? StateOf(job) : state,
+             CountOr0(job, "/status/replicaStatuses/Worker/active") + "/" +
+                 Cell(job, "/spec/worker/replicas"),
+             CountOr0(job, "/status/worldSize"),
+             ViewCell(fields::Unsigned(fields::Member(job, "status"), "epoch")),
+             std::to_string(StepOf(job)),
+             Cell(job, "/status/lastRebuild/reason")};
+  if (namespaces) row.insert(row.begin(), Cell(job, "/metadata/namespace"));
+  return row;
 }
 
 // One row for each worker; a pod without any has a row of its own.
@@ -83,30 +96,61 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
     }
     rows->push_back(row);
   };
-  if (pod["workers"].empty()) add({"-", "-", "-", "-"});
-  for (const Json& worker : pod["workers"]) {
+  const Json& workers = fields::List(pod, "workers");
+  if (workers.empty()) add({"-", "-", "-", "-"});
+  for (const Json& worker : workers) {
     add({worker.value("standby", false) ? "standby" : Cell(worker, "/slot"), Cell(worker, "/rank"),
          Cell(worker, "/step"), Cell(worker, "/pid")});
     common = {"", "", ""};
   }
 }
 
+// What the ranks wait for, as the job's condition says; empty: nothing.
+std::string MissingRanks(const Json& job) {
+  const Json* missing = TrueCondition(job, "RanksMissing");
+  return missing == nullptr ? "" : "waits for ranks: " + fields::Text(*missing, "message") + "\n";
+}
+
 }  // namespace
 
-std::string JobsTable(const std::vector<Json>& jobs, bool pods, bool wide) {
+std::string JobsTable(const std::vector<Json>& jobs, const TableColumns& columns) {
   if (jobs.empty()) return "no jobs\n";
-  std::vector<Row> rows = {{"JOB", "STATE", "PODS", "WORKERS", "VIEW", "STEP", "LAST CHANGE"}};
-  for (const Json& job : jobs) rows.push_back(JobRow(job));
+  std::vector<Row> rows = {JobHead(columns.namespaces)};
+  for (const Json& job : jobs) rows.push_back(JobRow(job, "", columns.namespaces));
   std::string text = Lay(rows);
-  if (!pods) return text;
+  if (!columns.pods) return text;
   for (const Json& job : jobs) {
-    Row head = {"POD", "PHASE", "STATE", "SLOT", "RANK", "STEP", "PID"};
-    if (wide) head.insert(head.end(), {"NODE", "VIEW", "UID"});
-    rows = {head};
-    for (const Json& pod : job["status"].value("pods", Json::array())) PodRows(pod, wide, &rows);
-    text += "\n" + Lay(rows);
+    const bool none = fields::ListAt(job, "/status/pods").empty();
+    text += "\n" + (none ? "no pods\n" : PodsTable(job, columns.wide));
+    if (const std::string missing = MissingRanks(job); !missing.empty()) text += "\n" + missing;
   }
   return text;
+}
+
+std::string PodsTable(const Json& job, bool wide) {
+  Row head = {"POD", "PHASE", "STATE", "SLOT", "RANK", "STEP", "PID"};
+  if (wide) head.insert(head.end(), {"NODE", "VIEW", "UID"});
+  std::vector<Row> rows = {head};
+  for (const Json& pod : fields::ListAt(job, "/status/pods")) PodRows(pod, wide, &rows);
+  return Lay(rows);
+}
+
+std::string WatchTable::Row(const Json& job, const std::string& state) {
+  std::vector<cli::Row> rows = {JobHead(namespaces_), JobRow(job, state, namespaces_)};
+  const bool first = widths_.empty();
+  widths_.resize(rows[0].size());
+  for (const cli::Row& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
+  if (!first) rows.erase(rows.begin());
+  return Lay(rows, widths_);
+}
+
+std::string WatchKey(const Json& job, const std::string& state) {
+  Json counted = job;
+  if (counted.contains("status")) counted["status"].erase("pods");  // nobody's step
+  std::string key;
+  for (const std::string& cell : JobRow(counted, state, true)) key += cell + "\n";
+  return key;
 }
 
 }  // namespace ringmaster::cli

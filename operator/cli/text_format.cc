@@ -52,11 +52,11 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
   std::vector<std::string> joined =
       view.rebuild.joined.empty() ? PodsOf(view.gained) : view.rebuild.joined;
   if (reason == "Bootstrap") {
-    const std::string who =
+    const std::string workers =
         fmt::format("{} in {} begin", Counted(view.rebuild.world_size, "worker"),
                     Counted(view.rebuild.members.size(), "pod"));
-    if (view.old_size == 0) return who;
-    return "nobody had the state any more; " + who + " again from the checkpoint";
+    if (view.old_size == 0) return workers;
+    return "nobody had the state any more; " + workers + " again from the checkpoint";
   }
   if (reason == "WorkerLost") {
     auto names = view.lost.empty() ? left : Workers(view.lost);

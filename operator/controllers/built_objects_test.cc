@@ -83,7 +83,7 @@ TEST_P(BuiltObjectsTest, ServiceBudgetPolicyAndSecret) {
   const auto now = std::chrono::system_clock::now();
   const auto authority = *tls::MakeAuthority(now, std::chrono::hours(24));
   const auto pair = *tls::Issue(authority, {tls::JobName(job.uid)}, now, std::chrono::hours(1));
-  const Json secret = BuildTlsSecret(job, authority.certificate_pem, pair);
+  const Json secret = BuildTlsSecret(job, authority.certificate_pem, pair, std::string(32, 'k'));
   EXPECT_EQ(Taken(kube::Secrets(), secret, "Secret")["data"], secret["data"]);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/fields/fields.h"
+#include "common/ring_key/ring_key.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_cluster.h"
 #include "operator/controllers/pod_identity.h"
@@ -26,8 +27,9 @@ Json Metadata(const api::HorovodJob& job, const std::string& name) {
           {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}};
 }
 
+// By uid: jobs of other operators have pods with the same name and role labels (MPI Operator's).
 Json WorkerLabels(const api::HorovodJob& job) {
-  return {{api::kJobNameLabel, job.name}, {api::kJobRoleLabel, "worker"}};
+  return {{api::kJobUidLabel, job.uid}, {api::kJobRoleLabel, api::kWorkerRole}};
 }
 
 }  // namespace
@@ -82,16 +84,18 @@ Json BuildNetworkPolicy(const api::HorovodJob& job, const NetworkPolicyOptions& 
             {"ingress", Json::array({{{"from", Json::array({own_pods})}}, metrics})}}}};
 }
 
-Json BuildTlsSecret(const api::HorovodJob& job, const std::string& ca_pem,
-                    const tls::KeyPair& pair) {
-  return {{"apiVersion", "v1"},
-          {"kind", "Secret"},
-          {"metadata", Metadata(job, TlsSecretName(job.name))},
-          {"type", "kubernetes.io/tls"},
-          {"data",
-           {{"ca.crt", kube::EncodeBase64(ca_pem)},
-            {"tls.crt", kube::EncodeBase64(pair.certificate_pem)},
-            {"tls.key", kube::EncodeBase64(pair.key_pem)}}}};
+Json BuildTlsSecret(const api::HorovodJob& job, const std::string& ca_pem, const tls::KeyPair& pair,
+                    const std::string& ring_key) {
+  Json secret = {{"apiVersion", "v1"},
+                 {"kind", "Secret"},
+                 {"metadata", Metadata(job, TlsSecretName(job.name))},
+                 {"type", "kubernetes.io/tls"},
+                 {"data",
+                  {{"ca.crt", kube::EncodeBase64(ca_pem)},
+                   {"tls.crt", kube::EncodeBase64(pair.certificate_pem)},
+                   {"tls.key", kube::EncodeBase64(pair.key_pem)}}}};
+  if (!ring_key.empty()) secret["data"][ring_key::kFileName] = kube::EncodeBase64(ring_key);
+  return secret;
 }
 
 std::string SecretValue(const Json& secret, const std::string& key) {

@@ -27,7 +27,7 @@ nlohmann::json BuildService(const api::HorovodJob& job);
 nlohmann::json BuildDisruptionBudget(const api::HorovodJob& job);
 nlohmann::json BuildNetworkPolicy(const api::HorovodJob& job, const NetworkPolicyOptions& options);
 nlohmann::json BuildTlsSecret(const api::HorovodJob& job, const std::string& ca_pem,
-                              const tls::KeyPair& pair);
+                              const tls::KeyPair& pair, const std::string& ring_key);
 
 // How long a job's certificate is valid. It is renewed when less than a third of that is left.
 inline constexpr std::chrono::hours kJobCertificateLifetime{24 * 90};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/api/labels.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
 
@@ -37,8 +38,15 @@ TEST(JobObjectsTest, EachBelongsToItsJobAndSelectsItsWorkers) {
                               "ringmaster.dev/job-uid": "job-uid",
                               "app.kubernetes.io/managed-by": "ringmaster"})"));
   }
-  EXPECT_EQ(service["spec"]["selector"], Json::parse(R"({"training.kubeflow.org/job-name": "digits",
+  EXPECT_EQ(service["spec"]["selector"], Json::parse(R"({"ringmaster.dev/job-uid": "job-uid",
                             "training.kubeflow.org/job-role": "worker"})"));
+  // A pod of an MPIJob that has the same name, in the same namespace.
+  const Json foreign = {{api::kJobNameLabel, "digits"}, {api::kJobRoleLabel, "worker"}};
+  for (const Json& selector :
+       {service["spec"]["selector"], budget["spec"]["selector"]["matchLabels"],
+        policy["spec"]["podSelector"]["matchLabels"]}) {
+    EXPECT_FALSE(Covers(foreign, selector)) << selector;
+  }
   EXPECT_TRUE(Covers(labels, service["spec"]["selector"]));
   EXPECT_TRUE(Covers(labels, budget["spec"]["selector"]["matchLabels"]));
   EXPECT_TRUE(Covers(labels, policy["spec"]["podSelector"]["matchLabels"]));
@@ -85,7 +93,7 @@ TEST(JobObjectsTest, ACertificateIsRenewedWhenItIsOldOrWrong) {
   const auto other = *tls::MakeAuthority(now, std::chrono::hours(24 * 3650));
   const auto good = *tls::Issue(ca, {tls::JobName("job-uid")}, now, kJobCertificateLifetime);
   const auto secret = [&](const tls::KeyPair& pair) {
-    return BuildTlsSecret(Job(), ca.certificate_pem, pair);
+    return BuildTlsSecret(Job(), ca.certificate_pem, pair, "");
   };
   const auto why = [&](const Json& object, tls::Time at) {
     return WhyRenew(object, Job(), ca.certificate_pem, at);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/ring_key/ring_key.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
@@ -16,8 +17,9 @@ using runtime::MetaField;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-runtime::InformerOptions Ours(const std::string& ns) {
-  return {.ns = ns, .label_selector = fmt::format("{}={}", api::kManagedByLabel, api::kManagedBy)};
+runtime::InformerOptions Ours(const std::vector<std::string>& namespaces) {
+  return {.namespaces = namespaces,
+          .label_selector = fmt::format("{}={}", api::kManagedByLabel, api::kManagedBy)};
 }
 
 runtime::Informer::Handler Report(const std::function<void(const std::string&)>& changed) {
@@ -43,9 +45,10 @@ ChildObjects::ChildObjects(std::shared_ptr<kube::KubeApi> api, ChildObjectOption
                            std::function<void(const std::string&)> changed)
     : api_(std::move(api)),
       options_(std::move(options)),
-      services_(api_, kube::Services(), Ours(options_.watch_namespace), Report(changed)),
-      budgets_(api_, kube::PodDisruptionBudgets(), Ours(options_.watch_namespace), Report(changed)),
-      policies_(api_, kube::NetworkPolicies(), Ours(options_.watch_namespace), Report(changed)) {}
+      services_(api_, kube::Services(), Ours(options_.watch_namespaces), Report(changed)),
+      budgets_(api_, kube::PodDisruptionBudgets(), Ours(options_.watch_namespaces),
+               Report(changed)),
+      policies_(api_, kube::NetworkPolicies(), Ours(options_.watch_namespaces), Report(changed)) {}
 
 std::vector<runtime::Informer*> ChildObjects::informers() {
   std::vector<runtime::Informer*> all = {&services_, &budgets_};
@@ -127,18 +130,23 @@ kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
                                  : "there is none";
   if (!why.empty()) {
     spdlog::info("job {}: new certificate in secret {}: {}", job.Key(), name, why);
-    if (auto written = WriteSecret(job, secret.has_value()); !written) return written;
+    if (auto written = WriteSecret(job, secret ? *secret : Json()); !written) return written;
   }
   const sync::MutexLock lock(&mu_);
   secret_seen_[job.uid] = now;
   return {};
 }
 
-kube::Result<void> ChildObjects::WriteSecret(const api::HorovodJob& job, bool exists) {
+// All workers of a job have the same key of the ring, or all have none: a Secret keeps the one it
+// has. One without belongs to a job whose first pods know of no key.
+kube::Result<void> ChildObjects::WriteSecret(const api::HorovodJob& job, const Json& found) {
+  const bool exists = !found.is_null();
+  const std::string ring_key = exists ? SecretValue(found, ring_key::kFileName)
+                                      : ring_key::Derive(options_.authority->key_pem, job.uid);
   const auto pair = tls::Issue(*options_.authority, {tls::JobName(job.uid)},
                                std::chrono::system_clock::now(), kJobCertificateLifetime);
   if (!pair) return tl::unexpected(kube::Error{.message = pair.error()});
-  const Json wanted = BuildTlsSecret(job, options_.authority->certificate_pem, *pair);
+  const Json wanted = BuildTlsSecret(job, options_.authority->certificate_pem, *pair, ring_key);
   const auto written = exists
                            ? api_->Patch(kube::Secrets(), job.ns, TlsSecretName(job.name), wanted,
                                          {.type = kube::PatchType::kApply,

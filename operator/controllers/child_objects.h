@@ -23,8 +23,8 @@
 namespace ringmaster::controllers {
 
 struct ChildObjectOptions {
-  std::string watch_namespace;            // empty: all
-  std::optional<tls::KeyPair> authority;  // none: no TLS, so no Secret either
+  std::vector<std::string> watch_namespaces;  // empty: all
+  std::optional<tls::KeyPair> authority;      // none: no TLS, so no Secret either
   NetworkPolicyOptions network_policy;
   // Secrets are not watched (the right to watch all of them would be much to ask for): they are
   // looked at this often.
@@ -53,7 +53,8 @@ class ChildObjects {
   kube::Result<void> KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
                                 runtime::Informer* cache, const kube::Json& wanted);
   kube::Result<void> KeepSecret(const api::HorovodJob& job);
-  kube::Result<void> WriteSecret(const api::HorovodJob& job, bool exists);
+  // `found`: the Secret that is there; null: none.
+  kube::Result<void> WriteSecret(const api::HorovodJob& job, const nlohmann::json& found);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const ChildObjectOptions options_;

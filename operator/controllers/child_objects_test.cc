@@ -45,7 +45,7 @@ class ChildObjectsTest : public local::testing::OnEveryServer {
     ChildObjectOptions options;
     options.authority = authority_;
     options.secret_check = std::chrono::milliseconds(0);
-    options.watch_namespace = ns_;
+    options.watch_namespaces = {ns_};
     keeper_ = std::make_unique<ChildObjects>(api_, options, [this](const std::string& key) {
       const std::lock_guard lock(mu_);
       changed_.insert(key);
@@ -148,11 +148,41 @@ TEST_P(ChildObjectsTest, ACertificateOfAnotherAuthorityIsReplaced) {
   const auto pair = *tls::Issue(other, {tls::JobName(job_.uid)}, std::chrono::system_clock::now(),
                                 std::chrono::hours(24));
   ASSERT_TRUE(
-      api_->Create(kube::Secrets(), ns_, BuildTlsSecret(job_, other.certificate_pem, pair)));
+      api_->Create(kube::Secrets(), ns_, BuildTlsSecret(job_, other.certificate_pem, pair, "")));
   EXPECT_THAT(Keep(), IsEmpty());
   EXPECT_EQ(WhyRenew(Get(kube::Secrets(), "digits-tls"), job_, authority_.certificate_pem,
                      std::chrono::system_clock::now()),
             "");
+}
+
+TEST_P(ChildObjectsTest, TheRingsKeyOutlivesCertificatesAndComesBackTheSame) {
+  Keep();
+  const auto key = [&] { return SecretValue(Get(kube::Secrets(), "digits-tls"), "ring.key"); };
+  const std::string first = key();
+  EXPECT_EQ(first.size(), 32u);
+  ASSERT_TRUE(api_->Patch(kube::Secrets(), ns_, "digits-tls",
+                          {{"data", {{"tls.crt", kube::EncodeBase64("spoiled")}}}}, {}));
+  EXPECT_TRUE(KeepUntil([&] {
+    return WhyRenew(Get(kube::Secrets(), "digits-tls"), job_, authority_.certificate_pem,
+                    std::chrono::system_clock::now())
+        .empty();
+  }));
+  EXPECT_EQ(key(), first) << "a new certificate";
+  ASSERT_TRUE(api_->Delete(kube::Secrets(), ns_, "digits-tls", {}));
+  EXPECT_TRUE(KeepUntil([&] { return !key().empty(); }));
+  EXPECT_EQ(key(), first) << "a new Secret";
+}
+
+TEST_P(ChildObjectsTest, AJobThatBeganWithoutAKeyGetsNone) {
+  const auto other = *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(24));
+  const auto pair = *tls::Issue(other, {tls::JobName(job_.uid)}, std::chrono::system_clock::now(),
+                                std::chrono::hours(24));
+  ASSERT_TRUE(
+      api_->Create(kube::Secrets(), ns_, BuildTlsSecret(job_, other.certificate_pem, pair, "")));
+  EXPECT_THAT(Keep(), IsEmpty());
+  const Json secret = Get(kube::Secrets(), "digits-tls");
+  EXPECT_EQ(SecretValue(secret, "ca.crt"), authority_.certificate_pem);
+  EXPECT_FALSE(secret["data"].contains("ring.key"));
 }
 
 TEST_P(ChildObjectsTest, WhatIsSomebodyElsesIsLeftAloneAndNamed) {

@@ -34,45 +34,47 @@ struct Explanation {
   std::string message;  // what the API server said follows
 };
 
-bool Says(const kube::Error& error, const char* text) {
+bool MessageContains(const kube::Error& error, const char* text) {
   return error.message.find(text) != std::string::npos;
 }
 
 // A policy or webhook that refuses chooses the status code, often that of a wrong object; only the
 // message tells them apart.
 bool AdmissionDenied(const kube::Error& error) {
-  return Says(error, "denied the request") || Says(error, "denied request");
+  return MessageContains(error, "denied the request") || MessageContains(error, "denied request");
 }
 
 // Nullopt: nothing that people have to see to.
 std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
   const Words words = WordsFor(what);
-  const auto say = [&](const char* reason, const char* format) {
+  const auto explanation = [&](const char* reason, const char* format) {
     return Explanation{fmt::format("{}{}", words.reason, reason),
                        fmt::format(fmt::runtime(format), words.text)};
   };
   if (NamespaceGoes(error)) return Explanation{"NamespaceTerminating", "the namespace goes: "};
-  if (AdmissionDenied(error)) return say("Forbidden", "admission refuses the job's {}: ");
+  if (AdmissionDenied(error)) return explanation("Forbidden", "admission refuses the job's {}: ");
   switch (error.code) {
     case kube::ErrorCode::kInvalid:
-      if (what != Needed::kPods) return say("Invalid", "the API server calls the job's {} wrong: ");
+      if (what != Needed::kPods)
+        return explanation("Invalid", "the API server calls the job's {} wrong: ");
       return Explanation{
           kInvalidTemplate,
           "the API server refuses the pods of spec.worker.template (paths are the pod's): "};
     case kube::ErrorCode::kForbidden:
-      return say("Forbidden", "the API server forbids the job's {}: ");
+      return explanation("Forbidden", "the API server forbids the job's {}: ");
     case kube::ErrorCode::kAlreadyExists:
       if (what != Needed::kPods) return Explanation{"ObjectNameTaken", ""};
       return Explanation{kNameTaken, "a pod of this name is there and not this job's: "};
     case kube::ErrorCode::kUnavailable:
       // It answers, so this can be written; an API server that is away is nobody's fault.
       if (error.http_status < 500) return std::nullopt;
-      return say("Failed", Says(error, "failed calling webhook")
-                               ? "an admission webhook that is asked about the job's {} fails: "
-                               : "the API server fails to make the job's {}: ");
+      return explanation("Failed",
+                         MessageContains(error, "failed calling webhook")
+                             ? "an admission webhook that is asked about the job's {} fails: "
+                             : "the API server fails to make the job's {}: ");
     case kube::ErrorCode::kInternal:
       if (what != Needed::kRecord || error.http_status != 0) return std::nullopt;
-      return say("Unusable", "the job's {} can't be used: ");
+      return explanation("Unusable", "the job's {} can't be used: ");
     default:
       return std::nullopt;
   }
@@ -81,7 +83,8 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
 }  // namespace
 
 bool NamespaceGoes(const kube::Error& error) {
-  return error.code == kube::ErrorCode::kForbidden && Says(error, "because it is being terminated");
+  return error.code == kube::ErrorCode::kForbidden &&
+         MessageContains(error, "because it is being terminated");
 }
 
 std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job, Needed what,

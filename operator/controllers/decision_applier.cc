@@ -83,14 +83,14 @@ void DecisionApplier::Notify(const planner::Snapshot& snapshot, const planner::D
     // A pod without the annotation of its sidecar's registration counts as never having been in a
     // view, so its sidecar hears of none before the annotation is there.
     const bool is_view = std::holds_alternative<planner::ViewDecidedNotice>(notice);
-    if (is_view && !SaysRegistered(snapshot, pod_uid)) continue;
+    if (is_view && !IsAnnotatedAsRegistered(snapshot, pod_uid)) continue;
     to_.registry->Notify(snapshot.job.uid, pod_uid, notice);
   }
 }
 
 // The pod's object is there, and says that its sidecar has registered.
-bool DecisionApplier::SaysRegistered(const planner::Snapshot& snapshot,
-                                     const std::string& uid) const {
+bool DecisionApplier::IsAnnotatedAsRegistered(const planner::Snapshot& snapshot,
+                                              const std::string& uid) const {
   const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
                                 [&](const auto& p) { return p.uid == uid; });
   if (pod == snapshot.pods.end()) return false;

@@ -43,7 +43,7 @@ class DecisionApplier {
   bool Drain(const planner::Snapshot& snapshot, const planner::PodDrain& drain);
   bool Annotate(const planner::Snapshot& snapshot, const planner::Decision& decision);
   void Notify(const planner::Snapshot& snapshot, const planner::Decision& decision);
-  bool SaysRegistered(const planner::Snapshot& snapshot, const std::string& uid) const;
+  bool IsAnnotatedAsRegistered(const planner::Snapshot& snapshot, const std::string& uid) const;
   bool DeleteJob(const api::HorovodJob& job);
 
   const std::shared_ptr<kube::KubeApi> api_;

@@ -35,7 +35,7 @@ class PatchedApi : public local::InMemoryApi {
     return InMemoryApi::Get(resource, ns, name);
   }
   int patches = 0;
-  bool away = false;  // for who reads
+  bool away = false;  // for reads
   std::optional<kube::Error> refusal;
 };
 

@@ -42,11 +42,10 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
       records_(records),
       options_(std::move(options)),
       queue_(options_.queue),
-      jobs_(api_, kube::HorovodJobs(), {.ns = options_.watch_namespace},
+      jobs_(api_, kube::HorovodJobs(), {.namespaces = options_.watch_namespaces},
             [this](const Json& object, bool) { queue_.Add(KeyOf(object)); }),
       pods_(api_, kube::Pods(),
-            {.ns = options_.watch_namespace,
-             .label_selector = fmt::format("{}={}", api::kJobRoleLabel, api::kWorkerRole)},
+            {.namespaces = options_.watch_namespaces, .label_selector = api::kWorkerSelector},
             [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
       nodes_(api_, {options_.disruption_taints, options_.trust_node_deletion},
              [this](const std::string& node) { OnNode(node); }),
@@ -57,7 +56,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
 std::unique_ptr<ChildObjects> JobController::MakeChildObjects() {
   if (!options_.child_objects) return nullptr;
   ChildObjectOptions options = *options_.child_objects;
-  options.watch_namespace = options_.watch_namespace;
+  options.watch_namespaces = options_.watch_namespaces;
   return std::make_unique<ChildObjects>(api_, std::move(options),
                                         [this](const std::string& key) { queue_.Add(key); });
 }
@@ -85,6 +84,8 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   registry_->SetChangeHandler([this](const std::string& key, std::chrono::milliseconds delay) {
     queue_.AddAfter(key, delay);
   });
+  registry_->SetPodLookup(
+      [this](const job::Registration& registration) { return IsPodOfJob(registration); });
   jobs_.Start();
   pods_.Start();
   if (capacity_ != nullptr) capacity_->Start();
@@ -139,6 +140,7 @@ JobController::State JobController::state() const {
 
 void JobController::Stop() {
   registry_->SetChangeHandler(nullptr);
+  registry_->SetPodLookup(nullptr);
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();  // joins
   jobs_.Stop();
@@ -162,6 +164,12 @@ void JobController::ReconcileJobs(std::stop_token stop) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     options_.metrics->Reconciled(ok, took.count());
   }
+}
+
+bool JobController::IsPodOfJob(const job::Registration& registration) const {
+  const auto pod = pods_.Get(registration.job_namespace, registration.pod_name);
+  return pod != nullptr && MetaField(*pod, "uid") == registration.pod_uid &&
+         IsOwnedBy(*pod, registration.job_uid);
 }
 
 void JobController::OnNode(const std::string& name) {

@@ -31,7 +31,7 @@ struct JobControllerOptions {
   PodOptions pod;
   // Service, PodDisruptionBudget, NetworkPolicy and Secret of each job; none: the local cluster.
   std::optional<ChildObjectOptions> child_objects;
-  std::string watch_namespace;  // empty: all
+  std::vector<std::string> watch_namespaces;  // empty: all
   // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
   // nodes and pods of the cluster.
   bool gang_admission = false;
@@ -75,6 +75,7 @@ class JobController {
   std::vector<const runtime::Informer*> Caches() const;
   kube::Result<void> AwaitCaches(std::stop_token stop);
   void OnNode(const std::string& name);
+  bool IsPodOfJob(const job::Registration& registration) const;
   std::unique_ptr<ChildObjects> MakeChildObjects();
   JobReconciler MakeReconciler();
   void ReconcileJobs(std::stop_token stop);

@@ -1,5 +1,5 @@
-// What the controller asks of the API server, and of whom: preconditions, whose objects it touches,
-// and what it leaves alone while the API server refuses.
+// What the controller asks of the API server, and about which objects: preconditions, whose objects
+// it touches, and what it leaves alone while the API server refuses.
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/job_controller.h"
@@ -413,7 +413,7 @@ TEST_F(JobControllerCallsTest, ALineageBeginsOnlyIfThePodsAsTheyAreListedAllowIt
   const auto looks = [&] {
     std::size_t n = 0;
     for (const Call& call : api_->Calls("list", "pods")) {
-      n += call.name.find(api::kJobNameLabel) != std::string::npos ? 1 : 0;
+      n += call.name.find(api::kJobUidLabel) != std::string::npos ? 1 : 0;
     }
     return n;
   };

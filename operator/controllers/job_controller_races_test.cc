@@ -135,7 +135,7 @@ TEST_F(GangRacesTest, TheGateOfAnotherPodOfThatNameStays) {
   EXPECT_TRUE(IsGated("b-worker-0"));
 }
 
-// ---- Who is let go.
+// ---- Which pods are let go.
 
 TEST_F(RacesTest, AnotherPodOfThatNameIsNotLetGo) {
   const std::string other = AnotherJob();
@@ -210,7 +210,7 @@ class LineageTest : public RacesTest {
   std::size_t Looks() {
     std::size_t looks = 0;
     for (const Call& call : api_->Calls("list", "pods")) {
-      looks += call.name.find(api::kJobNameLabel) != std::string::npos ? 1 : 0;
+      looks += call.name.find(api::kJobUidLabel) != std::string::npos ? 1 : 0;
     }
     return looks;
   }
@@ -229,7 +229,7 @@ TEST_F(LineageTest, ItBeginsWithThoseWhoAreListedOrNotAtAll) {
   api_->SetExtraPods({Dead("digits-worker-0"), Dead("digits-worker-1")});
   const std::size_t before = Looks();
   ASSERT_TRUE(Until([&] { return Looks() >= before + 3; }));
-  EXPECT_EQ(Lineage(), 1u) << "with nobody who lives";
+  EXPECT_EQ(Lineage(), 1u) << "no pod that lives reports";
   api_->SetExtraPods({});
   EXPECT_TRUE(Until([&] { return Lineage() == 2; }));
   EXPECT_TRUE(Trains(2));
@@ -238,7 +238,7 @@ TEST_F(LineageTest, ItBeginsWithThoseWhoAreListedOrNotAtAll) {
 TEST_F(LineageTest, ItDoesNotBeginWhereThePodsCanNotBeListed) {
   api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
     const bool look = call.verb == "list" && call.resource == "pods" &&
-                      call.name.find(api::kJobNameLabel) != std::string::npos;
+                      call.name.find(api::kJobUidLabel) != std::string::npos;
     return look ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
   });
   ASSERT_NO_FATAL_FAILURE(BeginALineage());

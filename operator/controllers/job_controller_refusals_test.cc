@@ -302,6 +302,27 @@ TEST_F(RefusalsTest, PodsOfOthersKeepTheirLabels) {
   }
 }
 
+TEST_F(RefusalsTest, ASidecarIsKnownByItsPodsNameItsUidAndTheJobThatOwnsIt) {
+  const std::string uid = runtime::MetaField(Apply(), "uid");
+  ASSERT_TRUE(Trains(2));
+  const Json pod = Get(kube::Pods(), "digits-worker-0");
+  const job::Registration own = {.job_namespace = "default",
+                                 .job_name = "digits",
+                                 .job_uid = uid,
+                                 .pod_name = "digits-worker-0",
+                                 .pod_uid = runtime::MetaField(pod, "uid")};
+  EXPECT_TRUE(registry_->KnowsPodOf(own));
+  for (std::string job::Registration::*claim :
+       {&job::Registration::job_namespace, &job::Registration::job_uid,
+        &job::Registration::pod_name, &job::Registration::pod_uid}) {
+    job::Registration strange = own;
+    strange.*claim = "another";
+    EXPECT_FALSE(registry_->KnowsPodOf(strange)) << strange.pod_name << strange.pod_uid;
+  }
+  controller_->Stop();
+  EXPECT_FALSE(registry_->KnowsPodOf(own)) << "nobody looks any more";
+}
+
 TEST_F(RefusalsTest, WhatAFormerJobOfTheNameHasSaidIsForgotten) {
   Apply();
   ASSERT_TRUE(Trains(2));

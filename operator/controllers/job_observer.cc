@@ -79,7 +79,7 @@ kube::Result<void> JobObserver::ReadRecord(planner::Snapshot* snapshot) {
 kube::Result<planner::Snapshot> JobObserver::WithListedPods(const planner::Snapshot& snapshot) {
   const api::HorovodJob& job = snapshot.job;
   const auto listed = api_->ListAll(
-      kube::Pods(), job.ns, {.label_selector = fmt::format("{}={}", api::kJobNameLabel, job.name)});
+      kube::Pods(), job.ns, {.label_selector = fmt::format("{}={}", api::kJobUidLabel, job.uid)});
   if (!listed) return tl::unexpected(listed.error());
   std::vector<runtime::ObjectPtr> pods;
   for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));

@@ -107,7 +107,12 @@ Json SidecarContainer(const api::HorovodJob& job, const PodOptions& options) {
   env.push_back(Env("RINGMASTER_STATE_DIR", kRun));
   env.push_back(
       Env("RINGMASTER_INIT_TIMEOUT_SECONDS", std::to_string(job.spec.init_timeout_seconds)));
+  env.push_back(Env("RINGMASTER_STOPPED_WORKER_SECONDS",
+                    std::to_string(job.spec.elastic_policy.stopped_worker_seconds)));
   if (!options.log_format.empty()) env.push_back(Env("RINGMASTER_LOG_FORMAT", options.log_format));
+  if (!options.ring_key_file.empty()) {
+    env.push_back(Env("RINGMASTER_RING_KEY_FILE", options.ring_key_file));
+  }
   container["env"] = std::move(env);
   return container;
 }
@@ -190,7 +195,6 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
   metadata["name"] = planner::PodName(job.name, index);
   metadata["namespace"] = job.ns;
   metadata["labels"].update(LabelsOf(job, index));
-  metadata["labels"][api::kJobUidLabel] = job.uid;
   // Local mode runs containers where the manifest lies.
   for (const auto& [key, value] : job.annotations) {
     if (key.rfind(api::kLocalPrefix, 0) == 0) metadata["annotations"][key] = value;

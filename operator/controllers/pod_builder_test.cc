@@ -111,7 +111,7 @@ TEST(PodBuilderTest, EachContainerIsToldWhatItsProgramReads) {
        {"RINGMASTER_NODE_NAME <- spec.nodeName",
         "RINGMASTER_ZONE <- metadata.labels['topology.kubernetes.io/zone']",
         "RINGMASTER_OPERATOR=op:1", "RINGMASTER_STATE_DIR=$(RINGMASTER_MOUNT_RINGMASTER_RUN)",
-        "RINGMASTER_INIT_TIMEOUT_SECONDS=77"}) {
+        "RINGMASTER_INIT_TIMEOUT_SECONDS=77", "RINGMASTER_STOPPED_WORKER_SECONDS=1"}) {
     sidecar.push_back(own);
   }
   EXPECT_THAT(Environment(spec["initContainers"][1]), testing::ElementsAreArray(sidecar));

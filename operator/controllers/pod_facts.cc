@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/fields/fields.h"
+#include "common/fields/parse.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/planner/disruption.h"
@@ -40,7 +41,7 @@ int ReadIndex(const Json& metadata) {
 // Written by us, and by anybody who may write pods.
 std::map<std::string, std::string> ReadAnnounced(const std::string& text) {
   std::map<std::string, std::string> announced;
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = fields::ParseOrDiscard(text);
   if (!json.is_object()) return announced;
   for (const auto& [node, reason] : json.items()) {
     if (reason.is_string()) announced[node] = reason.get<std::string>();

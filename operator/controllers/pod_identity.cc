@@ -33,7 +33,8 @@ std::string JobKeyOf(const Json& pod) {
 
 Json LabelsOf(const api::HorovodJob& job, int index) {
   return {{api::kJobNameLabel, job.name},
-          {api::kJobRoleLabel, "worker"},
+          {api::kJobUidLabel, job.uid},
+          {api::kJobRoleLabel, api::kWorkerRole},
           {api::kReplicaIndexLabel, std::to_string(index)}};
 }
 

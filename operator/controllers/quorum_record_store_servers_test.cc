@@ -44,7 +44,7 @@ class QuorumRecordStoreServersTest : public local::testing::OnEveryServer {
     }
     return std::make_shared<const membership::View>(membership::BootstrapView(candidates, 1));
   }
-  // What the record answers to somebody who wants to decide the view after `first`.
+  // What the record answers to a member that wants to decide the view after `first`.
   static MessageKind Prepare(QuorumRecordStore& store, const JobIdentity& id,
                              const membership::ViewPtr& first, std::int64_t round,
                              const std::string& pod) {

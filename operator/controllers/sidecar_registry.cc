@@ -14,6 +14,10 @@ using planner::Notice;
 constexpr std::chrono::milliseconds kGather{50};
 constexpr std::chrono::milliseconds kAtOnce{0};
 constexpr std::size_t kMaxRebuilds = 64;
+// More than any job has. What sidecars of one job say is kept within these, whatever they send.
+constexpr std::size_t kMaxSidecars = 16'384;
+constexpr std::size_t kMaxUncountedExits = 4'096;
+constexpr int kMaxSlots = 1'024;
 
 // A later notice on the same topic takes the place of the earlier one.
 bool SameTopic(const Notice& a, const Notice& b) {
@@ -34,6 +38,20 @@ void SidecarRegistry::SetChangeHandler(ChangeHandler handler) {
   handler_ = std::move(handler);
 }
 
+void SidecarRegistry::SetPodLookup(PodLookup lookup) {
+  const sync::MutexLock lock(&mu_);
+  pod_lookup_ = std::move(lookup);
+}
+
+bool SidecarRegistry::KnowsPodOf(const job::Registration& registration) const {
+  PodLookup lookup;
+  {
+    const sync::MutexLock lock(&mu_);
+    lookup = pod_lookup_;
+  }
+  return lookup && lookup(registration);
+}
+
 void SidecarRegistry::Report(const std::string& key, std::chrono::milliseconds delay) {
   ChangeHandler handler;
   {
@@ -43,18 +61,36 @@ void SidecarRegistry::Report(const std::string& key, std::chrono::milliseconds d
   if (handler) handler(key, delay);
 }
 
+std::string SidecarRegistry::WhyNotConnect(const job::Registration& registration) const {
+  const std::string key = registration.job_namespace + "/" + registration.job_name;
+  const sync::MutexLock lock(&mu_);
+  const auto job = jobs_.find(registration.job_uid);
+  if (job == jobs_.end()) return "";
+  if (job->second.key_is_known && job->second.key != key) {
+    return "job_name is \"" + key + "\", the job of uid " + registration.job_uid + " is " +
+           job->second.key;
+  }
+  if (job->second.sidecars.size() >= kMaxSidecars &&
+      job->second.sidecars.count(registration.pod_uid) == 0) {
+    return "job " + key + " has " + std::to_string(kMaxSidecars) + " sidecars already";
+  }
+  return "";
+}
+
 SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& registration,
                                                        std::shared_ptr<NoticeSink> sink) {
   const std::string key = registration.job_namespace + "/" + registration.job_name;
   ConnectionId id;
+  std::shared_ptr<NoticeSink> former;
   {
     const sync::MutexLock lock(&mu_);
     id = ++last_id_;
     Job& job = jobs_[registration.job_uid];
-    job.key = key;
+    if (!job.key_is_known) job.key = key;
     job.uid = registration.job_uid;
     Sidecar& sidecar = job.sidecars[registration.pod_uid];
     places_.erase(sidecar.connection);
+    former = std::move(sidecar.sink);
     const planner::SidecarFacts before = std::move(sidecar.facts);
     sidecar = Sidecar{.facts = {registration}, .connection = id, .sink = std::move(sink)};
     sidecar.facts.connected = true;
@@ -63,6 +99,7 @@ SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& 
     sidecar.facts.unable_since = std::chrono::system_clock::now();
     places_[id] = {registration.job_uid, registration.pod_uid};
   }
+  if (former != nullptr) former->Replaced();
   Report(key, kAtOnce);
   return id;
 }
@@ -87,6 +124,7 @@ void SidecarRegistry::Disconnect(ConnectionId id) {
     sidecar.facts.ready = false;
     sidecar.facts.ready_since.reset();
     sidecar.facts.able = false;
+    sidecar.facts.stalls.clear();
     sidecar.facts.unable_since = std::chrono::system_clock::now();
     // It may come back without its file, and so without the promise: it is asked again.
     sidecar.facts.report.reset();
@@ -130,7 +168,9 @@ void SidecarRegistry::OnView(ConnectionId id, membership::ViewPtr view,
 }
 
 void SidecarRegistry::OnWorkerExit(ConnectionId id, job::WorkerExit exit) {
+  if (exit.slot < 0 || exit.slot >= kMaxSlots) return;
   Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
+    if (job.exits.size() >= kMaxUncountedExits) return;
     const auto [newest, is_first] =
         job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, exit.incarnation);
     if (!is_first && exit.incarnation <= newest->second) return;
@@ -154,6 +194,13 @@ void SidecarRegistry::OnHealth(ConnectionId id, bool able, std::chrono::millisec
   });
 }
 
+void SidecarRegistry::OnStalls(ConnectionId id, std::vector<job::Stall> stalls) {
+  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.stalls = std::move(stalls);
+    sidecar.facts.stalls_at = std::chrono::system_clock::now();
+  });
+}
+
 void SidecarRegistry::OnRecoveryReport(ConnectionId id, membership::RecoveryReport report) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
 }
@@ -163,6 +210,7 @@ planner::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::
   const sync::MutexLock lock(&mu_);
   Job& job = jobs_[job_uid];
   job.key = job_key;
+  job.key_is_known = true;
   if (job.seen_epoch != epoch) job.seen_at = std::chrono::system_clock::now();
   job.seen_epoch = epoch;
   return job.seen_at;
@@ -173,6 +221,7 @@ planner::Time SidecarRegistry::TakenOver(const std::string& job_key, const std::
   const sync::MutexLock lock(&mu_);
   Job& job = jobs_[job_uid];
   job.key = job_key;
+  job.key_is_known = true;
   if (!job.taken_over) {
     job.taken_over = begun ? std::chrono::system_clock::now() : planner::Time();
   }

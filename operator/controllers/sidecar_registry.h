@@ -24,11 +24,13 @@ namespace ringmaster::controllers {
 
 class Metrics;
 
-// A sidecar's end of the line. Send must not block.
+// A sidecar's end of the line. Nothing here may block.
 class NoticeSink {
  public:
   virtual ~NoticeSink() = default;
   virtual void Send(const planner::Notice& notice) = 0;
+  // Another stream of the same pod has taken the place of this one: it is heard no more.
+  virtual void Replaced() {}
 };
 
 class SidecarRegistry {
@@ -37,6 +39,8 @@ class SidecarRegistry {
   using ChangeHandler =
       std::function<void(const std::string& key, std::chrono::milliseconds delay)>;
   using ConnectionId = std::uint64_t;
+  // Is this pod one of this job's, as far as the operator knows by itself?
+  using PodLookup = std::function<bool(const job::Registration&)>;
 
   struct JobFacts {
     std::vector<planner::SidecarFacts> sidecars;
@@ -49,6 +53,16 @@ class SidecarRegistry {
   explicit SidecarRegistry(Metrics* metrics = nullptr) : metrics_(metrics) {}
 
   void SetChangeHandler(ChangeHandler handler);
+  // None: no pod is known.
+  void SetPodLookup(PodLookup lookup);
+
+  // A sidecar has to be one of a pod that is there. A cache may lag behind a new pod for a moment.
+  bool KnowsPodOf(const job::Registration& registration) const;
+
+  // Empty, or why this sidecar is not let in: the job of this uid has another name, or more
+  // sidecars have come in its name than a job may have. A job that was not looked at yet has any
+  // name.
+  std::string WhyNotConnect(const job::Registration& registration) const;
 
   // From the sidecars' side. A second stream of the same pod takes the place of the first.
   ConnectionId Connect(const job::Registration& registration, std::shared_ptr<NoticeSink> sink);
@@ -59,6 +73,7 @@ class SidecarRegistry {
   void OnWorkerExit(ConnectionId id, job::WorkerExit exit);
   void OnFinished(ConnectionId id, std::uint64_t epoch);
   void OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable);
+  void OnStalls(ConnectionId id, std::vector<job::Stall> stalls);
   void OnRecoveryReport(ConnectionId id, membership::RecoveryReport report);
 
   // Streams that stand.
@@ -89,6 +104,7 @@ class SidecarRegistry {
   };
   struct Job {
     std::string key;
+    bool key_is_known = false;  // from the job's object, not from a sidecar
     std::string uid;
     std::map<std::string, Sidecar> sidecars;  // by pod uid
     std::vector<job::WorkerExit> exits;
@@ -114,6 +130,7 @@ class SidecarRegistry {
   Metrics* const metrics_;
   mutable sync::Mutex mu_;
   ChangeHandler handler_ GUARDED_BY(mu_);
+  PodLookup pod_lookup_ GUARDED_BY(mu_);
   ConnectionId last_id_ GUARDED_BY(mu_) = 0;
   std::map<std::string, Job> jobs_ GUARDED_BY(mu_);  // by job uid
   std::map<ConnectionId, Place> places_ GUARDED_BY(mu_);

@@ -130,10 +130,10 @@ TEST_F(SidecarRegistryTest, EachTopicIsToldOnceAndAgainWhenItHasChanged) {
   EXPECT_EQ(tell(planner::TargetNotice{1, 2}), 2u);
   EXPECT_EQ(tell(planner::TargetNotice{1, 2}), 2u);
   EXPECT_EQ(tell(planner::TargetNotice{1, 4}), 3u) << "back again is a change too";
-  EXPECT_EQ(tell(planner::PodGoneNotice{"x", "gone", false}), 4u);
-  EXPECT_EQ(tell(planner::PodGoneNotice{"y", "gone", false}), 5u);
-  EXPECT_EQ(tell(planner::PodGoneNotice{"x", "gone", false}), 5u) << "each pod is a topic";
-  EXPECT_EQ(tell(planner::PodGoneNotice{"x", "gone", true}), 6u);
+  EXPECT_EQ(tell(planner::PodGoneNotice{"x", "gone"}), 4u);
+  EXPECT_EQ(tell(planner::PodGoneNotice{"y", "gone"}), 5u);
+  EXPECT_EQ(tell(planner::PodGoneNotice{"x", "gone"}), 5u) << "each pod is a topic";
+  EXPECT_EQ(tell(planner::PodGoneNotice{"x", "Terminated"}), 6u);
   EXPECT_EQ(tell(planner::DrainNotice{{"x"}, "r", 1}), 7u);
   EXPECT_EQ(tell(planner::DrainNotice{{"y"}, "r", 1}), 8u);
   EXPECT_EQ(tell(planner::DrainNotice{{"x"}, "r", 1}), 8u);
@@ -267,6 +267,33 @@ TEST_F(SidecarRegistryTest, AFormerJobOfTheNameIsForgottenAndTheNewOneIsNot) {
   EXPECT_EQ(registry_.connected(), 1u);
   registry_.OnHealth(old, true, milliseconds(0));
   EXPECT_THAT(registry_.Facts("old-uid").sidecars, IsEmpty()) << "its stream brings nothing back";
+}
+
+TEST_F(SidecarRegistryTest, WhatOneSidecarSendsWithoutEndIsBounded) {
+  const auto id = Connect("a");
+  for (std::uint64_t i = 1; i <= 10'000; ++i) {
+    registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 1, .incarnation = i});
+    registry_.OnWorkerExit(id, {.slot = static_cast<int>(i) + 5'000, .incarnation = i});
+    registry_.OnWorkerExit(id, {.slot = -static_cast<int>(i), .incarnation = i});
+  }
+  EXPECT_EQ(registry_.Facts("job-uid").exits.size(), 4'096u);
+  registry_.ExitsCounted("job-uid", 4'096);
+  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 1, .incarnation = 20'000});
+  EXPECT_EQ(registry_.Facts("job-uid").exits.size(), 1u) << "what was counted makes room";
+}
+
+TEST_F(SidecarRegistryTest, ASidecarMayNotTakeTheJobToAnotherName) {
+  const job::Registration claim{.job_namespace = "ns",
+                                .job_name = "digits",
+                                .job_uid = "job-uid",
+                                .pod_name = "a",
+                                .pod_uid = "a"};
+  EXPECT_EQ(registry_.WhyNotConnect(claim), "") << "nothing is known of the job yet";
+  registry_.FirstSeen("ns/real", "job-uid", 1);
+  EXPECT_THAT(registry_.WhyNotConnect(claim), testing::HasSubstr("is ns/real"));
+  job::Registration real = claim;
+  real.job_name = "real";
+  EXPECT_EQ(registry_.WhyNotConnect(real), "");
 }
 
 TEST_F(SidecarRegistryTest, EveryChangeIsReported) {

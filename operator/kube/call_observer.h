@@ -1,4 +1,4 @@
-// Who wants to know how the API server answers: the operator's metrics.
+// Is told how the API server answers: the operator's metrics.
 //
 // Thread rule: called from the thread that made the call, so from any thread and from several at
 // once. It must be quick and must not call the API itself.

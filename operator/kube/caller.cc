@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/fields/parse.h"
 #include "common/sync/pause.h"
 
 namespace ringmaster::kube {
@@ -12,6 +13,8 @@ using std::chrono::milliseconds;
 constexpr int kReadTries = 3;
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kShortestWait{100};
+// Lists of many objects; http_connection.cc has bounded the bytes.
+constexpr fields::Limits kAnswerLimits{.bytes = 1u << 30, .depth = 128};
 
 Error Prefixed(const CallContext& context, Error error) {
   error.message = context.text + ": " + error.message;
@@ -23,7 +26,7 @@ Error Stopped(const CallContext& context) {
 }
 
 Json Parse(const std::string& body) {
-  Json json = Json::parse(body, nullptr, false);
+  Json json = fields::ParseOrDiscard(body, kAnswerLimits);
   return json.is_discarded() ? Json(body) : json;
 }
 

@@ -43,6 +43,8 @@ class Credentials {
   const ClientConfig config_;
   const bool fixed_;  // nothing to read and nobody to ask
   const std::function<Clock::time_point()> now_;
+  // Not sync::Mutex: a caller waits for it until its own deadline only, while another runs the
+  // plugin, and sync::Mutex has no timed lock.
   std::timed_mutex mu_;
   // Guarded by mu_.
   std::optional<Credential> cached_;

@@ -1,4 +1,4 @@
-// Who the client says it is: tokens that rotate, plugins, certificates from files.
+// The identity that the client shows: tokens that rotate, plugins, certificates from files.
 #include "operator/kube/credentials.h"
 
 #include <thread>

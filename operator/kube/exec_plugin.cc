@@ -13,7 +13,9 @@
 #include <ctime>
 
 #include "common/fields/fields.h"
+#include "common/fields/parse.h"
 #include "common/process/spawn.h"
+#include "common/wall_time/wall_time.h"
 
 extern char** environ;
 
@@ -177,14 +179,18 @@ std::optional<std::chrono::system_clock::time_point> ParseTimestamp(const std::s
     return std::nullopt;
   }
   if (*at != '\0') return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&utc) - offset);
+  return wall_time::FromUnixSeconds(timegm(&utc) - offset);
 }
 
 Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin, Clock::time_point deadline,
                                  std::stop_token stop) {
   auto text = Output(plugin, deadline, std::move(stop));
   if (!text) return tl::unexpected(text.error());
-  Json answer = Json::parse(*text, nullptr, false);
+  return ReadExecAnswer(plugin, *text);
+}
+
+Result<ExecAnswer> ReadExecAnswer(const ExecPlugin& plugin, const std::string& text) {
+  Json answer = fields::ParseOrDiscard(text);
   if (fields::Text(answer, "kind") != "ExecCredential" || !answer["status"].is_object()) {
     return Bad(plugin, "printed no ExecCredential with a status");
   }

@@ -25,6 +25,9 @@ Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin,
                                  std::chrono::steady_clock::time_point deadline,
                                  std::stop_token stop = {});
 
+// What the program has printed.
+Result<ExecAnswer> ReadExecAnswer(const ExecPlugin& plugin, const std::string& text);
+
 // RFC 3339 with fractions and offsets; nullopt: not one.
 std::optional<std::chrono::system_clock::time_point> ParseTimestamp(const std::string& text);
 

@@ -267,6 +267,14 @@ TEST(Timestamps, AreReadWithFractionsAndOffsets) {
   }
 }
 
+TEST(Timestamps, MayBeLongAgoOrForEver) {
+  const auto base = ParseTimestamp("2026-01-02T03:04:05Z");
+  for (const char* past : {"0001-01-01T00:00:00Z", "1015-01-01T00:00:00+23:59"})
+    EXPECT_LT(ParseTimestamp(past), base) << past;
+  for (const char* future : {"2262-04-12T00:00:00Z", "9999-12-31T23:59:59Z"})
+    EXPECT_GT(ParseTimestamp(future), base) << future;
+}
+
 TEST(Timestamps, AreNotReadInTheTimeZoneOfThisMachine) {
   const auto base = ParseTimestamp("2026-01-02T03:04:05Z");
   setenv("TZ", "XYZ-5", 1);

@@ -3,6 +3,7 @@
 #include <httplib.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "operator/kube/file.h"
@@ -17,6 +18,7 @@ using std::chrono::milliseconds;
 constexpr size_t kKeptConnections = 16;
 // API servers close idle connections after 90 s, load balancers before them often after 60 s.
 constexpr std::chrono::seconds kKeepIdle{45};
+constexpr std::chrono::seconds kLongestRetryAfter{86'400};
 constexpr size_t kLongestAnswer = 256u << 20;
 constexpr size_t kLongestErrorBody = 1u << 20;
 
@@ -47,6 +49,7 @@ httplib::Request MakeRequest(const HttpRequest& request, const Credential& crede
   out.path = config.path_prefix + request.path;
   out.body = request.body;
   out.headers = {{"Accept", request.accept}, {"User-Agent", config.user_agent}};
+  for (const auto& [name, value] : request.headers) out.headers.emplace(name, value);
   if (!request.body.empty()) out.headers.emplace("Content-Type", request.content_type);
   if (!credential.token.empty()) out.headers.emplace("Authorization", "Bearer " + credential.token);
   return out;
@@ -56,12 +59,14 @@ httplib::Request MakeRequest(const HttpRequest& request, const Credential& crede
 std::chrono::seconds RetryAfter(const std::string& text) {
   if (text.empty()) return std::chrono::seconds(-1);
   if (text.find_first_not_of("0123456789") == std::string::npos) {
-    return std::chrono::seconds(text.size() < 6 ? std::stoi(text) : 86'400);
+    return text.size() > 5 ? kLongestRetryAfter
+                           : std::min(kLongestRetryAfter, std::chrono::seconds(std::stoi(text)));
   }
   std::tm utc{};
   const char* end = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &utc);
   if (end == nullptr || *end != '\0') return std::chrono::seconds(-1);
-  return std::chrono::seconds(std::max<std::time_t>(0, timegm(&utc) - std::time(nullptr)));
+  const std::chrono::seconds left(timegm(&utc) - std::time(nullptr));
+  return std::clamp(left, std::chrono::seconds(0), kLongestRetryAfter);
 }
 
 // 299 AGENT "text", with \" and \\ in the text.
@@ -105,7 +110,8 @@ struct HttpConnections::Connection {
         return "the TLS handshake with " + server +
                " failed: it doesn't speak TLS 1.2 or newer, or refuses this client's certificate";
       case httplib::Error::SSLServerVerification:
-        return ExplainVerdict(tls ? tls->get_openssl_verify_result() : 0, config, server);
+        return ExplainRefusedCertificate(tls ? tls->get_openssl_verify_result() : 0, config,
+                                         server);
       case httplib::Error::SSLLoadingCerts:
         return "the certificate authority for " + server + " can't be loaded";
       case httplib::Error::Read:

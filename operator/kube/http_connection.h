@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -24,6 +25,7 @@ struct HttpRequest {
   std::string body;
   std::string content_type;
   std::string accept = "application/json";
+  std::map<std::string, std::string> headers;  // beside those of the client
   std::chrono::milliseconds deadline{30'000};
   // Stream: the longest silence after the answer began; 0: only the deadline counts.
   std::chrono::milliseconds quiet{0};

@@ -113,6 +113,20 @@ struct PatchOptions {
   bool force = false;
 };
 
+struct PodLogOptions {
+  std::string container;
+  bool follow = false;      // until the container ends
+  std::optional<int> tail;  // only so many of the lines that there are, the last ones
+};
+
+// An HTTP GET to a port of a pod, through the API server.
+struct PodProxyRequest {
+  int port = 0;
+  std::string path;  // "/status"
+  std::map<std::string, std::string> headers;
+  std::chrono::milliseconds deadline{3000};
+};
+
 struct DeleteOptions {
   std::optional<int> grace_period_seconds;
   std::string propagation;  // "", "Background", "Foreground", "Orphan"
@@ -157,6 +171,20 @@ class KubeApi {
                               const std::string& container, bool follow,
                               const std::function<bool(std::string_view)>& on_text,
                               std::stop_token stop) = 0;
+  // The default does without `tail`: for fakes.
+  virtual Result<void> PodLogWith(const std::string& ns, const std::string& pod,
+                                  const PodLogOptions& options,
+                                  const std::function<bool(std::string_view)>& on_text,
+                                  std::stop_token stop) {
+    return PodLog(ns, pod, options.container, options.follow, on_text, std::move(stop));
+  }
+  // The body of a 200. The default: kUnavailable, for servers that reach no pod.
+  virtual Result<std::string> PodProxy(const std::string& ns, const std::string& pod,
+                                       const PodProxyRequest& request) {
+    (void)ns, (void)request;
+    return tl::unexpected(
+        Error{ErrorCode::kUnavailable, 0, "", "pod " + pod + " can't be reached from here"});
+  }
 };
 
 }  // namespace ringmaster::kube

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/fields/fields.h"
+#include "common/fields/parse.h"
 #include "operator/kube/caller.h"
 #include "operator/kube/resources.h"
 
@@ -85,7 +86,7 @@ class EventReader {
   static constexpr size_t kLongestLine = 64u << 20;
 
   bool Line(std::string_view text) {
-    Json line = Json::parse(text, nullptr, false);
+    Json line = fields::ParseOrDiscard(text, {.bytes = kLongestLine, .depth = 128});
     if (!line.is_object() || !line.contains("type") || !line.contains("object") ||
         !line["object"].is_object()) {
       error_ = Internal(asked_, "a line of the watch is not an event");
@@ -215,13 +216,41 @@ class KubeClient : public KubeApi {
   Result<void> PodLog(const std::string& ns, const std::string& pod, const std::string& container,
                       bool follow, const std::function<bool(std::string_view)>& on_text,
                       std::stop_token stop) override {
+    return PodLogWith(ns, pod, {.container = container, .follow = follow}, on_text, stop);
+  }
+
+  Result<void> PodLogWith(const std::string& ns, const std::string& pod,
+                          const PodLogOptions& options,
+                          const std::function<bool(std::string_view)>& on_text,
+                          std::stop_token stop) override {
     CallContext context("log", Pods(), ns, pod);
-    HttpRequest request{"GET",
-                        WithQuery(ResourcePath(Pods(), ns, pod, "log"),
-                                  {{"container", container}, {"follow", follow ? "true" : ""}})};
+    HttpRequest request{
+        "GET", WithQuery(ResourcePath(Pods(), ns, pod, "log"),
+                         {{"container", options.container},
+                          {"follow", options.follow ? "true" : ""},
+                          {"tailLines", options.tail ? std::to_string(*options.tail) : ""}})};
     request.accept = "*/*";
-    if (follow) request.deadline = std::chrono::hours(24);
+    if (options.follow) request.deadline = std::chrono::hours(24);
     return caller_.Stream(context, request, on_text, stop);
+  }
+
+  Result<std::string> PodProxy(const std::string& ns, const std::string& pod,
+                               const PodProxyRequest& asked) override {
+    constexpr size_t kMost = 16 << 20;
+    CallContext context("get", Pods(), ns, pod, "proxy");
+    HttpRequest request{"GET", ResourcePath(Pods(), ns, pod + ":" + std::to_string(asked.port),
+                                            "proxy" + asked.path)};
+    request.headers = asked.headers;
+    request.deadline = asked.deadline;
+    std::string body;
+    auto on_data = [&](std::string_view data) {
+      body += data;
+      return body.size() <= kMost;
+    };
+    auto read = caller_.Stream(context, request, on_data, {});
+    if (!read) return tl::unexpected(read.error());
+    if (body.size() <= kMost) return body;
+    return tl::unexpected(Internal(context.text, "the answer is too long"));
   }
 
  private:

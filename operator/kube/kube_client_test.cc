@@ -58,6 +58,16 @@ TEST_F(KubeClientTest, RetryAfterMayBeADate) {
   EXPECT_LE(got.error().retry_after, 3600s);
 }
 
+TEST_F(KubeClientTest, RetryAfterIsADayAtMost) {
+  Serve([](const ServerRequest&, Exchange& exchange) {
+    exchange.Answer(503, StatusBody(503, "ServiceUnavailable", "later").dump(),
+                    {"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"});
+  });
+  auto got = Client().Get(ConfigMaps(), "ns", "a");
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().retry_after, 24h);
+}
+
 TEST_F(KubeClientTest, ReadsAreRepeatedAfterA5xxAndWritesAreNot) {
   Serve([](const ServerRequest& request, Exchange& exchange) {
     if (request.number < 3 || request.method != "GET")
@@ -428,6 +438,35 @@ TEST_F(KubeClientTest, ACallThatItsOwnLimitLeavesNoTimeForIsRefusedAtOnce) {
   ASSERT_TRUE(api.Get(ConfigMaps(), "ns", "a").has_value());
   EXPECT_THAT(api.Get(ConfigMaps(), "ns", "a").error().message,
               HasSubstr("the client's own limit of 0.02 calls a second leaves no time"));
+}
+
+TEST_F(KubeClientTest, APodIsReachedThroughTheServerWithAHeaderOfItsOwn) {
+  Serve([](const ServerRequest& request, Exchange& exchange) {
+    EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p%3A9403/proxy/status");
+    EXPECT_EQ(request.headers.at("ringmaster-token"), "secret");
+    exchange.Answer(200, "not JSON");
+  });
+  const auto body = Client(Config()).PodProxy(
+      "ns", "p", {.port = 9403, .path = "/status", .headers = {{"Ringmaster-Token", "secret"}}});
+  ASSERT_TRUE(body.has_value()) << body.error().message;
+  EXPECT_EQ(*body, "not JSON");
+}
+
+TEST_F(KubeClientTest, ThePartOfALogThatIsWantedIsAskedFor) {
+  Serve([](const ServerRequest& request, Exchange& exchange) {
+    EXPECT_THAT(request.target, HasSubstr("tailLines=20"));
+    EXPECT_THAT(request.target, ::testing::Not(HasSubstr("follow")));
+    exchange.Answer(200, "last\n");
+  });
+  std::string text;
+  auto read = Client(Config()).PodLogWith("ns", "p", {.container = "c", .tail = 20},
+                                          [&](std::string_view part) {
+                                            text += part;
+                                            return true;
+                                          },
+                                          {});
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(text, "last\n");
 }
 
 TEST_F(KubeClientTest, NobodyThereIsUnavailableAndNamesTheServer) {

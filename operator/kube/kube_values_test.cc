@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/kube/base64.h"
+#include "operator/kube/file.h"
 #include "operator/kube/rate_limiter.h"
 #include "operator/kube/selectors.h"
 #include "operator/kube/yaml.h"
@@ -98,13 +99,52 @@ TEST_F(RateLimiterTest, ACallThatIsRefusedTakesNothing) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Wait(200ms), std::nullopt) << "its turn is its deadline";
   EXPECT_EQ(Wait(201ms), 200ms);
   now_ += 400ms;
-  EXPECT_EQ(Wait(0ms), 0ms) << "who needs not wait is never refused";
+  EXPECT_EQ(Wait(0ms), 0ms) << "a call that needs not wait is never refused";
 }
 
 TEST(RateLimiter, ZeroIsNoLimit) {
   RateLimiter limiter(0, 1);
   const auto now = RateLimiter::Clock::now();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(limiter.Reserve(now, now)->count(), 0);
+}
+
+TEST(YamlTest, AnAliasWithinItselfIsRefused) {
+  const auto read = YamlToJson("a: &a [*a]\n");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().find("nested deeper than"), std::string::npos) << read.error();
+}
+
+TEST(YamlTest, AliasesThatStandForMoreThanFitsAreRefused) {
+  std::string text = "x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*x" + std::to_string(i - 1), name = "x" + std::to_string(i);
+    text += name + ": &" + name + " [" + before;
+    for (int j = 1; j < 10; ++j) text += ", " + before;
+    text += "]\n";
+  }
+  const auto read = YamlToJson(text);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().find("with its aliases"), std::string::npos) << read.error();
+}
+
+TEST(YamlTest, EndlessNestingAndLengthAreRefused) {
+  EXPECT_FALSE(YamlToJson(std::string(100, '[') + std::string(100, ']')).has_value());
+  EXPECT_FALSE(YamlToJson(std::string(200'000, '[')).has_value());
+  EXPECT_FALSE(YamlToJson(std::string(5u << 20, ' ')).has_value());
+}
+
+// yaml-cpp reads such a text for ever, one empty document after the other.
+TEST(YamlTest, ATokenThatBeginsNothingEndsTheReading) {
+  for (const char* text : {", :a]\nb: {<<: {c: 0x1F}\n", ",", "]", "a: 1\n--- }\n", ":"}) {
+    (void)YamlToJson(text);
+  }
+  EXPECT_FALSE(YamlToJson(", :a]\nb: {<<: {c: 0x1F}\n").has_value());
+}
+
+TEST(FileTest, AFileWithoutEndIsRefused) {
+  const auto text = ReadFile("/dev/zero");
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error(), std::errc::file_too_large);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where the API server is and who we are: read from kubeconfig files or from a pod's service
+// Where the API server is and which user we are: read from kubeconfig files or from a pod's service
 // account.
 //
 // Thread rule: values and free functions.

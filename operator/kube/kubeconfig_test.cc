@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "tests/support/temp_dir.h"
+
 namespace ringmaster::kube {
 namespace {
 
@@ -14,11 +16,6 @@ namespace fs = std::filesystem;
 
 class KubeconfigTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/rm-kubeconfig-XXXXXX";
-    dir_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
   fs::path Write(const std::string& name, const std::string& text) {
     std::ofstream(dir_ / name) << text;
     return dir_ / name;
@@ -34,7 +31,8 @@ class KubeconfigTest : public ::testing::Test {
            "clusters: [{name: k, cluster: {server: '" +
            server + "'" + cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n";
   }
-  fs::path dir_;
+  const support::TempDir temp_;
+  const fs::path dir_ = temp_.path();
 };
 
 TEST_F(KubeconfigTest, ReadsServerAuthorityAndToken) {

@@ -135,7 +135,8 @@ Result<std::unique_ptr<httplib::SSLClient>> MakeTlsClient(const ClientConfig& co
   return client;
 }
 
-std::string ExplainVerdict(long result, const ClientConfig& config, const std::string& server) {
+std::string ExplainRefusedCertificate(long result, const ClientConfig& config,
+                                      const std::string& server) {
   const std::string certificate = "the certificate of " + server;
   const std::string authority =
       config.ca_pem.empty() ? "one of this machine's authorities (the configuration names none)"

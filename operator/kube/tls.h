@@ -27,8 +27,10 @@ Result<std::unique_ptr<httplib::SSLClient>> MakeTlsClient(const ClientConfig& co
 
 bool HasCertificate(const std::string& pem);
 
-// Why a certificate of `server` ("https://host:port") was refused; `result` is OpenSSL's verdict.
-std::string ExplainVerdict(long result, const ClientConfig& config, const std::string& server);
+// Why a certificate of `server` ("https://host:port") was refused; `result` is what OpenSSL's
+// verification returned.
+std::string ExplainRefusedCertificate(long result, const ClientConfig& config,
+                                      const std::string& server);
 
 // "https://host:port"
 std::string ServerText(const ClientConfig& config);

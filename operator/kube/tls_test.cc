@@ -1,4 +1,4 @@
-// Whom the client trusts, and what it says when it doesn't.
+// Which servers the client trusts, and the error where it doesn't.
 #include <openssl/conf.h>
 #include <openssl/ssl.h>
 

@@ -1,14 +1,23 @@
 #include "operator/kube/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace ringmaster::kube {
 namespace {
 
 using Json = nlohmann::json;
+
+// A parsed value takes some hundred bytes, and an object of Kubernetes at most 1.5 MiB of JSON.
+constexpr std::size_t kMostText = 4u << 20;
+constexpr std::size_t kMostDepth = 64;
+// With what aliases stand for.
+constexpr std::size_t kMostNodes = 1'000'000;
+constexpr std::size_t kMostBytes = 16u << 20;
 
 bool OneOf(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words) {
@@ -39,49 +48,146 @@ Json PlainScalar(const std::string& text) {
   return text;
 }
 
-Json Convert(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null:
-      return nullptr;
-    case YAML::NodeType::Scalar:
-      // yaml-cpp tags plain scalars "?" and quoted ones "!".
-      if (node.Tag() == "?" || node.Tag().empty()) return PlainScalar(node.Scalar());
-      return node.Scalar();
-    case YAML::NodeType::Sequence: {
-      Json list = Json::array();
-      for (const auto& item : node) list.push_back(Convert(item));
-      return list;
-    }
-    case YAML::NodeType::Map: {
-      Json map = Json::object();
-      for (const auto& item : node) {
-        std::string key = item.first.Scalar();
-        if (key == "<<" && item.second.IsMap()) {
-          const Json defaults = Convert(item.second);
-          for (const auto& [k, v] : defaults.items()) {
-            if (!map.contains(k)) map[k] = v;
-          }
-          continue;
-        }
-        if (map.contains(key)) {
-          throw YAML::ParserException(item.first.Mark(), "key \"" + key + "\" already set in map");
-        }
-        map[key] = Convert(item.second);
-      }
-      return map;
+// Looks at a text before anything is built of it.
+class Gauge final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    // The parser makes no way from a token that can begin no document (","), for ever.
+    if (mark.pos == document_) throw YAML::ParserException(mark, "no value can begin here");
+    document_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    Count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Descend(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Descend(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void Count(const YAML::Mark& mark) {
+    if (++nodes_ > kMostNodes) {
+      throw YAML::ParserException(mark, "more than " + std::to_string(kMostNodes) + " values");
     }
   }
-  return nullptr;
+  void Descend(const YAML::Mark& mark) {
+    Count(mark);
+    if (++depth_ > kMostDepth) {
+      throw YAML::ParserException(mark,
+                                  "nested deeper than " + std::to_string(kMostDepth) + " levels");
+    }
+  }
+
+  int document_ = -1;
+  std::size_t depth_ = 0, nodes_ = 0;
+};
+
+void CheckSize(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Gauge gauge;
+  while (parser.HandleNextDocument(gauge)) {
+  }
 }
+
+// An alias is read as what it stands for, again at each place: it may stand within itself, and a
+// few lines may stand for more than any machine holds.
+class Converter {
+ public:
+  Json Convert(const YAML::Node& node) {
+    Charge(node);
+    ++depth_;
+    Json value = ValueOf(node);
+    --depth_;
+    return value;
+  }
+
+ private:
+  void Charge(const YAML::Node& node) {
+    const auto refuse = [&](const std::string& why) {
+      throw YAML::ParserException(node.Mark(), why);
+    };
+    if (depth_ >= kMostDepth) {
+      refuse("nested deeper than " + std::to_string(kMostDepth) +
+             " levels; does an alias stand within what it names?");
+    }
+    if (node.IsScalar()) bytes_ += node.Scalar().size();
+    if (++nodes_ > kMostNodes || bytes_ > kMostBytes) {
+      refuse("with its aliases the text is larger than " + std::to_string(kMostNodes) +
+             " values or " + std::to_string(kMostBytes >> 20) + " MiB");
+    }
+  }
+
+  Json ValueOf(const YAML::Node& node) {
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null:
+        return nullptr;
+      case YAML::NodeType::Scalar:
+        // yaml-cpp tags plain scalars "?" and quoted ones "!".
+        if (node.Tag() == "?" || node.Tag().empty()) return PlainScalar(node.Scalar());
+        return node.Scalar();
+      case YAML::NodeType::Sequence:
+        return List(node);
+      case YAML::NodeType::Map:
+        return Map(node);
+    }
+    return nullptr;
+  }
+
+  Json List(const YAML::Node& node) {
+    Json list = Json::array();
+    for (const auto& item : node) list.push_back(Convert(item));
+    return list;
+  }
+
+  Json Map(const YAML::Node& node) {
+    Json map = Json::object();
+    for (const auto& item : node) {
+      const std::string key = item.first.Scalar();
+      bytes_ += key.size();
+      if (key == "<<" && item.second.IsMap()) {
+        const Json defaults = Convert(item.second);
+        for (const auto& [k, v] : defaults.items()) {
+          if (!map.contains(k)) map[k] = v;
+        }
+        continue;
+      }
+      if (map.contains(key)) {
+        throw YAML::ParserException(item.first.Mark(), "key \"" + key + "\" already set in map");
+      }
+      map[key] = Convert(item.second);
+    }
+    return map;
+  }
+
+  std::size_t depth_ = 0, nodes_ = 0, bytes_ = 0;
+};
 
 }  // namespace
 
 tl::expected<std::vector<Json>, std::string> YamlToJson(std::string_view text) {
+  if (text.size() > kMostText) {
+    return tl::unexpected(std::to_string(text.size()) + " bytes of YAML, at most " +
+                          std::to_string(kMostText) + " are allowed");
+  }
   std::vector<Json> documents;
+  Converter converter;
   try {
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      Json document = Convert(node);
+    const std::string whole(text);
+    CheckSize(whole);
+    for (const YAML::Node& node : YAML::LoadAll(whole)) {
+      Json document = converter.Convert(node);
       if (!document.is_null()) documents.push_back(std::move(document));
     }
   } catch (const YAML::Exception& e) {

@@ -203,6 +203,9 @@ std::vector<std::string> Environment(const SetupContext& context, const Vars& ow
     if (at != std::string::npos) all[entry.substr(0, at)] = entry.substr(at + 1);
   }
   all["HOSTNAME"] = context.pod["metadata"].value("name", "");
+  const std::string output_dir = fields::Text(
+      fields::Member(context.pod["metadata"], "annotations"), api::kLocalOutputDirAnnotation);
+  if (!output_dir.empty()) all["RINGMASTER_OUTPUT_DIR"] = output_dir;
   for (const auto& [name, value] : own) all[name] = value;
   if (IsSidecarImage(fields::Text(context.container, "image"))) {
     all["PATH"] = context.bin_dir.string() + ":" + all["PATH"];

@@ -10,10 +10,12 @@
 #include <regex>
 #include <sstream>
 
+#include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
 #include "operator/local/process.h"
 #include "operator/local/scheduler.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::local {
 namespace {
@@ -25,8 +27,6 @@ using ::testing::HasSubstr;
 class KubeletTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-kubelet-XXXXXX";
-    dir_ = mkdtemp(name);
     RunnerOptions options;
     options.run_dir = dir_;
     options.bin_dir = dir_ / "bin";
@@ -48,7 +48,6 @@ class KubeletTest : public ::testing::Test {
     scheduler_->Stop();
     kubelet_->Stop(seconds(0));
     EXPECT_TRUE(ProcessesWithEntry(mark_).empty()) << "processes left behind";
-    std::filesystem::remove_all(dir_);
   }
 
   static Json Shell(const std::string& name, const std::string& script) {
@@ -121,13 +120,27 @@ class KubeletTest : public ::testing::Test {
     }
     return "";
   }
+  // Writes what `change` makes of the pod, again if the kubelet or the scheduler wrote meanwhile.
+  template <class F>
+  void Change(const std::string& name, F change) {
+    auto deadline = Clock::now() + seconds(30);
+    while (true) {
+      Json pod = Get(name);
+      change(pod);
+      auto written = store_->Update(kube::Pods(), "default", name, pod, "");
+      if (written) return;
+      ASSERT_EQ(written.error().value("reason", ""), "Conflict") << written.error().dump();
+      ASSERT_LT(Clock::now(), deadline);
+    }
+  }
   void Delete(const std::string& name, std::optional<int> grace = {}) {
     kube::DeleteOptions options;
     options.grace_period_seconds = grace;
     ASSERT_TRUE(store_->Delete(kube::Pods(), "default", name, options));
   }
 
-  std::filesystem::path dir_;
+  support::TempDir temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
   std::string mark_;
   std::shared_ptr<Store> store_;
   std::unique_ptr<Kubelet> kubelet_;
@@ -179,9 +192,12 @@ TEST_F(KubeletTest, AFailedInitContainerFailsThePodAndMainsNeverStart) {
 }
 
 TEST_F(KubeletTest, SidecarsEndAfterTheMainsAndThePodIsOverOnlyThen) {
-  std::string side =
-      "trap 'sleep 0.1; echo side-ended; exit 0' TERM; echo up; while :; do sleep 0.01; done";
-  Run(Pod("p", {Shell("main", "exit 0")}, {Sidecar("side", side)}));
+  // The main container ends only when the sidecar's trap is set: TERM comes right after.
+  std::string up = (dir_ / "up").string();
+  std::string side = "trap 'sleep 0.1; echo side-ended; exit 0' TERM; touch " + up +
+                     "; while :; do sleep 0.01; done";
+  Run(Pod("p", {Shell("main", "until test -e " + up + "; do sleep 0.01; done")},
+          {Sidecar("side", side)}));
   Json pod = WaitForPhase("p", "Succeeded");
   EXPECT_THAT(Log("p", "side"), HasSubstr("side-ended"));
   EXPECT_TRUE(Status(pod, "side")["state"].contains("terminated"));
@@ -234,6 +250,14 @@ TEST_F(KubeletTest, EnvironmentHasTheMachinesTheFieldsAndExpansion) {
   Run(pod);
   WaitForPhase("p", "Succeeded");
   EXPECT_EQ(Log("p", "main"), "here p 127.0.0.1 b p@127.0.0.1 p\np $(NAME)-$(UNKNOWN)\n");
+}
+
+TEST_F(KubeletTest, TheLauncherHearsWhereOutputIsToBeKept) {
+  Json pod = Pod("p", {Shell("main", "echo $RINGMASTER_OUTPUT_DIR")});
+  pod["metadata"]["annotations"] = {{api::kLocalOutputDirAnnotation, "/kept here"}};
+  Run(pod);
+  WaitForPhase("p", "Succeeded");
+  EXPECT_EQ(Log("p", "main"), "/kept here\n");
 }
 
 TEST_F(KubeletTest, VolumesAreDirectoriesSharedByTheContainersOfAPod) {
@@ -318,17 +342,14 @@ TEST_F(KubeletTest, DeletionSendsTermWaitsAndRemovesTheObject) {
 TEST_F(KubeletTest, WhoIgnoresTermIsKilledAfterTheGracePeriod) {
   Run(Pod("p", {Shell("main", "trap '' TERM; echo up; while :; do sleep 0.01; done")}));
   WaitForLog("p", "main", "up");
-  Json pod = Get("p");
-  pod["metadata"]["finalizers"] = {"ringmaster.dev/look"};
-  ASSERT_TRUE(store_->Update(kube::Pods(), "default", "p", pod, ""));
+  Change("p", [](Json& pod) { pod["metadata"]["finalizers"] = {"ringmaster.dev/look"}; });
   Delete("p", 1);
-  pod = WaitFor("p", [](const Json& pod) {
+  Json pod = WaitFor("p", [](const Json& pod) {
     return pod["metadata"].value("deletionGracePeriodSeconds", -1) == 0;
   });
   EXPECT_EQ(Status(pod, "main")["state"]["terminated"]["exitCode"], 137);
   EXPECT_EQ(pod["status"]["phase"], "Failed");
-  pod["metadata"].erase("finalizers");
-  ASSERT_TRUE(store_->Update(kube::Pods(), "default", "p", pod, ""));
+  Change("p", [](Json& pod) { pod["metadata"].erase("finalizers"); });
   WaitGone("p");
 }
 
@@ -389,9 +410,7 @@ TEST_F(KubeletTest, AGatedPodWaitsAndAnUnfittingOneSaysWhy) {
   EXPECT_THAT(pod["status"]["conditions"].dump(),
               HasSubstr("0/1 nodes are available: 1 Insufficient nvidia.com/gpu."));
   EXPECT_FALSE(Get("gated")["spec"].contains("nodeName"));
-  gated = Get("gated");
-  gated["spec"].erase("schedulingGates");
-  ASSERT_TRUE(store_->Update(kube::Pods(), "default", "gated", gated, ""));
+  Change("gated", [](Json& pod) { pod["spec"].erase("schedulingGates"); });
   WaitForPhase("gated", "Succeeded");
 }
 
@@ -401,7 +420,7 @@ TEST_F(KubeletTest, StopEndsEveryPodWithinTheGrace) {
   Run(Pod("stubborn", {Shell("main", "trap '' TERM; echo up; while :; do sleep 0.01; done")}));
   WaitForLog("polite", "main", "up");
   WaitForLog("stubborn", "main", "up");
-  kubelet_->Stop(milliseconds(500));
+  kubelet_->Stop(seconds(3));
   EXPECT_EQ(Log("polite", "main"), "up\nbye\n");
   EXPECT_TRUE(ProcessesWithEntry(mark_).empty());
 }

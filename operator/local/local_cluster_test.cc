@@ -13,6 +13,7 @@
 
 #include "operator/kube/kube_client.h"
 #include "operator/local/process.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/until.h"
 
 namespace ringmaster::local {
@@ -27,10 +28,6 @@ namespace fs = std::filesystem;
 
 class LocalClusterTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/rm-cluster-XXXXXX";
-    dir_ = mkdtemp(name);
-  }
   void TearDown() override { fs::remove_all(dir_); }
 
   std::unique_ptr<LocalCluster> Start(int port = 0) {
@@ -55,7 +52,8 @@ class LocalClusterTest : public ::testing::Test {
     return got && (*got)["status"].value("phase", "") == phase;
   }
 
-  fs::path dir_;
+  support::TempDir temporary_;
+  const fs::path dir_ = temporary_.path();
 };
 
 TEST_F(LocalClusterTest, APodRunsAndItsLogIsRead) {
@@ -101,13 +99,12 @@ TEST_F(LocalClusterTest, APortInUseIsNamed) {
   auto first = Start();
   auto config = kube::LoadKubeconfig(first->kubeconfig());
   ASSERT_TRUE(config.has_value());
-  char name[] = "/tmp/rm-cluster-XXXXXX";
-  fs::path other = mkdtemp(name);
+  const support::TempDir other_directory;
+  const fs::path& other = other_directory.path();
   auto second = LocalCluster::Start({.run_dir = other, .bin_dir = other, .port = config->port});
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, kube::ErrorCode::kUnavailable);
   EXPECT_THAT(second.error().message, HasSubstr("127.0.0.1:" + std::to_string(config->port)));
-  fs::remove_all(other);
 }
 
 TEST_F(LocalClusterTest, AMissingRunDirectoryIsNamed) {
@@ -130,8 +127,8 @@ TEST_F(LocalClusterTest, AWrongTokenIsForbidden) {
 TEST_F(LocalClusterTest, ACertificateOfAnotherAuthorityIsNotTrusted) {
   auto cluster = Start();
   auto config = kube::LoadKubeconfig(cluster->kubeconfig());
-  char name[] = "/tmp/rm-cluster-XXXXXX";
-  fs::path other_dir = mkdtemp(name);
+  const support::TempDir other_directory;
+  const fs::path& other_dir = other_directory.path();
   auto other = LocalCluster::Start({.run_dir = other_dir, .bin_dir = other_dir});
   ASSERT_TRUE(other.has_value());
   config->ca_pem = kube::LoadKubeconfig((*other)->kubeconfig())->ca_pem;
@@ -142,7 +139,6 @@ TEST_F(LocalClusterTest, ACertificateOfAnotherAuthorityIsNotTrusted) {
   EXPECT_THAT(got.error().message,
               HasSubstr("is not signed by the configured certificate authority"));
   other->reset();
-  fs::remove_all(other_dir);
 }
 
 TEST_F(LocalClusterTest, AHostThatTheCertificateDoesntNameIsNotTrusted) {

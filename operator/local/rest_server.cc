@@ -1,19 +1,20 @@
 #include "operator/local/rest_server.h"
 
-#include <arpa/inet.h>
 #include <httplib.h>
 #include <openssl/crypto.h>
-#include <openssl/pem.h>
 
 #include <atomic>
 #include <fstream>
 #include <thread>
 
+#include "common/fields/parse.h"
 #include "operator/kube/resources.h"
 #include "operator/kube/yaml.h"
 #include "operator/local/admission.h"
 #include "operator/local/connection_threads.h"
 #include "operator/local/discovery.h"
+#include "operator/local/https_server.h"
+#include "operator/local/log_tail.h"
 #include "operator/local/request_path.h"
 #include "operator/local/table.h"
 
@@ -29,12 +30,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostConnections = 512;
 constexpr seconds kBookmarkEvery{10};
 constexpr milliseconds kLookAround{250};  // how soon a watch sees that its client has gone
-
-struct FreeOpenSsl {
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-};
 
 std::string Param(const Request& request, const char* name) {
   return request.has_param(name) ? request.get_param_value(name) : "";
@@ -71,7 +66,7 @@ constexpr char kLogType[] = "application/octet-stream";
 // JSON, or YAML as apply sends it.
 Answer<Json> Body(const Request& request) {
   if (request.body.empty()) return Json::object();
-  Json json = Json::parse(request.body, nullptr, false);
+  Json json = fields::ParseOrDiscard(request.body);
   if (!json.is_discarded()) return json;
   if (request.get_header_value("Content-Type").find("yaml") != std::string::npos) {
     auto documents = kube::YamlToJson(request.body);
@@ -82,7 +77,7 @@ Answer<Json> Body(const Request& request) {
   return tl::unexpected(BadRequest("the body is not valid JSON"));
 }
 
-// Who writes: as the caller says, else the name of its program.
+// The field manager of a write: as the caller says, else the name of its program.
 std::string ManagerOf(const Request& request) {
   std::string manager = Param(request, "fieldManager");
   if (manager.empty()) {
@@ -142,9 +137,7 @@ struct RestServer::Impl {
   RestServerOptions options;
   std::shared_ptr<Store> store;
   CrdSchema crd;
-  std::unique_ptr<X509, FreeOpenSsl> cert;
-  std::unique_ptr<EVP_PKEY, FreeOpenSsl> key;
-  std::unique_ptr<httplib::SSLServer> http;
+  std::unique_ptr<HttpsServer> http;
   std::thread thread;
   std::atomic<bool> stopping{false};
   int port = 0;
@@ -154,6 +147,25 @@ struct RestServer::Impl {
     std::string given = request.get_header_value("Authorization");
     return given.size() == expected.size() &&
            CRYPTO_memcmp(given.data(), expected.data(), given.size()) == 0;
+  }
+
+  // What needs no body, or is refused with it unread. False: the request goes on.
+  bool AnswerBeforeTheBody(const Request& request, Response& response) const {
+    const std::string& path = request.path;
+    if (path == "/healthz" || path == "/livez" || path == "/readyz") {
+      response.set_content("ok", "text/plain");
+    } else if (!Authorized(request)) {
+      SendStatus(response, Failure(401, "Unauthorized", "Unauthorized"));
+    } else if (request.has_header("Content-Encoding")) {
+      // Unpacked it may be a thousand times as long.
+      SendStatus(response, Failure(415, "UnsupportedMediaType",
+                                   "Content-Encoding: the body must not be compressed"));
+    } else {
+      HttpsServer::Admit(request);
+      return false;
+    }
+    HttpsServer::EndAfter(request);
+    return true;
   }
 
   void Handle(const Request& request, Response& response) {
@@ -166,12 +178,6 @@ struct RestServer::Impl {
 
   void Route(const Request& request, Response& response) {
     const std::string& path = request.path;
-    if (path == "/healthz" || path == "/livez" || path == "/readyz") {
-      response.set_content("ok", "text/plain");
-      return;
-    }
-    if (!Authorized(request))
-      return SendStatus(response, Failure(401, "Unauthorized", "Unauthorized"));
     if (auto document = Discover(path, crd)) return Send(response, 200, *document);
     auto api = ParsePath(path);
     if (!api) return SendStatus(response, NoSuchPath());
@@ -347,6 +353,8 @@ struct RestServer::Impl {
     if (!log) return SendStatus(response, log.error());
     bool follow = Flag(request, "follow");
     uint64_t start = Flag(request, "previous") ? 0 : log->offset;
+    if (const auto tail = ParseTailLines(Param(request, "tailLines")))
+      start = OffsetOfLastLines(log->file, start, *tail);
     auto at = std::make_shared<uint64_t>(start);
     response.set_chunked_content_provider(
         kLogType, [=, this, ns = api.ns, name = api.name](size_t, httplib::DataSink& sink) {
@@ -369,18 +377,6 @@ struct RestServer::Impl {
           return sink.is_writable();
         });
   }
-
-  // httplib joins its threads only when idle connections have timed out; this ends them now.
-  void CloseConnections() const {
-    for (int fd = 0; fd < 1024; ++fd) {
-      sockaddr_in address{};
-      socklen_t size = sizeof address;
-      if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
-          address.sin_family == AF_INET && ntohs(address.sin_port) == port) {
-        shutdown(fd, SHUT_RD);
-      }
-    }
-  }
 };
 
 RestServer::RestServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -393,22 +389,19 @@ tl::expected<std::unique_ptr<RestServer>, std::string> RestServer::Start(
   impl->options = std::move(options);
   impl->store = std::move(store);
   if (auto crd = CrdSchema::FromYaml(impl->options.crd_yaml)) impl->crd = std::move(*crd);
-  auto memory = [](const std::string& text) {
-    return std::unique_ptr<BIO, FreeOpenSsl>(
-        BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  };
-  impl->cert.reset(
-      PEM_read_bio_X509(memory(impl->options.tls.cert_pem).get(), nullptr, nullptr, nullptr));
-  impl->key.reset(
-      PEM_read_bio_PrivateKey(memory(impl->options.tls.key_pem).get(), nullptr, nullptr, nullptr));
-  impl->http = std::make_unique<httplib::SSLServer>(impl->cert.get(), impl->key.get());
-  httplib::SSLServer& http = *impl->http;
+  impl->http = std::make_unique<HttpsServer>(impl->options.tls, impl->options.limits);
+  HttpsServer& http = *impl->http;
   if (!http.is_valid()) return tl::unexpected<std::string>("the server certificate is not usable");
   http.new_task_queue = [] { return new ConnectionThreads(kMostConnections); };
   http.set_tcp_nodelay(true);
   http.set_keep_alive_max_count(1'000'000);
   http.set_keep_alive_timeout(60);
-  http.set_payload_max_length(8 << 20);
+  http.set_payload_max_length(impl->options.limits.body_bytes);
+  http.set_pre_routing_handler([impl = impl.get()](const Request& request, Response& response) {
+    return impl->AnswerBeforeTheBody(request, response)
+               ? httplib::Server::HandlerResponse::Handled
+               : httplib::Server::HandlerResponse::Unhandled;
+  });
   // Without SO_REUSEPORT, which httplib would set: two servers on one port are an error here.
   http.set_socket_options([](socket_t fd) {
     int yes = 1;
@@ -432,6 +425,7 @@ tl::expected<std::unique_ptr<RestServer>, std::string> RestServer::Start(
     impl->port = http.bind_to_any_port("127.0.0.1");
     if (impl->port <= 0) return tl::unexpected<std::string>("no free port on 127.0.0.1");
   }
+  http.DeepenBacklog();
   impl->thread = std::thread([impl = impl.get()] { impl->http->listen_after_bind(); });
   return std::unique_ptr<RestServer>(new RestServer(std::move(impl)));
 }
@@ -443,7 +437,7 @@ void RestServer::Stop() {
     std::this_thread::yield();  // stop() before it listens would be lost
   impl_->http->stop();
   impl_->store->WakeAll();
-  impl_->CloseConnections();
+  impl_->http->EndConnections();
   impl_->thread.join();
 }
 

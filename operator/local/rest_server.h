@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "operator/local/https_limits.h"
 #include "operator/local/store.h"
 #include "operator/local/tls_material.h"
 
@@ -26,6 +27,7 @@ struct LogFile {
 struct RestServerOptions {
   int port = 0;  // 0: chosen free
   TlsMaterial tls;
+  HttpsLimits limits;
   std::string token;
   std::string crd_yaml;  // for printer columns and short names; may be empty
   // The log of a container ("" the only one), or a Status. Called again and again while somebody

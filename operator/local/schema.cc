@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "common/fields/parse.h"
 #include "operator/api/structural_schema.h"
 #include "operator/kube/yaml.h"
 
@@ -110,7 +111,7 @@ Json ValueAt(const Json& object, const std::string& path) {
 
 tl::expected<CrdSchema, std::string> CrdSchema::FromYaml(const std::string& crd_yaml) {
   std::vector<Json> documents;
-  if (Json json = Json::parse(crd_yaml, nullptr, false); !json.is_discarded()) {
+  if (Json json = fields::ParseOrDiscard(crd_yaml); !json.is_discarded()) {
     documents.push_back(std::move(json));  // much faster than as YAML
   } else {
     auto read = kube::YamlToJson(crd_yaml);

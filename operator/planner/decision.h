@@ -74,8 +74,7 @@ struct DrainNotice {
 };
 struct PodGoneNotice {
   std::string pod_uid;
-  std::string reason;
-  bool proof = false;
+  std::string reason;  // "PodGone", or the proof of its death
   friend bool operator==(const PodGoneNotice&, const PodGoneNotice&) = default;
 };
 struct TargetNotice {

@@ -1,4 +1,4 @@
-// Early warning, nodes that nobody hears from, and cooldown.
+// Early warning, and nodes that nobody hears from.
 #include "operator/planner/disruption.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "operator/api/labels.h"
-#include "operator/planner/testing/world.h"
+#include "operator/planner/testing/nodes.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -69,14 +69,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Taint("ATaintOfTheUsers", "nvidia.com/gpu", "NoSchedule", false)),
     [](const auto& info) { return info.param.name; });
 
-// Three pods that train, each on a node of its own.
-World OnThreeNodes() {
-  World world = World::Training(3);
-  for (const int i : {0, 1, 2}) world.On(i, "gpu-" + std::to_string(i));
-  for (PodFacts& pod : world.in.pods) pod.http = "10.0.0.1:80";
-  world.in.disruption_taints = DefaultDisruptionTaints();
-  return world;
-}
 // What the controller does with the annotations.
 void Annotate(World& world, const Decision& out) {
   for (const PodAnnotate& note : out.annotations) {
@@ -92,12 +84,6 @@ void Cordon(World& world, int index) {
 }
 void Taint(World& world, int index, const std::string& key) {
   world.Node("gpu-" + std::to_string(index)).taints.push_back({key, "NoSchedule"});
-}
-
-std::vector<std::string> Reasons(const Decision& decision) {
-  std::vector<std::string> reasons;
-  for (const Event& event : decision.events) reasons.push_back(event.reason);
-  return reasons;
 }
 
 TEST(EarlyWarningTest, AReplacementIsAskedForFirstAndThePodGoesWhenThatTrains) {
@@ -155,7 +141,8 @@ TEST(EarlyWarningTest, ACordonThatIsTakenBackCostsNothing) {
   world.Node("gpu-1").unschedulable = false;
   const Decision out = Plan(world.in);
   EXPECT_THAT(Reasons(out), Contains("DisruptionOver"));
-  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-3")) << "the replacement, not who trains";
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-3"))
+      << "the replacement, not a pod that trains";
   Annotate(world, out);
   EXPECT_EQ(world.Pod(1).warned, "");
 }
@@ -459,134 +446,6 @@ TEST(SilentNodeTest, WhenThePodComesBackTheSurplusLeaves) {
   world.Sidecar(2).connected = true;
   EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-2"))
       << "it doesn't train, the others do";
-}
-
-// ---- Cooldown.
-
-const api::TroubledNode* Troubled(const Decision& out, const std::string& name) {
-  for (const api::TroubledNode& node : out.status.troubled_nodes) {
-    if (node.name == name) return &node;
-  }
-  return nullptr;
-}
-
-struct BlameCase {
-  std::string name;
-  int exit_code;
-  std::string reason;
-  bool counted;
-  bool avoided;
-};
-
-class BlameTable : public testing::TestWithParam<BlameCase> {};
-
-TEST_P(BlameTable, SaysWhichEndOfAPodIsHeldAgainstItsNode) {
-  World world = OnThreeNodes();
-  world.End(1, PodPhase::kFailed, GetParam().exit_code, GetParam().reason);
-  const Decision out = Plan(world.in);
-  const api::TroubledNode* node = Troubled(out, "gpu-1");
-  EXPECT_EQ(node != nullptr, GetParam().counted);
-  EXPECT_EQ(node != nullptr && !node->avoid_until.empty(), GetParam().avoided);
-  if (!out.creates.empty()) {
-    EXPECT_EQ(!out.creates[0].avoid.empty(), GetParam().avoided);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    PlannerTest, BlameTable,
-    testing::Values(BlameCase{"Evicted", 137, "Evicted", true, true},
-                    BlameCase{"NodeLost", 0, "NodeLost", true, true},
-                    BlameCase{"NoDevice", 0, "UnexpectedAdmissionError", true, true},
-                    BlameCase{"ADeathBySignal", 137, "", true, false},
-                    BlameCase{"OutOfItsOwnMemory", 137, "OOMKilled", false, false},
-                    BlameCase{"Preempted", 143, "PreemptionByScheduler", false, false},
-                    BlameCase{"EvictedByRequest", 143, "EvictionByEvictionAPI", false, false},
-                    BlameCase{"TheScriptsOwnEnd", 1, "", false, false}),
-    [](const auto& info) { return info.param.name; });
-
-TEST(CooldownTest, WorkersThatKeepDyingBySignalsMakeANodeAvoidedForAWhile) {
-  World world = OnThreeNodes();
-  world.in.job.spec.failure_policy.node_cooldown_seconds = 60;
-  world.in.exits = {{"digits-worker-1", 0, 139, true, false},
-                    {"digits-worker-1", 0, 137, true, false},
-                    {"digits-worker-1", 0, 1, true, false},    // no signal
-                    {"digits-worker-1", 0, 143, true, true}};  // by us
-  Decision out = Plan(world.in);
-  ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
-  EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);
-  EXPECT_EQ(Troubled(out, "gpu-1")->avoid_until, "");
-  world.in.job.status = out.status;
-  world.in.exits = {{"digits-worker-1", 0, 137, true, false}};
-  world.in.now += seconds(30);
-  world.in.job.spec.worker.replicas = 4;
-  out = Plan(world.in);
-  EXPECT_EQ(Troubled(out, "gpu-1")->avoid_until, "2026-01-31T12:01:30Z");
-  EXPECT_THAT(Reasons(out), Contains("NodeCooldown"));
-  EXPECT_THAT(out.creates.at(0).avoid, ElementsAre("gpu-1"));
-  world.in.job.status = out.status;
-  world.in.exits.clear();
-  world.in.now += seconds(60);
-  out = Plan(world.in);
-  EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
-  EXPECT_EQ(Troubled(out, "gpu-1"), nullptr);
-}
-
-TEST(CooldownTest, DeathsThatLieFarApartAreForgotten) {
-  World world = OnThreeNodes();
-  world.in.job.spec.failure_policy.node_cooldown_seconds = 60;
-  for (int i = 0; i < 5; ++i) {
-    world.in.exits = {{"digits-worker-1", 0, 137, true, false}};
-    const Decision out = Plan(world.in);
-    EXPECT_EQ(Troubled(out, "gpu-1")->failures, 1);
-    world.in.job.status = out.status;
-    world.in.now += seconds(60);
-  }
-}
-
-TEST(CooldownTest, ZeroSecondsMeanNoCooldown) {
-  World world = OnThreeNodes();
-  world.in.job.spec.failure_policy.node_cooldown_seconds = 0;
-  world.End(1, PodPhase::kFailed, 137, "Evicted");
-  const Decision out = Plan(world.in);
-  EXPECT_THAT(out.status.troubled_nodes, IsEmpty());
-  EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
-}
-
-TEST(CooldownTest, ADeathBySignalProlongsTheMemoryAndNotTheAvoidance) {
-  World world = OnThreeNodes();
-  world.in.job.spec.failure_policy.node_cooldown_seconds = 60;
-  world.End(1, PodPhase::kFailed, 137, "Evicted").Settle();
-  world.in.now += seconds(30);
-  world.in.exits = {{"digits-worker-1", 0, 137, true, false}};
-  world.Settle();
-  world.in.exits.clear();
-  world.in.now += seconds(31);
-  const Decision out = Plan(world.in);
-  ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
-  EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);
-  EXPECT_THAT(out.creates.at(0).avoid, IsEmpty());
-}
-
-TEST(CooldownTest, ThatANodeIsAvoidedIsSaidOnce) {
-  World world = OnThreeNodes();
-  world.End(1, PodPhase::kFailed, 137, "Evicted").Settle();
-  world.On(2, "gpu-1").End(2, PodPhase::kFailed, 137, "Evicted");
-  const Decision out = Plan(world.in);
-  EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);
-  EXPECT_THAT(Reasons(out), testing::Not(Contains("NodeCooldown")));
-}
-
-TEST(CooldownTest, NobodyIsBlamedForAPodThatHadNoNodeOrWasToLeave) {
-  World world = OnThreeNodes();
-  world.End(1, PodPhase::kFailed, 0, "UnexpectedAdmissionError").Pod(1).node.clear();
-  world.End(2, PodPhase::kFailed, 143).Pod(2).deleting = true;
-  EXPECT_THAT(Plan(world.in).status.troubled_nodes, IsEmpty());
-}
-
-TEST(CooldownTest, AWorkerThatEndsWithItsPodIsCountedWithThePod) {
-  World world = OnThreeNodes();
-  world.in.exits = {{"digits-worker-1", 0, 137, false, false}};
-  EXPECT_THAT(Plan(world.in).status.troubled_nodes, IsEmpty());
 }
 
 TEST(SilentNodeTest, EachSilentNodeIsHeldAgainstItself) {

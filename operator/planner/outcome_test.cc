@@ -283,10 +283,10 @@ TEST(FailureTest, InitTimeoutLeavesOutWhoIsReadyAndWhoseNodeIsSilent) {
   world.On(2, "gpu-2").Node("gpu-2").taints = {{"node.kubernetes.io/unreachable", "NoExecute"}};
   world.Sidecar(2).connected = false;
   world.in.now += seconds(600);
-  const std::string who = Plan(world.in).status.Find("Failed")->message;
-  EXPECT_THAT(who, HasSubstr("digits-worker-1"));
-  EXPECT_THAT(who, Not(HasSubstr("digits-worker-0")));
-  EXPECT_THAT(who, Not(HasSubstr("digits-worker-2")));
+  const std::string message = Plan(world.in).status.Find("Failed")->message;
+  EXPECT_THAT(message, HasSubstr("digits-worker-1"));
+  EXPECT_THAT(message, Not(HasSubstr("digits-worker-0")));
+  EXPECT_THAT(message, Not(HasSubstr("digits-worker-2")));
 }
 
 // It has heard nobody yet: what a sidecar said to the one before it comes again.

@@ -67,6 +67,7 @@ std::string Plural(std::size_t n, const std::string& noun);
 // Conditions that are no news for an event: it may pass, or has been said as it began.
 inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kQuorumLost[] = "QuorumLost";
+inline constexpr char kDrainHeld[] = "DrainHeld";
 
 void ObserveNodes(PlanContext& plan);
 // Which announced ends the new pod is made in spite of, and what follows for where it may go.

@@ -129,7 +129,7 @@ TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
   world.in.now += seconds(3600);
   Decision out = Plan(world.in);
   EXPECT_EQ(out.status.state, "Running");
-  EXPECT_FALSE(out.status.Is("Failed")) << "who has no node can't come to init()";
+  EXPECT_FALSE(out.status.Is("Failed")) << "a pod without a node can't come to init()";
   EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("pods with a node: 2 of 4"));
   EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("digits-worker-3: Unschedulable"));
   EXPECT_THAT(out.creates, IsEmpty());
@@ -279,7 +279,7 @@ TEST(PlannerTest, OnlyTerminatedContainersAreProof) {
     world.in.job.status.proven_dead.clear();
     for (const PodNotice& sent : Plan(world.in).notices) {
       if (const auto* gone = std::get_if<PodGoneNotice>(&sent.notice)) {
-        EXPECT_EQ(gone->proof, terminated);
+        EXPECT_EQ(gone->reason, terminated ? "Terminated" : "PodGone");
       }
     }
   }

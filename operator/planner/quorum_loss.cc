@@ -137,7 +137,7 @@ void Begin(PlanContext& plan) {
   plan.AddEvent(
       true, kQuorumLost,
       fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
-                  "those who are left",
+                  "those that are left",
                   membership::EpochText(in.view->epoch), plan.out.recover));
 }
 
@@ -178,7 +178,7 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
   }
   return text + fmt::format(
                     "; the steps of epoch {} are lost with {}. status.stepsLost is without "
-                    "them, as nobody who lives has counted them: "
+                    "them, as no pod that lives has counted them: "
                     "ringmaster_sidecar_step of these pods may still be in Prometheus",
                     membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
 }

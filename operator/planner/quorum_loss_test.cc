@@ -1,4 +1,4 @@
-// When no view can train any more: who is waited for, and what comes of it (rule 9).
+// When no view can train any more: which pods are waited for, and what comes of it (rule 9).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

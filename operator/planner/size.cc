@@ -19,10 +19,41 @@ std::optional<Time> DrainEnd(const PodFacts& pod) {
 // A pod leaves the view by plan only once somebody is in a view: before that it just goes.
 bool HasLeft(const PlanContext& plan, const PodFacts& pod) { return !InView(plan.in, pod.uid); }
 
+// All pods that train are to leave: with the last of them the job's state would be gone.
+bool NobodyStays(const PlanContext& plan) {
+  if (plan.in.view == nullptr || plan.suspended || plan.finishing) return false;
+  const auto& members = plan.in.view->pods;
+  return std::none_of(members.begin(), members.end(), [&plan](const membership::Pod& member) {
+    const PodFacts* pod = FindPod(plan.in, member.uid);
+    return pod != nullptr && !pod->leaving() && !pod->ended();
+  });
+}
+
+// `held`: pods that were asked to leave and are not told yet.
+void ReportHeld(PlanContext& plan, const std::vector<std::string>& held) {
+  const bool said = plan.in.job.status.Is(kDrainHeld);
+  if (held.empty()) {
+    if (said) SetCondition(plan, kDrainHeld, false, "SuccessorTrains", "");
+    return;
+  }
+  const std::string message = fmt::format(
+      "nobody would be left that has the job's state: {} leave{} when a pod that stays has joined "
+      "the ring",
+      fmt::join(held, ", "), held.size() == 1 ? "s" : "");
+  SetCondition(plan, kDrainHeld, true, "LastWithState", message);
+  if (!said) plan.AddEvent(true, kDrainHeld, message, held.front());
+}
+
 void FinishDrains(PlanContext& plan) {
+  const bool nobody_stays = NobodyStays(plan);
+  std::vector<std::string> held;
   for (const PodFacts* pod : plan.leaving) {
     if (pod->deleting) continue;
     if (!pod->drain_since) {
+      if (nobody_stays && InView(plan.in, pod->uid)) {
+        held.push_back(pod->name);
+        continue;
+      }
       // Marked by somebody else (ringmaster drain): the time counts from when we saw it.
       plan.out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
     }
@@ -40,6 +71,7 @@ void FinishDrains(PlanContext& plan) {
       }
     }
   }
+  ReportHeld(plan, held);
 }
 
 void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason) {

@@ -1,8 +1,9 @@
-// Which pods there should be: who leaves, who is deleted, which names are free.
+// Which pods there should be: which leave, which are deleted, which names are free.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "operator/planner/disruption.h"
+#include "operator/planner/testing/stalled.h"
 #include "operator/planner/testing/world.h"
 
 namespace ringmaster::planner {
@@ -20,6 +21,30 @@ TEST(DrainTest, AHangingDrainEndsWithThePodsOwnGrace) {
   world.Pod(1).grace_seconds = 5;
   world.in.now += seconds(5);
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-1"));
+}
+
+TEST(DrainTest, TheLastThatHasTheStateLeavesWhenAnotherTrains) {
+  World world = World::Training(2);
+  world.Pod(0).drain_reason = world.Pod(1).drain_reason = "Requested";
+  world.Pod(0).drain_since = kNow;
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Drained(out), IsEmpty()) << "its time does not run yet";
+  EXPECT_TRUE(out.status.Is("DrainHeld"));
+  EXPECT_THAT(Reasons(out), testing::Contains("DrainHeld"));
+  world.in.job.status = out.status;
+  EXPECT_THAT(Reasons(Plan(world.in)), testing::Not(testing::Contains("DrainHeld"))) << "once";
+
+  world.Running(2).Ready(2).Members(2, {1, 2});
+  out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-1"));
+  EXPECT_FALSE(out.status.Is("DrainHeld"));
+}
+
+TEST(DrainTest, OfAJobThatIsSuspendedAllLeave) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.Pod(0).drain_reason = world.Pod(1).drain_reason = "Suspended";
+  EXPECT_FALSE(Plan(world.in).status.Is("DrainHeld"));
 }
 
 TEST(DrainTest, APodThatGoesAlreadyIsNotDeletedAgain) {

@@ -10,6 +10,7 @@
 
 #include "common/job/rebuild.h"
 #include "common/job/registration.h"
+#include "common/job/stall.h"
 #include "common/job/worker_exit.h"
 #include "common/membership/quorum_loss.h"
 #include "common/membership/view.h"
@@ -119,6 +120,8 @@ struct SidecarFacts : job::Registration {
   Time unable_since;                 // where it is not `able`; at the earliest when it registered
   std::optional<int> last_exit;  // code of the worker that ended last, if that was not asked for
   std::optional<membership::RecoveryReport> report;  // its newest
+  std::vector<job::Stall> stalls;                    // tensors that wait for ranks
+  Time stalls_at;                                    // when they were told
 };
 
 struct Snapshot {

@@ -99,6 +99,42 @@ void SetRebuilding(PlanContext& plan) {
                            fmt::join(names, ", ")));
 }
 
+// "'grad': asked for by 2 ranks, not by rank 1 (digits-worker-1), since 2026-11-03T10:20:30Z"
+std::vector<std::string> DescribeStalls(const Snapshot& in) {
+  std::vector<std::string> texts;
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (!sidecar.connected || in.view == nullptr || sidecar.epoch != in.view->epoch) continue;
+    for (const job::Stall& stall : sidecar.stalls) {
+      const Time since = sidecar.stalls_at - std::chrono::milliseconds(stall.waited_ms);
+      const std::string what = job::Describe(stall);
+      const bool told = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+        return text.rfind(what + ", since ", 0) == 0;  // by a rank that has waited for less long
+      });
+      if (!told) texts.push_back(what + ", since " + api::FormatTime(since));
+    }
+  }
+  return texts;
+}
+
+// Ranks that others wait for and that don't come. They may compute for long, or never ask.
+void SetRanksMissing(PlanContext& plan) {
+  constexpr char kType[] = "RanksMissing";
+  const bool runs = !plan.outcome.ended() && !plan.suspended && !plan.finishing;
+  const auto stalls = runs ? DescribeStalls(plan.in) : std::vector<std::string>();
+  const bool before = plan.out.status.Is(kType);
+  if (stalls.empty()) {
+    if (before && runs) {
+      SetCondition(plan, kType, false, "AllCame", "no rank is waited for any more");
+    } else if (before) {
+      SetCondition(plan, kType, false, "NotRunning", "the job trains no more");
+    }
+    return;
+  }
+  const std::string message = fmt::format("{}", fmt::join(stalls, "; "));
+  SetCondition(plan, kType, true, kType, message);
+  if (!before) plan.AddEvent(true, kType, message);
+}
+
 void SetSuspended(PlanContext& plan) {
   const bool before = plan.out.status.Is("Suspended");
   if (!plan.suspended && !before) return;
@@ -182,8 +218,8 @@ void CountPods(PlanContext& plan) {
   status.worker.succeeded =
       plan.outcome.ended() ? std::max(status.worker.succeeded, succeeded) : succeeded;
   status.replicas = static_cast<int>(plan.active.size());
-  status.selector =
-      fmt::format("{}={},{}=worker", api::kJobNameLabel, plan.in.job.name, api::kJobRoleLabel);
+  status.selector = fmt::format("{}={},{}={}", api::kJobUidLabel, plan.in.job.uid,
+                                api::kJobRoleLabel, api::kWorkerRole);
 }
 
 std::string StateWord(const PlanContext& plan) {
@@ -218,6 +254,7 @@ void WriteStatus(PlanContext& plan) {
   }
   SetRebuilding(plan);
   SetRunning(plan);
+  SetRanksMissing(plan);
   SetSuspended(plan);
   SetEnd(plan);
   SetRing(plan);

@@ -49,6 +49,43 @@ TEST(ConditionTest, ItAndTheStatusSayWhichGenerationTheyAreOf) {
   EXPECT_EQ(out.status.Find("Running")->observed_generation, 2);
 }
 
+TEST(RanksMissingTest, SaysRankPodTensorAndSinceWhenAndThatItIsOver) {
+  World world = World::Training(3);
+  EXPECT_EQ(Plan(world.in).status.Find("RanksMissing"), nullptr);
+  SidecarFacts& teller = world.Sidecar(0);
+  teller.stalls = {{.tensor = "grad",
+                    .asked = 2,
+                    .missing = {1},
+                    .pods = {"digits-worker-1"},
+                    .waited_ms = 61000}};
+  teller.stalls_at = world.in.now;
+  const std::string said = "'grad': asked for by 2 ranks, not by rank 1 (digits-worker-1), since " +
+                           api::FormatTime(world.in.now - seconds(61));
+  Decision out = Plan(world.in);
+  EXPECT_TRUE(out.status.Is("RanksMissing"));
+  EXPECT_EQ(out.status.Find("RanksMissing")->message, said);
+  ASSERT_NE(Find(out, "RanksMissing"), nullptr);
+  EXPECT_EQ(Find(out, "RanksMissing")->message, said);
+  EXPECT_EQ(out.status.state, "Running");
+  world.in.job.status = out.status;
+  world.in.now += seconds(60);
+  EXPECT_EQ(Find(Plan(world.in), "RanksMissing"), nullptr) << "said once";
+  teller.stalls.clear();
+  out = Plan(world.in);
+  EXPECT_FALSE(out.status.Is("RanksMissing"));
+  EXPECT_EQ(out.status.Find("RanksMissing")->reason, "AllCame");
+}
+
+TEST(RanksMissingTest, WhatWasSaidInAnotherViewOrByOneThatIsSilentIsOver) {
+  World world = World::Training(3);
+  world.Sidecar(0).stalls = {{.tensor = "grad", .missing = {1}}};
+  world.Sidecar(0).connected = false;
+  EXPECT_EQ(Plan(world.in).status.Find("RanksMissing"), nullptr);
+  world.Sidecar(0).connected = true;
+  NextView(world, Reason::kPodLost, false);
+  EXPECT_EQ(Plan(world.in).status.Find("RanksMissing"), nullptr);
+}
+
 TEST(ScheduledTest, HoldsWhenAllHaveANode) {
   World world(2);
   world.Running(0).Pending(1);

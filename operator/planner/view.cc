@@ -104,11 +104,9 @@ void NotifyGone(PlanContext& plan, Notices& notices) {
     const PodFacts* facts = FindPod(plan.in, pod.uid);
     const bool proof = IsProvenDead(plan.in, pod.uid);
     const bool by_kubelet = facts == nullptr || facts->all_terminated;
-    notices.All(PodGoneNotice{pod.uid,
-                              !proof       ? "PodGone"
-                              : by_kubelet ? "Terminated"
-                                           : facts->proof,
-                              proof});
+    notices.All(PodGoneNotice{pod.uid, !proof       ? "PodGone"
+                                       : by_kubelet ? "Terminated"
+                                                    : facts->proof});
   }
 }
 

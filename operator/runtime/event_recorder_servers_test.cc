@@ -15,7 +15,7 @@ class EventRecorderServersTest : public local::testing::OnEveryServer {
     ASSERT_NO_FATAL_FAILURE(OnEveryServer::SetUp());
     events_ = std::make_unique<EventRecorder>(api_, "operator-0");
   }
-  void Say(const std::string& name, const std::string& note) {
+  void Record(const std::string& name, const std::string& note) {
     events_->Record({"v1", "Pod", ns_, name, "uid-of-" + name, "7"}, true, "PodFailed", "Reconcile",
                     note);
   }
@@ -28,7 +28,7 @@ class EventRecorderServersTest : public local::testing::OnEveryServer {
 };
 
 TEST_P(EventRecorderServersTest, AnEventIsKeptAsItWasSaid) {
-  Say("digits-worker-0", "it ended");
+  Record("digits-worker-0", "it ended");
   const auto events = Events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0]["reason"], "PodFailed");
@@ -39,26 +39,26 @@ TEST_P(EventRecorderServersTest, AnEventIsKeptAsItWasSaid) {
 }
 
 TEST_P(EventRecorderServersTest, TheSameAgainRaisesTheCountOfTheOneThereIs) {
-  for (int i = 0; i < 3; ++i) Say("digits-worker-0", "it ended");
+  for (int i = 0; i < 3; ++i) Record("digits-worker-0", "it ended");
   const auto events = Events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0]["series"]["count"], 3);
 }
 
 TEST_P(EventRecorderServersTest, AnEventThatIsGoneMeanwhileIsSaidAnew) {
-  Say("digits-worker-0", "it ended");
+  Record("digits-worker-0", "it ended");
   const auto events = Events();
   ASSERT_EQ(events.size(), 1u);
   const std::string name = events[0]["metadata"]["name"];
   ASSERT_TRUE(api_->Delete(kube::Events(), ns_, name, {}));
-  Say("digits-worker-0", "it ended");
+  Record("digits-worker-0", "it ended");
   EXPECT_EQ(Events().size(), 1u);
 }
 
 TEST_P(EventRecorderServersTest, ALongNoteIsTaken) {
   std::string note = "x";
   for (int i = 0; i < 600; ++i) note += "\u00e9";  // two bytes each
-  Say("digits-worker-0", note);
+  Record("digits-worker-0", note);
   EXPECT_EQ(Events().size(), 1u);
 }
 

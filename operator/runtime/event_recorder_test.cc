@@ -11,7 +11,8 @@ using kube::Json;
 
 class EventRecorderTest : public testing::Test {
  protected:
-  void Say(const std::string& reason, const std::string& note, const std::string& uid = "uid-1") {
+  void Record(const std::string& reason, const std::string& note,
+              const std::string& uid = "uid-1") {
     events_.Record({"v1", "Pod", "ns", "digits-worker-0", uid, "7"}, true, reason, "Reconcile",
                    note);
   }
@@ -19,8 +20,8 @@ class EventRecorderTest : public testing::Test {
   EventRecorder events_{api_, "operator-0"};
 };
 
-TEST_F(EventRecorderTest, AnEventSaysWhatHappenedToWhom) {
-  Say("PodFailed", "it ended");
+TEST_F(EventRecorderTest, AnEventSaysWhatHappenedToWhichObject) {
+  Record("PodFailed", "it ended");
   ASSERT_EQ(api_->created.size(), 1u);
   const Json& event = api_->created[0];
   EXPECT_EQ(event["apiVersion"], "events.k8s.io/v1");
@@ -34,7 +35,7 @@ TEST_F(EventRecorderTest, AnEventSaysWhatHappenedToWhom) {
 }
 
 TEST_F(EventRecorderTest, TheSameAgainRaisesACountInsteadOfMakingAnother) {
-  for (int i = 0; i < 3; ++i) Say("PodFailed", "it ended");
+  for (int i = 0; i < 3; ++i) Record("PodFailed", "it ended");
   ASSERT_EQ(api_->created.size(), 1u);
   ASSERT_EQ(api_->patched.size(), 2u);
   for (const Json& patch : api_->patched) {
@@ -45,18 +46,18 @@ TEST_F(EventRecorderTest, TheSameAgainRaisesACountInsteadOfMakingAnother) {
 }
 
 TEST_F(EventRecorderTest, AnotherReasonNoteOrObjectIsAnotherEvent) {
-  Say("PodFailed", "it ended");
-  Say("PodLost", "it ended");
-  Say("PodFailed", "it ended again");
-  Say("PodFailed", "it ended", "uid-2");
+  Record("PodFailed", "it ended");
+  Record("PodLost", "it ended");
+  Record("PodFailed", "it ended again");
+  Record("PodFailed", "it ended", "uid-2");
   EXPECT_EQ(api_->created.size(), 4u);
   EXPECT_TRUE(api_->patched.empty());
 }
 
 TEST_F(EventRecorderTest, AnEventThatCouldNotBeWrittenIsNotCountedButMade) {
   api_->refuse_creates = 1;
-  Say("PodFailed", "it ended");
-  Say("PodFailed", "it ended");
+  Record("PodFailed", "it ended");
+  Record("PodFailed", "it ended");
   EXPECT_EQ(api_->created.size(), 1u);
   EXPECT_TRUE(api_->patched.empty());
 }
@@ -64,7 +65,7 @@ TEST_F(EventRecorderTest, AnEventThatCouldNotBeWrittenIsNotCountedButMade) {
 TEST_F(EventRecorderTest, ALongNoteIsCutBetweenCharacters) {
   std::string note = "x";
   for (int i = 0; i < 600; ++i) note += "\u00e9";  // two bytes each: the limit falls inside one
-  Say("PodFailed", note);
+  Record("PodFailed", note);
   ASSERT_EQ(api_->created.size(), 1u);
   EXPECT_NO_THROW((void)api_->created[0].dump()) << "half a character is no JSON";
   const std::string written = api_->created[0]["note"];
@@ -73,9 +74,9 @@ TEST_F(EventRecorderTest, ALongNoteIsCutBetweenCharacters) {
 }
 
 TEST_F(EventRecorderTest, ItsMemoryHasAnEnd) {
-  for (int i = 0; i <= 4096; ++i) Say("PodFailed", std::to_string(i));
+  for (int i = 0; i <= 4096; ++i) Record("PodFailed", std::to_string(i));
   api_->created.clear();
-  Say("PodFailed", "0");
+  Record("PodFailed", "0");
   EXPECT_EQ(api_->created.size(), 1u) << "forgotten, and so an event of its own again";
 }
 

@@ -1,31 +1,25 @@
-// A cache of one resource, kept up to date by list and watch. It lists again when the watch has
-// lost its place (410), with jitter, so that many operators don't do so at once.
+// A cache of one resource, of all namespaces or of some, each with a list and a watch of its own:
+// rights in those namespaces are enough.
 //
-// Thread rule: every method is safe from any thread. The handler is called from the informer's
-// thread, never under a lock.
+// Thread rule: every method is safe from any thread. The handler is called from a thread for each
+// namespace, never under a lock.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "common/sync/mutex.h"
 #include "operator/kube/kube_api.h"
+#include "operator/runtime/object_cache.h"
+#include "operator/runtime/reflector.h"
 
 namespace ringmaster::runtime {
 
-using ObjectPtr = std::shared_ptr<const kube::Json>;
-
 struct InformerOptions {
-  std::string ns;  // empty: all
+  std::vector<std::string> namespaces;  // empty: all
   std::string label_selector;
   std::function<kube::Json(const kube::Json&)> keep;  // what is stored and handed on; none: all
   std::chrono::milliseconds relist_backoff{200};
@@ -38,18 +32,17 @@ struct InformerOptions {
 class Informer {
  public:
   // `object` is the newest state; for a deleted object its last one.
-  using Handler = std::function<void(const kube::Json& object, bool deleted)>;
+  using Handler = Reflector::Handler;
 
   Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
-           InformerOptions options, Handler handler);
-  ~Informer();
+           const InformerOptions& options, const Handler& handler);
   Informer(const Informer&) = delete;
 
   void Start();
   void Stop();  // joins
-  // False if the first list has not succeeded within `timeout`; LastError() says why.
+  // False if a first list has not succeeded within `timeout`; LastError() says why.
   bool WaitForSync(std::chrono::milliseconds timeout);
-  std::string LastError() const;
+  std::string LastError() const { return state().error; }
 
   struct State {
     std::string resource;  // plural, or the cache's name
@@ -59,6 +52,7 @@ class Informer {
     // When the thread last began a list or a watch; a watch takes a few minutes.
     std::chrono::steady_clock::time_point last_turn;
   };
+  // Of several namespaces: as the worst of them.
   State state() const;
 
   std::vector<ObjectPtr> All() const;
@@ -69,43 +63,11 @@ class Informer {
   bool Observe(const kube::Json& object);
 
  private:
-  using Key = std::pair<std::string, std::string>;
-  static Key KeyOf(const kube::Json& object);
+  // Null: it is none of ours.
+  Reflector* Of(const std::string& ns) const;
 
-  void Run(std::stop_token stop);
-  bool Relist();
-  bool OnWatchEvent(const kube::WatchEvent& event);
-  kube::Json Kept(const kube::Json& object) const;
-  bool Put(const kube::Json& object);
-  bool PutListed(const kube::Json& object, std::optional<std::uint64_t> listed);
-  bool PutLocked(const kube::Json& object) REQUIRES(mu_);
-  void Remove(const kube::Json& object);
-  void Fail(const kube::Error& error);
-  void Recovered();
-  void Turn();
-  bool WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff);
-
-  const std::shared_ptr<kube::KubeApi> api_;
-  const kube::Resource resource_;
-  const InformerOptions options_;
-  const Handler handler_;
-  std::string resource_version_;  // informer thread only, as these; empty: list first
-  bool expired_ = false;          // the last watch was refused with 410
-  std::string logged_error_;
-  std::chrono::steady_clock::time_point logged_at_;
-
-  mutable sync::Mutex mu_;
-  sync::CondVar synced_changed_;
-  bool synced_ GUARDED_BY(mu_) = false;
-  std::string last_error_ GUARDED_BY(mu_);
-  std::uint64_t failures_ GUARDED_BY(mu_) = 0;
-  std::chrono::steady_clock::time_point last_turn_ GUARDED_BY(mu_);
-  std::set<std::pair<Key, std::string>> gone_ GUARDED_BY(mu_);  // deleted ones, with uid
-  std::map<Key, ObjectPtr> objects_ GUARDED_BY(mu_);
-  std::jthread thread_;
+  const std::string name_;
+  std::vector<std::unique_ptr<Reflector>> reflectors_;  // constant after construction
 };
-
-// metadata.<field> as text, empty if absent.
-std::string MetaField(const kube::Json& object, const char* field);
 
 }  // namespace ringmaster::runtime

@@ -26,6 +26,10 @@ class CountingApi : public kube::testing::WrappedApi {
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions& options) override {
     ++lists;
+    if (!refused.empty() && ns == refused) {
+      return tl::unexpected(
+          kube::Error{.code = kube::ErrorCode::kForbidden, .message = "not for you"});
+    }
     kube::ListOptions chunked = options;
     chunked.chunk = 3;
     return WrappedApi::ListAll(resource, ns, chunked);
@@ -43,6 +47,7 @@ class CountingApi : public kube::testing::WrappedApi {
   }
   std::atomic<int> lists = 0, watches = 0;
   std::atomic<bool> lose_place = false;
+  std::string refused;  // lists of this namespace, set before the informer starts
 };
 
 class InformerServersTest : public local::testing::OnEveryServer {
@@ -56,7 +61,7 @@ class InformerServersTest : public local::testing::OnEveryServer {
   }
 
   void Start(InformerOptions options = {}) {
-    options.ns = ns_;
+    if (options.namespaces.empty()) options.namespaces = {ns_};
     options.label_selector = "kept=yes";
     options.relist_backoff = std::chrono::milliseconds(1);
     informer_ = std::make_unique<Informer>(
@@ -124,6 +129,47 @@ TEST_P(InformerServersTest, ListsInChunksAndThenFollowsTheWatch) {
               ElementsAre("a", "a", "-old-3"));
   EXPECT_EQ(VersionOf("a"), MetaField(changed, "resourceVersion"));
   EXPECT_EQ(VersionOf("old-3"), "none");
+}
+
+TEST_P(InformerServersTest, SeveralNamespacesAreOneCacheAndNoOtherIsInIt) {
+  const std::string second = ns_ + "-second", third = ns_ + "-third";
+  for (const std::string& ns : {second, third}) {
+    ASSERT_TRUE(api_->Create(kube::Namespaces(), "", {{"metadata", {{"name", ns}}}}));
+  }
+  const auto make = [this](const std::string& ns, const std::string& name) {
+    const auto made = api_->Create(kube::ConfigMaps(), ns,
+                                   {{"metadata", {{"name", name}, {"labels", {{"kept", "yes"}}}}}});
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? *made : Json();
+  };
+  make(ns_, "a");
+  make(second, "b");
+  make(third, "c");
+  ASSERT_NO_FATAL_FAILURE(Start({.namespaces = {ns_, second}}));
+  EXPECT_THAT(Cached(), UnorderedElementsAre("a", "b"));
+  const Json stranger = make(third, "d");
+  make(second, "e");
+  make(ns_, "f");
+  EXPECT_THAT(Told(4), UnorderedElementsAre("a", "b", "e", "f"));
+  EXPECT_EQ(informer_->InNamespace(second).size(), 2u);
+  EXPECT_NE(informer_->Get(second, "e"), nullptr);
+  EXPECT_EQ(informer_->Get(ns_, "e"), nullptr);
+  EXPECT_FALSE(informer_->Observe(stranger));
+  EXPECT_EQ(informer_->Get(third, "d"), nullptr);
+  EXPECT_TRUE(informer_->state().synced);
+}
+
+TEST_P(InformerServersTest, ANamespaceThatCanNotBeListedKeepsTheCacheFromBeingFilled) {
+  informer_ =
+      std::make_unique<Informer>(counted_, kube::ConfigMaps(),
+                                 InformerOptions{.namespaces = {ns_, "No Namespace"},
+                                                 .relist_backoff = std::chrono::milliseconds(1)},
+                                 [](const Json&, bool) {});
+  counted_->refused = "No Namespace";
+  informer_->Start();
+  ASSERT_TRUE(Until([&] { return informer_->state().failures > 0; }));
+  EXPECT_FALSE(informer_->WaitForSync(std::chrono::milliseconds(0)));
+  EXPECT_EQ(informer_->LastError(), "not for you");
 }
 
 TEST_P(InformerServersTest, WhatNoLongerFitsTheSelectorIsGone) {

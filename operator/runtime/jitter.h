@@ -1,4 +1,5 @@
-// Waits that differ by chance: many who wait for the same thing must not all come at one moment.
+// Waits that differ by chance: many clients that wait for the same thing must not all come at one
+// moment.
 //
 // Thread rule: a free function, safe from any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Who leads, as far as one replica can tell from what it has seen of a Lease: the decisions, no
-// clock and no API. The loop around it is LeaderElector.
+// Which replica leads, as far as one of them can tell from what it has seen of a Lease: the
+// decisions, no clock and no API. The loop around it is LeaderElector.
 //
 // No clocks of different machines are compared: a lease is over when it has not changed for its
 // duration since WE saw it change, by our own clock.

@@ -188,7 +188,7 @@ TEST_P(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
   EXPECT_EQ(b.elector->state().holder, "a");
   a.elector->Stop();
   EXPECT_NE(Lease().holder, "a") << "the lease was not given back, but will run out";
-  EXPECT_EQ(a.api->calls(), a.api->writes() + 1) << "who leads looks before its first write only";
+  EXPECT_EQ(a.api->calls(), a.api->writes() + 1) << "a leader looks before its first write only";
   ASSERT_THAT(story_.Await(2), testing::ElementsAre("+a", "+b"));
   EXPECT_EQ(Lease().holder, "b");
   EXPECT_EQ(Lease().transitions, 1);
@@ -218,7 +218,7 @@ TEST_P(LeaderElectorTest, ALeaderWhoseCallHangsStopsInTimeAllTheSame) {
   EXPECT_EQ(story[2], "+b");
   a.api->Set(DoorApi::Door::kOpen);
   a.elector->Stop();
-  EXPECT_EQ(Lease().holder, "b") << "who has lost the lease doesn't give it away";
+  EXPECT_EQ(Lease().holder, "b") << "a replica that has lost the lease doesn't give it away";
   EXPECT_EQ(story_.Await(3).size(), 3u) << "the lease is lost once";
 }
 
@@ -331,7 +331,7 @@ TEST_P(LeaderElectorTest, OfManyThatWaitNeverTwoLead) {
       if (replica.elector->state().leading) replica.elector->Stop();
     }
   }
-  EXPECT_EQ(leaders.size(), 4u) << "each of them once, for who has stopped stays stopped";
+  EXPECT_EQ(leaders.size(), 4u) << "each of them once: a replica that has stopped stays stopped";
 }
 
 TEST_P(LeaderElectorTest, WhoDoesNotLeadGivesNothingBack) {

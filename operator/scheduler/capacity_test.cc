@@ -167,7 +167,7 @@ TEST_F(CapacityTest, WhoWaitsForTheSchedulerComesFirstUnlessItIsGatedOrGoing) {
   capacity_.SetPod(going);
   EXPECT_EQ(Fit(3), 3);
   capacity_.SetPod(Pod("giant", {{"nvidia.com/gpu", "99"}}));
-  EXPECT_EQ(Fit(3), 3) << "who fits nowhere takes nothing";
+  EXPECT_EQ(Fit(3), 3) << "a pod that fits nowhere takes nothing";
 }
 
 TEST_F(CapacityTest, NodesThatRefuseAreLeftOut) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "sidecar/app/stalls.h"
 #include "sidecar/app/status_document.h"
 #include "sidecar/health/metrics.h"
 
@@ -30,7 +31,9 @@ WorkerTableOptions TableOptions(const SidecarOptions& options) {
   return {.job = options.job_uid,
           .pod = options.pod_name,
           .pod_uid = options.pod_uid,
-          .slots = options.slots};
+          .ring_key = options.ring_key,
+          .slots = options.slots,
+          .stopped_for = options.stopped_worker};
 }
 
 }  // namespace
@@ -92,10 +95,11 @@ WorkerTableCallbacks Agent::TableCallbacks() {
 
 void Agent::Start() {
   started_at_ = outputs_.clock.now();
-  workers_.Start();
-  if (const ViewPtr view = membership_.member().current(); view != nullptr) {
+  const ViewPtr view = membership_.member().current();
+  workers_.Start(view != nullptr);
+  if (view != nullptr) {
     membership_.SetInstalled(view);
-    table_.Restore(view);
+    table_.Restore(view, started_at_);
     table_.SettleWelcome();
     spdlog::info("state reloaded epoch={} incarnation={}", EpochText(view->epoch),
                  membership_.member().state().incarnation);
@@ -142,7 +146,7 @@ void Agent::Install(const ViewPtr& view) {
       "listed={}",
       EpochText(view->epoch), membership::ReasonText(view->reason), view->pods.size(),
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
-  table_.Install(view);
+  table_.Install(view, now);
   peers_.SetNews(view->epoch);
   peers_.Watch(listed ? view->pods : std::vector<membership::Pod>{});
   peers_.ForgetSuspicions();
@@ -157,7 +161,7 @@ void Agent::AfterEvents() {
   metrics_->SetCoordinator(membership_.member().is_coordinator());
   if (current != nullptr && membership_.installed() == nullptr) {
     // A view that does not list us: workers that come now are joiners.
-    table_.Restore(current);
+    table_.Restore(current, outputs_.clock.now());
     table_.SettleWelcome();
   }
   ReportReadiness();
@@ -175,7 +179,10 @@ void Agent::Tick() {
   CheckInitTimeout();
   CheckStateLost();
   ReportHealth();
+  ReportStalls();
   history_.Sample(table_.processes().all(), outputs_.clock.now());
+  orders_.CheckFresh();
+  departure_.CheckFinish();
   departure_.CheckTermination();
 }
 
@@ -183,6 +190,7 @@ SteadyTime Agent::NextWake() const {
   const SteadyTime now = outputs_.clock.now();
   SteadyTime wake = now + milliseconds(250);
   if (auto deadline = membership_.member().NextDeadline()) wake = std::min(wake, *deadline);
+  if (membership_.waits()) return now + milliseconds(50);  // its deadlines can't be met before
   if (departure_.terminating()) wake = std::min(wake, now + milliseconds(50));
   if (table_.processes().Doubtful()) wake = std::min(wake, now + milliseconds(5));
   return wake;
@@ -224,6 +232,13 @@ void Agent::CheckStateLost() {
 
 void Agent::ReportHealth() {
   reports_.Health(membership_.member().able() || departure_.finishing(), outputs_.clock.now());
+}
+
+void Agent::ReportStalls() {
+  const auto stalls =
+      StallsIn(membership_.installed().get(), table_.processes().all(), options_.slots);
+  metrics_->SetStalledTensors(CountTensors(stalls));
+  if (orders_.connected()) reports_.Stalls(stalls);
 }
 
 void Agent::ReportReadiness() {

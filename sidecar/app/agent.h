@@ -61,6 +61,7 @@ class Agent {
 
   void ReportReadiness();
   void ReportHealth();
+  void ReportStalls();
   void CheckInitTimeout();
   void CheckStateLost();
 

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "common/job/stall.h"
 #include "common/job/worker_exit.h"
 #include "common/membership/member.h"
 #include "sidecar/app/launcher_peer.h"
@@ -58,6 +59,7 @@ struct OperatorOutputs {
   // Whether this pod is in a view that can train, as far as it knows; else for how long not.
   std::function<void(bool able, std::chrono::milliseconds unable)> report_health;
   std::function<void(const membership::RecoveryReport&)> report_recovery;
+  std::function<void(const std::vector<job::Stall>&)> report_stalls;
 };
 
 struct AgentOutputs {

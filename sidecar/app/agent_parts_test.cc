@@ -1,6 +1,7 @@
 // The parts of the agent that talk to the membership, each by itself.
 #include "sidecar/app/testing/agent_parts.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "sidecar/app/operator_orders.h"
 #include "sidecar/app/operator_reports.h"
 #include "sidecar/app/peer_monitor.h"
+#include "sidecar/app/rebuild_tracker.h"
 #include "sidecar/app/status_document.h"
 #include "sidecar/app/training_history.h"
 #include "sidecar/app/worker_monitor.h"
@@ -56,22 +58,59 @@ TEST(MembershipLoopTest, AllActionsOfAnEventComeBeforeTheNextEvent) {
   EXPECT_EQ(log.size(), 5u);
 }
 
-TEST(MembershipLoopTest, EndsWhenTheStateCanNotBeStored) {
-  int actions = 0;
-  MembershipHooks hooks;
-  hooks.now = [] { return SteadyTime(seconds(1)); };
-  hooks.persist = [](const membership::PersistentState&) -> tl::expected<void, std::string> {
-    return tl::unexpected(std::string("no space"));
-  };
-  hooks.run = [&](const membership::Action&) { ++actions; };
-  hooks.stepped = hooks.settled = [] {};
-  membership::Config config;
-  config.self.uid = "u0";
-  MembershipLoop loop(config, {.incarnation = 1}, hooks);
-  loop.Feed(membership::ViewDecided{AgentParts::FirstView()});
-  EXPECT_TRUE(loop.done());
-  EXPECT_EQ(loop.exit_code(), 1);
-  EXPECT_EQ(actions, 0);
+// A loop whose disk is full for as long as a test likes.
+class FullDiskTest : public ::testing::Test {
+ protected:
+  FullDiskTest() {
+    MembershipHooks hooks;
+    hooks.now = [this] { return now_; };
+    hooks.persist = [this](const membership::PersistentState&) -> tl::expected<void, std::string> {
+      if (full_) return tl::unexpected(std::string("no space"));
+      log_.emplace_back("persist");
+      return {};
+    };
+    hooks.run = [this](const membership::Action& action) {
+      if (std::holds_alternative<membership::InstallView>(action)) log_.emplace_back("install");
+    };
+    hooks.stepped = [this] { log_.emplace_back("stepped"); };
+    hooks.settled = [] {};
+    membership::Config config;
+    config.self.uid = "u0";
+    loop_.emplace(config, membership::PersistentState{.incarnation = 1}, hooks);
+  }
+
+  SteadyTime now_{seconds(1)};
+  bool full_ = true;
+  std::vector<std::string> log_;
+  std::optional<MembershipLoop> loop_;
+};
+
+TEST_F(FullDiskTest, NothingHappensUntilTheStateIsStoredAndThenAllInItsOrder) {
+  loop_->Feed(membership::ViewDecided{AgentParts::FirstView()});
+  EXPECT_TRUE(loop_->waits());
+  now_ += milliseconds(500);
+  loop_->Feed(membership::Tick{});
+  loop_->Feed(membership::Started{});
+  EXPECT_THAT(log_, testing::IsEmpty());
+  full_ = false;
+  loop_->Feed(membership::Tick{});
+  // Of the view, and of `Started`; a tick that found the disk full has nothing to say later.
+  EXPECT_EQ(log_,
+            (std::vector<std::string>{"persist", "install", "stepped", "install", "stepped"}));
+  EXPECT_FALSE(loop_->waits());
+  EXPECT_FALSE(loop_->done());
+  loop_->Feed(membership::Tick{});
+  EXPECT_EQ(log_.size(), 6u);
+}
+
+TEST_F(FullDiskTest, ItEndsWhereTheStateCanNotBeStoredForLong) {
+  loop_->Feed(membership::ViewDecided{AgentParts::FirstView()});
+  EXPECT_FALSE(loop_->done());
+  now_ += MembershipLoop::kStorePatience;
+  loop_->Feed(membership::Tick{});
+  EXPECT_TRUE(loop_->done());
+  EXPECT_EQ(loop_->exit_code(), 1);
+  EXPECT_THAT(log_, testing::Not(testing::Contains("install")));
 }
 
 // ---- OperatorReports
@@ -233,7 +272,7 @@ TEST(OperatorOrdersTest, FreshWorkersAreOfALaterLineageOnly) {
 
 class WorkerMonitorTest : public testing::Test {
  protected:
-  WorkerMonitorTest() { monitor_.Start(); }
+  WorkerMonitorTest() { monitor_.Start(/*with_view=*/true); }
   AgentParts parts_;
   WorkerMonitor monitor_{"u0",
                          parts_.clock,
@@ -293,6 +332,27 @@ TEST(StatusDocumentTest, ShowsTheStateOfThePodAndItsWorkers) {
   EXPECT_EQ(StatusDocument(input)["state"], "Draining");
   input.finishing = true;
   EXPECT_EQ(StatusDocument(input)["state"], "Finishing");
+}
+
+TEST(RebuildTrackerTest, DetectIsFromTheDeathThatTheLauncherSawToTheFirstNoticeOfIt) {
+  const SteadyTime start(seconds(100));
+  membership::View before, after;
+  before.epoch = MakeEpoch(1, 1);
+  after.epoch = MakeEpoch(1, 2);
+  health::RebuildLog log;
+  RebuildTracker tracker(&log);
+  const auto detect = [&](SteadyTime died, SteadyTime noticed) {
+    tracker.Noticed(noticed, 1);
+    tracker.Died(died, noticed);
+    return tracker.Installed(&before, after, 1, noticed + seconds(1), 2)->seconds["detect"];
+  };
+  EXPECT_DOUBLE_EQ(detect(start, start + milliseconds(250)), 0.25);
+  EXPECT_EQ(detect(start, start + seconds(3600)), 0) << "the clock of another machine";
+  EXPECT_EQ(detect(start + seconds(1), start), 0) << "the same";
+  // A death belongs to the next view only.
+  tracker.Noticed(start + seconds(2), 1);
+  EXPECT_EQ(tracker.Installed(&before, after, 1, start + seconds(3), 2)->seconds.count("detect"),
+            0u);
 }
 
 }  // namespace

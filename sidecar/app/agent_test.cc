@@ -1,5 +1,6 @@
 #include "sidecar/app/agent.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,6 +68,9 @@ class AgentTest : public testing::Test {
     outputs.job_operator.report_finished = [](Epoch) {};
     outputs.job_operator.report_health = [this](bool able, milliseconds unable) {
       healths_.emplace_back(able, unable);
+    };
+    outputs.job_operator.report_stalls = [this](const std::vector<job::Stall>& stalls) {
+      stalls_.push_back(stalls.empty() ? "none" : job::Describe(stalls[0]));
     };
     outputs.job_operator.report_recovery = [this](const membership::RecoveryReport& report) {
       log_.push_back("report");
@@ -163,6 +167,7 @@ class AgentTest : public testing::Test {
   std::vector<std::string> log_;
   std::map<uint64_t, std::string> errors_;  // by connection
   std::vector<job::WorkerExit> exits_;
+  std::vector<std::string> stalls_;
   std::vector<std::pair<bool, milliseconds>> healths_;
   membership::RecoveryReport report_;
   std::unique_ptr<Agent> agent_;
@@ -218,25 +223,34 @@ TEST_F(AgentTest, ADeadWorkerIsSaidToTheOthersAtOnceAndAfterTheStateIsStored) {
   EXPECT_TRUE(exits_.at(0).restarting);
 }
 
-TEST(RebuildTrackerTest, DetectIsFromTheDeathThatTheLauncherSawToTheFirstNoticeOfIt) {
-  const SteadyTime start(seconds(100));
-  membership::View before, after;
-  before.epoch = MakeEpoch(1, 1);
-  after.epoch = MakeEpoch(1, 2);
-  health::RebuildLog log;
-  RebuildTracker tracker(&log);
-  const auto detect = [&](SteadyTime died, SteadyTime noticed) {
-    tracker.Noticed(noticed, 1);
-    tracker.Died(died, noticed);
-    return tracker.Installed(&before, after, 1, noticed + seconds(1), 2)->seconds["detect"];
+TEST_F(AgentTest, ARankThatIsWaitedForIsShownAndReportedWhenItChanges) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  json ping = {{"t", "ping"}, {"n", 1}, {"epoch", MakeEpoch(1, 1)}};
+  const auto tick = [&](int waited_ms) {
+    if (waited_ms > 0)
+      ping["stalls"] = {{{"tensor", "x"}, {"asked", 2}, {"missing", {1}}, {"waitedMs", waited_ms}}};
+    agent_->workers().OnFrame(2, ping);
+    agent_->Tick();
   };
-  EXPECT_DOUBLE_EQ(detect(start, start + milliseconds(250)), 0.25);
-  EXPECT_EQ(detect(start, start + seconds(3600)), 0) << "the clock of another machine";
-  EXPECT_EQ(detect(start + seconds(1), start), 0) << "the same";
-  // A death belongs to the next view only.
-  tracker.Noticed(start + seconds(2), 1);
-  EXPECT_EQ(tracker.Installed(&before, after, 1, start + seconds(3), 2)->seconds.count("detect"),
-            0u);
+  tick(60'000);
+  EXPECT_EQ(agent_->Status()["stalls"][0]["pods"], json({"p1"}));
+  EXPECT_TRUE(stalls_.empty()) << "no operator listens";
+  agent_->orders().OnConnection(true);
+  tick(61'000);
+  tick(62'000);
+  EXPECT_EQ(agent_->Status()["stalls"][0]["waitedMs"], 62'000);
+  const std::string said = "'x': asked for by 2 ranks, not by rank 1 (p1)";
+  EXPECT_EQ(stalls_, std::vector<std::string>{said});
+  agent_->orders().OnConnection(false);
+  agent_->orders().OnConnection(true);
+  tick(63'000);
+  EXPECT_EQ(stalls_, (std::vector<std::string>{said, said})) << "another one has not heard it";
+  ping.erase("stalls");
+  tick(0);
+  EXPECT_EQ(stalls_.back(), "none");
+  EXPECT_EQ(agent_->Status()["stalls"], json::array());
 }
 
 // What the survivors go on from is `resumed` steps after a lost pod's heartbeat had told of 12.
@@ -373,6 +387,29 @@ TEST_F(AgentTest, ToBeginAgainWorkersThatHaveBeenInAViewAreEnded) {
   EXPECT_TRUE(Logged("kill"));
 }
 
+TEST_F(AgentTest, ToBeginAgainAWorkerThatWasAwayIsEndedWhenItReturns) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->workers().OnClosed(1);  // so is the launcher, for a moment
+  agent_->orders().OnRecover(2, true);
+  log_.clear();
+  agent_->workers().OnHello(
+      1, true, {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
+  Advance(milliseconds(1500));
+  EXPECT_TRUE(Logged("kill"));
+}
+
+TEST_F(AgentTest, AWorkerThatHasNotEndedLongAfterTheJobIsToldToLeave) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->orders().OnFinish("all ranks agreed to end");
+  Advance(seconds(9));
+  EXPECT_FALSE(Logged("left")) << "the ranks agree by themselves";
+  Advance(seconds(2));
+  EXPECT_TRUE(Logged("left"));
+}
+
 TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
   StartWorker();
   agent_->orders().OnViewDecided(FirstView());
@@ -405,7 +442,9 @@ TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
   disk_full_ = true;
   agent_->workers().OnFrame(
       1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
-  EXPECT_EQ(log_, std::vector<std::string>{"persist failed"});
+  EXPECT_FALSE(agent_->Done()) << "there may be room again";
+  Advance(MembershipLoop::kStorePatience + milliseconds(50));
+  EXPECT_THAT(log_, testing::Each("persist failed"));
   EXPECT_TRUE(agent_->Done());
   EXPECT_EQ(agent_->exit_code(), 1);
 }

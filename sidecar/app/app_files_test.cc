@@ -10,6 +10,7 @@
 #include "sidecar/app/options.h"
 #include "sidecar/app/ports_file.h"
 #include "sidecar/app/state_file.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
 namespace {
@@ -18,11 +19,6 @@ namespace fs = std::filesystem;
 
 class AppFilesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/rm-app-XXXXXX";
-    dir_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
   void Write(const std::string& name, const std::string& text) {
     fs::create_directories((dir_ / name).parent_path());
     std::ofstream(dir_ / name) << text;
@@ -31,7 +27,8 @@ class AppFilesTest : public testing::Test {
     std::ifstream in(dir_ / name);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  fs::path dir_;
+  const support::TempDir temp_;
+  const fs::path dir_ = temp_.path();
 };
 
 tl::expected<SidecarOptions, std::string> Parse(std::map<std::string, std::string> changes) {
@@ -76,6 +73,15 @@ TEST(SidecarOptions, WithoutTlsNobodyButThisMachineMayReachIt) {
             "/tls");
 }
 
+TEST(SidecarOptions, WithoutTlsThisMachinesSidecarsMeetInTheirDirectories) {
+  EXPECT_EQ(Parse({})->rendezvous_socket, "/d/peer");
+  EXPECT_EQ(Parse({{"RINGMASTER_RENDEZVOUS_PORT", "9401"}})->rendezvous_socket, "");
+  EXPECT_EQ(Parse({{"RINGMASTER_TLS_DIR", "/tls"}})->rendezvous_socket, "");
+  EXPECT_EQ(
+      Parse({{"RINGMASTER_POD_IP", "10.0.0.7"}, {"RINGMASTER_INSECURE", "1"}})->rendezvous_socket,
+      "");
+}
+
 TEST(SidecarOptions, BadOnesAreNamedWithTheirValue) {
   const std::pair<std::map<std::string, std::string>, const char*> cases[] = {
       {{{"RINGMASTER_SLOTS", "0"}},
@@ -83,13 +89,17 @@ TEST(SidecarOptions, BadOnesAreNamedWithTheirValue) {
       {{{"RINGMASTER_HTTP_PORT", "x1"}},
        "RINGMASTER_HTTP_PORT is 'x1', an integer from 0 to 65535 is expected"},
       {{{"RINGMASTER_JOB_UID", ""}}, "RINGMASTER_JOB_UID is not set"},
+      {{{"RINGMASTER_STATE_DIR", "d"}},
+       "RINGMASTER_STATE_DIR is 'd', an absolute path is expected"},
+      {{{"RINGMASTER_STATE_DIR", "/" + std::string(102, 'd')}},
+       "RINGMASTER_STATE_DIR has 103 bytes"},
       {{{"RINGMASTER_BIND", "0.0.0.0"}},
        "RINGMASTER_BIND is '0.0.0.0': RINGMASTER_POD_IP has to say how others reach it"},
   };
   for (const auto& [changes, error] : cases) {
     auto options = Parse(changes);
     ASSERT_FALSE(options) << error;
-    EXPECT_EQ(options.error(), error);
+    EXPECT_EQ(options.error().substr(0, std::string(error).size()), error);
   }
   EXPECT_FALSE(Parse({{"RINGMASTER_SOCKET", std::string(108, 's')}}));
 }
@@ -117,6 +127,17 @@ TEST_F(AppFilesTest, AStateThatCannotBeReadIsLost) {
     ASSERT_TRUE(state) << text;
     EXPECT_EQ(state->incarnation, 11u) << text;
   }
+}
+
+// To print or copy a value is recursive: of a hundred thousand brackets the process would die.
+TEST_F(AppFilesTest, AFileNestedTooDeepIsNoState) {
+  const std::string brackets = std::string(100'000, '[') + std::string(100'000, ']');
+  Write("membership.json", R"({"podUid":"pod-a","state":)" + brackets + "}");
+  Write("ports.json", R"({"podUid":"pod-a","http":1,"rendezvous":)" + brackets + "}");
+  auto state = StateFile(dir_, "pod-a").Load(11);
+  ASSERT_TRUE(state) << state.error();
+  EXPECT_EQ(state->incarnation, 11u);
+  EXPECT_EQ(PortsFile(dir_, "pod-a").Load().http, 0);
 }
 
 TEST_F(AppFilesTest, AStateThatCannotBeStoredIsAnError) {

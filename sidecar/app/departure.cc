@@ -9,6 +9,14 @@ namespace ringmaster::app {
 
 using membership::EpochText;
 
+namespace {
+
+// All ranks have agreed by then, and their processes need no longer to say so. A worker that has
+// not is in a view that was over before, and nobody is left who could tell it.
+constexpr std::chrono::seconds kRanksEnd{10};
+
+}  // namespace
+
 Departure::Departure(std::string pod_uid, std::chrono::seconds grace, AgentClock clock,
                      MembershipLoop* membership, WorkerTable* workers)
     : pod_uid_(std::move(pod_uid)),
@@ -67,6 +75,7 @@ bool Departure::FinishedByRanks(Epoch epoch) {
   finishing_since_ = clock_.now();
   spdlog::info("finishing epoch={}", EpochText(epoch));
   workers_->launcher().Finish();
+  workers_->LeaveJoiners(epoch, "the job has finished");
   return true;
 }
 
@@ -78,6 +87,10 @@ void Departure::FinishByOperator(const std::string& reason) {
   workers_->launcher().Finish();
   workers_->LeaveJoiners(epoch, reason);  // ranks have agreed by themselves, or are about to
   membership_->Feed(membership::Finishing{membership_->epoch()});
+}
+
+void Departure::CheckFinish() {
+  if (finishing() && clock_.now() - *finishing_since_ >= kRanksEnd) Leave("the job has ended");
 }
 
 void Departure::Terminate() {

@@ -39,6 +39,8 @@ class Departure {
   // All ranks have agreed to end. False: it was known.
   bool FinishedByRanks(Epoch epoch);
   void FinishByOperator(const std::string& reason);
+  // Lets workers go that have not ended long after the job.
+  void CheckFinish();
 
   // SIGTERM came to this sidecar: drain, then end.
   void Terminate();

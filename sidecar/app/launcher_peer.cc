@@ -4,8 +4,9 @@
 
 namespace ringmaster::app {
 
-void LauncherPeer::Connected(uint64_t connection) {
+void LauncherPeer::Connected(uint64_t connection, bool runs_workers) {
   connection_ = connection;
+  runs_workers_ = runs_workers;
   seen_ = true;
   lost_at_.reset();
   if (finishing_) send_(connection_, {{"t", "finish"}});
@@ -21,12 +22,21 @@ void LauncherPeer::Finish() {
   if (connected()) send_(connection_, {{"t", "finish"}});
 }
 
-void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason) const {
+void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason, bool by_us) const {
   if (!connected()) return;
   send_(connection_, {{"t", "kill"},
                       {"slot", worker.slot},
                       {"incarnation", worker.incarnation},
+                      {"byUs", by_us},
                       {"reason", reason}});
+}
+
+void LauncherPeer::Look(const WorkerProcess& worker) const {
+  if (!connected()) return;
+  send_(connection_, {{"t", "look"},
+                      {"slot", worker.slot},
+                      {"incarnation", worker.incarnation},
+                      {"pid", worker.own_pid != 0 ? worker.own_pid : worker.launcher_pid}});
 }
 
 void LauncherPeer::Stop(int grace_seconds, const std::string& reason) const {

@@ -19,22 +19,32 @@ class LauncherPeer {
  public:
   explicit LauncherPeer(SendFrame send) : send_(std::move(send)) {}
 
-  void Connected(uint64_t connection);
+  // `runs_workers`: it has started some already, which may have been in a view.
+  void Connected(uint64_t connection, bool runs_workers = false);
   void Closed(SteadyTime now);
   bool Is(uint64_t connection) const { return connection == connection_; }
   bool connected() const { return connection_ != 0; }
   bool seen() const { return seen_; }  // has been connected since this sidecar started
+  bool runs_workers() const { return runs_workers_; }
   std::optional<SteadyTime> lost_at() const { return lost_at_; }
+  // This sidecar stood still for so long: the launcher could not come back meanwhile.
+  void ForgiveSleep(SteadyTime::duration slept) {
+    if (lost_at_) *lost_at_ += slept;
+  }
 
   // It starts no worker any more; a launcher that connects later hears it too.
   void Finish();
-  void Kill(const WorkerProcess& worker, const std::string& reason) const;
+  // `by_us`: it is no failure of anybody, and isn't counted as one.
+  void Kill(const WorkerProcess& worker, const std::string& reason, bool by_us = false) const;
+  // Answered by a `state` frame.
+  void Look(const WorkerProcess& worker) const;
   void Stop(int grace_seconds, const std::string& reason) const;
 
  private:
   const SendFrame send_;
   uint64_t connection_ = 0;  // 0: none
   bool seen_ = false;
+  bool runs_workers_ = false;
   std::optional<SteadyTime> lost_at_;
   bool finishing_ = false;
 };

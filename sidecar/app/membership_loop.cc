@@ -13,30 +13,54 @@ MembershipLoop::MembershipLoop(membership::Config config, membership::Persistent
 
 void MembershipLoop::Feed(membership::Event event) {
   if (done_) return;
-  events_.push_back(std::move(event));
+  if (!waits() || !std::holds_alternative<membership::Tick>(event))
+    events_.push_back(std::move(event));
   if (working_) return;
   working_ = true;
-  while (!events_.empty() && !done_) {
+  while (RunActions() && !events_.empty() && !done_) {
     const membership::Event next = std::move(events_.front());
     events_.pop_front();
-    for (const membership::Action& action : member_.Step(next, hooks_.now())) {
-      if (done_) break;  // not stored: nothing that comes after may happen
-      Run(action);
-    }
-    hooks_.stepped();
+    for (membership::Action& action : member_.Step(next, hooks_.now()))
+      actions_.push_back(std::move(action));
+    stepping_ = true;
   }
   working_ = false;
-  hooks_.settled();
+  if (!waits()) hooks_.settled();
 }
 
-void MembershipLoop::Run(const membership::Action& action) {
-  const auto* persist = std::get_if<membership::Persist>(&action);
-  if (persist == nullptr) return hooks_.run(action);
-  if (auto stored = hooks_.persist(persist->state); !stored) {
-    spdlog::error("giving up error=\"{}\"", stored.error());
-    exit_code_ = 1;
-    done_ = true;
+// False: the rest has to wait.
+bool MembershipLoop::RunActions() {
+  while (!actions_.empty() && !done_) {
+    if (!Run(actions_.front())) return false;
+    actions_.pop_front();
   }
+  if (std::exchange(stepping_, false)) hooks_.stepped();
+  return true;
+}
+
+bool MembershipLoop::Run(const membership::Action& action) {
+  const auto* persist = std::get_if<membership::Persist>(&action);
+  if (persist != nullptr) return Store(persist->state);
+  hooks_.run(action);
+  return true;
+}
+
+bool MembershipLoop::Store(const membership::PersistentState& state) {
+  const auto stored = hooks_.persist(state);
+  if (stored) {
+    waits_since_.reset();
+    return true;
+  }
+  const SteadyTime now = hooks_.now();
+  if (!waits()) {
+    waits_since_ = now;
+    spdlog::warn("nothing happens until the state can be stored error=\"{}\"", stored.error());
+  }
+  if (now - *waits_since_ < kStorePatience) return false;
+  spdlog::error("giving up error=\"{}\"", stored.error());
+  exit_code_ = 1;
+  done_ = true;
+  return false;
 }
 
 }  // namespace ringmaster::app

@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 // pod before it has looked.
 constexpr milliseconds kViewMayFollow{100};
 constexpr std::chrono::seconds kOperatorLooks{3};
+constexpr std::chrono::seconds kKillAgain{1};
 
 }  // namespace
 
@@ -68,9 +69,20 @@ void OperatorOrders::OnRecover(uint64_t lineage, bool fresh_workers) {
   spdlog::info("asked to make way lineage={} fresh_workers={} epoch={}", lineage, fresh_workers,
                EpochText(membership_->epoch()));
   if (lineage <= membership::EpochLineage(membership_->epoch())) return;
-  if (fresh_workers && !departure_->draining() && !departure_->left())
-    workers_->KillUsed("the job starts again from its checkpoint");
+  fresh_lineage_ = fresh_workers ? lineage : 0;
+  if (fresh_workers) KillUsed();
   membership_->Feed(membership::RecoveryAsked{lineage});
+}
+
+void OperatorOrders::KillUsed() {
+  if (departure_->draining() || departure_->left()) return;
+  killed_at_ = clock_.now();
+  workers_->KillUsed("the job starts again from its checkpoint");
+}
+
+void OperatorOrders::CheckFresh() {
+  const bool begun = fresh_lineage_ <= membership::EpochLineage(membership_->epoch());
+  if (!begun && clock_.now() - killed_at_ >= kKillAgain) KillUsed();
 }
 
 bool OperatorOrders::HasLooked() const {

@@ -29,12 +29,17 @@ class OperatorOrders {
   void OnTarget(uint32_t min_pods, uint32_t expected_pods);
   void OnFinish(const std::string& reason);
   void OnRecover(uint64_t lineage, bool fresh_workers);
+  // Of workers that have been in a view, one may have been away when they were to be ended, or the
+  // launcher that ends them; the operator says it once.
+  void CheckFresh();
 
   bool connected() const { return connected_; }
   // By now the operator has told whether the job has a view already.
   bool HasLooked() const;
 
  private:
+  void KillUsed();
+
   const AgentClock clock_;
   MembershipLoop* const membership_;
   WorkerTable* const workers_;
@@ -42,6 +47,8 @@ class OperatorOrders {
   OperatorReports* const reports_;
   bool connected_ = false;
   std::optional<SteadyTime> accepted_at_, target_at_;
+  uint64_t fresh_lineage_ = 0;  // it begins with workers that have been in no view
+  SteadyTime killed_at_{};
 };
 
 }  // namespace ringmaster::app

@@ -37,6 +37,14 @@ void OperatorReports::Health(bool able, SteadyTime now) {
   outputs_.report_health(able, unable);
 }
 
+void OperatorReports::Stalls(const std::vector<job::Stall>& stalls) {
+  std::vector<job::Stall> timeless = stalls;
+  for (job::Stall& stall : timeless) stall.waited_ms = 0;
+  if (timeless == stalls_) return;
+  stalls_ = std::move(timeless);
+  outputs_.report_stalls(stalls);
+}
+
 void OperatorReports::View(const membership::View& view, const job::Rebuild* rebuild,
                            uint64_t step) const {
   outputs_.report_view(membership::EncodeView(view),

@@ -25,7 +25,13 @@ class OperatorReports {
 
   // That the pod can't train is reported when it lasts.
   void Health(bool able, SteadyTime now);
-  void ForgetHealth() { able_.reset(); }
+  // Which ranks are waited for is reported when it changes, with how long by then.
+  void Stalls(const std::vector<job::Stall>& stalls);
+  // Another operator listens, which has heard neither.
+  void ForgetHealth() {
+    able_.reset();
+    stalls_.clear();
+  }
 
   // `rebuild`: null where the view is the first.
   void View(const membership::View& view, const job::Rebuild* rebuild, uint64_t step) const;
@@ -40,6 +46,7 @@ class OperatorReports {
   std::string readiness_;     // as it was reported, encoded
   std::optional<bool> able_;  // as it was reported
   std::optional<SteadyTime> unable_since_;
+  std::vector<job::Stall> stalls_;  // as they were reported, but for how long
 };
 
 }  // namespace ringmaster::app

@@ -11,9 +11,9 @@ constexpr size_t kMaxSocketPath = 107;
 constexpr int kYearSeconds = 366 * 24 * 3600;  // what the CRD allows
 
 // Reads variables until the first that is wrong.
-class Reader {
+class EnvironmentReader {
  public:
-  explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
+  explicit EnvironmentReader(const Lookup& lookup) : lookup_(lookup) {}
 
   std::string Text(const char* name, const std::string& fallback = "") {
     std::string value = lookup_(name);
@@ -52,8 +52,23 @@ bool IsLoopback(const std::string& host) {
   return host.rfind("127.", 0) == 0 || host == "::1" || host == "[::1]" || host == "localhost";
 }
 
+// Who may enter the state directory may speak: in local mode the user of the run.
+void ChooseRendezvous(SidecarOptions* options, EnvironmentReader* read) {
+  if (!options->tls_dir.empty() || !IsLoopback(options->bind)) return;
+  if (options->rendezvous_port != 0) return;
+  options->rendezvous_socket = options->state_dir + "/peer";
+  if (options->state_dir.empty() || options->state_dir.front() != '/') {
+    read->Fail("RINGMASTER_STATE_DIR is '" + options->state_dir +
+               "', an absolute path is expected");
+  }
+  if (options->rendezvous_socket.size() > kMaxSocketPath) {
+    read->Fail("RINGMASTER_STATE_DIR has " + std::to_string(options->state_dir.size()) +
+               " bytes, at most 102 are allowed for a socket in it: " + options->state_dir);
+  }
+}
+
 // Without TLS any peer that reaches a port of ours may send anything: only this machine may.
-void RequireTls(const SidecarOptions& options, Reader* read) {
+void RequireTls(const SidecarOptions& options, EnvironmentReader* read) {
   if (!options.tls_dir.empty() || read->Text("RINGMASTER_INSECURE") == "1") return;
   const std::string& target = options.operator_target;
   const bool local_operator = target.empty() || target.rfind("unix:", 0) == 0 ||
@@ -70,7 +85,7 @@ void RequireTls(const SidecarOptions& options, Reader* read) {
 }  // namespace
 
 tl::expected<SidecarOptions, std::string> ParseSidecarOptions(const Lookup& lookup) {
-  Reader read(lookup);
+  EnvironmentReader read(lookup);
   SidecarOptions options;
   options.job_namespace = read.Text("RINGMASTER_JOB_NAMESPACE", "default");
   options.job_name = read.Required("RINGMASTER_JOB_NAME");
@@ -95,14 +110,18 @@ tl::expected<SidecarOptions, std::string> ParseSidecarOptions(const Lookup& look
               "': RINGMASTER_POD_IP has to say how others reach it");
   }
   options.tls_dir = read.Text("RINGMASTER_TLS_DIR");
+  options.ring_key_file = read.Text("RINGMASTER_RING_KEY_FILE");
   RequireTls(options, &read);
   options.rendezvous_port = read.Int("RINGMASTER_RENDEZVOUS_PORT", 0, 65535, 0);
   options.heartbeat_port = read.Int("RINGMASTER_HEARTBEAT_PORT", 0, 65535, 0);
   options.http_port = read.Int("RINGMASTER_HTTP_PORT", 0, 65535, 0);
+  ChooseRendezvous(&options, &read);
   options.slots = read.Int("RINGMASTER_SLOTS", 1, 1024, 1);
   options.init_timeout =
       std::chrono::seconds(read.Int("RINGMASTER_INIT_TIMEOUT_SECONDS", 1, kYearSeconds, 600));
   options.grace = std::chrono::seconds(read.Int("RINGMASTER_GRACE_SECONDS", 0, 1 << 20, 30));
+  options.stopped_worker =
+      std::chrono::seconds(read.Int("RINGMASTER_STOPPED_WORKER_SECONDS", 1, 3600, 1));
   options.log_format = read.Text("RINGMASTER_LOG_FORMAT", "text");
   options.log_level = read.Text("RINGMASTER_LOG_LEVEL", "info");
   if (!read.error().empty()) return tl::unexpected(read.error());

@@ -25,6 +25,10 @@ class PodView {
     return view_->FindRank(pod_uid_, static_cast<uint32_t>(worker.slot), worker.incarnation);
   }
   bool Lists(const WorkerProcess& worker) const { return RankOf(worker) >= 0; }
+  // Of the view: a worker of this pod.
+  bool IsOwn(const membership::RankEntry& rank) const {
+    return view_->pods[rank.pod].uid == pod_uid_;
+  }
 
  private:
   const std::string pod_uid_;

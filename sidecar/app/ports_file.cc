@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/parse.h"
+
 namespace ringmaster::app {
 namespace {
 
@@ -29,7 +31,7 @@ PortsFile::PortsFile(const std::string& directory, std::string pod_uid)
 Ports PortsFile::Load() const {
   std::ifstream in(path_, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), {});
-  json file = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json file = fields::ParseOrDiscard(text);
   if (!file.is_object() || file.value("podUid", json()) != pod_uid_) return {};
   return {PortField(file, "rendezvous"), PortField(file, "heartbeat"), PortField(file, "http")};
 }

@@ -5,22 +5,25 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "common/membership/message_json.h"
+#include "common/ring_key/ring_key.h"
 #include "common/tls/credentials.h"
 #include "sidecar/app/agent.h"
+#include "sidecar/app/http_answers.h"
 #include "sidecar/app/ports_file.h"
 #include "sidecar/app/state_file.h"
 #include "sidecar/health/http_server.h"
 #include "sidecar/health/metrics.h"
+#include "sidecar/link_server/link_server.h"
 #include "sidecar/net/address.h"
 #include "sidecar/rendezvous/heartbeat.h"
 #include "sidecar/rendezvous/operator_client.h"
 #include "sidecar/rendezvous/rendezvous.h"
-#include "sidecar/worker_link/link_server.h"
 
 namespace ringmaster::app {
 namespace {
@@ -46,6 +49,23 @@ std::string BootId() {
   return id;
 }
 
+// Base64; empty: the job has none, as one that began under an operator that made none.
+tl::expected<std::string, std::string> RingKeyOf(const SidecarOptions& options) {
+  std::filesystem::path file = options.ring_key_file;
+  const bool named = !file.empty();
+  if (!named) {
+    file = std::filesystem::path(options.tls_dir) / ring_key::kFileName;
+    std::error_code unreadable;
+    if (options.tls_dir.empty() || !std::filesystem::exists(file, unreadable)) return std::string();
+  }
+  const auto key = ring_key::ReadFile(file);
+  if (!key) {
+    return tl::unexpected((named ? "RINGMASTER_RING_KEY_FILE: " : "RINGMASTER_TLS_DIR: ") +
+                          key.error());
+  }
+  return ring_key::Encode(*key);
+}
+
 class SidecarImpl final : public Sidecar {
  public:
   SidecarImpl(asio::io_context* loop, const SidecarOptions& options)
@@ -63,6 +83,9 @@ class SidecarImpl final : public Sidecar {
       const std::string wrong = tls::WhyNotUsable(tls::FilesIn(options_.tls_dir));
       if (!wrong.empty()) return *error = "RINGMASTER_TLS_DIR: " + wrong, false;
     }
+    const auto key = RingKeyOf(options_);
+    if (!key) return *error = key.error(), false;
+    options_.ring_key = *key;
     auto state = state_file_.Load(static_cast<uint64_t>(UnixMs()));
     if (!state) return *error = state.error(), false;
     if (!OpenPorts(error)) return false;
@@ -131,6 +154,7 @@ class SidecarImpl final : public Sidecar {
         loop_,
         {.host = options_.bind,
          .port = port,
+         .socket = options_.rendezvous_socket,
          .job_uid = options_.job_uid,
          .self = options_.pod_uid,
          .tls_dir = options_.tls_dir},
@@ -142,17 +166,25 @@ class SidecarImpl final : public Sidecar {
   }
 
   bool OpenHttp(int port, std::string* error) {
+    const HttpSubjects subjects = {
+        .healthy = [this] { return agent_->exit_code() == 0; },
+        .ready = [this] { return agent_->Ready(); },
+        .metrics = [this] { return metrics_.Text(); },
+        .status = [this] { return agent_->Status().dump() + "\n"; },
+    };
     http_ = health::HttpServer::Listen(
-        loop_, options_.bind, port, [this](const std::string& path) { return Answer(path); },
+        loop_, options_.bind, port,
+        [subjects, key = ring_key::Decode(options_.ring_key).value_or("")](
+            const health::HttpRequest& request) { return Answer(request, subjects, key); },
         error);
     return http_ != nullptr;
   }
 
   bool OpenLink(std::string* error) {
-    worker_link::LinkCallbacks callbacks;
-    callbacks.on_hello = [this](uint64_t id, worker_link::Role role, const nlohmann::json& hello) {
+    link_server::LinkCallbacks callbacks;
+    callbacks.on_hello = [this](uint64_t id, link_server::Role role, const nlohmann::json& hello) {
       Do([&] {
-        agent_->workers().OnHello(id, role == worker_link::Role::kLauncher, hello,
+        agent_->workers().OnHello(id, role == link_server::Role::kLauncher, hello,
                                   link_->PeerPid(id));
       });
     };
@@ -162,8 +194,13 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_closed = [this](uint64_t id, const std::string&) {
       Do([&] { agent_->workers().OnClosed(id); });
     };
-    link_ = worker_link::LinkServer::Listen(loop_, options_.socket, std::move(callbacks), error);
+    link_ = link_server::LinkServer::Listen(loop_, options_.socket, std::move(callbacks), error);
     return link_ != nullptr;
+  }
+
+  std::string RendezvousAddress() const {
+    if (!options_.rendezvous_socket.empty()) return "unix:" + options_.rendezvous_socket;
+    return net::JoinAddress(options_.advertise, rendezvous_->port());
   }
 
   membership::Pod Self(uint64_t incarnation) const {
@@ -173,7 +210,7 @@ class SidecarImpl final : public Sidecar {
     pod.incarnation = incarnation;
     pod.node = options_.node;
     pod.zone = options_.zone;
-    pod.address = net::JoinAddress(options_.advertise, rendezvous_->port());
+    pod.address = RendezvousAddress();
     pod.heartbeat = net::JoinAddress(options_.advertise, heartbeats_->port());
     pod.http = net::JoinAddress(options_.advertise, http_->port());
     return pod;
@@ -204,7 +241,7 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });
     };
-    callbacks.on_target = [this](uint32_t min_pods, uint32_t, uint32_t expected) {
+    callbacks.on_target = [this](uint32_t min_pods, uint32_t expected) {
       Do([&] { agent_->orders().OnTarget(min_pods, expected); });
     };
     callbacks.on_finish = [this](const std::string& reason) {
@@ -260,23 +297,8 @@ class SidecarImpl final : public Sidecar {
     if (link_ != nullptr) link_->Stop();
   }
 
-  health::HttpResponse Answer(const std::string& path) const {
-    if (path == "/healthz")
-      return agent_->exit_code() == 0 ? health::HttpResponse{200, "text/plain", "ok\n"}
-                                      : health::HttpResponse{503, "text/plain", "failed\n"};
-    if (path == "/readyz") {
-      const bool ready = agent_->Ready();
-      return {ready ? 200 : 503, "text/plain",
-              ready ? "ok\n" : "not all workers are in a training view\n"};
-    }
-    if (path == "/metrics")
-      return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
-    if (path == "/status") return {200, "application/json", agent_->Status().dump() + "\n"};
-    return {404, "text/plain", "/healthz /readyz /metrics /status\n"};
-  }
-
   asio::io_context* const loop_;
-  const SidecarOptions options_;
+  SidecarOptions options_;  // constant after Open
   StateFile state_file_;
   const PortsFile ports_file_;
   health::Metrics metrics_;
@@ -288,7 +310,7 @@ class SidecarImpl final : public Sidecar {
   std::unique_ptr<rendezvous::RendezvousServer> rendezvous_;
   std::unique_ptr<rendezvous::RendezvousClient> peers_;
   std::unique_ptr<health::HttpServer> http_;
-  std::unique_ptr<worker_link::LinkServer> link_;
+  std::unique_ptr<link_server::LinkServer> link_;
   std::unique_ptr<rendezvous::OperatorClient> operator_;
 };
 
@@ -318,6 +340,9 @@ OperatorOutputs SidecarImpl::OperatorLink() {
   outputs.report_health = [this](bool able, std::chrono::milliseconds unable) {
     if (operator_ != nullptr) operator_->ReportHealth(able, unable);
   };
+  outputs.report_stalls = [this](const std::vector<job::Stall>& stalls) {
+    if (operator_ != nullptr) operator_->ReportStalls(stalls);
+  };
   outputs.report_recovery = [this](const membership::RecoveryReport& report) {
     if (operator_ != nullptr) operator_->ReportRecovery(membership::EncodeReport(report));
   };
@@ -337,7 +362,7 @@ AgentOutputs SidecarImpl::Outputs() {
   outputs.link.refuse = [this](uint64_t id, const std::string& message) {
     if (link_ != nullptr) link_->Refuse(id, message);
   };
-  const std::string address = net::JoinAddress(options_.advertise, rendezvous_->port());
+  const std::string address = RendezvousAddress();
   outputs.peers.deliver = [this, address](const std::string& to, const std::string& where,
                                           const membership::Message& message) {
     if (where.empty()) return;
@@ -350,8 +375,8 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {
     std::vector<rendezvous::HeartbeatPeer> peers;
-    for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat});
-    heartbeats_->Watch(rendezvous::PeersToWatch(peers, options_.pod_uid));
+    for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat, pod.node});
+    heartbeats_->Watch(peers);
     std::set<std::string> addresses;
     for (const membership::Pod& pod : pods) addresses.insert(pod.address);
     if (operator_ != nullptr && !pods.empty()) peers_->Retain(addresses);

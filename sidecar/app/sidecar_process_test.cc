@@ -18,8 +18,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/ring_key/ring_key.h"
 #include "common/tls/certificate.h"
 #include "sidecar/app/testing/fake_operator.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
 namespace {
@@ -36,7 +38,8 @@ bool Eventually(const std::function<bool()>& done) {
 }
 
 // "host:port" -> the body of GET path, "" if nobody answers.
-std::string Get(const std::string& where, const std::string& path) {
+std::string Get(const std::string& where, const std::string& path,
+                const std::string& header = "Host: x") {
   size_t colon = where.rfind(':');
   if (colon == std::string::npos) return "";
   sockaddr_in address{};
@@ -48,7 +51,7 @@ std::string Get(const std::string& where, const std::string& path) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   std::string answer;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    std::string request = "GET " + path + " HTTP/1.1\r\n" + header + "\r\n\r\n";
     [[maybe_unused]] ssize_t sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
     char buffer[65536];
     for (ssize_t got; (got = recv(fd, buffer, sizeof buffer, 0)) > 0;)
@@ -67,9 +70,7 @@ struct PodProcesses {
 class SidecarProcessTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-sidecar-XXXXXX";
-    dir_ = mkdtemp(name);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);  // nobody who is left behind hides from the test
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // no process that is left behind hides from the test
   }
 
   void TearDown() override {
@@ -87,7 +88,6 @@ class SidecarProcessTest : public ::testing::Test {
         std::cout << "--- " << pod.uid << "\n" << log.rdbuf() << std::endl;
       }
     }
-    std::filesystem::remove_all(dir_);
   }
 
   void StartJob(int pods, std::vector<std::string> env = {}, uint32_t min_pods = 1) {
@@ -183,7 +183,9 @@ class SidecarProcessTest : public ::testing::Test {
   }
 
   json Status(const PodProcesses& pod) {
-    json status = json::parse(Get(operator_->HttpOf(pod.uid), "/status"), nullptr, false);
+    const std::string token = ring_key_.empty() ? "" : ring_key::MakeToken(ring_key_);
+    json status = json::parse(
+        Get(operator_->HttpOf(pod.uid), "/status", "Ringmaster-Token: " + token), nullptr, false);
     return status.is_object() ? status : json::object();
   }
 
@@ -240,8 +242,10 @@ class SidecarProcessTest : public ::testing::Test {
     return rebuilds.empty() ? json::object() : rebuilds.back();
   }
 
-  std::string dir_;
+  support::TempDir temporary_;
+  const std::string dir_ = temporary_.path().string();
   std::string operator_tls_;  // empty: no TLS
+  std::string ring_key_;      // of the job; empty: none
   const tls::KeyPair authority_ =
       *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(1));
   std::vector<std::string> env_;
@@ -256,6 +260,31 @@ TEST_F(SidecarProcessTest, TheFirstViewHasAllThatAreReady) {
   EXPECT_EQ(Get(operator_->HttpOf("uid-1"), "/healthz"), "ok\n");
   std::string metrics = Get(operator_->HttpOf("uid-1"), "/metrics");
   EXPECT_NE(metrics.find("ringmaster_sidecar_world_size{"), std::string::npos) << metrics;
+}
+
+TEST_F(SidecarProcessTest, StatusIsForThoseWhoHaveTheJobsToken) {
+  ring_key_ = ring_key::MakeRandom();
+  ASSERT_TRUE(ring_key::WriteFile(dir_ + "/ring.key", ring_key_));
+  StartJob(2, {"RINGMASTER_RING_KEY_FILE=" + dir_ + "/ring.key"});
+  ASSERT_GT(AwaitView({0, 1}, 2), 0u) << "it is asked with the token";
+  const std::string http = operator_->HttpOf("uid-0");
+  for (const char* header : {"Host: x", "Ringmaster-Token: 0", "Authorization: Bearer x"}) {
+    EXPECT_EQ(Get(http, "/status", header),
+              "the header Ringmaster-Token has to have the job's token\n");
+  }
+  EXPECT_EQ(Get(http, "/healthz"), "ok\n");
+  EXPECT_NE(Get(http, "/metrics"), "");
+}
+
+TEST_F(SidecarProcessTest, WithoutTlsSidecarsMeetWhereNoOtherUserComes) {
+  StartJob(2);
+  ASSERT_GT(AwaitView({0, 1}, 2), 0u);
+  const json view = Status(pods_[0])["view"];
+  for (const json& pod : view["pods"]) {
+    const std::string socket = dir_ + "/" + pod["uid"].get<std::string>() + "/peer";
+    EXPECT_EQ(pod["address"], "unix:" + socket);
+    EXPECT_TRUE(std::filesystem::is_socket(socket));
+  }
 }
 
 TEST_F(SidecarProcessTest, AKilledWorkerLeavesAndItsRestartJoins) {

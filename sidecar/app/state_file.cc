@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/parse.h"
 #include "common/membership/state_json.h"
 
 namespace ringmaster::app {
@@ -30,7 +31,7 @@ StateFile::StateFile(const std::string& directory, std::string pod_uid)
 tl::expected<membership::PersistentState, std::string> StateFile::Load(uint64_t new_incarnation) {
   std::ifstream in(path_, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), {});
-  json file = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json file = fields::ParseOrDiscard(text);
   if (file.is_object() && file.value("podUid", json()) == pod_uid_ && file.contains("state")) {
     auto state = membership::DecodeState(file["state"].dump());
     if (state) return *state;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/membership/view_json.h"
+#include "sidecar/app/stalls.h"
 
 namespace ringmaster::app {
 namespace {
@@ -83,6 +84,7 @@ json StatusDocument(const StatusInput& in) {
           {"missingSlots", in.processes.MissingSlots()},
           {"operatorConnected", in.operator_connected},
           {"progress", ProgressStatus(in)},
+          {"stalls", job::ToJson(StallsIn(in.installed.get(), in.processes.all(), options.slots))},
           {"exits", std::move(exits)},
           {"rebuilds", std::move(rebuilds)}};
 }

@@ -21,6 +21,7 @@ ProcessName ReadProcessName(const nlohmann::json& frame) {
   name.slot = ReadSlot(frame, name.standby);
   name.incarnation = fields::Unsigned(frame, "incarnation");
   name.pid = fields::Integer(frame, "pid");
+  name.standby_incarnation = fields::Unsigned(frame, "standbyIncarnation");
   return name;
 }
 
@@ -32,6 +33,8 @@ job::Rebuild ReadRebuilt(const nlohmann::json& frame) {
 
 void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker) {
   worker->step = fields::Unsigned(frame, "step");
+  worker->stalls = job::StallsFromJson(fields::Member(frame, "stalls"));
+  worker->stalls_epoch = fields::Unsigned(frame, "epoch");
   const nlohmann::json& values = fields::Member(frame, "values");
   if (!values.is_object()) return;
   for (const auto& [name, value] : values.items()) {

@@ -18,6 +18,7 @@ struct ProcessName {
   int slot = -1;
   uint64_t incarnation = 0;
   int64_t pid = 0;
+  uint64_t standby_incarnation = 0;  // of a promoted standby, before it was; 0: it was none
 };
 ProcessName ReadProcessName(const nlohmann::json& frame);
 
@@ -25,7 +26,7 @@ ProcessName ReadProcessName(const nlohmann::json& frame);
 // there: epoch, seconds and steps_resumed are set.
 job::Rebuild ReadRebuilt(const nlohmann::json& frame);
 
-// The step and the values of a `ping`.
+// The step, the values and the stalls of a `ping`.
 void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker);
 
 }  // namespace ringmaster::app

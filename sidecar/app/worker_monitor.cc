@@ -15,12 +15,18 @@ using membership::EpochText;
 using nlohmann::json;
 
 constexpr std::chrono::seconds kWithoutLauncher{2};
+constexpr std::chrono::seconds kAfterFence{1};
 constexpr size_t kKeepExits = 32;
 
 }  // namespace
 
 WorkerMonitor::WorkerMonitor(std::string pod_uid, AgentClock clock, WorkerMonitorPeers parts)
     : pod_uid_(std::move(pod_uid)), clock_(std::move(clock)), parts_(parts) {}
+
+void WorkerMonitor::Start(bool with_view) {
+  started_at_ = clock_.now();
+  began_with_view_ = with_view;
+}
 
 void WorkerMonitor::OnHello(uint64_t connection, bool launcher, const json& hello, int peer_pid) {
   parts_.table->OnHello(connection, launcher, hello, peer_pid, clock_.now());
@@ -38,9 +44,17 @@ void WorkerMonitor::OnClosed(uint64_t connection) {
 
 // Before every process that may live has been heard of, the others would count as dead.
 bool WorkerMonitor::StillUnknown() const {
-  if (workers_known_ || clock_.now() - started_at_ >= kWithoutLauncher) return false;
+  if (workers_known_) return false;
   const LauncherPeer& launcher = parts_.table->launcher();
   const WorkerProcesses& processes = parts_.table->processes();
+  // However long it takes: a worker that a view lists may be using it until its fence has passed.
+  if (processes.AnyUnheard()) return true;
+  // Nor is it known which view a worker uses that was here before a lost file: its fence passes,
+  // too.
+  if (!began_with_view_ && launcher.runs_workers() && !processes.EverySlotTaken() &&
+      clock_.now() - started_at_ < parts_.table->fence() + kAfterFence)
+    return true;
+  if (clock_.now() - started_at_ >= kWithoutLauncher) return false;
   // The launcher, or without one every slot, tells which workers live.
   const bool complete = launcher.seen() || processes.EverySlotTaken();
   return !complete || (processes.all().empty() && launcher.connected());

@@ -53,7 +53,8 @@ class WorkerMonitor {
   void OnFinished(Epoch epoch);
   void OnExited(const job::WorkerExit& exit);
 
-  void Start() { started_at_ = clock_.now(); }
+  // The sidecar starts, with the view of its state file or without.
+  void Start(bool with_view);
   // A pod without a launcher is known to have none after a while.
   void CheckKnown();
   const std::deque<job::WorkerExit>& exits() const { return exits_; }
@@ -65,6 +66,7 @@ class WorkerMonitor {
   const AgentClock clock_;
   const WorkerMonitorPeers parts_;
   SteadyTime started_at_{};
+  bool began_with_view_ = false;
   bool workers_known_ = false;
   std::deque<job::WorkerExit> exits_;  // the newest
 };

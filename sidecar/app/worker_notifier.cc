@@ -40,11 +40,14 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
                 {"epoch", view_.epoch()},
                 {"pingMs", options_.ping.count()},
                 {"fenceMs", options_.fence.count()}});
+  if (!options_.ring_key.empty()) frame["ringKey"] = options_.ring_key;
   send_(worker->connection, frame);
   if (worker->says_standby && !worker->standby()) SendPromoted(*worker);
   if (worker->standby()) return;
-  if (left_ != 0) return SendLeft(worker, left_, left_reason_);
+  if (left_) return SendLeft(worker, left_->epoch, left_->reason);
   if (!given_up_.empty()) return SendGivenUp(*worker);
+  if (joiners_left_ && !view_.Lists(*worker))
+    return SendLeft(worker, joiners_left_->epoch, joiners_left_->reason);
   if (view_.view() != nullptr) SendView(worker);
   if (asked.stopping() != 0) SendStop(worker, asked.stopping());
   if (asked.armed() != 0 && view_.Lists(*worker)) SendArm(*worker, asked.armed());
@@ -119,8 +122,7 @@ void WorkerNotifier::SendLeft(WorkerProcess* worker, Epoch epoch, const std::str
 }
 
 void WorkerNotifier::Leave(Epoch epoch, const std::string& reason) {
-  left_ = std::max(left_, epoch);
-  left_reason_ = reason;
+  left_ = Farewell{std::max(left_ ? left_->epoch : 0, epoch), reason};
 }
 
 void WorkerNotifier::SendGivenUp(const WorkerProcess& worker) const {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sidecar/app/launcher_peer.h"
@@ -21,9 +22,12 @@ namespace ringmaster::app {
 struct WorkerTableOptions {
   std::string job, pod;  // uid and name, for `welcome`
   std::string pod_uid;
+  std::string ring_key;  // of the job, base64; empty: none
   int slots = 1;
   std::chrono::milliseconds ping{250};
   std::chrono::milliseconds fence{10000};
+  // A worker that a signal has stopped for so long is killed.
+  std::chrono::milliseconds stopped_for{1000};
 };
 
 class WorkerNotifier {
@@ -50,10 +54,19 @@ class WorkerNotifier {
   // Keeps that all workers leave, or fail, for those that connect later; the caller tells those
   // that are connected.
   void Leave(Epoch epoch, const std::string& reason);
+  // The same for those that the view does not list.
+  void LeaveJoiners(Epoch epoch, const std::string& reason) {
+    joiners_left_ = Farewell{epoch, reason};
+  }
   void GiveUp(const std::string& message) { given_up_ = message; }
   void SendGivenUp(const WorkerProcess& worker) const;
 
  private:
+  struct Farewell {
+    Epoch epoch = 0;  // 0: this pod was in no view
+    std::string reason;
+  };
+
   const char* StateOf(const WorkerProcess& worker) const;
   nlohmann::json Place(const WorkerProcess& worker) const;  // rank, size, localRank, localSize
 
@@ -62,8 +75,7 @@ class WorkerNotifier {
   const std::function<void()> joiner_again_;
   PodView view_;
   bool settled_ = false;
-  Epoch left_ = 0;
-  std::string left_reason_;
+  std::optional<Farewell> left_, joiners_left_;
   std::string given_up_;  // why, once it is
 };
 

@@ -51,6 +51,24 @@ TEST_F(WorkerNotifierTest, WelcomesOnceItIsSettledWhetherTheJobStarts) {
   EXPECT_EQ(sent_.at(0)["state"], "bootstrap");
 }
 
+TEST_F(WorkerNotifierTest, TheRingsKeyIsInTheWelcomeAndNowhereElse) {
+  WorkerNotifier keyed(
+      {.job = "job", .pod = "p0", .pod_uid = "u0", .ring_key = "secret"},
+      [this](uint64_t, const json& frame) { sent_.push_back(frame); }, [] {});
+  keyed.Install(ViewOf(kEpoch, 1));
+  asked_.Arm(kEpoch);
+  keyed.Welcome(&worker_, asked_);
+  ASSERT_EQ(Types(), (Frames{"welcome", "view", "arm"}));
+  EXPECT_EQ(sent_[0]["ringKey"], "secret");
+  EXPECT_EQ(sent_[1].dump().find("secret"), std::string::npos);
+  EXPECT_EQ(sent_[2].dump().find("secret"), std::string::npos);
+  sent_.clear();
+  WorkerProcess other = {.slot = 0, .incarnation = 1, .connection = 3};
+  notifier_.Install(ViewOf(kEpoch, 1));
+  notifier_.Welcome(&other, asked_);
+  EXPECT_FALSE(sent_[0].contains("ringKey")) << "a job without a key says nothing of one";
+}
+
 TEST_F(WorkerNotifierTest, AMemberHearsItsViewAndWhatIsAsked) {
   notifier_.Install(ViewOf(kEpoch, 1));
   asked_.Arm(kEpoch);

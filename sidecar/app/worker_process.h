@@ -8,7 +8,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "common/job/stall.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::app {
@@ -22,6 +24,8 @@ struct WorkerProcess {
   uint64_t incarnation = 0;
   uint64_t standby_incarnation = 0;  // by which a promoted standby says hello
   int64_t pid = 0;
+  int64_t launcher_pid = 0;   // its launcher's child: itself, or a wrapper script that started it
+  int64_t own_pid = 0;        // that it calls itself: in its container, as the launcher sees it
   uint64_t connection = 0;    // 0: none now
   bool greeted = false;       // has said hello to this sidecar, ever
   bool welcomed = false;      // on this connection
@@ -29,6 +33,7 @@ struct WorkerProcess {
   bool same_pids = false;     // its process ids are ours, so we can look whether it lives
   std::string tcp, shm;
   bool ready = false;   // has sent `enter`
+  bool loads = true;    // can be given the state of others
   Epoch sent = 0;       // newest view sent to it
   Epoch installed = 0;  // newest view it has built
   Epoch stop_sent = 0, stopped = 0;
@@ -36,8 +41,13 @@ struct WorkerProcess {
   bool finished = false, left = false;
   uint64_t step = 0;
   std::map<std::string, double> values;
+  std::vector<job::Stall> stalls;  // in the view `stalls_epoch`
+  Epoch stalls_epoch = 0;
   SteadyTime heard{};                        // the last frame
+  SteadyTime looked{};                       // the launcher was asked what it does instead
   std::optional<SteadyTime> closed_at = {};  // its socket closed and nobody has said that it ended
+  // Only a stored view names it: neither it nor the launcher has told this sidecar that it lives.
+  bool unheard = false;
   bool standby() const { return slot < 0; }
 };
 

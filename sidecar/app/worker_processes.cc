@@ -77,6 +77,19 @@ WorkerProcess* WorkerProcesses::Add(int slot, uint64_t incarnation) {
   return &processes_.back();
 }
 
+void WorkerProcesses::AddUnheard(uint32_t slot, uint64_t incarnation, SteadyTime now) {
+  if (Find(false, static_cast<int>(slot), incarnation) != nullptr) return;
+  WorkerProcess* worker = Add(static_cast<int>(slot), incarnation);
+  worker->unheard = true;
+  worker->heard = now;
+  worker->closed_at = now;
+}
+
+bool WorkerProcesses::AnyUnheard() const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const WorkerProcess& worker) { return worker.unheard; });
+}
+
 uint64_t WorkerProcesses::NewerIncarnation(int slot, uint64_t incarnation) const {
   for (const WorkerProcess& worker : processes_) {
     if (worker.slot == slot && worker.incarnation > incarnation) return worker.incarnation;
@@ -88,18 +101,34 @@ WorkerProcess* WorkerProcesses::Started(const ProcessName& name) {
   if (!name.standby && (name.slot < 0 || name.slot >= slots_)) return nullptr;
   WorkerProcess* worker = Find(name.standby, name.slot, name.incarnation);
   if (worker == nullptr) worker = Add(name.slot, name.incarnation);
+  // That it runs doesn't mean that it will connect again: it may be stopped.
+  worker->unheard = false;
+  if (name.standby_incarnation != 0) worker->standby_incarnation = name.standby_incarnation;
+  worker->launcher_pid = name.pid;
   if (!worker->same_pids) worker->pid = name.pid;
   return worker;
 }
 
-void WorkerProcesses::KeepOnly(const std::vector<ProcessName>& running) {
+std::vector<uint64_t> WorkerProcesses::KeepOnly(const std::vector<ProcessName>& running) {
+  std::vector<uint64_t> promoted;
   std::set<std::pair<int, uint64_t>> named;
   for (const ProcessName& name : running) {
+    if (TakeSlot(name)) promoted.push_back(name.standby_incarnation);
     if (WorkerProcess* worker = Started(name)) named.emplace(worker->slot, worker->incarnation);
   }
   std::erase_if(processes_, [&](const WorkerProcess& worker) {
     return named.count({worker.slot, worker.incarnation}) == 0;
   });
+  return promoted;
+}
+
+bool WorkerProcesses::TakeSlot(const ProcessName& name) {
+  if (name.standby || name.standby_incarnation == 0 || name.slot >= slots_) return false;
+  WorkerProcess* worker = Find(true, -1, name.standby_incarnation);
+  if (worker == nullptr || !worker->standby()) return false;
+  worker->slot = name.slot;
+  worker->incarnation = name.incarnation;
+  return true;
 }
 
 bool WorkerProcesses::Exited(const job::WorkerExit& exit) {
@@ -110,15 +139,17 @@ bool WorkerProcesses::Exited(const job::WorkerExit& exit) {
 }
 
 WorkerProcess* WorkerProcesses::Promote(int slot, uint64_t incarnation, int64_t pid) {
-  auto it = std::find_if(processes_.begin(), processes_.end(), [pid](const WorkerProcess& worker) {
-    return worker.standby() && worker.pid == pid;
-  });
-  // A wrapper script has another pid than the worker that says hello; there is only one standby to
-  // mean.
-  if (it == processes_.end()) {
-    it = std::find_if(processes_.begin(), processes_.end(),
-                      [](const WorkerProcess& worker) { return worker.standby(); });
-  }
+  // The launcher may have named it as running before it said so.
+  if (Find(false, slot, incarnation) != nullptr) return nullptr;
+  // One that has said hello before the launcher named it can only be the one that is meant. Any
+  // other would be wrong: the news may be old, and the standby that was promoted dead since.
+  const auto standby_with = [this](int64_t launcher_pid) {
+    return std::find_if(processes_.begin(), processes_.end(), [&](const WorkerProcess& worker) {
+      return worker.standby() && worker.launcher_pid == launcher_pid;
+    });
+  };
+  auto it = standby_with(pid);
+  if (it == processes_.end()) it = standby_with(0);
   if (it == processes_.end() || slot < 0 || slot >= slots_) return nullptr;
   it->slot = slot;
   it->incarnation = incarnation;
@@ -144,7 +175,7 @@ bool WorkerProcesses::Doubtful() const {
 bool WorkerProcesses::EverySlotTaken() const {
   std::set<int> slots;
   for (const WorkerProcess& worker : processes_) {
-    if (!worker.standby()) slots.insert(worker.slot);
+    if (!worker.standby() && !worker.unheard) slots.insert(worker.slot);
   }
   return static_cast<int>(slots.size()) == slots_;
 }
@@ -159,7 +190,7 @@ std::vector<membership::Worker> WorkerProcesses::Living() const {
   for (const WorkerProcess& worker : processes_) {
     if (worker.standby()) continue;
     living.push_back({static_cast<uint32_t>(worker.slot), worker.incarnation, worker.tcp,
-                      worker.shm, worker.ready, worker.installed > 0});
+                      worker.shm, worker.ready, worker.installed > 0, worker.loads});
   }
   std::sort(living.begin(), living.end(),
             [](const auto& a, const auto& b) { return a.slot < b.slot; });

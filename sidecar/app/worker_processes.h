@@ -27,16 +27,21 @@ class WorkerProcesses {
   WorkerProcess* ByConnection(uint64_t connection);
   WorkerProcess* Find(bool standby, int slot, uint64_t incarnation);
   WorkerProcess* Add(int slot, uint64_t incarnation);
+  // A worker of the stored view of a restarted sidecar. It counts as living until the launcher
+  // doesn't name it, or until its fence has passed without a word of it.
+  void AddUnheard(uint32_t slot, uint64_t incarnation, SteadyTime now);
+  bool AnyUnheard() const;
   // The incarnation above this one that has the slot; 0: none.
   uint64_t NewerIncarnation(int slot, uint64_t incarnation) const;
 
   // The launcher has started it, or names it as running. Null: this pod has no such slot.
   WorkerProcess* Started(const ProcessName& name);
-  // The launcher is the workers' parent: a process that it does not name is dead.
-  void KeepOnly(const std::vector<ProcessName>& running);
+  // The launcher is the workers' parent: a process that it does not name is dead. Returns those
+  // that were standbys here and have a slot there, by the incarnations they had as standbys.
+  std::vector<uint64_t> KeepOnly(const std::vector<ProcessName>& running);
   // False: it was removed before.
   bool Exited(const job::WorkerExit& exit);
-  // Null: there is no standby, or no such slot.
+  // Null: it was known, there is no standby, or no such slot.
   WorkerProcess* Promote(int slot, uint64_t incarnation, int64_t pid);
   // Removes and returns those that count as dead. `launcher_lost`: since when the launcher is away.
   std::vector<WorkerProcess> TakeDead(SteadyTime now, std::chrono::milliseconds fence,
@@ -51,6 +56,9 @@ class WorkerProcesses {
   bool AllInstalled(const PodView& view) const;
 
  private:
+  // A standby of ours has this slot, the launcher says. False: it is none, or had it before.
+  bool TakeSlot(const ProcessName& name);
+
   const int slots_;
   std::vector<WorkerProcess> processes_;
 };

@@ -12,6 +12,18 @@ namespace ringmaster::app {
 
 using nlohmann::json;
 
+namespace {
+
+// How long a worker may say nothing before the launcher is asked what it does: three pings.
+constexpr int kPingsMissed = 3;
+// A longer time between two ticks, which come four times a second, is this process's own
+// standstill.
+constexpr std::chrono::milliseconds kLongTick{1000};
+// Half a second without a launcher is its death, and its workers', so for that less is long, too.
+constexpr std::chrono::milliseconds kLongTickForLauncher{350};
+
+}  // namespace
+
 WorkerTable::WorkerTable(const WorkerTableOptions& options, WorkerTableCallbacks callbacks)
     : options_(options),
       callbacks_(std::move(callbacks)),
@@ -37,12 +49,16 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello) {
                                       " slots, this pod has " + std::to_string(options_.slots));
     return;
   }
-  launcher_.Connected(connection);
   const json& running = fields::Member(hello, "running");
+  launcher_.Connected(connection, running.is_array() && !running.empty());
   if (!running.is_array()) return;
   std::vector<ProcessName> names;
   for (const json& process : running) names.push_back(ReadProcessName(process));
-  processes_.KeepOnly(names);
+  const std::vector<uint64_t> promoted = processes_.KeepOnly(names);
+  for (const WorkerProcess& worker : processes_.all()) {
+    const bool news = std::count(promoted.begin(), promoted.end(), worker.standby_incarnation) > 0;
+    if (news && worker.welcomed) notifier_.SendPromoted(worker);
+  }
   callbacks_.changed();
   CheckStopped();
   CheckBoundary();
@@ -71,7 +87,9 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   worker->says_standby = name.standby;
   worker->welcomed = false;
   worker->closed_at.reset();
+  worker->unheard = false;
   worker->heard = now;
+  worker->own_pid = name.pid;
   worker->tcp = fields::Text(hello, "tcp");
   worker->shm = fields::Text(hello, "shm");
   if (peer_pid != 0 && peer_pid == name.pid) {
@@ -80,16 +98,19 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   }
   // A worker that has a view is connecting again; what it was told before, it was told by this
   // connection's forerunner.
-  worker->installed = fields::Unsigned(hello, "epoch");
-  worker->sent = worker->installed;
+  const Epoch epoch = fields::Unsigned(hello, "epoch");
+  if (epoch == 0 && HasGivenUp(*worker)) Replace(*worker);
+  worker->installed = epoch;
+  worker->sent = std::max(epoch, fields::Unsigned(hello, "given"));
   worker->stop_sent = 0;
-  worker->ready = worker->ready || worker->installed > 0;
+  // One that a newer view has left out says `enter` when it has heard of that.
+  worker->ready = worker->ready || view().Lists(*worker);
   notifier_.Welcome(worker, barrier_);
   callbacks_.changed();
 }
 
 void WorkerTable::OnFrame(uint64_t connection, const json& frame, SteadyTime now) {
-  if (launcher_.Is(connection)) return OnLauncherFrame(frame);
+  if (launcher_.Is(connection)) return OnLauncherFrame(frame, now);
   WorkerProcess* worker = processes_.ByConnection(connection);
   if (worker == nullptr) return;
   worker->heard = now;
@@ -106,7 +127,7 @@ void WorkerTable::OnClosed(uint64_t connection, SteadyTime now) {
   Tick(now);
 }
 
-void WorkerTable::OnLauncherFrame(const json& frame) {
+void WorkerTable::OnLauncherFrame(const json& frame, SteadyTime now) {
   const std::string type = fields::Text(frame, "t");
   if (type == "started") {
     if (processes_.Started(ReadProcessName(frame)) != nullptr) callbacks_.changed();
@@ -124,9 +145,24 @@ void WorkerTable::OnLauncherFrame(const json& frame) {
     if (worker == nullptr) return;
     if (worker->welcomed) notifier_.SendPromoted(*worker);
     callbacks_.changed();
+  } else if (type == "state") {
+    OnState(frame, now);
   } else if (type == "term") {
     callbacks_.terminate();
   }
+}
+
+// The others wait for it in the ring, and can't tell it from one that computes for long. A debugger
+// has its reasons; only the fence ends its patience.
+void WorkerTable::OnState(const json& frame, SteadyTime now) {
+  if (fields::Text(frame, "state") != "T") return;
+  const WorkerProcess* worker =
+      processes_.Find(false, static_cast<int>(fields::Integer(frame, "slot", -1)),
+                      fields::Unsigned(frame, "incarnation"));
+  if (worker == nullptr || now - worker->heard < options_.stopped_for) return;
+  const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - worker->heard);
+  launcher_.Kill(*worker, "stopped by a signal, silent for " + std::to_string(silent.count()) +
+                              " ms (elasticPolicy.stoppedWorkerSeconds)");
 }
 
 void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
@@ -139,8 +175,7 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     const Epoch ran = fields::Unsigned(frame, "ran");
     if (ran > ran_) callbacks_.ran(ran_ = ran);
   } else if (type == "enter") {
-    if (std::exchange(worker->ready, true)) return;
-    callbacks_.changed();
+    OnEnter(worker, frame);
   } else if (type == "stopped") {
     worker->stopped = std::max(worker->stopped, epoch);
     CheckStopped();
@@ -164,7 +199,50 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   }
 }
 
+void WorkerTable::OnEnter(WorkerProcess* worker, const json& frame) {
+  if (HasGivenUp(*worker)) return Replace(*worker);
+  worker->loads = fields::Flag(frame, "state", true);
+  if (std::exchange(worker->ready, true)) return;
+  callbacks_.changed();
+}
+
+// Only a worker that its fence has stopped asks to be let in though it had built the newest view.
+bool WorkerTable::HasGivenUp(const WorkerProcess& worker) const {
+  return view().Lists(worker) && worker.installed >= view().epoch();
+}
+
+// The others may wait for its rank: a new process joins, where this one could only be waited for.
+void WorkerTable::Replace(const WorkerProcess& worker) {
+  launcher_.Kill(worker, "fenced: this sidecar did not answer it for long", /*by_us=*/true);
+}
+
+// What was said meanwhile has yet to be read.
+void WorkerTable::ForgiveOwnSleep(SteadyTime now) {
+  const auto slept = now - ticked_.value_or(now);
+  ticked_ = now;
+  if (slept >= kLongTickForLauncher) launcher_.ForgiveSleep(slept);
+  if (slept < kLongTick) return;
+  for (WorkerProcess& worker : processes_.all()) {
+    worker.heard += slept;
+    worker.looked += slept;
+    if (worker.closed_at) *worker.closed_at += slept;
+  }
+}
+
+void WorkerTable::LookAfterSilent(SteadyTime now) {
+  for (WorkerProcess& worker : processes_.all()) {
+    // One that is in no view may connect when it likes.
+    if ((worker.connection == 0 && !view().Lists(worker)) || worker.standby()) continue;
+    if (now - worker.heard < kPingsMissed * options_.ping) continue;
+    if (now - worker.looked < options_.ping) continue;
+    worker.looked = now;
+    launcher_.Look(worker);
+  }
+}
+
 void WorkerTable::Tick(SteadyTime now) {
+  ForgiveOwnSleep(now);
+  LookAfterSilent(now);
   const std::vector<WorkerProcess> all_dead =
       processes_.TakeDead(now, options_.fence, launcher_.lost_at());
   if (all_dead.empty()) return;
@@ -182,6 +260,17 @@ void WorkerTable::Tick(SteadyTime now) {
 }
 
 // ---- What the membership wants
+
+void WorkerTable::Restore(ViewPtr view, SteadyTime now) {
+  notifier_.Restore(std::move(view));
+  ExpectWorkers(now);
+}
+
+void WorkerTable::ExpectWorkers(SteadyTime now) {
+  for (const membership::RankEntry& rank : this->view().view()->ranks) {
+    if (this->view().IsOwn(rank)) processes_.AddUnheard(rank.slot, rank.incarnation, now);
+  }
+}
 
 void WorkerTable::Stop(Epoch epoch) {
   barrier_.Stop(epoch);
@@ -208,8 +297,11 @@ void WorkerTable::CheckBoundary() {
   if (auto epoch = barrier_.TakeBoundary(processes_.all(), view())) callbacks_.boundary(*epoch);
 }
 
-void WorkerTable::Install(ViewPtr view) {
+void WorkerTable::Install(ViewPtr view, SteadyTime now) {
   notifier_.Install(std::move(view));
+  // Its workers have been heard by a forerunner of this sidecar, which died before it knew the
+  // view.
+  if (!launcher_.seen()) ExpectWorkers(now);
   barrier_.Disarm();
   for (WorkerProcess& worker : processes_.all()) {
     if (worker.standby() || worker.connection == 0) continue;
@@ -237,6 +329,7 @@ void WorkerTable::Leave(Epoch epoch, const std::string& reason) {
 }
 
 void WorkerTable::LeaveJoiners(Epoch epoch, const std::string& reason) {
+  notifier_.LeaveJoiners(epoch, reason);
   for (WorkerProcess& worker : processes_.all()) {
     if (!view().Lists(worker)) notifier_.SendLeft(&worker, epoch, reason);
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sidecar/app/launcher_peer.h"
@@ -49,16 +50,19 @@ class WorkerTable {
   // Looks after those whose socket closed and those that went silent.
   void Tick(SteadyTime now);
 
+  std::chrono::milliseconds fence() const { return options_.fence; }
+
   // ---- From the membership.
   // Answered by `stopped`, at once if nobody has anything to stop.
   void Stop(Epoch epoch);
   void Arm(Epoch epoch);
-  void Install(ViewPtr view);
-  // The stored view of a restarted sidecar: workers listed in it may be using it.
-  void Restore(ViewPtr view) { notifier_.Restore(std::move(view)); }
+  void Install(ViewPtr view, SteadyTime now);
+  // The stored view of a restarted sidecar: workers listed in it may be using it, until they, the
+  // launcher or their fence say otherwise.
+  void Restore(ViewPtr view, SteadyTime now);
   // Workers get `left`, the launcher `finish`.
   void Leave(Epoch epoch, const std::string& reason);
-  // The same for those that are in no view.
+  // The same for those that are in no view, now and later.
   void LeaveJoiners(Epoch epoch, const std::string& reason);
   // The job can't go on: workers, those that come later too, get `error`.
   void GiveUp(const std::string& message);
@@ -74,11 +78,19 @@ class WorkerTable {
   const PodView& view() const { return notifier_.view(); }
 
  private:
+  void ExpectWorkers(SteadyTime now);
   void OnLauncherHello(uint64_t connection, const nlohmann::json& hello);
   void OnWorkerHello(uint64_t connection, const nlohmann::json& hello, int peer_pid,
                      SteadyTime now);
-  void OnLauncherFrame(const nlohmann::json& frame);
+  void OnLauncherFrame(const nlohmann::json& frame, SteadyTime now);
+  void OnEnter(WorkerProcess* worker, const nlohmann::json& frame);
+  void OnState(const nlohmann::json& frame, SteadyTime now);
   void OnWorkerFrame(WorkerProcess* worker, const nlohmann::json& frame);
+  // It will not use the view any more that this pod still lists it in.
+  bool HasGivenUp(const WorkerProcess& worker) const;
+  void Replace(const WorkerProcess& worker);
+  void ForgiveOwnSleep(SteadyTime now);
+  void LookAfterSilent(SteadyTime now);
   void CheckStopped();
   void CheckBoundary();
 
@@ -89,6 +101,7 @@ class WorkerTable {
   WorkerNotifier notifier_;
   WorkerBarrier barrier_;
   Epoch ran_ = 0;
+  std::optional<SteadyTime> ticked_;  // last
 };
 
 }  // namespace ringmaster::app

@@ -86,6 +86,14 @@ class WorkerTableTest : public testing::Test {
     return json::object();
   }
 
+  // Time passes, and the table is looked after as in a sidecar that is awake.
+  void Pass(milliseconds time) {
+    for (const SteadyTime end = now_ + time; now_ < end;) {
+      now_ = std::min(end, now_ + milliseconds(250));
+      table_->Tick(now_);
+    }
+  }
+
   int slots_ = 1;
   std::unique_ptr<WorkerTable> table_;
   std::vector<std::pair<uint64_t, json>> sent_;
@@ -106,7 +114,7 @@ TEST_F(WorkerTableTest, WelcomeWaitsUntilItIsKnownWhetherTheJobIsFounded) {
   EXPECT_EQ(LastTo(2, "welcome")["state"], "bootstrap");
   Make(1, false);
   Worker(3, 0, 1);
-  table_->Install(MakeView(kFirst, {}));
+  table_->Install(MakeView(kFirst, {}), now_);
   EXPECT_EQ(LastTo(3, "welcome")["state"], "joining");
   EXPECT_EQ(TypesTo(3), Types{"welcome"}) << "a view that does not list a joiner is no news to it";
 }
@@ -128,7 +136,7 @@ TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
   Launcher();
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
   table_->Stop(kFirst);
   EXPECT_EQ(LastTo(3, "stop")["epoch"], kFirst);
   Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
@@ -149,7 +157,7 @@ TEST_F(WorkerTableTest, StopIsAnsweredAtOnceWhereNobodyHasAView) {
 TEST_F(WorkerTableTest, StopWaitsForAWorkerThatIsAwayAndTellsItWhenItReturns) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->OnClosed(2, now_);
   table_->Stop(kFirst);
   EXPECT_TRUE(stopped_.empty()) << "it may be using the view";
@@ -162,23 +170,87 @@ TEST_F(WorkerTableTest, StopWaitsForAWorkerThatIsAwayAndTellsItWhenItReturns) {
 
 TEST_F(WorkerTableTest, ARestartedSidecarWaitsForWorkersOfTheStoredView) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 1}}));
+  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
   Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}});
   table_->Stop(kFirst);
   EXPECT_TRUE(stopped_.empty());
 }
 
+TEST_F(WorkerTableTest, ARestartedSidecarAnswersNothingForWorkersThatItHasNotHeardOf) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->Stop(kFirst);
+  table_->Arm(kFirst);
+  Pass(seconds(2));
+  EXPECT_TRUE(stopped_.empty()) << "the worker may be using the view";
+  EXPECT_TRUE(boundaries_.empty());
+  Worker(2, 0, 1, kFirst);
+  EXPECT_EQ(TypesTo(2), (Types{"welcome", "stop", "arm"}));
+  Frame(2, {{"t", "boundary"}, {"epoch", kFirst}});
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
+  EXPECT_EQ(boundaries_, std::vector<Epoch>{kFirst});
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, ARestartedSidecarWaitsForWorkersOfAViewThatItHasYetToLearn) {
+  Make(1);
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->Arm(kFirst);
+  EXPECT_TRUE(boundaries_.empty()) << "nobody has said where the worker stands";
+  Worker(10, 0, 1);
+  EXPECT_EQ(TypesTo(10), (Types{"welcome", "view", "arm"}));
+  Frame(10, {{"t", "boundary"}, {"epoch", kFirst}});
+  EXPECT_EQ(boundaries_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, AWorkerOfTheStoredViewThatTheLauncherDoesNotNameHasNothingToStop) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->Stop(kFirst);
+  Launcher();
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, AWorkerOfTheStoredViewThatNobodyNamesIsDeadAfterItsFence) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->Stop(kFirst);
+  Pass(seconds(11));
+  EXPECT_TRUE(stopped_.empty());
+  Pass(milliseconds(1));
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+}
+
+TEST_F(WorkerTableTest, AStandbyThatWasPromotedWhileTheSidecarWasAwayHearsItWhoeverComesFirst) {
+  const json running = {{{"slot", 0}, {"incarnation", 2}, {"pid", 6}, {"standbyIncarnation", 4}}};
+  Make(1);
+  Launcher(running);
+  Worker(3, 0, 4, 0, true);
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "promoted"}));
+  EXPECT_EQ(table_->processes().all().size(), 1u);
+  Make(1);
+  sent_.clear();
+  Worker(3, 0, 4, 0, true);
+  Launcher(running);
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "promoted"}));
+  EXPECT_EQ(LastTo(3, "promoted")["incarnation"], 2);
+  ASSERT_EQ(table_->processes().all().size(), 1u) << "no standby is left over";
+  Launcher(running);
+  Frame(1, {{"t", "promoted"}, {"slot", 0}, {"incarnation", 2}, {"pid", 6}});
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "promoted"})) << "told once";
+}
+
 TEST_F(WorkerTableTest, AWorkerThatHasStoppedAViewIsNotGivenItAgain) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->Stop(kFirst);
   Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
   EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
   table_->OnClosed(2, now_);
   Worker(3, 0, 1);  // it had not built the view when it stopped it
   EXPECT_EQ(TypesTo(3), Types{"welcome"});
-  table_->Install(MakeView(kSecond, {{0, 1}}));
+  table_->Install(MakeView(kSecond, {{0, 1}}), now_);
   EXPECT_EQ(LastTo(3, "view")["view"]["epoch"], kSecond);
 }
 
@@ -186,7 +258,7 @@ TEST_F(WorkerTableTest, APingTellsOnceThatAnOperationOfTheViewHasCompleted) {
   Make(2);
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
   Frame(2, {{"t", "ping"}, {"n", 1}, {"step", 0}, {"ran", 0}});
   EXPECT_TRUE(ran_.empty());
   Frame(2, {{"t", "ping"}, {"n", 2}, {"step", 1}, {"ran", kFirst}});
@@ -197,7 +269,7 @@ TEST_F(WorkerTableTest, APingTellsOnceThatAnOperationOfTheViewHasCompleted) {
 TEST_F(WorkerTableTest, WhoComesAfterTheJobWasGivenUpHearsWhy) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->GiveUp("all have died");
   EXPECT_EQ(LastTo(2, "error")["message"], "all have died");
   table_->OnClosed(2, now_);
@@ -209,8 +281,8 @@ TEST_F(WorkerTableTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
   Make(1);
   Worker(2, 0, 1);
   Frame(2, {{"t", "enter"}});
-  table_->Install(MakeView(kFirst, {{0, 1}}));
-  table_->Install(MakeView(kSecond, {}));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->Install(MakeView(kSecond, {}), now_);
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view", "stop", "view"}))
       << "stop of the parent comes first";
   EXPECT_EQ(LastTo(2, "view")["self"], -1);
@@ -223,7 +295,7 @@ TEST_F(WorkerTableTest, TheBoundaryIsReachedWhenAllRanksOfThePodStandThere) {
   Make(2);
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
   table_->Arm(kFirst);
   Frame(2, {{"t", "boundary"}, {"epoch", kFirst}});
   EXPECT_TRUE(boundaries_.empty());
@@ -254,36 +326,132 @@ TEST_F(WorkerTableTest, AWorkerOfAnotherPidNamespaceIsDeadAfterTheFence) {
   Make(1);
   Worker(2, 0, 1);
   table_->OnClosed(2, now_);
-  table_->Tick(now_ + seconds(10));
+  Pass(seconds(10));
   EXPECT_EQ(table_->processes().Living().size(), 1u);
-  table_->Tick(now_ + milliseconds(11'001));
+  Pass(milliseconds(1001));
   EXPECT_TRUE(table_->processes().Living().empty());
 }
 
 TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}));
-  table_->Tick(now_ + seconds(12));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  Pass(seconds(12));
   EXPECT_TRUE(table_->processes().Living().empty());
   EXPECT_EQ(refused_.size(), 1u);
-  now_ += seconds(13);
   Worker(3, 0, 1, kFirst);
   EXPECT_EQ(table_->processes().Living().size(), 1u);
+}
+
+TEST_F(WorkerTableTest, AWorkerThatASignalStoppedIsKilledAfterASecond) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
+  Worker(2, 0, 3, 0, false, 7);
+  const auto state = [&](const char* letter) {
+    Frame(1, {{"t", "state"}, {"slot", 0}, {"incarnation", 3}, {"state", letter}});
+  };
+  table_->Tick(now_ + milliseconds(749));
+  EXPECT_EQ(LastTo(1, "look"), json::object()) << "two pings may be late on a busy machine";
+  table_->Tick(now_ += milliseconds(750));
+  EXPECT_EQ(LastTo(1, "look")["pid"], 7);
+  state("T");
+  EXPECT_EQ(LastTo(1, "kill"), json::object()) << "somebody may go on with it at once";
+  now_ += milliseconds(250);
+  state("S");
+  state("t");
+  EXPECT_EQ(LastTo(1, "kill"), json::object()) << "it computes, or is looked at with a debugger";
+  state("T");
+  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
+}
+
+TEST_F(WorkerTableTest, AWorkerThatWasStoppedWhileTheSidecarWasAwayIsKilledToo) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 3}}), now_);
+  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
+  Pass(milliseconds(750));
+  EXPECT_EQ(LastTo(1, "look")["pid"], 5) << "its own word for itself was the former sidecar's";
+  Pass(milliseconds(250));
+  Frame(1, {{"t", "state"}, {"slot", 0}, {"incarnation", 3}, {"state", "T"}});
+  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
+}
+
+TEST_F(WorkerTableTest, AWorkerThatNeverComesBackToARestartedSidecarIsKilledAfterItsFence) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 3}}), now_);
+  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
+  table_->Stop(kFirst);
+  Pass(seconds(11));
+  EXPECT_TRUE(stopped_.empty());
+  EXPECT_EQ(LastTo(1, "kill"), json::object());
+  Pass(milliseconds(1));
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
+}
+
+TEST_F(WorkerTableTest, AScriptThatHasNotCalledInitYetIsLeftAlone) {
+  Make(1);
+  table_->Restore(MakeView(kFirst, {{0, 3}}), now_);
+  Launcher({{{"slot", 0}, {"incarnation", 4}, {"pid", 5}}});
+  Pass(seconds(60));
+  EXPECT_EQ(LastTo(1, "look"), json::object());
+  EXPECT_EQ(LastTo(1, "kill"), json::object());
+}
+
+TEST_F(WorkerTableTest, AFencedWorkerThatAViewStillListsIsReplacedAndNobodysFault) {
+  const json running = {{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}};
+  for (const bool reconnects : {false, true}) {
+    Make(1);
+    sent_.clear();
+    Launcher(running);
+    Worker(2, 0, 1);
+    Frame(2, {{"t", "enter"}});
+    table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+    Frame(2, {{"t", "enter"}});
+    EXPECT_EQ(LastTo(1, "kill"), json::object()) << "it has not built the view yet";
+    Frame(2, {{"t", "installed"}, {"epoch", kFirst}});
+    if (reconnects) {
+      table_->OnClosed(2, now_);
+      Worker(3, 0, 1, 0);
+    } else {
+      Frame(2, {{"t", "enter"}});
+    }
+    EXPECT_EQ(LastTo(1, "kill")["byUs"], true) << reconnects;
+  }
+}
+
+TEST_F(WorkerTableTest, AWorkerThatANewerViewLeftOutIsNotReadyBeforeItSaysSo) {
+  Make(1);
+  table_->Restore(MakeView(kSecond, {}), now_);
+  Worker(2, 0, 1, kFirst);
+  EXPECT_FALSE(table_->processes().Living()[0].ready);
+  Frame(2, {{"t", "enter"}, {"state", false}});
+  EXPECT_TRUE(table_->processes().Living()[0].ready);
+  EXPECT_FALSE(table_->processes().Living()[0].loads);
+}
+
+TEST_F(WorkerTableTest, WhatWasSaidWhileTheSidecarStoodStillIsReadBeforeAnybodyIsCalledSilent) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}});
+  Worker(2, 0, 1);
+  table_->Tick(now_);
+  table_->Tick(now_ += seconds(60));
+  EXPECT_EQ(LastTo(1, "kill"), json::object());
+  Pass(milliseconds(11'250));
+  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 1) << "it stays silent";
 }
 
 TEST_F(WorkerTableTest, ASilentWorkerIsKilledSoThatANewOneComes) {
   Make(1);
   Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
   Worker(2, 0, 3);
-  table_->Tick(now_ + seconds(12));
+  Pass(seconds(12));
   EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
 }
 
 TEST_F(WorkerTableTest, AFounderThatReconnectsBeforeItsFirstViewStandsKeepsItsState) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->OnClosed(2, now_);
   Worker(3, 0, 1, 0);
   EXPECT_EQ(LastTo(3, "welcome")["state"], "member");
@@ -294,10 +462,27 @@ TEST_F(WorkerTableTest, OnlyJoinersLeaveWhenTheRanksHaveAgreedToEnd) {
   Make(2);
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}));
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->LeaveJoiners(kFirst, "over");
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view"}));
   EXPECT_EQ(TypesTo(3), (Types{"welcome", "left"}));
+}
+
+TEST_F(WorkerTableTest, AJoinerThatComesAfterTheJobsEndLeavesToo) {
+  Make(2);
+  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->LeaveJoiners(kFirst, "over");
+  Worker(10, 0, 1, kFirst);
+  Worker(11, 1, 1);
+  EXPECT_EQ(TypesTo(10).back(), "welcome") << "its ranks agree by themselves";
+  EXPECT_EQ(TypesTo(11).back(), "left");
+}
+
+TEST_F(WorkerTableTest, AWorkerThatComesAfterAPodInNoViewHasLeftLeavesToo) {
+  Make(1);
+  table_->Leave(0, "drained");
+  Worker(10, 0, 1);
+  EXPECT_EQ(TypesTo(10).back(), "left");
 }
 
 TEST_F(WorkerTableTest, WorkersDieWithTheirLauncher) {
@@ -306,7 +491,21 @@ TEST_F(WorkerTableTest, WorkersDieWithTheirLauncher) {
   Worker(2, 0, 1);
   table_->OnClosed(1, now_);
   table_->OnClosed(2, now_);
-  table_->Tick(now_ + milliseconds(600));
+  Pass(milliseconds(600));
+  EXPECT_TRUE(table_->processes().Living().empty());
+}
+
+TEST_F(WorkerTableTest, ASidecarThatStoodStillGivesTheLauncherTimeToComeBack) {
+  Make(1);
+  Launcher();
+  Worker(2, 0, 1);
+  table_->Tick(now_);
+  table_->OnClosed(1, now_);
+  table_->OnClosed(2, now_);
+  now_ += milliseconds(600);
+  table_->Tick(now_);
+  EXPECT_EQ(table_->processes().Living().size(), 1u);
+  Pass(milliseconds(600));
   EXPECT_TRUE(table_->processes().Living().empty());
 }
 

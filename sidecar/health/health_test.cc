@@ -21,9 +21,9 @@ class HttpServerTest : public testing::Test {
     std::string error;
     server_ = HttpServer::Listen(
         &loop_, "127.0.0.1", 0,
-        [](const std::string& path) {
-          if (path == "/healthz") return HttpResponse{200, "text/plain", "ok\n"};
-          return HttpResponse{404, "text/plain", "no " + path + "\n"};
+        [](const HttpRequest& request) {
+          if (request.path == "/healthz") return HttpResponse{200, "text/plain", "ok\n"};
+          return HttpResponse{404, "text/plain", "no " + request.path + "\n"};
         },
         &error);
     ASSERT_NE(server_, nullptr) << error;

@@ -1,4 +1,4 @@
-// A small HTTP/1.1 server for GET on the sidecar's own loop: no second thread has to look at its
+// The HTTP server of common/http on the sidecar's own loop: no second thread has to look at its
 // state.
 //
 // Thread rule: everything on the thread that runs the io_context. Destroy it when that loop has
@@ -9,24 +9,22 @@
 #include <memory>
 #include <string>
 
+#include "common/http/server.h"
+
 namespace asio {
 class io_context;
 }
 
 namespace ringmaster::health {
 
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-};
+using HttpRequest = http::Request;
+using HttpResponse = http::Response;
 
 class HttpServer {
  public:
-  // `answer` gets the path without its query.
   static std::unique_ptr<HttpServer> Listen(
       asio::io_context* loop, const std::string& host, int port,
-      std::function<HttpResponse(const std::string& path)> answer, std::string* error);
+      std::function<HttpResponse(const HttpRequest& request)> answer, std::string* error);
   virtual ~HttpServer() = default;
   virtual int port() const = 0;
   virtual void Stop() = 0;

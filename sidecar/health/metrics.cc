@@ -53,6 +53,13 @@ struct Metrics::Families {
                    .Labels(labels)
                    .Register(registry)
                    .Add({})),
+        stalled(
+            BuildGauge()
+                .Name("ringmaster_sidecar_stalled_tensors")
+                .Help("Tensors that have waited for long for ranks that have not asked for them")
+                .Labels(labels)
+                .Register(registry)
+                .Add({})),
         values(BuildGauge()
                    .Name("ringmaster_sidecar_reported_value")
                    .Help("What the training script reports, by name")
@@ -81,7 +88,7 @@ struct Metrics::Families {
                   .Register(registry)) {}
 
   prometheus::Registry registry;
-  prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed;
+  prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed, &stalled;
   prometheus::Family<prometheus::Gauge>& values;
   prometheus::Family<prometheus::Histogram>& rebuild_seconds;
   prometheus::Family<prometheus::Counter>& rebuilds;
@@ -102,6 +109,8 @@ void Metrics::SetCoordinator(bool coordinator) { families_->coordinator.Set(coor
 void Metrics::SetHeartbeatsMissed(uint64_t missed) {
   families_->missed.Set(static_cast<double>(missed));
 }
+
+void Metrics::SetStalledTensors(int tensors) { families_->stalled.Set(tensors); }
 
 void Metrics::SetValue(const std::string& name, double value) {
   prometheus::Labels labels{{"name", name}};

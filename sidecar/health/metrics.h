@@ -20,6 +20,7 @@ class Metrics {
   void SetStep(uint64_t step);
   void SetCoordinator(bool coordinator);
   void SetHeartbeatsMissed(uint64_t missed);
+  void SetStalledTensors(int tensors);
   void SetValue(const std::string& name, double value);  // what the script reports
   void ObserveRebuild(const std::string& phase, const std::string& reason, double seconds);
   void CountRebuild(const std::string& reason);

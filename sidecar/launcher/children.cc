@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "sidecar/launcher/log.h"
@@ -14,6 +15,10 @@ namespace ringmaster::launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenSweeps{20};
+
+int64_t InitialRank(const Options& options, int slot) {
+  return int64_t{options.replica_index} * options.slots + slot;
+}
 
 std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uint64_t incarnation) {
   std::vector<std::string> env;
@@ -24,7 +29,7 @@ std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uin
   set("RINGMASTER_SLOT", local);
   set("RINGMASTER_INCARNATION", static_cast<int64_t>(incarnation));
   set("RINGMASTER_STANDBY", slot < 0 ? 1 : 0);
-  set("HOROVOD_RANK", int64_t{options.replica_index} * options.slots + local);
+  set("HOROVOD_RANK", InitialRank(options, local));
   set("HOROVOD_SIZE", int64_t{options.replicas} * options.slots);
   set("HOROVOD_LOCAL_RANK", local);
   set("HOROVOD_LOCAL_SIZE", options.slots);
@@ -37,18 +42,28 @@ std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uin
 
 StartedProcess Children::Start(int slot, uint64_t incarnation, TimePoint now) {
   const int family = next_family_++;
+  const Output::Files files = output_.Open(family, Label(slot));
   StartedProcess started = StartProcess(options_->command, options_->environment,
-                                        WorkerEnvironment(*options_, slot, incarnation), family);
-  if (started.pid >= 0) children_[started.pid] = {family, slot, incarnation, now};
+                                        WorkerEnvironment(*options_, slot, incarnation), family,
+                                        files.output, files.error);
+  if (started.pid >= 0)
+    children_[started.pid] = {
+        .family = family, .slot = slot, .incarnation = incarnation, .began = now};
   return started;
+}
+
+// The number that the worker finds in HOROVOD_RANK: it stays the same when others come and go.
+std::string Children::Label(int slot) const {
+  return slot < 0 ? "standby" : std::to_string(InitialRank(*options_, slot));
 }
 
 pid_t Children::PromoteStandby(int slot, uint64_t incarnation, TimePoint now) {
   for (auto& [pid, child] : children_) {
     if (!child.standby()) continue;
     child.slot = slot;
-    child.incarnation = incarnation;
+    child.standby_incarnation = std::exchange(child.incarnation, incarnation);
     child.began = now;
+    output_.Label(child.family, Label(slot));
     return pid;
   }
   return 0;
@@ -74,10 +89,11 @@ std::optional<ChildExit> Children::ReapNext() {
   return std::nullopt;
 }
 
-void Children::Kill(int64_t slot, int64_t incarnation, const std::string& reason) const {
-  for (const auto& [pid, child] : children_) {
+void Children::Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us) {
+  for (auto& [pid, child] : children_) {
     if (child.slot != slot || static_cast<int64_t>(child.incarnation) != incarnation) continue;
     Log("killing a worker", {{"slot", std::to_string(child.slot)}, {"reason", reason}});
+    child.ended_by_us = by_us;
     kill(-pid, SIGKILL);  // its exit is handled as any other: a signal restarts it
   }
 }
@@ -112,7 +128,8 @@ nlohmann::json Children::Running() const {
     running.push_back({{"slot", child.slot},
                        {"incarnation", child.incarnation},
                        {"pid", pid},
-                       {"standby", child.standby()}});
+                       {"standby", child.standby()},
+                       {"standbyIncarnation", child.standby_incarnation}});
   }
   return running;
 }

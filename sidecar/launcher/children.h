@@ -13,6 +13,7 @@
 #include <string>
 
 #include "sidecar/launcher/options.h"
+#include "sidecar/launcher/output.h"
 #include "sidecar/launcher/process.h"
 #include "sidecar/launcher/slots.h"
 
@@ -22,7 +23,9 @@ struct Child {
   int family = 0;
   int slot = -1;  // -1: a standby
   uint64_t incarnation = 0;
-  TimePoint began;  // started, or promoted
+  uint64_t standby_incarnation = 0;  // that it had before it got a slot; 0: it has begun with one
+  TimePoint began;                   // started, or promoted
+  bool ended_by_us = false;          // killed, for no failure of its own
   bool standby() const { return slot < 0; }
 };
 
@@ -35,7 +38,10 @@ struct ChildExit {
 
 class Children {
  public:
-  explicit Children(const Options* options) : options_(options) {}
+  explicit Children(const Options* options)
+      : options_(options),
+        output_(
+            {.labelled = options->slots + options->standbys > 1, .keep_in = options->output_dir}) {}
 
   // `slot` -1: a standby.
   StartedProcess Start(int slot, uint64_t incarnation, TimePoint now);
@@ -44,7 +50,7 @@ class Children {
   // The next child that has ended, with its process group; it is none of ours any more.
   std::optional<ChildExit> ReapNext();
 
-  void Kill(int64_t slot, int64_t incarnation, const std::string& reason) const;
+  void Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us);
   void KillStandbys() const;
   void SignalAll(int signal) const;
   // Kills processes that outlive the worker they descend from; again later, where some were found.
@@ -52,12 +58,17 @@ class Children {
   bool TakeSweep(TimePoint now) { return TakeDue(&sweep_at_, now); }
   std::optional<TimePoint> NextWake() const { return sweep_at_; }
 
+  Output* output() { return &output_; }
+
   bool empty() const { return children_.empty(); }
   // For `hello`.
   nlohmann::json Running() const;
 
  private:
+  std::string Label(int slot) const;
+
   const Options* const options_;
+  Output output_;
   std::map<pid_t, Child> children_;
   int next_family_ = 1;
   std::optional<TimePoint> sweep_at_;

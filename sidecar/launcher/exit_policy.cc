@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/fields/parse.h"
+
 namespace ringmaster::launcher {
 namespace {
 
@@ -39,11 +41,12 @@ bool ParseRule(const json& text, size_t index, std::vector<Rule>* rules, std::st
 bool ParseFailurePolicy(const std::string& text, std::vector<Rule>* rules, std::string* error) {
   rules->clear();
   if (text.empty()) return true;
-  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object() && !parsed.is_null()) {
+  const auto parsed = fields::Parse(text, "RINGMASTER_FAILURE_POLICY");
+  if (!parsed) return *error = parsed.error(), false;
+  if (!parsed->is_object() && !parsed->is_null()) {
     return *error = "RINGMASTER_FAILURE_POLICY is not a JSON object: '" + text + "'", false;
   }
-  json list = parsed.is_null() ? json::array() : parsed.value("rules", json::array());
+  json list = parsed->is_null() ? json::array() : parsed->value("rules", json::array());
   if (list.is_null()) return true;
   if (!list.is_array()) return *error = "RINGMASTER_FAILURE_POLICY: rules is not a list", false;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -59,6 +62,8 @@ ExitDecision DecideOnExit(const std::vector<Rule>& rules, int exit_code) {
     return {action, "a rule of failurePolicy names exit code " + code};
   if (const auto signal = failure_policy::SignalOfExit(exit_code))
     return {action, "died of signal " + std::to_string(*signal)};
+  if (exit_code == failure_policy::kDroppedExitCode)
+    return {action, "the others may have replaced it: it starts again and joins them"};
   return {action, "exit code " + code + " and no rule of failurePolicy names it"};
 }
 

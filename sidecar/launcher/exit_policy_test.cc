@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ringmaster/ringmaster.h"
+
 namespace ringmaster::launcher {
 namespace {
 
@@ -45,7 +47,11 @@ TEST(ExitPolicyTest, TheFirstRuleThatNamesTheCodeCounts) {
 }
 
 TEST(ExitPolicyTest, BadInputNamesFieldValueAndWhatIsAllowed) {
-  EXPECT_NE(ParseError("[1").find("not a JSON object"), std::string::npos);
+  EXPECT_EQ(ParseError("[1"), "RINGMASTER_FAILURE_POLICY: not JSON: [1");
+  EXPECT_NE(ParseError("[1]").find("not a JSON object"), std::string::npos);
+  const std::string brackets = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_EQ(ParseError(R"({"rules":[{"action":)" + brackets + "}]}"),
+            "RINGMASTER_FAILURE_POLICY: nested deeper than 64 levels");
   EXPECT_NE(ParseError(R"({"rules":[{"onExitCodes":[1],"action":"Restart"}]})")
                 .find("rules[0].action is \"Restart\", allowed are"),
             std::string::npos);
@@ -53,6 +59,13 @@ TEST(ExitPolicyTest, BadInputNamesFieldValueAndWhatIsAllowed) {
                 .find("onExitCodes has \"x\""),
             std::string::npos);
   EXPECT_NE(ParseError(R"({"rules":5})").find("rules is not a list"), std::string::npos);
+}
+
+TEST(ExitPolicyTest, ADroppedWorkerStartsAgainUnlessARuleNamesItsCode) {
+  static_assert(RM_EXIT_DROPPED == failure_policy::kDroppedExitCode, "two names of one fact");
+  EXPECT_EQ(DecideOnExit({}, RM_EXIT_DROPPED).action, Action::kRestartWorker);
+  EXPECT_EQ(DecideOnExit({{{RM_EXIT_DROPPED}, {}, Action::kFailJob}}, RM_EXIT_DROPPED).action,
+            Action::kFailJob);
 }
 
 }  // namespace

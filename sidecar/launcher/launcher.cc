@@ -27,6 +27,8 @@ constexpr seconds kFinishGrace{1};
 // After a failure nothing is worth waiting for, but scripts may want to flush a log.
 constexpr seconds kFailureGrace{3};
 constexpr seconds kLongestWait{60};
+// For whoever reads our output to take the rest.
+constexpr seconds kLastWords{2};
 
 // Containers of one pod share the kernel's clock, so the sidecar can compare.
 int64_t MonotonicUs() {
@@ -77,12 +79,17 @@ int Launcher::Run() {
   while (!(slots_.AllClosed() && children_.empty()) && !orphaned_) {
     WaitForSomething();
     HandleSignals();
-    while (auto exit = children_.ReapNext()) OnExit(*exit);
+    while (auto exit = children_.ReapNext()) {
+      children_.output()->Pass(Clock::now());  // its last words come before what is said of its end
+      OnExit(*exit);
+    }
+    children_.output()->Pass(Clock::now());
     link_.Poll(Clock::now());
     RunTimers();
     link_.Poll(Clock::now());  // what was decided just now goes out at once
   }
   KillEverything();
+  children_.output()->Finish(Clock::now() + kLastWords);
   link_.Poll(Clock::now());
   return shutdown_.exit_code().value_or(0);
 }
@@ -95,8 +102,9 @@ void Launcher::WaitForSomething() {
   }
   const auto wait = std::chrono::ceil<milliseconds>(*wake - Clock::now());
   const int timeout = static_cast<int>(std::clamp<int64_t>(wait.count(), 0, 60'000));
-  pollfd fds[2] = {{signals_.fd(), POLLIN, 0}, {link_.fd(), link_.events(), 0}};
-  poll(fds, 2, timeout);  // a negative fd is ignored
+  std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {link_.fd(), link_.events(), 0}};
+  children_.output()->AddTo(&fds);
+  poll(fds.data(), fds.size(), timeout);  // a negative fd is ignored
 }
 
 void Launcher::HandleSignals() {
@@ -135,7 +143,9 @@ void Launcher::OnExit(const ChildExit& exit) {
     const ExitDecision decision = DecideOnExit(options_.rules, exit.exit_code);
     const bool restarting =
         !by_us && exit.exit_code != 0 && decision.action == Action::kRestartWorker;
-    link_.Send(ExitedFrame(exit, restarting, by_us, exit.exit_code == 0 ? "" : decision.reason));
+    const bool dropped = exit.exit_code == failure_policy::kDroppedExitCode;
+    link_.Send(ExitedFrame(exit, restarting, by_us || dropped || exit.child.ended_by_us,
+                           exit.exit_code == 0 ? "" : decision.reason));
     link_.Poll(Clock::now());  // before anything slow: the others wait for this news
     OnWorkerExit(exit, decision);
   }
@@ -263,10 +273,21 @@ void Launcher::OnFrame(const json& frame) {
     StopAll(0, seconds(grace), fields::Text(frame, "reason"));
   } else if (type == "kill") {
     children_.Kill(fields::Integer(frame, "slot", -2), fields::Integer(frame, "incarnation", -1),
-                   fields::Text(frame, "reason"));
+                   fields::Text(frame, "reason"), fields::Flag(frame, "byUs"));
+  } else if (type == "look") {
+    ReportState(frame);
   } else if (type == "error") {
     LogError("the sidecar refused us", {{"message", fields::Text(frame, "message")}});
   }
+}
+
+// The sidecar hears nothing of a worker. Its pids may be others than the workers'; ours are theirs.
+void Launcher::ReportState(const json& frame) {
+  const auto pid = static_cast<pid_t>(fields::Integer(frame, "pid"));
+  link_.Send({{"t", "state"},
+              {"slot", fields::Integer(frame, "slot", -1)},
+              {"incarnation", fields::Unsigned(frame, "incarnation")},
+              {"state", std::string(1, StateOfProcess(pid))}});
 }
 
 void Launcher::OnFinish() {

@@ -42,6 +42,7 @@ class Launcher {
 
   std::string Greeting() const;
   void OnFrame(const nlohmann::json& frame);
+  void ReportState(const nlohmann::json& frame);
   void OnFinish();
   void OnTerminate();
   // TERM to all, KILL after `grace`; the launcher then ends with `exit_code` unless it has one

@@ -19,6 +19,7 @@
 #include <set>
 
 #include "common/worker_link/frame.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::launcher {
 namespace {
@@ -52,8 +53,6 @@ bool Eventually(const std::function<bool()>& done) {
 class LauncherTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-launcher-XXXXXX";
-    dir_ = mkdtemp(name);
     // What the launcher fails to kill comes to us, so that nothing hides from the test.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
@@ -63,7 +62,6 @@ class LauncherTest : public testing::Test {
     if (listener_ >= 0) close(listener_);
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    std::filesystem::remove_all(dir_);
   }
 
   std::string Path(const std::string& name) const { return dir_ + "/" + name; }
@@ -159,7 +157,8 @@ class LauncherTest : public testing::Test {
     return pids;
   }
 
-  std::string dir_;
+  support::TempDir temporary_;
+  const std::string dir_ = temporary_.path().string();
   pid_t launcher_ = -1;
   int listener_ = -1, connection_ = -1;
   FrameReader reader_;
@@ -400,6 +399,35 @@ TEST_F(LauncherTest, KillsAllWhenItsParentDies) {
   waitpid(parent, nullptr, 0);
   for (pid_t kid : kids) EXPECT_TRUE(Eventually([&] { return !Alive(kid); })) << kid;
   EXPECT_TRUE(Eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << "somebody is left";
+}
+
+TEST_F(LauncherTest, TellsWhetherASignalStoppedAWorker) {
+  Listen();
+  Start("echo $$ > $DIR/pids; exec sleep 1000");
+  Accept();
+  const pid_t worker = Pids("pids", 1)[0];
+  const auto state = [&](pid_t pid) {
+    Send({{"t", "look"}, {"slot", 0}, {"incarnation", 1}, {"pid", pid}});
+    return Await("state")["state"].get<std::string>();
+  };
+  EXPECT_TRUE(Eventually([&] { return state(worker) == "S"; }));
+  kill(worker, SIGSTOP);
+  EXPECT_TRUE(Eventually([&] { return state(worker) == "T"; }));
+  EXPECT_EQ(state(-1), "X");
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  ExitCode();
+}
+
+TEST_F(LauncherTest, ADroppedWorkerIsStartedAgainAndNobodysFault) {
+  Listen();
+  Start("[ $RINGMASTER_INCARNATION = 1 ] && exit 79; exec sleep 1000");
+  Accept();
+  const json exited = Await("exited");
+  EXPECT_EQ(exited["restarting"], true);
+  EXPECT_EQ(exited["byUs"], true);
+  EXPECT_TRUE(Eventually([&] { return Await("started")["incarnation"] == 2; }));
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  ExitCode();
 }
 
 TEST_F(LauncherTest, SaysWhatIsWrongWithAVariable) {

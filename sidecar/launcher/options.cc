@@ -66,6 +66,7 @@ bool ParseOptions(int argc, char** argv, char** environment, Options* options, s
              " bytes, at most 107 are allowed: " + options->socket;
     return false;
   }
+  options->output_dir = Lookup(env, "RINGMASTER_OUTPUT_DIR");
   int grace = 30;
   if (!ReadInt(env, "RINGMASTER_SLOTS", 1, 1024, &options->slots, error) ||
       !ReadInt(env, "RINGMASTER_STANDBYS", 0, 1, &options->standbys, error) ||

@@ -12,7 +12,8 @@ namespace ringmaster::launcher {
 struct Options {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value, handed on to the workers
-  std::string socket;  // of the sidecar; empty: none, workers only run and are watched
+  std::string socket;      // of the sidecar; empty: none, workers only run and are watched
+  std::string output_dir;  // what each worker prints is kept there; empty: only in the log
   int slots = 1;
   int standbys = 0;
   int replica_index = 0;

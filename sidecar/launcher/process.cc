@@ -97,15 +97,25 @@ std::vector<std::string> Merge(const std::vector<std::string>& base,
 
 StartedProcess StartProcess(const std::vector<std::string>& command,
                             const std::vector<std::string>& environment,
-                            const std::vector<std::string>& extra, int family) {
+                            const std::vector<std::string>& extra, int family, int output,
+                            int error) {
   std::vector<std::string> own = extra;
   own.push_back(std::string(kFamilyVariable) + "=" + std::to_string(family));
-  const process::SpawnResult spawned = process::Spawn(
-      {.argv = command, .env = Merge(environment, own), .parent_death_signal = SIGKILL});
+  const process::SpawnResult spawned = process::Spawn({.argv = command,
+                                                       .env = Merge(environment, own),
+                                                       .output = output,
+                                                       .error = error,
+                                                       .parent_death_signal = SIGKILL});
   if (spawned.pid >= 0) return {spawned.pid, ""};
   const std::string what =
       spawned.step == "exec" ? "cannot start '" + command[0] + "'" : spawned.step;
   return {-1, what + ": " + std::strerror(spawned.error)};
+}
+
+char StateOfProcess(pid_t pid) {
+  char state = 'X';
+  if (pid > 0) ParentOf(pid, &state);
+  return state;
 }
 
 int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families) {

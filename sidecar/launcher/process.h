@@ -23,10 +23,16 @@ struct StartedProcess {
 };
 
 // Starts `command` in a process group of its own that dies with the launcher. `family` goes into
-// kFamilyVariable; `extra` (NAME=value) replaces what `environment` says.
+// kFamilyVariable; `extra` (NAME=value) replaces what `environment` says; `output` and `error` are
+// its files, -1: ours.
 StartedProcess StartProcess(const std::vector<std::string>& command,
                             const std::vector<std::string>& environment,
-                            const std::vector<std::string>& extra, int family);
+                            const std::vector<std::string>& extra, int family, int output,
+                            int error);
+
+// As in /proc/PID/stat: 'T' where a signal stopped it, 't' where a debugger holds it; 'X' if there
+// is no such process.
+char StateOfProcess(pid_t pid);
 
 // SIGKILLs the descendants of this process that belong to no living worker: neither below one of
 // `workers` nor of one of `families`. Returns how many it found; until a later call finds none,

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/rendezvous/watch_choice.h"
+
 namespace asio {
 class io_context;
 }
@@ -30,11 +32,6 @@ struct HeartbeatOptions {
   std::string self;  // pod uid
   std::chrono::milliseconds interval{250};
   std::chrono::milliseconds suspect_after{1000};
-};
-
-struct HeartbeatPeer {
-  std::string uid;
-  std::string address;  // host:port
 };
 
 struct HeartbeatNews {
@@ -58,17 +55,14 @@ class Heartbeats {
   virtual ~Heartbeats() = default;
 
   virtual int port() const = 0;
-  // Watches exactly these from now on; a pod that is watched already goes on undisturbed.
-  virtual void Watch(const std::vector<HeartbeatPeer>& peers) = 0;
+  // The pods of the view, in its order, the own one included: those of them that PeersToWatch
+  // chooses are watched from now on. A pod that is watched already goes on undisturbed.
+  virtual void Watch(const std::vector<HeartbeatPeer>& pods) = 0;
   virtual void SetNews(const HeartbeatNews& news) = 0;  // what our echoes say from now on
   virtual bool Suspects(const std::string& uid) const = 0;
   virtual bool Unreachable(const std::string& uid) const = 0;  // since the last echo
   virtual uint64_t missed() const = 0;  // beats without an answer in time, ever
   virtual void Stop() = 0;
 };
-
-// The pods that `self` watches: all up to 16 pods, its neighbours in the order of the view beyond.
-std::vector<HeartbeatPeer> PeersToWatch(const std::vector<HeartbeatPeer>& pods,
-                                        const std::string& self);
 
 }  // namespace ringmaster::rendezvous

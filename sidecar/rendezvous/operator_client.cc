@@ -8,6 +8,7 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <deque>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/job/facts_proto.h"
@@ -16,8 +17,11 @@
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
+#include "sidecar/rendezvous/call_deadline.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/rendezvous/dial_once.h"
 #include "sidecar/rendezvous/failed_tries.h"
+#include "sidecar/rendezvous/operator_stream.h"
 #include "sidecar/rendezvous/outage.h"
 
 namespace ringmaster::rendezvous {
@@ -26,121 +30,12 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstBackoff{50}, kLastBackoff{2000};
-// How long one attempt may take, the TLS handshake in it (gRPC calls this the least time between
-// two). All pods of a job dial at the same moment, and the machine may be busy.
+// How long one attempt may take, the TLS handshake in it. All pods of a job dial at the same
+// moment, and the machine may be busy.
 constexpr milliseconds kConnect{2000};
 constexpr milliseconds kFarewell{500};  // for the last reports to reach the operator
 constexpr size_t kMaxCarried = 1000;
 constexpr size_t kMaxMissed = 64;
-
-struct Queued {
-  v1::SidecarReport report;
-  bool must_arrive = false;  // sent again by the next stream if this one breaks before
-};
-
-// One stream. gRPC's threads call its reactions; it owns itself until OnDone.
-class Stream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::OperatorNotice> {
- public:
-  using NoticeHandler = std::function<void(const v1::OperatorNotice&)>;
-  using DoneHandler = std::function<void(std::vector<Queued> unsent, std::string why)>;
-
-  static std::shared_ptr<Stream> Open(v1::OperatorLink::Stub* stub, NoticeHandler notice,
-                                      DoneHandler done) {
-    auto stream = std::shared_ptr<Stream>(new Stream(std::move(notice), std::move(done)));
-    stream->self_ = stream;
-    stub->async()->Attend(&stream->context_, stream.get());
-    stream->AddHold();  // writes come from the loop, outside of reactions
-    stream->StartRead(&stream->incoming_);
-    stream->StartCall();
-    return stream;
-  }
-
-  void Send(Queued queued) {
-    sync::MutexLock lock(&mu_);
-    queue_.push_back(std::move(queued));
-    if (!closed_ && !writing_) WriteNext();
-  }
-
-  void HalfClose() {
-    sync::MutexLock lock(&mu_);
-    half_close_ = true;
-    if (!closed_ && !writing_) WriteNext();
-  }
-
-  void Cancel() { context_.TryCancel(); }
-
-  bool WaitDone(milliseconds limit) {
-    const auto deadline = std::chrono::steady_clock::now() + limit;
-    sync::MutexLock lock(&mu_);
-    while (!done_) {
-      if (!ended_.WaitUntil(&mu_, deadline)) return done_;
-    }
-    return true;
-  }
-
- private:
-  Stream(NoticeHandler notice, DoneHandler done)
-      : on_notice_(std::move(notice)), on_done_(std::move(done)) {}
-
-  void WriteNext() REQUIRES(mu_) {
-    if (!queue_.empty()) {
-      writing_ = true;
-      StartWrite(&queue_.front().report);
-    } else if (half_close_) {
-      writing_ = true;
-      StartWritesDone();
-    }
-  }
-
-  void OnWriteDone(bool ok) override {
-    sync::MutexLock lock(&mu_);
-    writing_ = false;
-    if (!ok) return;  // the read fails too, and ends it
-    queue_.pop_front();
-    if (!closed_) WriteNext();
-  }
-
-  void OnReadDone(bool ok) override {
-    if (ok) {
-      on_notice_(incoming_);
-      StartRead(&incoming_);
-      return;
-    }
-    sync::MutexLock lock(&mu_);
-    if (std::exchange(closed_, true)) return;
-    RemoveHold();
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    std::vector<Queued> unsent;
-    std::shared_ptr<Stream> self;
-    {
-      sync::MutexLock lock(&mu_);
-      for (Queued& queued : queue_) {
-        if (queued.must_arrive) unsent.push_back(std::move(queued));
-      }
-      queue_.clear();
-      self = std::move(self_);
-    }
-    on_done_(std::move(unsent), status.error_message());
-    sync::MutexLock lock(&mu_);
-    done_ = true;
-    ended_.NotifyAll();
-  }
-
-  const NoticeHandler on_notice_;
-  const DoneHandler on_done_;
-  grpc::ClientContext context_;
-  v1::OperatorNotice incoming_;
-  std::shared_ptr<Stream> self_;
-  sync::Mutex mu_;
-  sync::CondVar ended_;
-  std::deque<Queued> queue_ GUARDED_BY(mu_);
-  bool writing_ GUARDED_BY(mu_) = false;
-  bool half_close_ GUARDED_BY(mu_) = false;
-  bool closed_ GUARDED_BY(mu_) = false;
-  bool done_ GUARDED_BY(mu_) = false;
-};
 
 v1::SidecarReport RegistrationReport(const job::Registration& registration) {
   v1::SidecarReport report;
@@ -169,24 +64,16 @@ class GrpcOperatorClient final : public OperatorClient {
                      job::Registration registration, OperatorCallbacks callbacks)
       : loop_(loop),
         target_(target),
+        secure_(!tls_dir.empty()),
+        credentials_(
+            secure_ ? tls::ChannelCredentials(tls::FilesIn(tls_dir), {.exact = tls::kOperatorName})
+                    : grpc::InsecureChannelCredentials()),
         registration_(std::move(registration)),
         callbacks_(std::move(callbacks)),
         retry_(*loop),
+        patience_(*loop),
         calls_(std::make_shared<CallsInFlight>()),
         alive_(std::make_shared<bool>(true)) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnect.count()));
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(kLastBackoff.count()));
-    rpc::KeepAlive(&arguments);
-    const auto credentials =
-        tls_dir.empty()
-            ? grpc::InsecureChannelCredentials()
-            : tls::ChannelCredentials(tls::FilesIn(tls_dir), {.exact = tls::kOperatorName});
-    // Whatever the Service is called: the name that is asked for is the certificate's.
-    if (!tls_dir.empty()) arguments.SetSslTargetNameOverride(tls::kOperatorName);
-    auto channel = grpc::CreateCustomChannel(target, credentials, arguments);
-    stub_ = v1::OperatorLink::NewStub(channel);
     Connect();
   }
   ~GrpcOperatorClient() override { Stop(); }
@@ -223,6 +110,11 @@ class GrpcOperatorClient final : public OperatorClient {
     report.mutable_health()->set_unable_ms(unable.count());
     Report(report, false);
   }
+  void ReportStalls(const std::vector<job::Stall>& stalls) override {
+    v1::SidecarReport report;
+    report.mutable_stalls()->set_stalls(job::ToJson(stalls).dump());
+    Report(report, false);
+  }
   void ReportRecovery(const std::string& report_json) override {
     v1::SidecarReport report;
     report.mutable_recovery()->set_report(report_json);
@@ -237,24 +129,25 @@ class GrpcOperatorClient final : public OperatorClient {
       v1::RecordReply reply;
     };
     auto call = std::make_shared<Call>();
-    call->context.set_deadline(std::chrono::system_clock::now() + deadline);
     call->request.set_job_namespace(registration_.job_namespace);
     call->request.set_job_name(registration_.job_name);
     call->request.set_job_uid(registration_.job_uid);
     call->request.set_from(registration_.pod_uid);
     call->request.set_message(message);
     if (!calls_->Begin(&call->context)) return;
-    stub_->async()->Record(&call->context, &call->request, &call->reply,
-                           [this, loop = loop_, alive = alive_, calls = calls_, call,
-                            answer = std::move(answer)](grpc::Status status) {
-                             std::string text =
-                                 status.ok() ? call->reply.message() : status.error_message();
-                             asio::post(*loop, [this, alive, answer, ok = status.ok(), text] {
-                               if (*alive) LogRecordCall(ok, text);
-                               answer(ok, text);
-                             });
-                             calls->End(&call->context);
-                           });
+    const auto patience = CallDeadline::Begin(loop_, call, deadline);
+    stub_->async()->Record(
+        &call->context, &call->request, &call->reply,
+        [this, loop = loop_, alive = alive_, calls = calls_, call, patience,
+         answer = std::move(answer)](grpc::Status status) {
+          std::string text = status.ok() ? call->reply.message() : patience->Why(status);
+          asio::post(*loop, [this, alive, answer, patience, ok = status.ok(), text] {
+            patience->End();
+            if (*alive) LogRecordCall(ok, text);
+            answer(ok, text);
+          });
+          calls->End(&call->context);
+        });
   }
 
   void Stop() override {
@@ -262,6 +155,7 @@ class GrpcOperatorClient final : public OperatorClient {
     stopped_ = true;
     *alive_ = false;
     retry_.cancel();
+    patience_.cancel();
     calls_->StopAndWait();
     if (stream_ == nullptr) return;
     stream_->HalfClose();
@@ -273,19 +167,44 @@ class GrpcOperatorClient final : public OperatorClient {
   }
 
  private:
+  void Dial() {
+    grpc::ChannelArguments arguments;
+    DialOnce(&arguments);
+    rpc::KeepAlive(&arguments);
+    // Another channel to the same address has a connection of its own.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    // Whatever the Service is called: the name that is asked for is the certificate's.
+    if (secure_) arguments.SetSslTargetNameOverride(tls::kOperatorName);
+    channel_ = grpc::CreateCustomChannel(target_, credentials_, arguments);
+    stub_ = v1::OperatorLink::NewStub(channel_);
+  }
+
+  // Nothing else ends an attempt that nobody answers.
+  void AwaitConnection() {
+    patience_.expires_after(kConnect);
+    patience_.async_wait([this, alive = alive_](std::error_code ended) {
+      const bool waits = !ended && *alive && stream_ != nullptr;
+      if (waits && channel_->GetState(false) != GRPC_CHANNEL_READY) stream_->Cancel();
+    });
+  }
+
   void Connect() {
+    // One that is idle has lost its connection, and makes another when it is used.
+    const auto state = channel_ == nullptr ? GRPC_CHANNEL_SHUTDOWN : channel_->GetState(false);
+    if (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_IDLE) Dial();
+    AwaitConnection();
     auto post = [loop = loop_, alive = alive_](std::function<void()> task) {
       asio::post(*loop, [alive, task = std::move(task)] {
         if (*alive) task();
       });
     };
-    stream_ = Stream::Open(
+    stream_ = OperatorStream::Open(
         stub_.get(),
         [this, post](const v1::OperatorNotice& notice) {
           post([this, notice] { OnNotice(notice); });
         },
-        [this, post](std::vector<Queued> unsent, std::string why) {
-          auto kept = std::make_shared<std::vector<Queued>>(std::move(unsent));
+        [this, post](std::vector<QueuedReport> unsent, std::string why) {
+          auto kept = std::make_shared<std::vector<QueuedReport>>(std::move(unsent));
           post([this, kept, why = std::move(why)] { OnDone(std::move(*kept), why); });
         });
     stream_->Send({RegistrationReport(registration_), false});
@@ -293,21 +212,20 @@ class GrpcOperatorClient final : public OperatorClient {
     for (const auto& report : {readiness_, view_, finished_}) {
       if (report) stream_->Send({*report, false});
     }
-    for (Queued& queued : carried_) stream_->Send(std::move(queued));
-    carried_.clear();
-  }
-
-  void Report(const v1::SidecarReport& report, bool must_arrive) {
-    if (stream_ != nullptr) {
-      stream_->Send({report, must_arrive});
-    } else if (must_arrive) {
-      carried_.push_back({report, true});
-      if (carried_.size() > kMaxCarried) carried_.pop_front();
+    for (const QueuedReport& queued : std::exchange(carried_, {})) {
+      if (!stream_->Send(queued)) carried_.push_back(queued);
     }
   }
 
-  void OnDone(std::vector<Queued> unsent, const std::string& why) {
+  void Report(const v1::SidecarReport& report, bool must_arrive) {
+    if ((stream_ != nullptr && stream_->Send({report, must_arrive})) || !must_arrive) return;
+    carried_.push_back({report, true});
+    if (carried_.size() > kMaxCarried) carried_.pop_front();
+  }
+
+  void OnDone(std::vector<QueuedReport> unsent, const std::string& why) {
     stream_.reset();
+    patience_.cancel();
     if (!why.empty()) LogNotReached(why);
     carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
                     std::make_move_iterator(unsent.end()));
@@ -367,8 +285,7 @@ class GrpcOperatorClient final : public OperatorClient {
       case v1::OperatorNotice::kPodGone:
         return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());
       case v1::OperatorNotice::kTarget:
-        return callbacks_.on_target(notice.target().min_pods(), notice.target().max_pods(),
-                                    notice.target().expected_pods());
+        return callbacks_.on_target(notice.target().min_pods(), notice.target().expected_pods());
       case v1::OperatorNotice::kFinish:
         return callbacks_.on_finish(notice.finish().reason());
       case v1::OperatorNotice::kRecover:
@@ -382,16 +299,20 @@ class GrpcOperatorClient final : public OperatorClient {
 
   asio::io_context* const loop_;
   const std::string target_;
+  const bool secure_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  std::shared_ptr<grpc::Channel> channel_;
   job::Registration registration_;
   const OperatorCallbacks callbacks_;
   asio::steady_timer retry_;
+  asio::steady_timer patience_;  // with an attempt to connect
   std::unique_ptr<v1::OperatorLink::Stub> stub_;
   std::shared_ptr<CallsInFlight> calls_;
   std::shared_ptr<bool> alive_;  // tasks that gRPC's threads posted may run after Stop
-  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<OperatorStream> stream_;
   std::optional<v1::SidecarReport> readiness_, view_, finished_;
   std::deque<v1::SidecarReport> missed_;  // about views before `view_`
-  std::deque<Queued> carried_;
+  std::deque<QueuedReport> carried_;
   Outage outage_;
   FailedTries record_;  // asking it
   milliseconds backoff_ = kFirstBackoff;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/job/registration.h"
+#include "common/job/stall.h"
 #include "common/job/worker_exit.h"
 
 namespace asio {
@@ -35,7 +36,7 @@ struct OperatorCallbacks {
                      int64_t deadline_unix_ms)>
       on_drain;
   std::function<void(const std::string& pod_uid, const std::string& reason)> on_pod_gone;
-  std::function<void(uint32_t min_pods, uint32_t max_pods, uint32_t expected_pods)> on_target;
+  std::function<void(uint32_t min_pods, uint32_t expected_pods)> on_target;
   std::function<void(const std::string& reason)> on_finish;
   std::function<void(uint64_t lineage, bool fresh_workers)> on_recover;
 };
@@ -56,9 +57,10 @@ class OperatorClient {
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const job::WorkerExit& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
-  // These two are not told again to another stream: `on_connection` asks for the first, the
-  // operator for the second.
+  // These three are not told again to another stream: `on_connection` asks for the first two, the
+  // operator for the third.
   virtual void ReportHealth(bool able, std::chrono::milliseconds unable) = 0;
+  virtual void ReportStalls(const std::vector<job::Stall>& stalls) = 0;
   virtual void ReportRecovery(const std::string& report_json) = 0;
 
   // A message for the voter R. `answer` gets R's reply, or with `ok` false why there

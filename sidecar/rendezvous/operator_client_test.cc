@@ -14,6 +14,7 @@
 
 #include "operator.grpc.pb.h"
 #include "sidecar/net/address.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -73,8 +74,6 @@ class RecordService final : public v1::OperatorLink::Service {
 class RecordLogTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/rm-record-XXXXXX";
-    dir_ = mkdtemp(name);
     target_ = "unix:" + (dir_ / "operator.sock").string();
     old_logger_ = spdlog::default_logger();
     spdlog::set_default_logger(std::make_shared<spdlog::logger>(
@@ -88,7 +87,6 @@ class RecordLogTest : public testing::Test {
     spdlog::set_default_logger(old_logger_);
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
-    std::filesystem::remove_all(dir_);
   }
 
   void StartOperator() {
@@ -118,7 +116,8 @@ class RecordLogTest : public testing::Test {
 
   asio::io_context loop_;
   const asio::executor_work_guard<asio::io_context::executor_type> busy_{loop_.get_executor()};
-  std::filesystem::path dir_;
+  support::TempDir temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
   std::string target_;
   std::ostringstream log_;
   std::shared_ptr<spdlog::logger> old_logger_;

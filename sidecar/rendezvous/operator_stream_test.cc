@@ -9,11 +9,13 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/sync/mutex.h"
 #include "operator.grpc.pb.h"
 #include "sidecar/rendezvous/operator_client.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -89,8 +91,6 @@ class Operator final : public v1::OperatorLink::Service {
 class OperatorStreamTest : public testing::Test {
  protected:
   OperatorStreamTest() {
-    char name[] = "/tmp/rm-stream-XXXXXX";
-    dir_ = mkdtemp(name);
     target_ = "unix:" + (dir_ / "operator.sock").string();
     OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) { connections_.push_back(connected); };
@@ -104,7 +104,6 @@ class OperatorStreamTest : public testing::Test {
   ~OperatorStreamTest() override {
     client_->Stop();
     operator_.reset();
-    std::filesystem::remove_all(dir_);
   }
   static std::string Registered(int epoch) {
     return "pod a epoch " + std::to_string(epoch) + " boot b http h:1";
@@ -126,6 +125,11 @@ class OperatorStreamTest : public testing::Test {
     operator_ = std::make_unique<Operator>(target_);
     ASSERT_TRUE(Until([&] { return !connections_.empty() && connections_.back(); }));
   }
+  // Its end is known to gRPC's threads; the client's loop has not run since.
+  void StopOperatorUnseen() {
+    operator_.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
   void StopOperator() {
     operator_.reset();
     ASSERT_TRUE(Until([&] { return !connections_.back(); }));
@@ -137,7 +141,8 @@ class OperatorStreamTest : public testing::Test {
 
   asio::io_context loop_;
   const asio::executor_work_guard<asio::io_context::executor_type> busy_{loop_.get_executor()};
-  std::filesystem::path dir_;
+  support::TempDir temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
   std::string target_;
   std::vector<bool> connections_;
   std::unique_ptr<Operator> operator_;
@@ -193,6 +198,14 @@ TEST_F(OperatorStreamTest, WhatWasToldLastArrivesBeforeItStops) {
   client_->ReportFinished(2);
   client_->Stop();
   EXPECT_THAT(operator_->Heard(), ElementsAre(Registered(0), "finished 1", "finished 2"));
+}
+
+TEST_F(OperatorStreamTest, AnExitThatIsToldWhileTheStreamEndsReachesTheNextOperator) {
+  StartOperator();
+  StopOperatorUnseen();
+  client_->ReportWorkerExit({.slot = 0, .exit_code = 137, .incarnation = 5, .signal = 9});
+  StartOperator();
+  HeardUntil("exit 5 signal 9");
 }
 
 }  // namespace

@@ -4,23 +4,23 @@
 
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <atomic>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "rendezvous.grpc.pb.h"
 #include "sidecar/net/address.h"
+#include "sidecar/rendezvous/call_deadline.h"
 #include "sidecar/rendezvous/calls_in_flight.h"
+#include "sidecar/rendezvous/dial_once.h"
 
 namespace ringmaster::rendezvous {
 namespace {
 
 constexpr std::chrono::seconds kStopDeadline{1};
-// gRPC gives one attempt to connect, the TLS handshake in it, the time that it calls the least
-// between two attempts. A busy machine needs a while for a handshake; a pod that isn't there
-// refuses at once.
-constexpr int kConnectMs = 1000;
 
 class Server final : public RendezvousServer, private v1::Rendezvous::CallbackService {
  public:
@@ -30,7 +30,9 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
   ~Server() override { Stop(); }
 
   bool Open(std::string* error) {
-    const std::string address = net::JoinAddress(options_.host, options_.port);
+    const std::string address = options_.socket.empty()
+                                    ? net::JoinAddress(options_.host, options_.port)
+                                    : "unix:" + options_.socket;
     // Only sidecars of this job may call: the certificate says which job its owner is of.
     const auto credentials =
         options_.tls_dir.empty()
@@ -101,7 +103,6 @@ class GrpcRendezvousClient final : public RendezvousClient {
       v1::Delivered reply;
     };
     auto call = std::make_shared<Call>();
-    call->context.set_deadline(std::chrono::system_clock::now() + deadline);
     call->request.set_job_uid(envelope.job_uid);
     call->request.set_from(envelope.from);
     call->request.set_incarnation(envelope.incarnation);
@@ -109,12 +110,17 @@ class GrpcRendezvousClient final : public RendezvousClient {
     call->request.set_address(envelope.address);
     call->request.set_body(envelope.body);
     if (!calls_->Begin(&call->context)) return;
-    PeerAt(address).stub->async()->Deliver(
+    const auto patience = CallDeadline::Begin(loop_, call, deadline);
+    const Peer& peer = PeerAt(address);
+    peer.stub->async()->Deliver(
         &call->context, &call->request, &call->reply,
-        [loop = loop_, calls = calls_, call, failed = std::move(failed)](grpc::Status status) {
-          if (!status.ok() && failed) {
-            asio::post(*loop, [failed, why = status.error_message()] { failed(why); });
-          }
+        [loop = loop_, calls = calls_, call, patience, failed = std::move(failed),
+         silent = peer.silent](grpc::Status status) {
+          if (patience->Passed(status)) *silent = true;
+          asio::post(*loop, [patience, failed, ok = status.ok(), why = patience->Why(status)] {
+            patience->End();
+            if (!ok && failed) failed(why);
+          });
           calls->End(&call->context);
         });
   }
@@ -133,16 +139,24 @@ class GrpcRendezvousClient final : public RendezvousClient {
   struct Peer {
     std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<v1::Rendezvous::Stub> stub;
+    // A message went unanswered: the link may have been cut, and what TCP has in flight on it is
+    // sent again only after a while that grows to minutes. The next message dials anew.
+    std::shared_ptr<std::atomic<bool>> silent = std::make_shared<std::atomic<bool>>(false);
   };
 
-  Peer& PeerAt(const std::string& address) {
+  // A pod that was not there a moment ago may be there now: each message dials where the one before
+  // could not connect.
+  static bool IsOfUse(const Peer& peer) {
+    return !*peer.silent && peer.channel->GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE;
+  }
+
+  const Peer& PeerAt(const std::string& address) {
     auto it = peers_.find(address);
-    if (it != peers_.end()) return it->second;
+    if (it != peers_.end() && IsOfUse(it->second)) return it->second;
     grpc::ChannelArguments arguments;
-    // A pod that was not there a moment ago may be there now: the default waits a second and more.
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+    DialOnce(&arguments);
+    // Another channel to the same address has a connection of its own.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     if (!server_name_.empty()) arguments.SetSslTargetNameOverride(server_name_);
     auto channel = grpc::CreateCustomChannel(address, credentials_, arguments);
     auto stub = v1::Rendezvous::NewStub(channel);

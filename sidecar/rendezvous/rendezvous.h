@@ -1,6 +1,6 @@
 // The gRPC service and client that sidecars of one job speak by (proto/rendezvous.proto), without
 // gRPC in this header. With `tls_dir` (ca.crt, tls.crt, tls.key) both ends prove to be of this job,
-// without it nobody proves anything: for loopback only.
+// without it nobody proves anything: for unix sockets in a directory that others can't enter.
 //
 // Thread rule: call from the loop; callbacks are posted to it.
 #pragma once
@@ -29,7 +29,8 @@ struct Envelope {
 
 struct RendezvousOptions {
   std::string host;
-  int port = 0;  // 0: chosen free
+  int port = 0;        // 0: chosen free
+  std::string socket;  // a unix socket in the place of host and port; empty: none
   std::string job_uid;
   std::string self;     // pod uid
   std::string tls_dir;  // empty: no TLS
@@ -43,7 +44,7 @@ class RendezvousServer {
                                                   std::function<void(Envelope)> receive,
                                                   std::string* error);
   virtual ~RendezvousServer() = default;
-  virtual int port() const = 0;
+  virtual int port() const = 0;  // of no meaning with a socket
   virtual void Stop() = 0;
 };
 

@@ -34,8 +34,15 @@ class OtherSidecar final : public v1::Rendezvous::Service {
   grpc::Status Deliver(grpc::ServerContext* context, const v1::MemberMessage*,
                        v1::Delivered*) override {
     const sync::MutexLock lock(&mu_);
+    while (silent_) answers_.Wait(&mu_);
     connection_ = context->peer();
     return grpc::Status::OK;
+  }
+  // From now on calls are not answered, or are again.
+  void SetSilent(bool silent) {
+    const sync::MutexLock lock(&mu_);
+    silent_ = silent;
+    answers_.NotifyAll();
   }
   std::string TakeConnection() {
     const sync::MutexLock lock(&mu_);
@@ -46,6 +53,8 @@ class OtherSidecar final : public v1::Rendezvous::Service {
 
  private:
   sync::Mutex mu_;
+  sync::CondVar answers_;
+  bool silent_ GUARDED_BY(mu_) = false;
   std::string connection_ GUARDED_BY(mu_);
   std::unique_ptr<grpc::Server> server_;
 };
@@ -86,18 +95,38 @@ TEST_F(RendezvousClientTest, ConnectionsToThoseWhoAreNoMembersAnyMoreAreClosedAn
   EXPECT_NE(anew, to_goes);
 }
 
+TEST_F(RendezvousClientTest, AfterAMessageWithoutAnswerTheNextIsSentOverANewConnection) {
+  OtherSidecar other;
+  const std::string first = ConnectionOf(other);
+  ASSERT_EQ(ConnectionOf(other), first);
+  other.SetSilent(true);
+  std::string failed;
+  client_->Send(other.address, {}, std::chrono::milliseconds(20),
+                [&](const std::string& why) { failed = why; });
+  const auto deadline = Clock::now() + std::chrono::seconds(30);
+  while (failed.empty() && Clock::now() < deadline) loop_.run_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(failed, "no answer within 20 ms");
+  other.SetSilent(false);
+  while (other.TakeConnection().empty() && Clock::now() < deadline) {
+  }
+  const std::string second = ConnectionOf(other);
+  EXPECT_NE(second, "");
+  EXPECT_NE(second, first);
+}
+
 TEST_F(RendezvousClientTest, AMessageThatIsUnderWayIsNotHurt) {
   for (int i = 0; i < 100; ++i) {
     OtherSidecar other;
-    std::string failed;
+    // Its own: the answer may come when the other has ended, and then it is no failure of this.
+    const auto failed = std::make_shared<std::string>();
     client_->Send(other.address, {}, std::chrono::seconds(30),
-                  [&](const std::string& why) { failed = why; });
+                  [failed](const std::string& why) { *failed = why; });
     client_->Retain({anchor_.address});
     const auto deadline = Clock::now() + std::chrono::seconds(30);
-    while (other.TakeConnection().empty() && failed.empty() && Clock::now() < deadline) {
+    while (other.TakeConnection().empty() && failed->empty() && Clock::now() < deadline) {
       loop_.run_for(std::chrono::milliseconds(1));
     }
-    ASSERT_EQ(failed, "");
+    ASSERT_EQ(*failed, "");
   }
 }
 

@@ -1,5 +1,6 @@
-// Our communicator's side of the comparison: allreduce_ours RANKS SIZES SECONDS in-place|arena|tcp
-// Forks its ranks; they tell each other their addresses through anonymous shared memory.
+// Our communicator's side of the comparison: allreduce_ours RANKS SIZES SECONDS
+// in-place|arena|tcp|encrypted Forks its ranks; they tell each other their addresses through
+// anonymous shared memory.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -42,7 +43,10 @@ void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes
   const size_t largest = *std::max_element(sizes.begin(), sizes.end());
   Endpoint::Options endpoint_options;
   endpoint_options.job = "bench";
-  endpoint_options.shared_memory = mode != "tcp";
+  const bool over_tcp = mode == "tcp" || mode == "encrypted";
+  endpoint_options.shared_memory = !over_tcp;
+  endpoint_options.encrypt = mode == "encrypted";
+  if (endpoint_options.encrypt) endpoint_options.key.assign(32, 'k');
   if (mode == "arena") endpoint_options.arena_bytes = largest + (64u << 20);
   std::unique_ptr<Endpoint> endpoint;
   if (Status s = Endpoint::Create(endpoint_options, &endpoint); !s.ok()) Die("endpoint", s);
@@ -57,7 +61,7 @@ void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes
   ringmaster::CommunicatorOptions options;
   options.epoch = (uint64_t{1} << 40) | 1;
   options.rank = rank;
-  options.allow_shm = mode != "tcp";
+  options.allow_shm = !over_tcp;
   for (int i = 0; i < ranks; ++i)
     options.peers.push_back({board->address[i].tcp, board->address[i].shm, 0});
   std::unique_ptr<Communicator> communicator;
@@ -93,7 +97,8 @@ void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes
 int main(int argc, char** argv) {
   const int ranks = argc == 5 ? std::atoi(argv[1]) : 0;
   if (ranks < 1 || ranks > kMaxRanks) {
-    std::fprintf(stderr, "usage: allreduce_ours RANKS(1..64) SIZES SECONDS in-place|arena|tcp\n");
+    std::fprintf(stderr,
+                 "usage: allreduce_ours RANKS(1..64) SIZES SECONDS in-place|arena|tcp|encrypted\n");
     return 2;
   }
   const auto sizes = ringmaster::bench::SizesFromArgument(argv[2]);

@@ -111,7 +111,7 @@ class Job:
     def pods(self):
         """status.pods as the operator and the sidecars give it, once every worker is in the view."""
         def whole():
-            done = subprocess.run([os.path.join(self.bin, "ringmaster"), "get", "-o", "json", "bench", "--run", self.run_dir],
+            done = subprocess.run([os.path.join(self.bin, "ringmaster"), "get", "-o", "json", "bench", "--run-dir", self.run_dir],
                                   capture_output=True, text=True, timeout=30)
             if done.returncode != 0:
                 return None

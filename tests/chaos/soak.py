@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks a running digits job at random, lets it finish, and has it judged by examples/digits/check.py.
 
-    soak.py [--seed S] [--seconds N] [--only kind,kind] [--most PODS] [--keep DIR]
+    soak.py [--seed S] [--seconds N] [--only kind,kind] [--most PODS] [--keep DIR] [--figures FILE]
 
 The schedule is drawn from the seed and printed as it goes: the same seed draws the same kinds, victims and pauses. What the
 machine does meanwhile is its own, so a failure is replayed by running its seed some times, not once.
@@ -80,6 +80,7 @@ class Soak:
         self.hurt = {}  # pod name: (uid, worker pid, sidecar pid) of what was broken
         self.unsure = {}  # pod name: when its place in the view is certain again
         self.acts = 0
+        self.history = []  # (when it began, kind)
 
     def say(self, text):
         print("%7.2f  %s" % (time.monotonic() - self.began, text), flush=True)
@@ -141,7 +142,7 @@ class Soak:
 
     def command(self, *words):
         self.say("ringmaster " + " ".join(map(str, words)))
-        done = harness.ringmaster(*words, "--run", self.run.dir)
+        done = self.run.command(*words)
         if done.returncode != 0:
             self.say("  exit status %d: %s" % (done.returncode, (done.stderr or done.stdout).strip()))
 
@@ -176,21 +177,46 @@ class Soak:
         self.victims(0)
         self.command("scale", JOB, "--replicas", replicas)
 
-    def stop(self):
-        seconds = self.random.uniform(0.05, 2.0)
-        pod = self.victims(1)[0]
-        pid = pod.worker["pid"]
-        if not alive(pid):
+    def stand_still(self, pod, pid, what, seconds):
+        if not pid or not alive(pid):
             return
-        self.say("SIGSTOP worker %d of %s (rank %d) for %.2f s" % (pid, pod.name, pod.worker["rank"], seconds))
+        self.say("SIGSTOP %s %d of %s (rank %d) for %.2f s" % (what, pid, pod.name, pod.worker["rank"], seconds))
         os.kill(pid, signal.SIGSTOP)
         try:
             time.sleep(seconds)
         finally:
             if alive(pid):
                 os.kill(pid, signal.SIGCONT)
+        self.unsure[pod.name] = time.monotonic() + UNSURE_SECONDS
 
-    KINDS = ("worker", "two", "rank0", "sidecar", "pod", "drain", "scale", "stop")
+    def stop(self):
+        seconds = self.random.uniform(0.05, 0.8)
+        pod = self.victims(1)[0]
+        self.stand_still(pod, pod.worker["pid"], "worker", seconds)
+
+    def freeze(self):
+        """For good: its pod notices, and starts another process."""
+        pod = self.victims(1)[0]
+        pid = pod.worker["pid"]
+        if not alive(pid):
+            return
+        self.hurt[pod.name] = (pod.uid, pid, None)
+        self.say("SIGSTOP worker %d of %s (rank %d)" % (pid, pod.name, pod.worker["rank"]))
+        os.kill(pid, signal.SIGSTOP)
+
+    def pause_sidecar(self):
+        seconds = self.random.choice((self.random.uniform(0.05, 2.0), self.random.uniform(9.0, 14.0)))
+        pod = self.victims(1)[0]
+        self.hurt[pod.name] = (pod.uid, None, None)
+        self.stand_still(pod, pod.sidecar(), "sidecar", seconds)
+
+    def pause_launcher(self):
+        seconds = self.random.uniform(0.05, 4.0)
+        pod = self.victims(1)[0]
+        launchers = harness.pids("RINGMASTER_POD_UID=" + pod.uid, "ringmaster-launcher") if pod.uid else []
+        self.stand_still(pod, launchers[0] if launchers else None, "launcher", seconds)
+
+    KINDS = ("worker", "two", "rank0", "sidecar", "pod", "drain", "scale", "stop", "freeze", "pause_sidecar", "pause_launcher")
 
     def play(self):
         self.run.world(JOB, self.options.replicas)
@@ -200,6 +226,7 @@ class Soak:
             while time.monotonic() < end:
                 kind = self.random.choice(self.options.only)
                 pause = self.random.choice((0.0, self.random.uniform(0, 1), self.random.uniform(0, 3)))
+                self.history.append((time.time(), kind))
                 getattr(self, kind)()
                 self.acts += 1
                 time.sleep(pause)
@@ -220,6 +247,23 @@ def copy_of_job(folder, options):
         assert count == 1, "%s is not once in job.yaml" % pattern
     (folder / "job.yaml").write_text(text)
     return folder / "job.yaml"
+
+
+def pauses(audit, history):
+    """[(kind, seconds)]: the longest time after an act, and until the next, in which nobody completed a new step."""
+    first = {}
+    for path in audit.glob("*.jsonl"):
+        for text in path.read_text().split("\n")[:-1]:
+            line = json.loads(text)
+            if "step" in line and "rank" in line:
+                first[line["step"]] = min(first.get(line["step"], line["t"]), line["t"])
+    times = sorted(first.values())
+    found = []
+    for (began, kind), (end, _) in zip(history, history[1:] + [(float("inf"), "")]):
+        gaps = [b - a for a, b in zip(times, times[1:]) if b > began and a < end]
+        if gaps:
+            found.append((kind, max(gaps)))
+    return found
 
 
 def keep(run, audit, text, folder):
@@ -258,6 +302,11 @@ def soak(options, folder):
         if not found:
             chaos.say("ended: " + run.lines[-1])
         found += judge(audit)
+        if options.figures:
+            with open(options.figures, "a") as file:
+                for kind, seconds in pauses(audit, chaos.history):
+                    file.write(json.dumps({"seed": options.seed, "kind": kind, "pause": round(seconds, 3)}) + "\n")
+                file.write(json.dumps({"seed": options.seed, "found": found}) + "\n")
         if found and options.keep:
             keep(run, audit, run.text(), options.keep)
         if found:
@@ -276,6 +325,7 @@ def parse(arguments):
     parser.add_argument("--epochs", type=int, default=30,
                         help="epochs of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
     parser.add_argument("--pace-ms", type=int, default=40, help="sleep in each step (default 40)")
+    parser.add_argument("--figures", help="append a line of JSON for each act to this file (tests/chaos/table.py reads it)")
     parser.add_argument("--keep", help="where the logs of a failed run go")
     options = parser.parse_args(arguments)
     options.only = options.only.split(",")

@@ -8,7 +8,7 @@ import pytest
 from conftest import NAMESPACE, helm_template, is_hook, of_kind, only, pod_templates, render
 
 ALL_ON = {
-    "metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "metrics": {"secure": True, "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
                 "podMonitor": {"enabled": True}, "rules": {"enabled": True},
                 "dashboard": {"enabled": True}},
     "config": {"leaseDurationSeconds": 20}, "imagePullSecrets": [{"name": "registry"}],
@@ -26,8 +26,10 @@ ALL_OFF = {
     "networkPolicy": {"enabled": False}, "metrics": {"annotations": False},
     "cleanup": {"enabled": False},
 }
-ONE_NAMESPACE = {"watchNamespace": "team-a"}
-VALUE_SETS = {"default": {}, "all on": ALL_ON, "all off": ALL_OFF, "one namespace": ONE_NAMESPACE}
+ONE_NAMESPACE = {"watchNamespaces": ["team-a"]}
+TWO_NAMESPACES = {"watchNamespaces": ["team-a", "team-b"]}
+VALUE_SETS = {"default": {}, "all on": ALL_ON, "all off": ALL_OFF, "one namespace": ONE_NAMESPACE,
+              "two namespaces": TWO_NAMESPACES}
 
 CLUSTER_WIDE = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
 VERSIONS = {
@@ -153,20 +155,20 @@ def test_images_follow_the_charts_version_a_tag_or_a_digest():
 
 def test_what_the_operator_knows_by_itself_is_no_flag_and_what_is_set_is():
     words = ("--sidecar-resources", "--network-policy", "--metrics-namespace", "--disruption-taints",
-             "--trust-node-deletion", "--namespace", "--config", "--gang-admission")
+             "--trust-node-deletion", "--watch-namespaces", "--config", "--gang-admission")
     assert not [a for a in operator_container()["args"] if a.startswith(words)]
     args = operator_container(
         sidecar={"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}},
         jobs={"gangAdmission": False,
               "networkPolicy": {"enabled": False, "metricsNamespace": "monitoring"}},
         nodes={"disruptionTaints": ["a/b", "c"], "trustNodeDeletion": True},
-        watchNamespace="team-a")["args"]
+        watchNamespaces=["team-a"])["args"]
     resources = next(a for a in args if a.startswith("--sidecar-resources="))
     assert json.loads(resources.split("=", 1)[1]) == {"requests": {"cpu": "1"},
                                                       "limits": {"memory": "1Gi"}}
     assert {"--gang-admission=false", "--network-policy=false",
             "--metrics-namespace=monitoring", "--disruption-taints=a/b,c",
-            "--trust-node-deletion", "--namespace=team-a"} <= set(args)
+            "--trust-node-deletion", "--watch-namespaces=team-a"} <= set(args)
 
 
 def test_what_flags_name_stands_before_them_in_the_environment():
@@ -210,6 +212,16 @@ def test_annotations_name_the_metrics_port_for_a_prometheus_without_its_operator
     assert not any(name.startswith("prometheus.io/") for name in off)
 
 
+def test_secure_metrics_are_scraped_with_a_token_over_tls():
+    values = {"metrics": {"secure": True, "serviceMonitor": {"enabled": True}}}
+    assert "--metrics-secure" in operator_container(**values)["args"]
+    assert "--metrics-secure" not in operator_container()["args"]
+    assert operator_pod(**values)["metadata"]["annotations"]["prometheus.io/scheme"] == "https"
+    endpoint = only(render(**values), "ServiceMonitor")["spec"]["endpoints"][0]
+    assert endpoint["scheme"] == "https" and endpoint["bearerTokenFile"].endswith("serviceaccount/token")
+    assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
+
+
 def test_monitors_keep_the_namespace_of_the_job():
     objects = render(**ALL_ON)
     service = only(objects, "ServiceMonitor")
@@ -223,8 +235,10 @@ def test_monitors_keep_the_namespace_of_the_job():
                 if service["spec"]["selector"]["matchLabels"].items()
                 <= s["metadata"]["labels"].items()]
     assert [s["metadata"]["name"] for s in selected] == ["ringmaster-operator-metrics"]
-    one = render(watchNamespace="team-a", metrics={"podMonitor": {"enabled": True}})
+    one = render(watchNamespaces=["team-a"], metrics={"podMonitor": {"enabled": True}})
     assert only(one, "PodMonitor")["spec"]["namespaceSelector"] == {"matchNames": ["team-a"]}
+    two = operator_container(watchNamespaces=["team-a", "team-b"])
+    assert "--watch-namespaces=team-a,team-b" in two["args"]
 
 
 def test_another_release_name_gives_other_names():

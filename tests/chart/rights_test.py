@@ -11,7 +11,7 @@ def rules(objects, hooks=False):
     """{(kind of scope, group, resource): verbs} of the operator's own roles."""
     rights = {}
     for o in of_kind(objects, "Role") + of_kind(objects, "ClusterRole"):
-        if is_hook(o) != hooks or ":edit" in o["metadata"]["name"] or ":view" in o["metadata"]["name"]:
+        if is_hook(o) != hooks or o["metadata"]["name"].endswith((":edit", ":view", ":metrics")):
             continue
         scope = "cluster" if o["kind"] == "ClusterRole" else o["metadata"]["namespace"]
         for rule in o["rules"]:
@@ -27,7 +27,7 @@ def readme_table():
     rows = {}
     for line in (CHART / "README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "own", "uninstall"):
+        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "metrics", "own", "uninstall"):
             group, resource = re.fullmatch(r"`([^`]*)` / `([^`]*)`", cells[1]).groups()
             assert cells[3], "what is %s for?" % cells[1]
             rows[(cells[0], "" if group == "core" else group, resource)] = \
@@ -36,7 +36,7 @@ def readme_table():
 
 
 def test_no_rule_has_a_wildcard_or_makes_itself_stronger():
-    for values in ({}, {"watchNamespace": "team-a"}):
+    for values in ({}, {"watchNamespaces": ["team-a"]}):
         for hooks in (False, True):
             for (_, group, resource), verbs in rules(render(**values), hooks).items():
                 assert "*" not in verbs | {group, resource}
@@ -59,25 +59,37 @@ def test_the_readme_says_of_each_right_what_it_is_for():
     # The one that is asked for only where `jobs` is not for the whole cluster.
     trusting = rules(render(nodes={"trustNodeDeletion": True}))
     want[("trust", "", "nodes")] = trusting[("cluster", "", "nodes")] - want[("nodes", "", "nodes")]
-    want[("gang", "", "pods")] = rules(render(watchNamespace="team-a"))[("cluster", "", "pods")]
+    secure = rules(render(metrics={"secure": True}))
+    want.update({("metrics", *key[1:]): verbs for key, verbs in secure.items() if key not in rules(render())})
+    want[("gang", "", "pods")] = rules(render(watchNamespaces=["team-a"]))[("cluster", "", "pods")]
     assert table == want
 
 
 def test_with_one_namespace_there_is_nothing_cluster_wide_but_reading_nodes_and_their_load():
     everything = rules(render())
-    one = rules(render(watchNamespace="team-a"))
+    one = rules(render(watchNamespaces=["team-a"]))
     assert {key[1:]: v for key, v in one.items() if key[0] == "cluster"} == \
         {("", "nodes"): {"list", "watch"}, ("", "pods"): {"list", "watch"}}
     moved = {("team-a", *key[1:]): v for key, v in everything.items()
              if key[0] == "cluster" and key[2] != "nodes"}
     assert {key: v for key, v in one.items() if key[0] == "team-a"} == moved
-    alone = {"watchNamespace": "team-a", "rbac": {"nodes": False}, "jobs": {"gangAdmission": False}}
+    alone = {"watchNamespaces": ["team-a"], "rbac": {"nodes": False}, "jobs": {"gangAdmission": False}}
     assert not [key for key in rules(render(**alone)) if key[0] == "cluster"]
     objects, error = helm_template(dict(alone, jobs={"gangAdmission": True}))
     assert objects is None and "jobs.gangAdmission is true, must be false while rbac.nodes" in error
 
 
-@pytest.mark.parametrize("values", [{}, {"watchNamespace": "team-a"}])
+@pytest.mark.parametrize("hooks", [False, True])
+def test_with_several_namespaces_each_has_the_same_role_and_no_other_has_one(hooks):
+    everything = {key[1:]: v for key, v in rules(render(), hooks).items() if key[0] == "cluster" and key[2] != "nodes"}
+    several = rules(render(watchNamespaces=["team-a", "team-b"]), hooks)
+    for team in ("team-a", "team-b"):
+        assert {key[1:]: v for key, v in several.items() if key[0] == team} == everything
+    assert {key[0] for key in several} - {"cluster", "ringmaster-system"} == {"team-a", "team-b"}
+
+
+@pytest.mark.parametrize("values", [{}, {"watchNamespaces": ["team-a"]}, {"watchNamespaces": ["team-a", "team-b"]},
+                                    {"metrics": {"secure": True}}])
 def test_every_binding_binds_a_role_that_there_is_to_the_account_that_there_is(values):
     objects = render(**values)
     roles = {(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects
@@ -91,7 +103,7 @@ def test_every_binding_binds_a_role_that_there_is_to_the_account_that_there_is(v
         assert role in roles
         bound.add(role)
         assert all(s["name"] in accounts for s in o["subjects"])
-    assert {r for r in roles if not r[2].endswith((":edit", ":view"))} == bound
+    assert {r for r in roles if not r[2].endswith((":edit", ":view", ":metrics"))} == bound
 
 
 def test_whoever_edits_a_namespace_edits_its_jobs_and_nobody_their_status():
@@ -107,8 +119,8 @@ UNCALLED = {("ringmaster.dev", "horovodjobs/finalizers", "update")}
 
 def given_rights():
     """{(group, resource, verb)} with every setting that adds some."""
-    return {(group, resource, verb) for (_, group, resource), verbs in rules(render(nodes={"trustNodeDeletion": True})).items()
-            for verb in verbs}
+    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True})
+    return {(group, resource, verb) for (_, group, resource), verbs in rules(everything).items() for verb in verbs}
 
 
 def test_the_operator_asks_for_the_rights_that_the_chart_gives():
@@ -121,6 +133,8 @@ def test_the_operator_asks_for_the_rights_that_the_chart_gives():
     assert asked == given_rights() - UNCALLED
 
 
+# Called by a name that is none of operator/kube/resources.cc (operator/app/metrics_access.cc).
+REVIEWS = {("authentication.k8s.io", "tokenreviews", "create"), ("authorization.k8s.io", "subjectaccessreviews", "create")}
 VERBS = {"Get": ["get"], "ListAll": ["list"], "List": ["list"], "Create": ["create"], "CreateWith": ["create"],
          "Update": ["update"], "Patch": ["patch"], "Delete": ["delete"]}
 
@@ -153,4 +167,14 @@ def called_rights():
 def test_every_right_is_called_and_every_call_has_its_right():
     called = called_rights()
     assert len(called) > 30, "this test can't read the operator's sources any more"
-    assert called == given_rights() - UNCALLED
+    reviews = (ROOT / "operator/app/metrics_access.cc").read_text()
+    assert all('"%s", "v1", "%s"' % (group, resource) in reviews for group, resource, _ in REVIEWS)
+    assert called == given_rights() - UNCALLED - REVIEWS
+
+
+def test_secure_metrics_have_a_role_for_those_who_scrape_and_no_more():
+    values = {"metrics": {"secure": True}, "watchNamespaces": ["team-a"], "rbac": {"nodes": False}, "jobs": {"gangAdmission": False}}
+    assert {key for key in rules(render(**values)) if key[0] == "cluster"} == {("cluster", *review[:2]) for review in REVIEWS}
+    role = next(o for o in of_kind(render(**values), "ClusterRole") if o["metadata"]["name"].endswith(":metrics"))
+    assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    assert not [o for o in of_kind(render(), "ClusterRole") if o["metadata"]["name"].endswith(":metrics")]

@@ -6,11 +6,12 @@ import subprocess
 import yaml
 
 from harness import REPOSITORY, Job
-from story import newest_step
+from story import newest_epoch, newest_step
 
 DIGITS = REPOSITORY / "examples/digits"
 PACED = pathlib.Path(__file__).with_name("paced.py")
 MOUNT = "/audit"
+CONVERGED = 30  # epochs after which accuracy differs by less than the checker allows, in whatever order the samples came
 
 
 def trainer_image():
@@ -37,7 +38,10 @@ class DigitsJob(Job):
         return epoch
 
     def hurry(self):
-        (self.audit / "hurry").touch()
+        """To the end of an epoch that no worker comes near to before it can know, and in which training has converged."""
+        last = max(newest_epoch(self.audit) + 6, CONVERGED)
+        (self.audit / "hurry.new").write_text(str(last))
+        (self.audit / "hurry.new").rename(self.audit / "hurry")
 
     def finish(self):
         """To the end, and what the checker prints."""

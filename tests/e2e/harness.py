@@ -1,4 +1,6 @@
 """What tests of the operator on a real cluster are written with: jobs, waits, and evidence when a test fails."""
+import base64
+import hmac
 import json
 import os
 import pathlib
@@ -17,6 +19,9 @@ SYSTEM = "ringmaster-system"  # namespace of the operator
 RELEASE = "ringmaster"
 IMAGES = pathlib.Path(os.environ.get("RINGMASTER_E2E_IMAGES", REPOSITORY / "build/release/images"))
 EVIDENCE = pathlib.Path(os.environ.get("RINGMASTER_E2E_EVIDENCE", REPOSITORY / "build/release/e2e-evidence"))
+# Prints what a sidecar answers; its arguments: where, and the job's token.
+ASK = ("import sys, urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={'Ringmaster-Token': sys.argv[2]}), "
+       "timeout=10).read().decode())")
 TELLING = re.compile(r"error|critical|warn|fatal|panic|terminate called|Traceback", re.I)
 
 
@@ -112,9 +117,14 @@ class Job:
         return self.cluster.kubectl("exec", "-n", self.namespace, pod, "-c", container, "--", *words, check=check)
 
     def sidecar(self, pod):
-        """What the pod's sidecar says about itself: docs/contracts.md, section 5."""
-        return json.loads(self.cluster.kubectl(
-            "get", "--raw", "/api/v1/namespaces/%s/pods/%s:9403/proxy/status" % (self.namespace, pod)))
+        """What the pod's sidecar says about itself: docs/contracts.md, section 5. Asked from inside the pod, with the job's token."""
+        address = "http://%s:9403/status" % self.pods()[pod]["status"]["podIP"]
+        return json.loads(self.exec(pod, "python3", "-c", ASK, address, self.token()))
+
+    def token(self):
+        """What opens the status of the job's sidecars: docs/contracts.md, section 5."""
+        key = self.cluster.get("secrets", self.name + "-tls", self.namespace)["data"]["ring.key"]
+        return hmac.new(base64.b64decode(key), b"ringmaster token of sidecars", "sha256").hexdigest()
 
     def kill_worker(self, pod, pattern="train.py", container="worker"):
         """Kill -9 of the training processes in a pod. The image may be without procps, so it is done with /proc."""

@@ -111,7 +111,7 @@ def whole_after_quorum_loss(job, epoch, tell, story):
 def test_two_of_three_nodes_lose_power_and_one_decides_with_proof(apart, tell, repaired):
     job, epoch = apart
     story, nodes = lose_two_of_three(job, "power cut of two of three nodes at once, then the taint `out-of-service`")
-    job.wait("who is waited for", lambda s: any(c["type"] == "Rebuilding" and c.get("reason") == "WaitingForProof"
+    job.wait("the condition that names the pods waited for", lambda s: any(c["type"] == "Rebuilding" and c.get("reason") == "WaitingForProof"
                                                 for c in s.get("conditions", [])))
     for node in nodes:
         job.cluster.wait("the node counts as lost", lambda: node not in job.cluster.nodes_ready())

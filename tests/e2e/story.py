@@ -37,6 +37,12 @@ def newest_step(audit):
     return max(read_steps(audit), default=0)
 
 
+def newest_epoch(audit):
+    """The number of the pass over the data that the newest complete line belongs to."""
+    lines = [text for path in audit.glob("*.jsonl") for text in path.read_text().split("\n")[-2:-1]]
+    return max((json.loads(text).get("pass", 0) for text in lines), default=0)
+
+
 class Story:
     """Begins when it is made: right before something is done to the job."""
 

@@ -171,7 +171,7 @@ def test_commands_name_what_is_not_there(write, tmp_path):
                             (("logs", "nope"), "nope"), (("delete", "nope"), "nope"),
                             (("kill", "job-worker-0", "--worker", 7), "7"),
                             (("scale", "job", "--replicas", 99), "99")):
-            done = ringmaster(*words, "--run", run.dir)
+            done = ringmaster(*words, "--run-dir", run.dir)
             assert done.returncode in (1, 2), words
             assert name in done.stderr, done.stderr
             assert len(done.stderr.splitlines()) == 1, done.stderr

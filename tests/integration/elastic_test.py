@@ -1,9 +1,12 @@
 """Jobs that lose, drain and gain workers while they run, judged by what the workers themselves have written."""
 
+import base64
 import collections
 import os
 import pathlib
 import signal
+import socket
+import struct
 import sys
 
 import pytest
@@ -49,11 +52,12 @@ def check(out, lineage=None):
 class Job:
     """A run of elastic_worker."""
 
-    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), **spec):
+    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, **spec):
         self.out = out
-        text = manifest(command=[harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
+        front = [network.in_pod] if network else []
+        text = manifest(command=[*front, harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
                         elasticPolicy__standbyPerPod=standby, **spec)
-        self.run = Run(write(text))
+        self.run = Run(write(text), program=network.program if network else ())
 
     def __enter__(self):
         self.run.__enter__()
@@ -113,6 +117,58 @@ def test_whole_story_4_3_4_3_4_6(write, tmp_path):
         assert summary["worldSize"] == 6
         for view in summary["views"][1:]:
             assert view["seconds"], "no phases for %s" % view
+
+
+def listening_port(pid):
+    """The port of the worker's ring: the only one that it listens on."""
+    sockets = {os.readlink(fd) for fd in pathlib.Path("/proc/%d/fd" % pid).iterdir() if fd.is_symlink()}
+    rows = [row.split() for row in pathlib.Path("/proc/%d/net/tcp" % pid).read_text().splitlines()[1:]]
+    (port,) = [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and "socket:[%s]" % row[9] in sockets]
+    return port
+
+
+def hear(port, said):
+    """What the process behind that port answers, until it closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE) as stranger:
+        stranger.sendall(said)
+        return b"".join(iter(lambda: stranger.recv(4096), b""))
+
+
+def test_the_ring_asks_a_stranger_for_proof(write, tmp_path):
+    with Job(write, tmp_path, 2) as job:
+        epoch = job.world(2)
+        uid = job.run.job("job")["metadata"]["uid"].encode()
+        # The Hello of a worker without a key (collectives/transport/wire.h): of the right job and epoch, and one that ends every view.
+        for announced in (epoch, 2 ** 64 - 1):
+            hello = struct.pack("<4sIIIQQQ64s", b"RMG1", 1, 1, 1, announced, 0, 0, uid)
+            for worker in job.run.workers("job").values():
+                magic, kind = struct.unpack("<4sI", hear(listening_port(worker["pid"]), hello)[:8])
+                assert (magic, kind) == (b"RMG1", 7)  # kNoProof
+        job.steps_on()
+        assert job.world(2) == epoch
+        job.finish()
+
+
+def test_the_rings_key_is_for_its_owner_alone_and_in_no_log_or_environment(write, tmp_path):
+    with Job(write, tmp_path, 2) as job:
+        epoch = job.world(2)
+        file = job.run.dir / "ring.key"
+        assert file.stat().st_mode & 0o777 == 0o600
+        key = file.read_bytes()
+        assert len(key) == 32
+        workers = job.run.workers("job")
+        forms = [key, base64.b64encode(key), key.hex().encode()]
+        spoken = {str(log): log.read_bytes() for log in job.run.dir.glob("logs/**/*.log")}
+        for worker in workers.values():
+            process = pathlib.Path("/proc/%d" % worker["pid"])
+            spoken.update({str(process / name): (process / name).read_bytes() for name in ("environ", "cmdline")})
+        spoken["get"] = harness.ringmaster("get", "job", "-o", "json", "--run-dir", job.run.dir).stdout.encode()
+        assert len(spoken) > 6
+        assert not [name for name, text in spoken.items() if any(form in text for form in forms)]
+        # A worker that comes later has the same key: else it could not join.
+        job.kill(rank(job, 1)[1]["pid"])
+        job.world(2, epoch + 1)
+        job.finish()
 
 
 def test_scale_down_ends_the_pods_that_leave(write, tmp_path):

@@ -5,8 +5,9 @@
 //   step epoch rank size monotonic_ns hash_of_the_state
 //
 // elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2]
-// Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 who gives the state
-// (2: who takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits for OUT_DIR/go.
+// Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 the worker that
+// gives the state (2: each that takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits
+// for OUT_DIR/go. While OUT_DIR/absent.RANK exists the worker of that rank begins no step.
 #include <unistd.h>
 
 #include <chrono>
@@ -99,7 +100,11 @@ class Worker {
     if (options_.hold != 0) rm_state_callbacks(Save, Load, this);
     if (Left(rm_enter(kPatience), "rm_enter")) return 0;
     while (stop_ == 0) {
-      if (!Step()) return 0;
+      StayAway();
+      rm_status done = Step();
+      if (done == RM_ERR_DROPPED) done = rm_enter(kPatience);  // again, with the others' state
+      if (done == RM_ERR_DROPPED) return RM_EXIT_DROPPED;
+      if (Left(done, "a step")) return 0;
       if (stop_ != 0) break;
       std::this_thread::sleep_for(milliseconds(options_.sleep_ms));
     }
@@ -128,8 +133,13 @@ class Worker {
       std::this_thread::sleep_for(milliseconds(5));
   }
 
-  // False: this worker has left.
-  bool Step() {
+  void StayAway() const {
+    const std::string file = options_.out + "/absent." + std::to_string(rm_rank());
+    for (int i = 0; i < 24000 && access(file.c_str(), F_OK) == 0; ++i)
+      std::this_thread::sleep_for(milliseconds(5));
+  }
+
+  rm_status Step() {
     // Different on every rank, so that a sum shows whose part is in it.
     float own = static_cast<float>(getpid() % 1000) + 0.25f * static_cast<float>(steps_ % 7);
     for (size_t i = 0; i < gradient_.size(); ++i)
@@ -137,30 +147,30 @@ class Worker {
     gradient_[0] = access((options_.out + "/stop").c_str(), F_OK) == 0 ? 1 : 0;
 
     rm_handle handle = 0;
-    if (Left(rm_allreduce_async("gradient", gradient_.data(), sum_.data(), sum_.size(), RM_FLOAT32,
-                                RM_SUM, 1, 1, &handle),
-             "rm_allreduce_async"))
-      return false;
-    rm_status done = rm_wait(handle, kPatience);
+    rm_status done = rm_allreduce_async("gradient", gradient_.data(), sum_.data(), sum_.size(),
+                                        RM_FLOAT32, RM_SUM, 1, 1, &handle);
+    if (done != RM_OK) return done;
+    done = rm_wait(handle, kPatience);
     rm_release(handle);
-    if (Left(done, "rm_wait")) return false;
+    if (done != RM_OK) return done;
     stop_ = sum_[0] > 0 ? 1 : 0;
     for (size_t i = 0; i < state_.size(); ++i) state_[i] = 0.9f * state_[i] + 0.1f * sum_[i];
     ++steps_;
 
     rm_step_info info{};
-    if (Left(rm_step_end(&info), "rm_step_end")) return false;
+    if (done = rm_step_end(&info); done != RM_OK) return done;
     std::fprintf(log_, "%llu %llu %d %d %lld %016llx\n", static_cast<unsigned long long>(steps_),
                  static_cast<unsigned long long>(info.epoch), rm_rank(), rm_size(), Nanoseconds(),
                  static_cast<unsigned long long>(Hash(state_)));
     std::fflush(log_);
-    return true;
+    return RM_OK;
   }
 
   const Options options_;
   std::vector<float> state_, gradient_, sum_;
   uint64_t steps_ = 0;
-  uint8_t stop_ = 0;  // state too: who joins at the last boundary must end with the others
+  uint8_t stop_ =
+      0;  // state too: a worker that joins at the last boundary must end with the others
   std::FILE* log_ = nullptr;
 };
 

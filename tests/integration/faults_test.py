@@ -165,8 +165,8 @@ def test_a_worker_dies_while_the_job_ends(write, tmp_path, seed):
         elastic_test.check(tmp_path)
 
 
-def test_a_worker_that_is_stopped_for_a_while_only_delays_the_others(write, tmp_path):
-    with Job(write, tmp_path, 3) as job:
+def test_a_worker_that_may_be_stopped_for_a_while_only_delays_the_others(write, tmp_path):
+    with Job(write, tmp_path, 3, elasticPolicy__stoppedWorkerSeconds=3600) as job:
         epoch = job.world(3)
         victim = by_rank(job)[1]
         os.kill(victim, signal.SIGSTOP)

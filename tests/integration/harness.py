@@ -23,10 +23,10 @@ PATIENCE = 90.0
 
 
 def environment(**more):
-    env = dict(os.environ, PATH="%s:/usr/bin:/bin:%s" % (BIN, os.environ.get("PATH", "")), **more)
-    for name in ("RINGMASTER_RUN", "RINGMASTER_RUN_DIR", "XDG_RUNTIME_DIR"):
+    env = dict(os.environ, PATH="%s:/usr/bin:/bin:%s" % (BIN, os.environ.get("PATH", "")))
+    for name in ("RINGMASTER_RUN", "RINGMASTER_RUN_DIR", "XDG_RUNTIME_DIR", "KUBECONFIG"):
         env.pop(name, None)
-    return env
+    return dict(env, **more)
 
 
 def wait_for(what, condition, seconds=PATIENCE, alive=None):
@@ -39,24 +39,26 @@ def wait_for(what, condition, seconds=PATIENCE, alive=None):
     raise AssertionError("%s did not come within %.0f s" % (what, seconds))
 
 
-def ringmaster(*words, timeout=PATIENCE, cwd=None, **env):
-    """One command, to its end."""
-    return subprocess.run([str(BIN / "ringmaster"), *map(str, words)], capture_output=True, text=True, timeout=timeout,
+def ringmaster(*words, timeout=PATIENCE, cwd=None, program=(), **env):
+    """One command, to its end. `program`: what to start instead of `ringmaster`."""
+    return subprocess.run([*(program or [str(BIN / "ringmaster")]), *map(str, words)], capture_output=True, text=True, timeout=timeout,
                           cwd=cwd, env=environment(**env), stdin=subprocess.DEVNULL)
 
 
 class Run:
     """A `ringmaster run` in the background. Use it as a context: it never outlives the block."""
 
-    def __init__(self, *words, cwd=None, **env):
+    def __init__(self, *words, cwd=None, program=(), folder=None, **env):
+        self.program = list(program) or [str(BIN / "ringmaster")]
         # Short: unix sockets lie below it.
-        self.home = tempfile.TemporaryDirectory(prefix="rm-")
+        self.home = tempfile.TemporaryDirectory(prefix="rm-", dir=folder)
         self.dir = pathlib.Path(self.home.name) / "r"
+        if words and words[0] == "--run-dir":
+            self.dir, words = pathlib.Path(words[1]), words[2:]
         self.summary_file = pathlib.Path(self.home.name) / "summary.json"
         self.lines = []
         self.process = subprocess.Popen(
-            [str(BIN / "ringmaster"), "run", "--plain", "--run-dir", str(self.dir), "--summary", str(self.summary_file),
-             *map(str, words)],
+            [*self.program, "run", "--plain", "--run-dir", str(self.dir), "--summary", str(self.summary_file), *map(str, words)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**env), cwd=cwd,
             stdin=subprocess.DEVNULL)
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -107,14 +109,17 @@ class Run:
                     return match
         return wait_for("a line like %r" % pattern, found, seconds, self.alive)
 
+    def command(self, *words):
+        return ringmaster(*words, "--run-dir", self.dir, program=self.program)
+
     def do(self, *words):
-        done = ringmaster(*words, "--run", self.dir)
+        done = self.command(*words)
         assert done.returncode == 0, "ringmaster %s: %s%s" % (" ".join(map(str, words)), done.stdout, done.stderr)
         return done.stdout
 
     def job(self, name):
         """The job as `get -o json` prints it; {} while there is none."""
-        done = ringmaster("get", name, "-o", "json", "--run", self.dir)
+        done = self.command("get", name, "-o", "json")
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def world(self, name, size, after=0):

@@ -1,6 +1,7 @@
 """What the README shows is what runs: its script, by its one-line job."""
 
 import re
+import tempfile
 
 import harness
 
@@ -21,5 +22,6 @@ def test_the_manifest_of_the_readme_is_accepted(tmp_path):
     text = (harness.REPOSITORY / "README.md").read_text()
     manifest = re.search(r"```yaml\n(.*?)```", text, re.S).group(1)
     (tmp_path / "job.yaml").write_text(manifest.replace("[python3, train.py]", "[/bin/false]"))
-    done = harness.ringmaster("run", "job.yaml", cwd=tmp_path)
+    with tempfile.TemporaryDirectory(prefix="rm-") as directory:  # short, for its sockets; a failed run leaves its logs there
+        done = harness.ringmaster("run", "--run-dir", directory, "job.yaml", cwd=tmp_path)
     assert done.returncode == 1 and "exited with 1" in done.stdout + done.stderr, done.stdout + done.stderr

@@ -16,7 +16,7 @@ def test_digits_lose_nothing_through_kill_drain_and_scale(tmp_path):
     audit.mkdir()
     with Run(DIGITS / "job.yaml", RINGMASTER_AUDIT_DIR=str(audit)) as run:
         # Played by the same script as in the quickstart.
-        story = subprocess.run([sys.executable, str(REPOSITORY / "hack/lib/story.py"), "--run", str(run.dir), "digits"],
+        story = subprocess.run([sys.executable, str(REPOSITORY / "hack/lib/story.py"), "--run-dir", str(run.dir), "digits"],
                                env=harness.environment(), capture_output=True, text=True, timeout=300)
         assert story.returncode == 0, story.stdout + story.stderr
         assert run.wait(300) == 0, run.text()

@@ -12,14 +12,14 @@ def alive(pid):
 
 
 def with_environment(entry):
-    """[(pid, name of the program)] of the living processes that have `entry` (NAME=value) in their environment."""
+    """[(pid, name of the program)] of the living processes that have `entry` (NAME=value) in their environment; None: of all."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open("/proc/%s/environ" % name, "rb") as environ:
-                if entry.encode() not in environ.read().split(b"\0"):
+                if entry is not None and entry.encode() not in environ.read().split(b"\0"):
                     continue
             with open("/proc/%s/cmdline" % name, "rb") as command:
                 program = os.path.basename(command.read().split(b"\0")[0].decode(errors="replace"))

@@ -6,6 +6,9 @@
 - --sidecar-image=$(SIDECAR_IMAGE)
 - --sidecar-image-pull-policy={{ .Values.sidecar.image.pullPolicy }}
 - --metrics-listen=0.0.0.0:{{ .Values.ports.metrics }}
+{{- if .Values.metrics.secure }}
+- --metrics-secure
+{{- end }}
 - --health-listen=0.0.0.0:{{ .Values.ports.health }}
 - --workers={{ .Values.workers }}
 - --kube-qps={{ .Values.kubeApi.qps }}
@@ -35,8 +38,8 @@
 {{- if .Values.nodes.trustNodeDeletion }}
 - --trust-node-deletion
 {{- end }}
-{{- with .Values.watchNamespace }}
-- --namespace={{ . }}
+{{- with .Values.watchNamespaces }}
+- --watch-namespaces={{ join "," . }}
 {{- end }}
 {{- if .Values.config }}
 - --config=/etc/ringmaster/config.yaml

@@ -1,4 +1,4 @@
-{{/* The rights for jobs and what belongs to them, cluster-wide or in watchNamespace. The table in the chart's README says what
+{{/* The rights for jobs and what belongs to them, cluster-wide or in each of watchNamespaces. The table in the chart's README says what
      each is for; a test compares the two. */}}
 {{- define "ringmaster.jobRules" -}}
 - apiGroups: [ringmaster.dev]
@@ -50,11 +50,21 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [{{ if .Values.nodes.trustNodeDeletion }}get, {{ end }}list, watch]
-{{- if and .Values.watchNamespace .Values.jobs.gangAdmission }}
+{{- if and .Values.watchNamespaces .Values.jobs.gangAdmission }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
 {{- end }}
+{{- end -}}
+
+{{/* Whose token it is that wants metrics, and what that one may. */}}
+{{- define "ringmaster.metricsRules" -}}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
 {{- end -}}
 
 {{/* The rights of the hook that clears finalizers after an uninstall. */}}

@@ -57,7 +57,20 @@ class RM_API Communicator {
   virtual Status Allgatherv(const void* send, void* recv,
                             std::span<const size_t> bytes_by_rank) = 0;
   virtual Status Broadcast(void* data, size_t bytes, int root) = 0;
+  // Each rank gets its block of the reduced input. `in`: the blocks of all ranks in rank order,
+  // counts[k] elements for rank k, the same counts on every rank. `out` may be the own block of
+  // `in`; all else of `in` is left intact.
+  virtual Status ReduceScatter(const void* in, void* out, std::span<const size_t> counts,
+                               rm_dtype dtype, rm_op op) = 0;
+  // bytes[i * size + k]: what rank i sends to rank k; the same on every rank. `send`: the blocks
+  // for all ranks in rank order, `recv`: those from all; they must not overlap.
+  virtual Status Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) = 0;
   virtual Status Barrier() = 0;
+
+  // The collectives of some ranks of this view, the own one among them (ascending); a rank is then
+  // its place in `ranks`. Everything goes over streams. Two ranks must make the calls in which both
+  // take part, of all communicators of the view, in the same order. Lives and dies with the view.
+  virtual Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) = 0;
 
   // First writer wins, sticky, idempotent, from any thread: ends every wait with
   // RM_ERR_EPOCH_MOVED.

@@ -26,12 +26,19 @@ class RM_API Endpoint {
   struct Options {
     std::string bind = "127.0.0.1:0";  // port 0: chosen free
     std::string job;                   // uid; peers of another job are refused
+    std::string key;                   // of the job's ring: 32 bytes; empty: none
     size_t arena_bytes = 0;            // 0: default
     bool shared_memory = true;
+    // What goes over TCP is encrypted. Needs the key; the members of a job should agree on it (a
+    // connection is encrypted if either end wants it).
+    bool encrypt = false;
   };
   static Status Create(const Options& options, std::unique_ptr<Endpoint>* out);
   virtual ~Endpoint() = default;
   virtual PeerEndpoint Address() const = 0;
+  // The key became known after Create. All members of a job have the same key, or all have none.
+  // From any thread; for what connects from now on. RM_ERR_INVALID: it isn't a key.
+  virtual Status SetKey(const std::string& key) = 0;
 };
 
 }  // namespace ringmaster

@@ -19,10 +19,17 @@ typedef enum rm_status {
   RM_ERR_LEFT =
       4, /* this worker has left the job by plan (drain, scale-down): clean up and exit 0 */
   RM_ERR_TIMEOUT = 5,     /* the deadline passed; for rm_wait the operation goes on */
-  RM_ERR_UNAVAILABLE = 6, /* no sidecar, no memory, no port: the message names the cause */
+  RM_ERR_UNAVAILABLE = 6, /* no sidecar, no port: the message names the cause */
   RM_ERR_SHUTDOWN = 7,    /* not initialised, or already shut down */
   RM_ERR_NO_STATE = 8,    /* a worker joined and no state is registered to give it */
-  RM_ERR_INTERNAL = 9     /* a defect of the library, or a sidecar that gave up: the message says */
+  RM_ERR_INTERNAL = 9,    /* a defect of the library, or a sidecar that gave up: the message says */
+  /* the root of a broadcast has died or left; every rank gets this; the job goes on */
+  RM_ERR_ROOT_LOST = 10,
+  /* the others go on without this worker, so what it holds counts for nothing: rm_enter, which
+     waits until it is let in again and loads their state, or exit with RM_EXIT_DROPPED */
+  RM_ERR_DROPPED = 11,
+  RM_ERR_OUT_OF_MEMORY = 12,
+  RM_ERR_FORKED = 13 /* called in a process that was forked from a worker */
 } rm_status;
 
 typedef enum rm_dtype {
@@ -34,9 +41,27 @@ typedef enum rm_dtype {
   RM_BFLOAT16 = 5,
   RM_FLOAT32 = 6,
   RM_FLOAT64 = 7,
-  RM_DTYPE_ANY_INT_ =
-      0x7fffffff /* no type: makes every int that a caller may pass a value that can be refused */
+  RM_BOOL = 8, /* a byte, 0 or 1; sum and max: any, product and min: all; no average */
+  RM_UINT16 = 9,
+  RM_INT16 = 10,
+  RM_UINT32 = 11,
+  RM_UINT64 = 12,
+  /* no type: makes every int that a caller may pass a value that can be refused */
+  RM_DTYPE_ANY_INT_ = -0x7fffffff - 1
 } rm_dtype;
+
+/* What is asked for by rm_submit (ringmaster.h). */
+typedef enum rm_kind {
+  RM_ALLREDUCE = 1,
+  RM_ALLGATHER = 2,
+  RM_BROADCAST = 3,
+  RM_BROADCAST_BYTES = 4,
+  RM_BARRIER = 5,
+  RM_REDUCESCATTER = 6,
+  RM_ALLTOALL = 7,
+  RM_JOIN = 8,
+  RM_KIND_ANY_INT_ = -0x7fffffff - 1 /* no kind, as above */
+} rm_kind;
 
 typedef enum rm_op {
   RM_SUM = 0,
@@ -44,7 +69,10 @@ typedef enum rm_op {
   RM_MIN = 2,
   RM_MAX = 3,
   RM_PRODUCT = 4,
-  RM_OP_ANY_INT_ = 0x7fffffff /* no operation, as above */
+  /* allreduce of floating point only: what gradients have in common counts once. Each tensor by
+   * itself, any number of ranks, computed in double precision. */
+  RM_ADASUM = 5,
+  RM_OP_ANY_INT_ = -0x7fffffff - 1 /* no operation, as above */
 } rm_op;
 
 #ifdef __cplusplus

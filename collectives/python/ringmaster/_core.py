@@ -4,10 +4,9 @@ One instance for a process, as in the library below. Called from the script's ma
 `report` and the rank functions are for any thread.
 """
 
-import atexit
 import ctypes
+import os
 import pickle
-import sys
 from collections import namedtuple
 
 from ringmaster import _library, errors
@@ -29,13 +28,14 @@ _NOT_INITIALISED = "ringmaster is not initialised: call init() first"
 
 _resize_callbacks = []
 _providers = {}  # name: (save() -> picklable, load(what was saved))
+_sufficient = False  # the providers are enough for a joiner to go on where the others are
 _name_counts = {}
+_process = None  # that called init(): not one that was forked from it
 _view = None
 _last_step = None
 _saved = None  # keeps the bytes that the library reads after `save` returned
 _callback_error = errors.CallbackError()
 _c_callbacks = None
-_exit = {"hooked": False, "code": 0, "left": False}
 
 
 def library():
@@ -47,8 +47,6 @@ def call(function, *args):
     status = getattr(library(), function)(*args)
     if status != errors.OK:
         _callback_error.raise_kept()
-        if status == errors.LEFT:
-            _exit["left"] = True
     errors.check(status, library())
 
 
@@ -61,17 +59,20 @@ def init(timeout=DEFAULT_TIMEOUT):
     A bootstrapping worker blocks until the first view stands. A joiner returns at once and enters
     later (`elastic.run`, the first step of a DistributedOptimizer, or `enter`).
     """
+    global _process
     if is_initialized():
         return
     call("rm_init", float(timeout))
-    _hook_exit()
-    _exit["left"] = False
-    if _providers:
+    # Only the library sees the exit status, however the interpreter comes to it.
+    call("rm_shutdown_at_exit")
+    _process = os.getpid()
+    if _sufficient:
         _register_callbacks()
     _begin_step()
 
 
 def is_initialized():
+    """True from init() until shutdown()."""
     return bool(library().rm_initialized())
 
 
@@ -91,6 +92,12 @@ def enter(timeout=DEFAULT_TIMEOUT):
     _begin_step()
 
 
+def enter_again(timeout=DEFAULT_TIMEOUT):
+    """After a WorkerDroppedError: blocks until this worker is let in, with the others' state."""
+    call("rm_enter", float(timeout))
+    _begin_step()
+
+
 def shutdown(timeout=DEFAULT_TIMEOUT):
     """Agreed by all ranks: returns when every rank has called it. A no-op when not initialised."""
     global _view
@@ -100,64 +107,55 @@ def shutdown(timeout=DEFAULT_TIMEOUT):
     _view = None
 
 
-def _hook_exit():
-    """Leaving the interpreter normally is an agreed end of the job; leaving by an error is not.
-
-    atexit does not tell the two apart, so the hooks through which an error passes are watched.
-    """
-    if _exit["hooked"]:
-        return
-    _exit["hooked"] = True
-    sys_exit, sys_excepthook = sys.exit, sys.excepthook
-
-    def watched_exit(code=None):
-        _exit["code"] = code
-        sys_exit(code)
-
-    def watched_excepthook(*args):
-        _exit["code"] = 1
-        sys_excepthook(*args)
-
-    sys.exit, sys.excepthook = watched_exit, watched_excepthook
-    atexit.register(_at_exit)
-
-
-def _at_exit():
-    if _exit["left"] or _exit["code"] not in (None, 0, False):
-        return
-    try:
-        shutdown()
-    except (errors.HorovodInternalError, SystemExit) as error:
-        print("ringmaster: the end of the job was not agreed: %s" % error, file=sys.stderr)
-
-
 # ---- Ranks
 
 
-def _number(function):
+def _refuse():
+    if _process not in (None, os.getpid()):
+        errors.check(errors.FORKED, library())
+    raise ValueError(_NOT_INITIALISED)
+
+
+def _number(function, text):
+
     def get():
         value = getattr(library(), function)()
         if value < 0 or not is_initialized():
-            raise ValueError(_NOT_INITIALISED)
+            _refuse()
         return value
 
+    get.__name__ = get.__qualname__ = function[len("rm_"):]
+    get.__doc__ = text + " ValueError before init(). It moves when the world changes."
     return get
 
 
-rank = _number("rm_rank")
-size = _number("rm_size")
-local_rank = _number("rm_local_rank")
-local_size = _number("rm_local_size")
-cross_rank = _number("rm_cross_rank")
-cross_size = _number("rm_cross_size")
+rank = _number("rm_rank", "This worker's place among all, from 0.")
+size = _number("rm_size", "How many workers there are.")
+local_rank = _number("rm_local_rank", "This worker's place among those of its pod, from 0.")
+local_size = _number("rm_local_size", "How many workers its pod has.")
+cross_rank = _number("rm_cross_rank", "Its pod's place among all pods, in rank order, from 0.")
+cross_size = _number("rm_cross_size", "How many pods have workers.")
 
 
 def view():
     """The View of this moment. It moves with every change of the membership, also within a step."""
     now = _read_view()
     if now.rank < 0 or not is_initialized():
-        raise ValueError(_NOT_INITIALISED)
+        _refuse()
     return now
+
+
+SELF = -1  # for worker_at()
+
+
+def worker_at(rank):
+    """Which worker has this rank now: what a broadcast's root means. A joiner enters first."""
+    if not is_initialized():
+        _refuse()
+    enter()
+    if not (rank == SELF or 0 <= rank < size()):
+        raise ValueError("root_rank: is %r, must be 0 to %d" % (rank, size() - 1))
+    return (library().rm_worker_id(int(rank)) or b"").decode()
 
 
 # ---- Steps
@@ -238,18 +236,29 @@ def last_rebuild():
     return (library().rm_last_rebuild() or b"").decode()
 
 
+def memory(address, size):
+    """Bytes of the library's as they are, of any size. Valid as long as the library keeps them."""
+    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+
+
 # ---- State for joiners
 
 
-def register_state(name, save, load):
-    """What joiners get at a step boundary from a survivor: load(save()), by name."""
-    first = not _providers
+def register_state(name, save, load, sufficient=True):
+    """What joiners get at a step boundary from a survivor: load(save()), by name.
+
+    Not `sufficient`: a part, of which alone no joiner could go on where the others are.
+    """
+    global _sufficient
     _providers[name] = (save, load)
-    if first and is_initialized():
-        _register_callbacks()
+    if sufficient and not _sufficient:
+        _sufficient = True
+        if is_initialized():
+            _register_callbacks()
 
 
 def unregister_state(name):
+    """Joiners get it no more. Nothing happens if there is none of this name."""
     _providers.pop(name, None)
 
 
@@ -281,7 +290,7 @@ def _register_callbacks():
         size[0] = len(_saved)
 
     def load(_user, data, size):
-        load_state(ctypes.string_at(data, size))
+        load_state(memory(data, size))
 
     _c_callbacks = (_library.SAVE(_callback_error.guard(save)),
                     _library.LOAD(_callback_error.guard(load)))

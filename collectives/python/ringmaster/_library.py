@@ -23,6 +23,29 @@ class StepInfo(ctypes.Structure):
                 ("view_changed", c_int), ("state_synced", c_int)]
 
 
+class Tensor(ctypes.Structure):
+    """rm_tensor."""
+    _fields_ = [("shape", POINTER(c_size_t)), ("dimensions", c_int), ("dtype", c_int)]
+
+
+class Request(ctypes.Structure):
+    """rm_request."""
+    _fields_ = [("size", c_size_t), ("kind", c_int), ("process_set", c_int), ("name", c_char_p),
+                ("prescale", c_double), ("postscale", c_double), ("input", c_void_p),
+                ("output", c_void_p), ("shape", POINTER(c_size_t)), ("dimensions", c_int),
+                ("dtype", c_int), ("op", c_int), ("priority", c_int), ("splits", POINTER(c_size_t)),
+                ("splits_count", c_size_t), ("root", c_char_p), ("device", c_int),
+                ("ready_event", c_void_p)]
+
+    def __init__(self, kind, name, process_set=0, prescale=1.0, postscale=1.0, **fields):
+        super().__init__(ctypes.sizeof(Request), kind, process_set, name, prescale, postscale,
+                         **fields)
+
+
+ALLREDUCE, ALLGATHER, BROADCAST, BROADCAST_BYTES, BARRIER, REDUCESCATTER, ALLTOALL, \
+    JOIN = range(1, 9)
+
+
 # name: (result, arguments). A result of None is void; c_int is rm_status unless the header says
 # otherwise.
 _FUNCTIONS = {
@@ -35,6 +58,7 @@ _FUNCTIONS = {
     "rm_is_joining": (c_int, []),
     "rm_enter": (c_int, [c_double]),
     "rm_shutdown": (c_int, [c_double]),
+    "rm_shutdown_at_exit": (c_int, []),
     "rm_rank": (c_int, []),
     "rm_size": (c_int, []),
     "rm_local_rank": (c_int, []),
@@ -42,14 +66,31 @@ _FUNCTIONS = {
     "rm_cross_rank": (c_int, []),
     "rm_cross_size": (c_int, []),
     "rm_epoch": (c_uint64, []),
+    "rm_submit": (c_int, [POINTER(Request), c_size_t, POINTER(c_uint64)]),
+    "rm_result": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_size_t),
+                          POINTER(POINTER(c_size_t)), POINTER(c_size_t)]),
     "rm_allreduce_async": (c_int, [c_char_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_double,
                                    c_double, POINTER(c_uint64)]),
+    "rm_allreduce_tensor_async": (c_int, [c_char_p, c_void_p, c_void_p, POINTER(Tensor), c_int,
+                                          c_double, c_double, POINTER(c_uint64)]),
     "rm_allgather_async": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t, c_int,
                                    POINTER(c_uint64)]),
+    "rm_allgather_tensor_async": (c_int, [c_char_p, c_void_p, POINTER(Tensor),
+                                          POINTER(c_uint64)]),
     "rm_allgather_result": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_size_t),
                                     POINTER(POINTER(c_size_t)), POINTER(c_size_t)]),
-    "rm_broadcast_async": (c_int, [c_char_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_uint64)]),
+    "rm_worker_id": (c_char_p, [c_int]),
+    "rm_broadcast_tensor_async": (c_int, [c_char_p, c_void_p, POINTER(Tensor), c_char_p,
+                                          POINTER(c_uint64)]),
+    "rm_broadcast_bytes_async": (c_int, [c_char_p, c_void_p, c_size_t, c_char_p,
+                                         POINTER(c_uint64)]),
     "rm_barrier_async": (c_int, [c_char_p, POINTER(c_uint64)]),
+    "rm_join_async": (c_int, [POINTER(c_uint64)]),
+    "rm_join_result": (c_int, [c_uint64, POINTER(c_int)]),
+    "rm_process_set_add_async": (c_int, [POINTER(c_int), c_size_t, POINTER(c_uint64)]),
+    "rm_process_set_remove_async": (c_int, [c_int, POINTER(c_uint64)]),
+    "rm_process_set_number": (c_int, [c_uint64, POINTER(c_int)]),
+    "rm_process_set_ranks": (c_int, [c_int, POINTER(c_int), c_size_t, POINTER(c_size_t)]),
     "rm_poll": (c_int, [c_uint64]),
     "rm_wait": (c_int, [c_uint64, c_double]),
     "rm_release": (None, [c_uint64]),
@@ -57,6 +98,8 @@ _FUNCTIONS = {
     "rm_state_callbacks": (c_int, [SAVE, LOAD, c_void_p]),
     "rm_report": (c_int, [c_char_p, c_double]),
     "rm_last_rebuild": (c_char_p, []),
+    "rm_timeline_start": (c_int, [c_char_p]),
+    "rm_timeline_stop": (c_int, []),
 }
 
 _lock = threading.Lock()

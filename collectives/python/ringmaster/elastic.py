@@ -7,13 +7,27 @@ drops that too. docs/python.md says when a step ends and what joiners get.
 
 import copy
 import functools
+import hashlib
+import pickle
 import random
+import sys
+import warnings
+import weakref
 
 from ringmaster import _core
-from ringmaster.errors import HostsUpdatedInterrupt
+from ringmaster._objects import allgather_object, broadcast_object
+from ringmaster.errors import HostsUpdatedInterrupt, RootLostError, WorkerDroppedError
 from ringmaster.sampler import ElasticSampler
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "run"]
+
+
+class Ender:
+    """A DistributedOptimizer whose step() may end a step."""
+
+    def __init__(self):
+        self.takes_turns = True
+        self.stepped = False  # since the last step ended
 
 
 class Steps:
@@ -21,24 +35,64 @@ class Steps:
     them does, once.
 
     In a function that is entered again after changes (`elastic.run` without in_place) only commit()
-    does, because only there the script says that its own counters are consistent.
+    does, because only there the script says that its own counters are consistent. Of several
+    optimizers (a GAN's) the last one to step does: else a joiner would begin before the first
+    while the others go on after it.
     """
     commit_ends_step = False
     ended_by_optimizer = False
+    _enders = []
+    _newest_stepped = False  # some optimizer has, since the newest one was made
+    _unended = 0  # steps of optimizers since the last step ended
 
     @classmethod
-    def optimizer_stepped(cls):
+    def new_ender(cls):
+        """Those that are made with no step between them take turns, and whoever steps later on.
+
+        So an earlier phase's don't. This follows from what the script does: it is the same on all
+        ranks, which the garbage collector is not.
+        """
+        if cls._newest_stepped:
+            for ender in cls._enders:
+                ender.takes_turns = False
+        cls._newest_stepped = False
+        cls._enders.append(Ender())
+        return cls._enders[-1]
+
+    @classmethod
+    def optimizer_stepped(cls, ender):
         if cls.commit_ends_step:
             return
+        ender.takes_turns = ender.stepped = cls._newest_stepped = True
+        cls._unended += 1
+        if not all(other.stepped for other in cls._enders if other.takes_turns):
+            return cls._warn_if_none_ends()
+        cls.begin()
         info = _core.end_step()
         cls.ended_by_optimizer = True
         _after_step(info)
+
+    @classmethod
+    def _warn_if_none_ends(cls):
+        if cls._unended == 1000:
+            warnings.warn("1000 optimizer steps and no end of a step, because a "
+                          "DistributedOptimizer never steps: nobody can join or leave. Give it "
+                          "end_step=False", stacklevel=4)
+
+    @classmethod
+    def begin(cls):
+        """All optimizers have the step before them."""
+        cls._unended = 0
+        cls.ended_by_optimizer = False
+        for ender in cls._enders:
+            ender.stepped = False
 
     @classmethod
     def committed(cls):
         if cls.ended_by_optimizer and not cls.commit_ends_step:
             cls.ended_by_optimizer = False  # optimizer.step() has ended this step already
             return
+        cls.begin()
         _after_step(_core.end_step())
 
 
@@ -50,13 +104,37 @@ def _after_step(info):
         _running.on_view_changed()
 
 
+_on_dropped = []  # weak references to methods
+
+
+def on_dropped(method):
+    """Calls it when this worker was dropped, before it gets the others' state."""
+    _on_dropped.append(weakref.WeakMethod(method))
+
+
+def _enter_again():
+    for method in [reference() for reference in _on_dropped]:
+        if method is not None:
+            method()
+    Steps.begin()
+    _core.enter_again()
+
+
 class State:
     """What joiners get, and what commit() and restore() are about.
 
-    Derive: save, restore, capture, install.
+    Derive: save, restore, capture, install. Or, as for Horovod, save, restore and sync: all workers
+    then call sync() whenever the world has changed, as they enter the training function again.
+    `bcast_object` and `get_rank` are Horovod's: functions for a derived class's own use.
     """
 
-    def __init__(self):
+    # Generators from which all ranks have drawn the same numbers (they shuffle alike, say), so a
+    # joiner must go on with them. Of the others each rank has its own (for dropout, say).
+    same_random = ()
+
+    def __init__(self, bcast_object=None, get_rank=None):
+        self._bcast_object = bcast_object or broadcast_object
+        self._rank = get_rank or _core.rank
         self._reset_callbacks = []
         self._changed = False
 
@@ -74,6 +152,15 @@ class State:
 
     def install(self, captured):
         """Becomes what capture() of another worker returned."""
+
+    def random_states(self):
+        """By generator that the script may use, picklable."""
+        return {"python": random.getstate()}
+
+    def set_random_states(self, states):
+        """Of some of the generators."""
+        if "python" in states:
+            random.setstate(states["python"])
 
     def prepare_commit(self):
         """Called before the step ends; collectives are allowed."""
@@ -100,15 +187,29 @@ class State:
         """
         if self._changed:
             self._changed = False
-            raise HostsUpdatedInterrupt()
+            raise HostsUpdatedInterrupt(skip_sync=True)
+
+    def reset(self):
+        """For derived classes: called after the world has changed, before the reset callbacks."""
+
+    def on_hosts_updated(self, timestamp, update_res):
+        """Horovod's launcher calls it. Here the library itself says when the world has changed."""
 
     def sync(self):
-        """All workers become what rank 0 is."""
+        """All workers become what rank 0 is, but for their random states."""
         if _core.is_joining():
             _core.enter()
             return
-        from ringmaster._objects import broadcast_object
-        self.install(broadcast_object(self.capture(), 0, "ringmaster.state.sync"))
+        own = {name: hashlib.sha256(pickle.dumps(kept)).digest()
+               for name, kept in self.random_states().items()}
+        everyone = allgather_object(own, "ringmaster.state.random")
+        self.same_random = [name for name, digest in own.items()
+                            if all(other.get(name) == digest for other in everyone)]
+        while True:
+            try:
+                return self.install(broadcast_object(self.capture(), 0, "ringmaster.state.sync"))
+            except RootLostError:  # on all ranks: whoever has rank 0 now is as good
+                pass
 
     # ---- For run
 
@@ -118,7 +219,12 @@ class State:
         else:
             self.on_reset()
 
+    def forget_changes(self):
+        """What has changed before the state came from others is no news."""
+        self._changed = False
+
     def on_reset(self):
+        self.reset()
         for callback in self._reset_callbacks:
             callback()
 
@@ -126,8 +232,8 @@ class State:
 class ObjectState(State):
     """Plain values as attributes: ObjectState(batch=0, epoch=0)."""
 
-    def __init__(self, **values):
-        super().__init__()
+    def __init__(self, bcast_object=None, get_rank=None, **values):
+        super().__init__(bcast_object, get_rank)
         self._names = sorted(values)
         for name, value in values.items():
             setattr(self, name, value)
@@ -145,20 +251,65 @@ class ObjectState(State):
             setattr(self, name, value)
 
     def capture(self):
-        return {"values": self.values(), "random": random.getstate()}
+        return {"values": self.values(),
+                "random": {name: kept for name, kept in self.random_states().items()
+                           if name in self.same_random}}
 
     def install(self, captured):
         for name, value in captured["values"].items():
             setattr(self, name, value)
-        random.setstate(captured["random"])
+        self.same_random = list(captured["random"])
+        self.set_random_states(captured["random"])
         self.save()
+
+
+def _syncs_itself(state):
+    """Its class is derived as for Horovod: what sync() sends is all that joiners get."""
+    return type(state).sync is not State.sync
+
+
+def _begin(state, in_place):
+    joins = _core.is_joining()
+    _core.enter()
+    # A joiner's copy is from before the others have run their reset callbacks: it runs them on the
+    # same state, or gets the state once more, as for Horovod's scripts.
+    if joins and in_place:
+        state.on_reset()
+    elif joins:
+        _sync_if_wanted(state, True)
+    else:
+        state.sync()
+
+
+def _go_on(state, skip_sync):
+    state.on_reset()
+    _sync_if_wanted(state, not skip_sync)
+
+
+def _sync_if_wanted(state, wanted):
+    """All workers call it as they enter again. If nobody has joined they are equal, and nothing is
+    to be sent.
+    """
+    wanted = wanted or _syncs_itself(state)
+    if any(allgather_object(wanted, "ringmaster.state.wanted")):
+        state.sync()
+
+
+def _come_back(state, in_place):
+    _enter_again()
+    state.forget_changes()
+    if in_place:
+        state.on_reset()
+    else:
+        _go_on(state, skip_sync=False)
 
 
 def run(function=None, *, in_place=False):
     """Decorates `train(state, ...)`. A joiner gets the state from the others before it enters.
 
     After a change of the world train() is entered again from its top, without rollback, as
-    Horovod's scripts expect; with in_place=True it just goes on.
+    Horovod's scripts expect; with in_place=True it just goes on. A worker that was dropped waits
+    until it is let in again, gets the state from the others, and enters train() again.
     """
     if function is None:
         return functools.partial(run, in_place=in_place)
@@ -169,19 +320,25 @@ def run(function=None, *, in_place=False):
         if not isinstance(state, State):
             raise ValueError("state: is a %s, must be a State (ObjectState, TorchState, ...)"
                              % type(state).__name__)
+        if in_place and _syncs_itself(state):
+            raise ValueError("in_place: is True, but the state has a sync() of its own, which all "
+                             "workers have to call after a change: allowed is False")
         _core.init()
         _core.register_state("elastic.state", state.capture, state.install)
         before, _running = (_running, Steps.commit_ends_step), state
-        Steps.commit_ends_step, Steps.ended_by_optimizer = not in_place, False
+        Steps.commit_ends_step = not in_place
+        Steps.begin()
+        prepare = functools.partial(_begin, state, in_place)
         try:
-            state.sync()
             while True:
                 try:
+                    prepare()
                     return function(state, *args, **kwargs)
-                except HostsUpdatedInterrupt:
-                    # Nothing to send: the survivors are equal, and joiners got their copy at the
-                    # commit that raised this.
-                    state.on_reset()
+                except HostsUpdatedInterrupt as change:
+                    prepare = functools.partial(_go_on, state, change.skip_sync)
+                except WorkerDroppedError as error:
+                    print("ringmaster: %s; waiting to be let in again" % error, file=sys.stderr)
+                    prepare = functools.partial(_come_back, state, in_place)
         finally:
             _running, Steps.commit_ends_step = before
 

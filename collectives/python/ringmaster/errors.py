@@ -1,11 +1,15 @@
 """What the library's status codes become in Python. The only place that maps one to the other."""
 
 (OK, INVALID, MISMATCH, EPOCH_MOVED, LEFT, TIMEOUT, UNAVAILABLE, SHUTDOWN, NO_STATE,
- INTERNAL) = range(10)
+ INTERNAL, ROOT_LOST, DROPPED, OUT_OF_MEMORY, FORKED) = range(14)
 
 _NAMES = ("RM_OK", "RM_ERR_INVALID", "RM_ERR_MISMATCH", "RM_ERR_EPOCH_MOVED", "RM_ERR_LEFT",
           "RM_ERR_TIMEOUT", "RM_ERR_UNAVAILABLE", "RM_ERR_SHUTDOWN", "RM_ERR_NO_STATE",
-          "RM_ERR_INTERNAL")
+          "RM_ERR_INTERNAL", "RM_ERR_ROOT_LOST", "RM_ERR_DROPPED", "RM_ERR_OUT_OF_MEMORY",
+          "RM_ERR_FORKED")
+
+# RM_EXIT_DROPPED: the process is started again, and no failure is counted.
+EXIT_DROPPED = 79
 
 
 class HorovodInternalError(RuntimeError):
@@ -16,10 +20,24 @@ class HorovodInternalError(RuntimeError):
         self.code = code
 
 
+class RootLostError(HorovodInternalError):
+    """The worker whose data was to be broadcast has died or left; no other one takes its place."""
+
+
+class WorkerDroppedError(HorovodInternalError, SystemExit):
+    """The others go on without this worker, which was silent for too long: what it holds counts for
+    nothing. `elastic.run` waits until it is let in again. Elsewhere it ends the process, which is
+    started again without counting as a failure: hence a SystemExit, whose `code` is the exit code.
+    """
+
+    def __init__(self, message=""):
+        super().__init__(message, EXIT_DROPPED)
+
+
 class HostsUpdatedInterrupt(RuntimeError):
     """The world has changed. `elastic.run` catches it and enters the training function again."""
 
-    def __init__(self, skip_sync=True):
+    def __init__(self, skip_sync=False):
         super().__init__("the world has changed")
         self.skip_sync = skip_sync
 
@@ -47,7 +65,10 @@ def check(status, library):
         raise ValueError(text)
     if status == LEFT:
         raise Left(text)
-    raise HorovodInternalError("%s (%s)" % (text, name), status)
+    if status == DROPPED:
+        raise WorkerDroppedError(text)
+    kind = RootLostError if status == ROOT_LOST else HorovodInternalError
+    raise kind("%s (%s)" % (text, name), status)
 
 
 class CallbackError:

@@ -16,6 +16,7 @@ import random
 from collections import namedtuple
 
 from ringmaster import _core
+from ringmaster.sampler_names import SamplerNames
 
 # What a settled step did: `counted` are the samples in the step's gradient, in the order of
 # the batch and the same on all ranks; `own` are those of this rank; `void` says that the step did
@@ -23,7 +24,7 @@ from ringmaster import _core
 Settled = namedtuple("Settled", "counted own void")
 
 
-class ElasticSampler:
+class ElasticSampler(SamplerNames):
     """Hands out every sample of an epoch (one pass over the data) exactly once, whichever workers
     come, leave or die meanwhile.
 
@@ -38,11 +39,12 @@ class ElasticSampler:
 
     def __init__(self, dataset, shuffle=True, seed=0):
         """`dataset`: anything with a length, or the number of samples."""
+        self.dataset = dataset
         self._count = dataset if isinstance(dataset, int) else len(dataset)
         if self._count < 1:
             raise ValueError("dataset: is empty; a sampler needs one sample or more")
-        self._shuffle = shuffle
-        self._seed = seed
+        self.shuffle = shuffle
+        self.seed = seed
         self._own_total = 0
         self.last_settled = None  # the Settled of the last step; None: none since the state came
         self._begin_epoch(0)
@@ -50,8 +52,8 @@ class ElasticSampler:
     def _begin_epoch(self, number):
         self._epoch = number
         self._order = list(range(self._count))
-        if self._shuffle:
-            random.Random("%d/%d" % (self._seed, number)).shuffle(self._order)
+        if self.shuffle:
+            random.Random("%d/%d" % (self.seed, number)).shuffle(self._order)
         self._returned = []  # positions before the cursor that are to do again
         self._cursor = 0  # positions from here on were never handed out in a settled step
         self._handed_out = []  # (window, own positions) since the last settled step
@@ -167,7 +169,7 @@ class ElasticSampler:
     def __iter__(self):
         """This rank's samples of what remains; the division is made here, once."""
         view = _core.step_view()
-        positions = self._returned + list(range(self._cursor, self._count))
+        positions = self._left()
         short = -len(positions) % view.size  # equal counts for all, as Horovod does
         positions += list(itertools.islice(itertools.cycle(positions), short if positions else 0))
         self._stream = positions[view.rank::view.size]
@@ -177,42 +179,27 @@ class ElasticSampler:
         view = _core.step_view()
         return -(-self.remaining // view.size)
 
-    def record_batch(self, batch_index, batch_size):
-        """Says that the `batch_index`th batch of this iteration has been worked on."""
-        if self._stream is None:
-            raise RuntimeError("record_batch: no iteration has begun")
-        begin = batch_index * batch_size
-        self._recorded.extend(self._stream[begin:begin + batch_size])
-
-    @property
-    def streams(self):
-        """True if this epoch is iterated in Horovod's way on this rank (and so on all)."""
-        return self._stream is not None
-
-    def recorded(self):
-        """Positions recorded since the last merge."""
-        return list(self._recorded)
-
-    def merge(self, recorded_by_rank):
-        """Counts what all ranks recorded as done (state.commit does this)."""
-        done = {position for recorded in recorded_by_rank for position in recorded}
-        left = [p for p in self._returned + list(range(self._cursor, self._count)) if p not in done]
-        # What was handed out and what not no longer forms one range: list all that is left.
-        self._returned, self._cursor = sorted(left), self._count
-        self._own_total += len(self._recorded)
-        self._recorded = []
+    def _left(self):
+        return self._returned + list(range(self._cursor, self._count))
 
     # ---- State
 
     def state_dict(self):
-        return {"seed": self._seed, "count": self._count, "epoch": self._epoch,
+        return {"seed": self.seed, "count": self._count, "epoch": self._epoch,
                 "cursor": self._cursor, "returned": list(self._returned)}
 
     def load_state_dict(self, state):
+        """What state_dict() of this sampler, or of Horovod's, has returned."""
+        if "processed_indices" in state:
+            self._begin_epoch(state["epoch"])
+            done = set(state["processed_indices"])
+            self._returned = [p for p, index in enumerate(self._order) if index not in done]
+            self._cursor, self.last_settled = self._count, None
+            return
         if state["count"] != self._count:
             raise ValueError("dataset: has %d samples here and %d in the state: all workers must "
                              "read the same data" % (self._count, state["count"]))
-        self._seed = state["seed"]
+        self.seed = state["seed"]
         self._begin_epoch(state["epoch"])
         self._cursor, self._returned = state["cursor"], list(state["returned"])
         self.last_settled = None

@@ -7,7 +7,7 @@ import torch
 
 from ringmaster import _core
 from ringmaster.sampler import ElasticSampler
-from ringmaster.torch import optimizer as module
+from ringmaster.torch import buckets, optimizer as module
 
 
 class Peers:
@@ -21,16 +21,16 @@ class Peers:
         self.sent = []
         self._alive = iter(alive)
         self._batch = batch
-        monkeypatch.setattr(module, "start_allreduce", self._start)
-        monkeypatch.setattr(module, "synchronize", lambda handle: handle)
-        monkeypatch.setattr(module.Steps, "optimizer_stepped", lambda: None)
+        monkeypatch.setattr(buckets, "start_allreduce", self._start)
+        monkeypatch.setattr(buckets, "synchronize", lambda handle: handle)
+        monkeypatch.setattr(module.Steps, "optimizer_stepped", lambda _: None)
         monkeypatch.setattr(_core, "enter", lambda: None)
         monkeypatch.setattr(_core, "is_joining", lambda: False)
         monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 2, 1))
-        monkeypatch.setattr(_core, "register_state", lambda *_: None)
+        monkeypatch.setattr(_core, "register_state", lambda *_, **__: None)
         monkeypatch.setattr(_core, "unregister_state", lambda *_: None)
 
-    def _start(self, source, target, name, op):
+    def _start(self, source, target, name, op, process_set):
         self.sent.append(name)
         target.copy_(source)
         if next(self._alive):
@@ -79,3 +79,37 @@ def test_AStepWithoutAnyContributionChangesNothing(monkeypatch, step):
     monkeypatch.setattr(ElasticSampler, "contribution", lambda self: [0.0] * 4)
     _, sampler, (weight, _) = step([False, False])
     assert sampler.last_settled.void and not weight.any()
+
+
+def gathered_from(alive, mine):
+    """What an allgather returns of this rank's bytes and, if it is alive, of rank 1's: the same."""
+    return torch.cat([mine, mine]) if alive else mine
+
+
+@pytest.mark.parametrize("alive, divisor", [([True], 2), ([True, False], 1)])
+def test_ASparseGradientIsSentAgainWithTheOthersAndDividedByThoseThatAreInIt(
+        monkeypatch, alive, divisor):
+    monkeypatch.setattr(buckets, "synchronize", lambda handle: handle)
+    alive_at = iter(alive)
+
+    class Sent:
+
+        def __init__(self, tensors, names, process_set, rows_by_rank):
+            self.result = gathered_from(next(alive_at), tensors[0])
+            rows_by_rank[0].extend([len(tensors[0])] * (len(self.result) // len(tensors[0])))
+
+        def single(self):
+            return self.result
+
+    monkeypatch.setattr(buckets, "start_allgathers", Sent)
+    embedding = torch.nn.Embedding(5, 2, sparse=True)
+    embedding(torch.tensor([1, 3])).sum().backward()
+    bucket = buckets.SparseBucket("s", embedding.weight, None)
+    bucket.fill(0.5, [1.0], None)
+    for count in alive:
+        bucket.send()
+        assert bucket.receive(None) == [2.0 if count else 1.0]
+    bucket.scatter(divisor)
+    expected = torch.zeros(5, 2)
+    expected[[1, 3]] = 0.5
+    assert torch.equal(embedding.weight.grad.to_dense(), expected)

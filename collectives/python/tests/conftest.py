@@ -10,6 +10,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 
+@pytest.fixture(autouse=True)
+def no_optimizers_of_other_tests(monkeypatch):
+    """A script has its own; here they share a process."""
+    from ringmaster.elastic import Steps
+    monkeypatch.setattr(Steps, "_enders", [])
+
+
 @pytest.fixture
 def job():
     """job(script, size, **environ): starts workers; all are gone at the test's end."""

@@ -27,7 +27,7 @@ class Peer:
         self.connection = connection
         self.buffer = b""
         self.hello = {}
-        self.entered = False
+        self.asked = self.entered = self.left = False
         self.stopped = self.boundary = 0
         self.finished = False
         self.step = 0
@@ -66,6 +66,7 @@ class FakeSidecar:
         self.finished = set()  # slots that said so
         self.log = []  # frames that came, but pings
         self._peers = {}
+        self._dropping = None  # a slot
         self._change = None  # what is under way: (reason, members to be, planned)
         self._stage = None
         self._selector = selectors.DefaultSelector()
@@ -89,6 +90,12 @@ class FakeSidecar:
     def drain(self, slot):
         with self.changed:
             self.draining.add(slot)
+        os.write(self._wake_write, b"x")
+
+    def drop(self, slot):
+        """A wrong suspicion: the others go on without a worker that lives."""
+        with self.changed:
+            self._dropping = slot
         os.write(self._wake_write, b"x")
 
     def promote(self, slot, incarnation):
@@ -166,7 +173,7 @@ class FakeSidecar:
                       rank=frame["slot"], size=self.initial_size, localRank=frame["slot"],
                       localSize=self.initial_size, pingMs=100, fenceMs=10000)
         elif kind == "enter":
-            peer.entered = True
+            peer.asked, peer.entered = True, frame.get("state", True)  # without state nobody joins
         elif kind in ("stopped", "boundary"):
             setattr(peer, kind, max(getattr(peer, kind), frame["epoch"]))
         elif kind == "finished":
@@ -183,6 +190,10 @@ class FakeSidecar:
             member.send("arm" if planned else "stop", epoch=self.epoch)
 
     def _advance(self):
+        if self._change is None and self._dropping is not None:
+            stay = [m for m in self.members if m.hello["slot"] != self._dropping]
+            self._dropping = None
+            self._begin("PodLost", stay, planned=False)
         if self._change is None:
             self._next_change()
         if self._change is None:
@@ -201,13 +212,14 @@ class FakeSidecar:
         waiting = [p for p in entered if self._key(p) not in self.held]
         waiting.sort(key=lambda peer: peer.hello["slot"])
         if self.epoch == 0:
-            spares = len(entered) - len(waiting)
+            spares = sum(p.asked and self._key(p) in self.held for p in self._peers.values())
             if len(waiting) == self.initial_size and spares == len(self.held):
                 self._install("Bootstrap", waiting, planned=True)
         elif any(member.finished for member in self.members):
-            for peer in entered:  # the job is finishing: no worker joins any more
-                peer.entered = False
-                peer.send("left", epoch=self.epoch, reason="the job is finishing")
+            for peer in self._peers.values():  # the job is finishing: no worker joins any more
+                if peer.hello and peer not in self.members and not peer.left:
+                    peer.entered, peer.left = False, True
+                    peer.send("left", epoch=self.epoch, reason="the job is finishing")
         elif any(m.hello["slot"] in self.draining for m in self.members):
             stay = [m for m in self.members if m.hello["slot"] not in self.draining]
             self._begin("PodDrained", stay, planned=True)
@@ -238,7 +250,10 @@ class FakeSidecar:
         for member in before:
             if member not in members and member.connection in self._peers:
                 member.entered = False
-                member.send("left", epoch=self.epoch, reason="drained")
+                if planned:
+                    member.send("left", epoch=self.epoch, reason="drained")
+                else:
+                    member.send("view", view=view, self=-1, donors=donors)
 
 
 class Job:

@@ -196,3 +196,37 @@ def test_HorovodsWayRecordsBatchesAndTheRestIsDividedAgain(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 2))
     rest = list(samplers[0])
     assert sorted(rest + streams[0][:4] + streams[1][:4]) == list(range(20))
+
+
+def test_HorovodsAttributesTellWhatIsDoneAndWhatRemains(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(1, 2, 1))
+    data = list(range(100, 111))
+    sampler = ElasticSampler(data, seed=1)
+    assert (sampler.dataset, sampler.shuffle, sampler.seed) == (data, True, 1)
+    assert (sampler.num_replicas, sampler.rank, sampler.epoch) == (2, 1, 0)
+    assert (sampler.num_samples, sampler.total_size, len(sampler)) == (6, 12, 6)
+    with pytest.raises(RuntimeError, match="no iteration has begun"):
+        sampler.get_indices(0, 4)
+    stream = list(sampler)
+    assert sampler.get_indices(1, 4) == stream[4:6]
+    assert sampler.processed_indices == set() and sampler.remaining_indices == sampler._order
+    sampler.record_batch(0, 3)
+    sampler.merge([sampler.recorded()])
+    assert sampler.processed_indices == set(stream[:3])
+    assert sampler.remaining_indices == [i for i in sampler._order if i not in stream[:3]]
+    sampler.reset()
+    assert sampler.num_samples == 4
+    other = ElasticSampler(data, seed=1)
+    other.load_state_dict({"epoch": 0, "processed_indices": stream[:3]})  # as Horovod's is
+    assert other.remaining_indices == sampler.remaining_indices
+
+
+def test_SamplesCanBeRecordedByTheirIndices(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    sampler = ElasticSampler(6, seed=2)
+    sampler.record_indices([5, 0])
+    assert sampler.streams
+    sampler.merge([sampler.recorded()])
+    assert sampler.processed_indices == {0, 5} and sorted(sampler) == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="indices: 6 is no sample, allowed is 0 to 5"):
+        sampler.record_indices([6])

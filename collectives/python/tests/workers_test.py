@@ -12,9 +12,24 @@ def test_EveryCollectiveOnEveryRank(passes, size):
     passes("operations.py", size)
 
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_HorovodsNamesDoWhatHorovodsScriptsExpect(passes, size):
+    passes("horovod_names.py", size)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_GradientsFlowThroughEveryCollective(passes, size):
+    passes("gradients.py", size)
+
+
 @pytest.mark.parametrize("size", [1, 3])
 def test_OptimizersStepsEqualThoseOfOneProcess(passes, size):
     passes("optimizers.py", size)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_EachOptionOfAnOptimizerDoesWhatHorovodsDoes(passes, size):
+    passes("optimizer_options.py", size)
 
 
 def test_WithoutSharedMemoryTheResultsAreTheSame(passes):
@@ -39,6 +54,31 @@ def test_HorovodsElasticScriptIsEnteredAgainAfterADeathAndAJoin(job, victim):
     assert "enter %d 2" % entered[2][0] in joiner and entered[2][0] > 0
 
 
+def test_InPlaceAJoinerRunsItsResetCallbacksAsTheOthersDo(job):
+    one = job("horovod_elastic.py", 2, BATCHES="150", IN_PLACE="1", spares=[1])
+    one.wait_world([0, 1], step=10)
+    one.kill(1)
+    one.wait_world([0], step=20)
+    one.admit(1)
+    one.wait_world([0, 1])
+    codes = one.wait()  # each compares its weights and learning rate with the others'
+    assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
+    assert _log(one, 0, 1).count("reset") == 2 and _log(one, 1, 2).count("reset") == 1
+
+
+def test_AStateThatIsDerivedAsForHorovodSyncsItselfAfterADeathAndAJoin(job):
+    one = job("horovod_state.py", 2, BATCHES="150", spares=[1])
+    one.wait_world([0, 1], step=10)
+    one.kill(1)
+    one.wait_world([0], step=20)
+    one.admit(1)
+    one.wait_world([0, 1])
+    codes = one.wait()
+    assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
+    assert re.findall(r"sync of (\d)", _log(one, 0, 1)) == ["2", "1", "2"]
+    assert re.findall(r"sync of (\d)", _log(one, 1, 2)) == ["2"]
+
+
 def test_ADrainedWorkerEndsWithZeroAndTheOthersGoOn(job):
     one = job("horovod_elastic.py", 3, BATCHES="80")
     one.wait_world([0, 1, 2], step=10)
@@ -50,7 +90,7 @@ def test_ADrainedWorkerEndsWithZeroAndTheOthersGoOn(job):
 
 
 def test_AStandbyThatHasDoneItsImportsTakesADeadWorkersPlace(job):
-    one = job("horovod_elastic.py", 2, BATCHES="120")
+    one = job("horovod_elastic.py", 2, BATCHES="300")
     # No worker has this slot: the first view waits until the standby is there.
     one.sidecar.held.add((-1, 0))
     one.start(7, RINGMASTER_STANDBY="1")
@@ -78,7 +118,8 @@ def test_APlainScriptGoesOnInPlaceAndHearsOfTheNewSize(job):
     assert one.sidecar.finished == {0, 1}
 
 
-@pytest.mark.parametrize("way, code", [("raise", 1), ("3", 3)])
+@pytest.mark.parametrize("way, code", [("raise", 1), ("sys.exit", 3), ("exit", 3),
+                                       ("SystemExit", 3), ("text", 1)])
 def test_AWorkerThatFailsLeavesAtOnceAndHoldsNobodyUp(job, way, code):
     one = job("raises.py", 2, WAY=way)
     assert one.wait() == {(0, 1): 0, (1, 1): code}, one.logs()
@@ -87,3 +128,97 @@ def test_AWorkerThatFailsLeavesAtOnceAndHoldsNobodyUp(job, way, code):
 def _log(one, slot, incarnation):
     with open("%s/%d-%d.log" % (one.folder, slot, incarnation)) as file:
         return file.read()
+
+
+@pytest.mark.parametrize("calls", range(4))
+def test_ABroadcastWhoseRootDiesFailsOnAllOthersOrGivesTheRootsValue(job, calls):
+    one = job("root_dies.py", 3, DIE_AT=str(calls))
+    codes = one.wait()
+    assert codes == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    lines = [_log(one, slot, 1).splitlines() for slot in (1, 2)]
+    assert lines[0] == lines[1] and len(lines[0]) == 3, lines
+    got = dict(line.split(" ", 1) for line in lines[0])
+    assert all(text in ("{'from': 0}", "{'from': 1}", "[0.0]", "[1.0]", "0", "1")
+               or re.match("lost: .*worker 0 of pod pod-0", text) for text in got.values()), lines
+
+
+@pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])
+def test_WhatIsInFlightKeepsItsMemoryWhateverBecomesOfItsHandle(passes, way):
+    passes("lets_go.py", 2, WAY=way)
+
+
+def test_AWorkerThatExitsWithOperationsInFlightExitsWithItsOwnCode(job):
+    one = job("lets_go.py", 2, WAY="exits")
+    assert one.wait() == {(0, 1): 3, (1, 1): 0}, one.logs()
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_ADroppedWorkerWaitsUntilItIsLetInAndEntersAgainWithTheOthersState(job, in_place):
+    one = job("horovod_elastic.py", 3, BATCHES="120", **({"IN_PLACE": "1"} if in_place else {}))
+    one.wait_world([0, 1, 2], step=10)
+    one.sidecar.drop(1)
+    one.wait_world([0, 2, 1])
+    codes = one.wait()
+    assert set(codes.values()) == {0}, one.logs()  # each compares its weights with the others'
+    text = _log(one, 1, 1)
+    assert "waiting to be let in again" in text and text.count("enter ") == 2, text
+
+
+def test_ADroppedWorkerWithoutElasticRunEndsWithACodeThatCountsAsNoFailure(job):
+    one = job("plain.py", 3)
+    one.wait_world([0, 1, 2], step=10)
+    one.sidecar.drop(1)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
+
+
+def test_AfterAnAgreedEndInitSaysThatThereIsNoSecondLife(job):
+    one = job("inits_again.py", 2)
+    assert set(one.wait().values()) == {0}, one.logs()
+    assert one.sidecar.finished == {0, 1}
+
+
+def test_AForkedChildHasNoConnectionsAndSaysThatItMustNotUseTheLibrary(passes):
+    passes("forks.py", 2)
+
+
+def test_TwoOptimizersThatTakeTurnsEndOneStepTogetherAndAJoinerFitsIn(job):
+    one = job("gan.py", 2, SIZE="3", spares=[2])
+    one.wait_world([0, 1], step=5)
+    one.admit(2)
+    one.wait_world([0, 1, 2])
+    assert set(one.wait().values()) == {0}, one.logs()
+
+
+@pytest.mark.parametrize("state, seeds", [("torch", "own"), ("torch", "same"), ("object", "own")])
+def test_RandomStatesStayTheRanksOwnUnlessAllHadTheSame(job, state, seeds):
+    one = job("random_states.py", 2, STATE=state, SEEDS=seeds, spares=[2])
+    one.wait_world([0, 1], step=5)
+    one.admit(2)
+    one.wait_world([0, 1, 2])
+    assert set(one.wait().values()) == {0}, one.logs()
+
+
+def test_AScriptWithoutStateIsNotJoinedAndNobodyFails(job):
+    one = job("plain.py", 2, spares=[1])
+    one.wait_world([0, 1], step=5)
+    one.kill(1)
+    one.wait_world([0])
+    one.admit(1)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): -9, (1, 2): 0}, one.logs()
+    assert one.sidecar.views[-1][2] == [0]
+    assert "@elastic.run with a TorchState" in _log(one, 1, 2)
+    assert (1, {"t": "enter", "state": False}) in one.sidecar.log
+
+
+def test_AJoinerHasTheParametersOfAnAdasumOptimizer(job):
+    one = job("adasum_joiner.py", 2, spares=[1])
+    one.wait_world([0, 1], step=10)
+    one.kill(1)
+    one.wait_world([0], step=20)
+    one.admit(1)
+    one.wait_world([0, 1])
+    codes = one.wait()
+    assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
+    assert "the same on 2" in _log(one, 1, 2)

@@ -1,6 +1,11 @@
 """The package with the real library in this process: without a sidecar it is a world of one."""
 
+import ctypes
+import gc
+import json
+import mmap
 import os
+import pickle
 import subprocess
 import sys
 
@@ -9,7 +14,7 @@ import torch
 
 import ringmaster
 import ringmaster.torch as rm
-from ringmaster import _library, errors
+from ringmaster import _core, _in_flight, _library, errors
 
 
 @pytest.fixture
@@ -48,6 +53,95 @@ def test_CollectivesOfOneGiveBackWhatWasGiven(world):
     assert rm.broadcast_object([1, "a"]) == [1, "a"]
     assert rm.allgather_object(None) == [None]
     rm.barrier()
+
+
+def test_TheOtherCollectivesOfOneGiveBackWhatWasGivenToo(world):
+    mine = torch.arange(6.0).reshape(3, 2)
+    assert torch.equal(rm.reducescatter(mine), mine)
+    assert torch.equal(rm.alltoall(mine), mine)
+    assert rm.alltoall(mine, splits=[3])[1].tolist() == [3]
+    assert [t.tolist() for t in rm.grouped_allreduce([mine, mine + 1])] == \
+        [mine.tolist(), (mine + 1).tolist()]
+    assert rm.join() == 0
+
+
+def test_InitAddsProcessSetsInTheirOrderAndShutdownEndsThem():
+    for _ in range(2):
+        sets = [rm.ProcessSet([0]), rm.ProcessSet([0])]
+        with pytest.raises(ValueError, match="added"):
+            sets[0].number()
+        rm.init(process_sets=sets)
+        rm.init(process_sets=sets)  # again is a no-op
+        assert [one.process_set_id for one in sets] == [1, 2]
+        assert rm.allreduce(torch.ones(1), process_set=sets[1]).item() == 1
+        with pytest.raises(ValueError, match="added already"):
+            rm.add_process_set(sets[0])
+        rm.shutdown()
+
+
+def test_InitTakesWhatHorovodsTakesAndNamesWhatThereIsNot():
+    with pytest.raises(ValueError, match=r"comm: is \[0, 1\]"):
+        rm.init([0, 1])
+    with pytest.raises(ValueError, match="process_sets: is 'static'"):
+        rm.init(process_sets="static")
+    rm.init(process_sets="dynamic")
+    rm.shutdown()
+
+
+def test_ATimelineCanBeAskedForByTheEnvironment(monkeypatch, tmp_path):
+    path = tmp_path / "timeline.json"
+    monkeypatch.setenv("HOROVOD_TIMELINE", "DYNAMIC")
+    rm.init()
+    rm.allreduce(torch.ones(1))
+    rm.shutdown()
+    monkeypatch.setenv("HOROVOD_TIMELINE", str(path))
+    for _ in range(2):  # the second init() is another timeline
+        rm.init()
+        rm.init()
+        rm.allreduce(torch.ones(1), name="one")
+        rm.shutdown()
+        events = json.loads(path.read_text())
+        assert [event["name"] for event in events if event["name"].endswith("ALLREDUCE")] == [
+            "NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE"]  # the last one: the operation's row
+
+
+def test_AForkedChildWritesNothingToTheTimeline(world, tmp_path):
+    path = tmp_path / "timeline.json"
+    rm.start_timeline(path)
+    child = os.fork()
+    if child == 0:
+        try:
+            rm.stop_timeline()  # it isn't the child's
+        except Exception:
+            ctypes.CDLL(None).exit(0)  # with what C programs do at their end
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    rm.allreduce(torch.ones(1), name="one")
+    rm.stop_timeline()
+    events = json.loads(path.read_text())
+    assert [event["name"] for event in events].count("process_name") == 1
+    assert any(event["name"] == "ALLREDUCE" for event in events)
+
+
+def test_AGroupThatWasInterruptedIsWaitedForOnceMore():
+    class Interrupted:
+        def __init__(self, result, times):
+            self.result, self.times = result, times
+
+        def wait(self):
+            self.times -= 1
+            if self.times == 0:
+                raise KeyboardInterrupt
+            if self.times < -1:
+                raise ValueError("has been synchronized already")
+            return self.result
+
+    group = _in_flight.GroupHandle([Interrupted(1, 0), Interrupted(2, 1), Interrupted(3, 0)])
+    with pytest.raises(KeyboardInterrupt):
+        group.wait()
+    assert group.wait() == [1, 2, 3]
+    with pytest.raises(ValueError, match="already"):
+        group.wait()
 
 
 def test_AnEmptyTensorIsFine(world):
@@ -99,6 +193,37 @@ def test_CommitAndRestoreGoBackToTheLastCommit(world):
     model.weight.data.zero_()
     state.restore()
     assert state.batch == 1 and torch.equal(model.weight, kept)
+
+
+def test_APartOfAStateCanBeReplaced(world):
+    state = rm.elastic.TorchState(model=torch.nn.Linear(2, 1), batch=0)
+    state.model = torch.nn.Linear(2, 1)
+    state.commit()
+    kept = state.model.weight.detach().clone()
+    state.model.weight.data.zero_()
+    state.restore()
+    assert torch.equal(state.model.weight, kept)
+
+
+def test_AnInterruptOfTheScriptsOwnSyncsUnlessItSaysNotTo(world):
+    synced = []
+
+    class Mine(rm.elastic.ObjectState):
+
+        def sync(self):
+            synced.append(self.batch)
+            super().sync()
+
+    @rm.elastic.run
+    def train(state):
+        state.batch += 1
+        if state.batch < 3:
+            raise rm.HostsUpdatedInterrupt()
+        return state.batch
+
+    assert train(Mine(batch=0)) == 3
+    assert synced == [0, 1, 2]
+    assert rm.HostsUpdatedInterrupt(True).skip_sync and not rm.HostsUpdatedInterrupt().skip_sync
 
 
 def test_TheStateOfAWorkerMakesAnotherEqual(world):
@@ -177,3 +302,69 @@ def test_TheCorePackageDoesNotImportTorch():
     code = "import sys, ringmaster, ringmaster.elastic; assert 'torch' not in sys.modules"
     environ = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(ringmaster.__file__)))
     assert subprocess.run([sys.executable, "-c", code], env=environ, timeout=60).returncode == 0
+
+
+class SlowLibrary:
+    """rm_wait's slice ends just before the operation completes."""
+
+    def __init__(self, result):
+        self.results = [errors.TIMEOUT, result]
+
+    def rm_wait(self, _number, _seconds):
+        return self.results.pop(0)
+
+    def rm_poll(self, _number):
+        return 1
+
+    def rm_last_error(self):
+        return b"the reason"
+
+
+def test_AnOperationThatCompletesBetweenTwoLooksHasItsOwnResult(monkeypatch):
+    monkeypatch.setattr(_core, "library", lambda: SlowLibrary(errors.OK))
+    _in_flight.wait(1)
+    monkeypatch.setattr(_core, "library", lambda: SlowLibrary(errors.MISMATCH))
+    with pytest.raises(rm.HorovodInternalError, match="the reason.*MISMATCH"):
+        _in_flight.wait(1)
+
+
+def _run(code, **options):
+    environ = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(ringmaster.__file__)))
+    return subprocess.run([sys.executable, "-c", code], env=environ, timeout=120, text=True,
+                          capture_output=True, **options)
+
+
+def test_NoMemoryInTheLibraryIsAnErrorAndNoEndOfTheProcess():
+    ended = _run("""
+import ctypes, resource
+from ringmaster import _core, _library, errors
+_core.init()
+name, handle = b"n" * (256 << 20), ctypes.c_uint64()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+status = _library.get().rm_barrier_async(name, ctypes.byref(handle))
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert status == errors.OUT_OF_MEMORY, status
+assert _library.get().rm_last_error() == b"out of memory"
+""")
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_StateOfMoreThanTwoGibibytesIsLoaded(world, monkeypatch):
+    """The callback gets an address and a size; here only the first page of it has any memory."""
+    loaded = []
+    monkeypatch.setattr(_core, "_providers", {})
+    monkeypatch.setattr(_core, "_sufficient", False)
+    _core.register_state("large", lambda: None, loaded.append)
+    try:
+        saved = pickle.dumps({name: "the state" for name in _core.registered_states()})
+        with mmap.mmap(-1, (2 << 30) + 4096) as large:
+            large[:len(saved)] = saved
+            address = ctypes.addressof(ctypes.c_char.from_buffer(large))
+            status = _core._c_callbacks[1](None, address, len(large))
+            assert status == 0, _core._callback_error._kept
+            del address
+            gc.collect()
+    finally:
+        _core.unregister_state("large")
+    assert loaded == ["the state"]

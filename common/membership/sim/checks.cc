@@ -183,7 +183,7 @@ void World::CheckEnd() {
         });
       }
       Fail("liveness: 40 s after the last fault [" + Describe(*newest_) +
-           "] does not train with everybody who is there");
+           "] does not train with all pods that are there");
     }
   } else {
     At(now_ + 200 * kMs, Kind::kCheck);

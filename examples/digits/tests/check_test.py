@@ -150,6 +150,19 @@ def test_AWorkerThatWasOutOfAViewByMistakeMayMissItsSteps(damaged):
     assert not damaged(come_back)["findings"].get("lost step")
 
 
+def test_AWorkerThatCameBackAndLeftInItsFirstStepMissesThatOneOnly(damaged):
+    """w2's last line is that of step 8; it is let in again in view 3 and leaves before its first."""
+    def come_back_in(*steps):
+        def damage(lines):
+            for step in steps:
+                for line in of_step(lines, step):
+                    line["size"], line["epoch"] = 5, 3
+        return damage
+
+    assert damaged(come_back_in(25))["findings"] == {}
+    assert any("step 26" in text for text in damaged(come_back_in(25, 26))["findings"]["lost step"])
+
+
 def test_AStepBackIsFoundInWhateverView(damaged):
     def repeat(lines):
         again = dict(lines["w1"][3], epoch=lines["w1"][3]["epoch"] + 7)

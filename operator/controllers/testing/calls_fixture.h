@@ -94,7 +94,7 @@ class WatchedApi : public local::InMemoryApi {
     }
     auto list = InMemoryApi::ListAll(resource, ns, options);
     const std::lock_guard lock(mu_);
-    if (list && options.label_selector.find(api::kJobNameLabel) != std::string::npos) {
+    if (list && options.label_selector.find(api::kJobUidLabel) != std::string::npos) {
       for (const Json& pod : extra_) {
         std::erase_if(list->items, [&](const Json& item) {
           return runtime::MetaField(item, "uid") == runtime::MetaField(pod, "uid");
@@ -243,6 +243,7 @@ class JobControllerCallsTest : public ::testing::Test {
                   {"namespace", "default"},
                   {"labels",
                    {{api::kJobNameLabel, job},
+                    {api::kJobUidLabel, owner_uid.empty() ? "a-former-job" : owner_uid},
                     {api::kJobRoleLabel, "worker"},
                     {api::kReplicaIndexLabel, "7"}}},
                   {"finalizers", {api::kProofFinalizer}}}},

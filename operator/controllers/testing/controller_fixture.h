@@ -32,7 +32,7 @@ class ControllerTest : public local::testing::OnEveryServer {
     door_ = std::make_shared<FaultyApi>(api_);
     options_.pod.sidecar_target = "unix:/tmp/operator.sock";
     options_.queue.first_backoff = std::chrono::milliseconds(5);
-    options_.watch_namespace = ns_;
+    options_.watch_namespaces = {ns_};
   }
   void TearDown() override {
     if (controller_ != nullptr) controller_->Stop();
@@ -50,7 +50,7 @@ class ControllerTest : public local::testing::OnEveryServer {
   void Apply(int replicas, const Json& spec = Json::object()) {
     Json job = api::testing::JobObject("digits", replicas, 2);
     job["spec"].merge_patch(spec);
-    const auto created = api_->Create(kube::HorovodJobs(), options_.watch_namespace, job);
+    const auto created = api_->Create(kube::HorovodJobs(), options_.watch_namespaces.front(), job);
     ASSERT_TRUE(created) << created.error().message;
   }
   void Change(const Json& spec) {

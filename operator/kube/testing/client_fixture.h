@@ -14,6 +14,7 @@
 
 #include "operator/kube/kube_client.h"
 #include "operator/kube/testing/scripted_server.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::kube::testing {
 
@@ -28,14 +29,9 @@ inline std::string Object(const std::string& name) {
 
 class ClientFixture : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/rm-kube-XXXXXX";
-    dir_ = mkdtemp(name);
-  }
   void TearDown() override {
     client_.reset();
     server_.reset();
-    std::filesystem::remove_all(dir_);
   }
 
   void Serve(ScriptedServer::Handler handler) { Serve({}, std::move(handler)); }
@@ -101,7 +97,8 @@ class ClientFixture : public ::testing::Test {
   }
 
   Authority authority_;
-  std::filesystem::path dir_;
+  support::TempDir temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
   std::unique_ptr<ScriptedServer> server_;
   std::unique_ptr<KubeApi> client_;
 };

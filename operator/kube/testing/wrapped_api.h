@@ -54,6 +54,16 @@ class WrappedApi : public KubeApi {
                       std::stop_token stop) override {
     return api_->PodLog(ns, pod, container, follow, on_text, std::move(stop));
   }
+  Result<void> PodLogWith(const std::string& ns, const std::string& pod,
+                          const PodLogOptions& options,
+                          const std::function<bool(std::string_view)>& on_text,
+                          std::stop_token stop) override {
+    return api_->PodLogWith(ns, pod, options, on_text, std::move(stop));
+  }
+  Result<std::string> PodProxy(const std::string& ns, const std::string& pod,
+                               const PodProxyRequest& request) override {
+    return api_->PodProxy(ns, pod, request);
+  }
 
  private:
   const std::shared_ptr<KubeApi> api_;

@@ -25,7 +25,7 @@
 
 namespace ringmaster::local::testing {
 
-// One test's cluster: an API and a namespace of its own, and nobody in it who schedules or runs
+// One test's cluster: an API and a namespace of its own, and nothing in it that schedules or runs
 // pods.
 class Cluster {
  public:

@@ -107,7 +107,7 @@ struct AgentParts {
   void Run(const membership::Action& action) {
     if (auto* install = std::get_if<membership::InstallView>(&action)) {
       membership.SetInstalled(install->view);
-      table.Install(install->view);
+      table.Install(install->view, now);
     } else if (auto* send = std::get_if<membership::Send>(&action)) {
       peers.Deliver(*send);
     }
@@ -154,6 +154,7 @@ struct AgentParts {
     outputs.report_health = [this](bool able, std::chrono::milliseconds) {
       log.push_back(able ? "able" : "unable");
     };
+    outputs.report_stalls = [](const std::vector<job::Stall>&) {};
     outputs.report_recovery = [](const membership::RecoveryReport&) {};
     return outputs;
   }

@@ -2,20 +2,37 @@
 
 import torch
 
+__all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
 
-class NoneCompressor:
+
+class Compressor:
+    """What a compression of the script's own derives from."""
+
+    @staticmethod
+    def compress(tensor):
+        """(what travels, what decompress() needs to know)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        """The reduced tensor in its own type. `ctx`: what compress() returned second."""
+        raise NotImplementedError
+
+
+class NoneCompressor(Compressor):
+    """Tensors travel as they are."""
 
     @staticmethod
     def compress(tensor):
         return tensor, None
 
     @staticmethod
-    def decompress(tensor, _context):
+    def decompress(tensor, ctx):
         return tensor
 
 
-class Fp16Compressor:
-    """Floating-point tensors travel as fp16 and come back in their own type."""
+class FP16Compressor(Compressor):
+    """Floating-point tensors travel as float16 and come back in their own type."""
 
     @staticmethod
     def compress(tensor):
@@ -24,10 +41,12 @@ class Fp16Compressor:
         return tensor, None
 
     @staticmethod
-    def decompress(tensor, dtype):
-        return tensor if dtype is None else tensor.to(dtype)
+    def decompress(tensor, ctx):
+        return tensor if ctx is None else tensor.to(ctx)
 
 
 class Compression:
+    """Horovod's names for them: `compression=Compression.fp16`."""
+
     none = NoneCompressor
-    fp16 = Fp16Compressor
+    fp16 = FP16Compressor

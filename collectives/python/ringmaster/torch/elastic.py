@@ -25,14 +25,22 @@ class TorchState(ObjectState):
                        if hasattr(value, "state_dict") and hasattr(value, "load_state_dict")}
         for name, part in self._parts.items():
             setattr(self, name, part)
-        self._samplers = [part for part in self._parts.values() if isinstance(part, ElasticSampler)]
         self._bind_sampler()
         super().__init__(**{name: v for name, v in given.items() if name not in self._parts})
+
+    def __setattr__(self, name, value):
+        """A part that is replaced is the new one from then on, also for joiners and restore()."""
+        if name in self.__dict__.get("_parts", ()):
+            self._parts[name] = value
+        super().__setattr__(name, value)
 
     def _bind_sampler(self):
         for part in self._parts.values():
             if hasattr(part, "adopt"):
-                part.adopt(self, self._samplers[0] if len(self._samplers) == 1 else None)
+                part.adopt(self, self._samplers()[0] if len(self._samplers()) == 1 else None)
+
+    def _samplers(self):
+        return [part for part in self._parts.values() if isinstance(part, ElasticSampler)]
 
     def save(self):
         super().save()
@@ -43,17 +51,25 @@ class TorchState(ObjectState):
         self._load_parts(copy.deepcopy(self._kept_parts))
 
     def capture(self):
-        return dict(super().capture(), parts=self._part_states(),
-                    torch_random=torch.get_rng_state(), numpy_random=_numpy_state())
+        return dict(super().capture(), parts=self._part_states())
 
     def install(self, captured):
         self._load_parts(captured["parts"])
-        torch.set_rng_state(captured["torch_random"])
-        _set_numpy_state(captured["numpy_random"])
         super().install(captured)
 
+    def random_states(self):
+        return dict(super().random_states(), torch=torch.get_rng_state().numpy().tobytes(),
+                    numpy=_numpy_state())
+
+    def set_random_states(self, states):
+        super().set_random_states(states)
+        if "torch" in states:
+            kept = bytearray(states["torch"])
+            torch.set_rng_state(torch.frombuffer(kept, dtype=torch.uint8))
+        _set_numpy_state(states.get("numpy"))
+
     def prepare_commit(self):
-        for index, sampler in enumerate(self._samplers):
+        for index, sampler in enumerate(self._samplers()):
             if sampler.streams:
                 name = "ringmaster.sampler.%d" % index
                 sampler.merge(_objects.allgather_object(sampler.recorded(), name))

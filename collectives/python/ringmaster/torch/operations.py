@@ -1,213 +1,322 @@
-"""Collectives on tensors, synchronous and asynchronous.
+"""Collectives on tensors, as Horovod names them.
 
-A handle keeps the tensors alive until synchronize(). Wrong arguments raise ValueError before
-anything is sent; what differs between ranks raises HorovodInternalError on every rank.
+For all of them:
+
+* Tensors are on the CPU, of types uint8 to uint64, int8 to int64, float16, bfloat16, float32,
+  float64 or bool, and of any strides. What is not in place returns new, contiguous tensors.
+* `name` says which calls of the ranks belong together; without it calls are counted within a step,
+  so all ranks must make the same ones in the same order.
+* `process_set`: the ranks that take part, by default all.
+* ValueError: a wrong argument; nothing was sent. HorovodInternalError: what the ranks gave does not
+  fit together (shapes, types, ...); every rank raises it with the same words, and the job goes on.
+  WorkerDroppedError: the others go on without this worker.
+* A `..._async` function returns a Handle at once, for synchronize() and poll(). Memory in flight
+  stays alive, whatever becomes of the handle; who writes to a tensor in flight spoils the result.
+* The others are differentiable, unless they work in place (their name ends with `_`).
 """
 
-from ctypes import POINTER, byref, c_size_t, c_uint64, c_void_p, memmove
+from ctypes import byref, c_int
 
 import torch
 
-from ringmaster import _core, _objects
+from ringmaster import _core, _in_flight, _library
+from ringmaster._library import Request
+from ringmaster.process_sets import global_process_set
+from ringmaster.torch import gradients, starting
 from ringmaster.torch.compression import Compression
-
-Sum, Average, Min, Max, Product = range(5)
-_OPS = {Sum: "Sum", Average: "Average", Min: "Min", Max: "Max", Product: "Product"}
-
-_DTYPES = {
-    torch.uint8: 0, torch.int8: 1, torch.int32: 2, torch.int64: 3, torch.float16: 4,
-    torch.bfloat16: 5, torch.float32: 6, torch.float64: 7
-}
+from ringmaster.torch.gradients import OPS, Adasum, Average, Max, Min, Product, Sum
+from ringmaster.torch.handles import Handle, synchronize
+from ringmaster.torch.tensors import dtype_of, dtype_of_rows, full_name, names_of_group
 
 
-class Handle:
-    """An operation in flight: what to wait for, what to keep alive, what the result is."""
-
-    def __init__(self, inputs, finish):
-        self.number = c_uint64()
-        self._inputs = inputs
-        self._finish = finish
-
-    def done(self):
-        return self.number.value == 0 or _core.library().rm_poll(self.number) != 0
-
-    def wait(self):
-        if self.number.value == 0:
-            raise ValueError("handle: has been synchronized already")
-        try:
-            _objects.wait(self.number)
-            return self._finish(self.number)
-        finally:
-            _core.library().rm_release(self.number)
-            self.number, self._inputs = c_uint64(), None
-
-
-def poll(handle):
-    """True when synchronize(handle) would not block."""
-    return handle.done()
-
-
-def synchronize(handle):
-    """Waits for an asynchronous operation and returns its result."""
-    return handle.wait()
-
-
-def _dtype_of(tensor, what="tensor"):
-    if not isinstance(tensor, torch.Tensor):
-        raise ValueError("%s: is a %s, must be a torch.Tensor" % (what, type(tensor).__name__))
-    if tensor.device.type != "cpu":
-        raise ValueError("%s: is on %s, must be on the CPU (there is no GPU data path yet)"
-                         % (what, tensor.device))
-    if tensor.layout != torch.strided or not tensor.is_contiguous():
-        raise ValueError("%s: is not contiguous; pass tensor.contiguous()" % what)
-    if tensor.dtype not in _DTYPES:
-        raise ValueError("%s: has type %s, must be one of %s"
-                         % (what, tensor.dtype, ", ".join(str(known) for known in _DTYPES)))
-    return _DTYPES[tensor.dtype]
-
-
-def _full_name(kind, name):
-    return ("%s.%s" % (kind, name) if name else _core.auto_name(kind)).encode()
-
-
-def _choose_op(op, average):
+def choose_op(op, average=None):
+    """The reduction that is asked for. `average` is Horovod's older way to say so."""
     if op is not None and average is not None:
         raise ValueError("average, op: both were given; op replaces average")
     if op is None:
         op = Average if average is None or average else Sum
-    if op not in _OPS:
-        raise ValueError("op: is %r, must be one of %s" % (op, ", ".join(_OPS.values())))
+    if op not in OPS:
+        raise ValueError("op: is %r, must be one of %s" % (op, ", ".join(OPS.values())))
     return op
 
 
 # ---- allreduce
 
 
-def start_allreduce(source, target, name, op, prescale=1.0, postscale=1.0, result=None):
-    """Reduces `source` into `target` (may be the same tensor). `name` is already complete."""
-    dtype = _dtype_of(source)
-    finish = (lambda _: target) if result is None else (lambda _: result())
-    handle = Handle((source, target), finish)
-    _core.call("rm_allreduce_async", name, source.data_ptr(), target.data_ptr(), source.numel(),
-               dtype, op, float(prescale), float(postscale), byref(handle.number))
-    return handle
-
-
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0,
-                     postscale_factor=1.0):
-    """In place, asynchronous: the result stands in `tensor` after synchronize()."""
-    data = tensor.detach() if isinstance(tensor, torch.Tensor) else tensor
-    _dtype_of(data)
-    return start_allreduce(data, data, _full_name("allreduce", name), _choose_op(op, average),
-                           prescale_factor, postscale_factor, result=lambda: tensor)
+                     postscale_factor=1.0, process_set=global_process_set):
+    """allreduce() in place: after synchronize(), which returns `tensor`, the result stands in it.
+    """
+    op = choose_op(op, average)
+    dtype_of(tensor)
+    names = [full_name("allreduce", name, process_set)]
+    return Handle(starting.start_allreduces([tensor], names, op, prescale_factor, postscale_factor,
+                                            process_set, in_place=True).single())
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0,
-                    postscale_factor=1.0):
-    """Asynchronous; synchronize() returns a new tensor. Not differentiable."""
-    op = _choose_op(op, average)
-    _dtype_of(tensor)
-    return start_allreduce(tensor.detach(), torch.empty_like(tensor, requires_grad=False),
-                           _full_name("allreduce", name), op, prescale_factor, postscale_factor)
+                    postscale_factor=1.0, process_set=global_process_set):
+    """allreduce() of which synchronize() returns the result. Not differentiable."""
+    op = choose_op(op, average)
+    dtype_of(tensor)
+    names = [full_name("allreduce", name, process_set)]
+    return Handle(starting.start_allreduces([tensor], names, op, prescale_factor, postscale_factor,
+                                            process_set).single())
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None,
-              prescale_factor=1.0, postscale_factor=1.0):
-    """The average (or `op`) over all ranks, as a new tensor."""
-    _dtype_of(tensor)
+              prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set):
+    """The element-wise reduction over all ranks, of the tensor's shape: the same on each rank, bit
+    by bit.
+
+    `op`: Average (the default; of integers rounded down), Sum, Min, Max or Product; `average=False`
+    is Horovod's older way to say Sum. Inputs are multiplied by `prescale_factor`, the result by
+    `postscale_factor`. `compression`: what travels. Averages divide by the number of ranks that
+    took part. The gradient is the same reduction of the ranks' gradients; Min, Max and Product have
+    none.
+    """
+    op = choose_op(op, average)
+    dtype_of(tensor)
     compressed, context = compression.compress(tensor)
-    handle = allreduce_async(compressed, average, name, op, prescale_factor, postscale_factor)
-    return compression.decompress(synchronize(handle), context)
+    result, = gradients.allreduce([compressed], [full_name("allreduce", name, process_set)], op,
+                                  prescale_factor, postscale_factor, process_set)
+    return compression.decompress(result, context)
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0,
-               postscale_factor=1.0):
-    """In place."""
-    return synchronize(
-        allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor))
+               postscale_factor=1.0, process_set=global_process_set):
+    """allreduce() in place. Returns `tensor`."""
+    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor,
+                                        postscale_factor, process_set))
 
 
-def grouped_allreduce(tensors, average=None, name=None, op=None):
-    """One allreduce for each tensor, all in flight together."""
-    return _grouped(allreduce_async, tensors, average, name, op)
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0,
+                             postscale_factor=1.0, process_set=global_process_set):
+    """allreduce_async_() of several tensors as one: all of them complete, or none."""
+    op = choose_op(op, average)
+    names = names_of_group("allreduce", name, len(tensors), process_set)
+    return Handle(starting.start_allreduces(tensors, names, op, prescale_factor, postscale_factor,
+                                            process_set, in_place=True))
 
 
-def grouped_allreduce_(tensors, average=None, name=None, op=None):
-    """In place."""
-    return _grouped(allreduce_async_, tensors, average, name, op)
+def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0,
+                            postscale_factor=1.0, process_set=global_process_set):
+    """allreduce_async() of several tensors as one: all of them complete, or none."""
+    op = choose_op(op, average)
+    names = names_of_group("allreduce", name, len(tensors), process_set)
+    return Handle(starting.start_allreduces(tensors, names, op, prescale_factor, postscale_factor,
+                                            process_set))
 
 
-def _grouped(start, tensors, average, name, op):
+def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None,
+                      prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set):
+    """allreduce() of several tensors as one: all of them complete, or none. Returns a list."""
+    op = choose_op(op, average)
     for tensor in tensors:
-        _dtype_of(tensor)  # all or none: nothing is sent if one of them is wrong
-    handles = [start(tensor, average, "%s.%d" % (name, index) if name else None, op)
-               for index, tensor in enumerate(tensors)]
-    return [synchronize(handle) for handle in handles]
+        dtype_of(tensor)
+    compressed = [compression.compress(tensor) for tensor in tensors]
+    names = names_of_group("allreduce", name, len(tensors), process_set)
+    results = gradients.allreduce([tensor for tensor, _ in compressed], names, op, prescale_factor,
+                                  postscale_factor, process_set)
+    return [compression.decompress(result, context)
+            for result, (_, context) in zip(results, compressed)]
+
+
+def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0,
+                       postscale_factor=1.0, process_set=global_process_set):
+    """grouped_allreduce() in place."""
+    return synchronize(grouped_allreduce_async_(tensors, average, name, op, prescale_factor,
+                                                postscale_factor, process_set))
 
 
 # ---- allgather
 
 
-def allgather_async(tensor, name=None):
-    """Ranks may differ in the first dimension; synchronize() returns all rows in rank order."""
-    dtype = _dtype_of(tensor)
-    if tensor.dim() == 0:
-        raise ValueError("tensor: is a scalar, must have one dimension or more to be gathered")
-    shape = tuple(tensor.shape[1:])
-    row = 1
-    for extent in shape:
-        row *= extent
-    data = tensor.detach()
-    handle = Handle(data, lambda number: _gathered(number, shape, tensor.dtype))
-    _core.call("rm_allgather_async", _full_name("allgather", name), data.data_ptr(),
-               tensor.shape[0], row, dtype, byref(handle.number))
-    return handle
+def allgather_async(tensor, name=None, process_set=global_process_set):
+    """allgather() of which synchronize() returns the result. Not differentiable."""
+    dtype_of_rows(tensor, "gathered")
+    names = [full_name("allgather", name, process_set)]
+    return Handle(starting.start_allgathers([tensor], names, process_set).single())
 
 
-def allgather(tensor, name=None):
-    return synchronize(allgather_async(tensor, name))
+def allgather(tensor, name=None, process_set=global_process_set):
+    """The rows (entries along the first dimension) of all ranks, in rank order.
 
-
-def _gathered(number, shape, dtype):
-    address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
-    _core.call("rm_allgather_result", number, byref(address), byref(rows),
-               byref(POINTER(c_size_t)()), byref(ranks))
-    result = torch.empty((rows.value,) + shape, dtype=dtype)
-    if result.numel():
-        memmove(result.data_ptr(), address.value, result.numel() * result.element_size())
+    Ranks may give different numbers of rows; all other dimensions must be the same. A scalar is a
+    ValueError. The gradient is the average over the ranks of that of the own rows.
+    """
+    dtype_of_rows(tensor, "gathered")
+    names = [full_name("allgather", name, process_set)]
+    result, = gradients.allgather([tensor], names, process_set)
     return result
 
 
-# ---- broadcast, barrier
+def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+    """allgather_async() of several tensors as one: all of them complete, or none."""
+    names = names_of_group("allgather", name, len(tensors), process_set)
+    return Handle(starting.start_allgathers(tensors, names, process_set))
 
 
-def broadcast_async_(tensor, root_rank, name=None):
-    """In place, asynchronous."""
-    data = tensor.detach() if isinstance(tensor, torch.Tensor) else tensor
-    dtype = _dtype_of(data)
-    handle = Handle(data, lambda _: tensor)
-    _core.call("rm_broadcast_async", _full_name("broadcast", name), data.data_ptr(), data.numel(),
-               dtype, int(root_rank), byref(handle.number))
-    return handle
+def grouped_allgather(tensors, name=None, process_set=global_process_set):
+    """allgather() of several tensors as one: all of them complete, or none. Returns a list."""
+    names = names_of_group("allgather", name, len(tensors), process_set)
+    return gradients.allgather(tensors, names, process_set)
 
 
-def broadcast_async(tensor, root_rank, name=None):
-    """Asynchronous; synchronize() returns a new tensor."""
-    _dtype_of(tensor)
-    return broadcast_async_(tensor.detach().clone(), root_rank, name)
+# ---- reducescatter, alltoall
 
 
-def broadcast(tensor, root_rank, name=None):
-    return synchronize(broadcast_async(tensor, root_rank, name))
+def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set,
+                        prescale_factor=1.0, postscale_factor=1.0):
+    """reducescatter() of which synchronize() returns the result. Not differentiable."""
+    op = choose_op(op)
+    dtype_of_rows(tensor, "scattered")
+    names = [full_name("reducescatter", name, process_set)]
+    return Handle(starting.start_reducescatters([tensor], names, op, prescale_factor,
+                                                postscale_factor, process_set).single())
 
 
-def broadcast_(tensor, root_rank, name=None):
-    """In place."""
-    return synchronize(broadcast_async_(tensor, root_rank, name))
+def reducescatter(tensor, name=None, compression=Compression.none, op=Average,
+                  process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
+    """This rank's rows of the reduction over all ranks.
+
+    Shapes must be the same on all ranks. Each gets rows / size rows, of uneven ones the first ranks
+    one more. `op`, scale factors and `compression` as in allreduce(). The gradient is the allgather
+    of the ranks' gradients; that of Sum is multiplied by the number of ranks, as in Horovod.
+    """
+    op = choose_op(op)
+    dtype_of_rows(tensor, "scattered")
+    compressed, context = compression.compress(tensor)
+    names = [full_name("reducescatter", name, process_set)]
+    result, = gradients.reducescatter([compressed], names, op, prescale_factor, postscale_factor,
+                                      process_set)
+    return compression.decompress(result, context)
 
 
-def barrier():
-    """Returns when all ranks have called it."""
-    handle = Handle(None, lambda _: None)
-    _core.call("rm_barrier_async", _full_name("barrier", None), byref(handle.number))
-    synchronize(handle)
+def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set,
+                                prescale_factor=1.0, postscale_factor=1.0):
+    """reducescatter_async() of several tensors as one: all of them complete, or none."""
+    op = choose_op(op)
+    names = names_of_group("reducescatter", name, len(tensors), process_set)
+    return Handle(starting.start_reducescatters(tensors, names, op, prescale_factor,
+                                                postscale_factor, process_set))
+
+
+def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average,
+                          process_set=global_process_set, prescale_factor=1.0,
+                          postscale_factor=1.0):
+    """reducescatter() of several tensors as one: all of them complete, or none. Returns a list."""
+    op = choose_op(op)
+    for tensor in tensors:
+        dtype_of_rows(tensor, "scattered")
+    compressed = [compression.compress(tensor) for tensor in tensors]
+    names = names_of_group("reducescatter", name, len(tensors), process_set)
+    results = gradients.reducescatter([tensor for tensor, _ in compressed], names, op,
+                                      prescale_factor, postscale_factor, process_set)
+    return [compression.decompress(result, context)
+            for result, (_, context) in zip(results, compressed)]
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    """alltoall() of which synchronize() returns (rows, received splits), also without `splits`."""
+    name = full_name("alltoall", name, process_set)
+    return Handle(starting.start_alltoall(tensor, splits, name, process_set))
+
+
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+    """Sends rows to each rank, and returns those that all ranks have sent here, in rank order.
+
+    `splits`: a list or an integer tensor with one entry for each rank, how many rows it gets; their
+    sum must be the number of rows. Without it all get the same number. With it the result is a
+    pair: the rows, and a tensor of how many each rank has sent. Splits that don't fit on one rank
+    are a ValueError on all. The gradient travels back the same way.
+    """
+    name = full_name("alltoall", name, process_set)
+    rows, received = gradients.alltoall(tensor, splits, name, process_set)
+    return rows if splits is None else (rows, received)
+
+
+# ---- broadcast, barrier, join
+
+
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+    """broadcast() in place: after synchronize(), which returns `tensor`, the values stand in it."""
+    root = _core.worker_at(root_rank)
+    dtype_of(tensor)
+    name = full_name("broadcast", name, process_set)
+    return Handle(starting.start_broadcast(tensor, root, name, process_set))
+
+
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+    """broadcast() of which synchronize() returns the result. Not differentiable."""
+    dtype_of(tensor)
+    return broadcast_async_(tensor.detach().clone(), root_rank, name, process_set)
+
+
+def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+    """The root's values, as a new tensor.
+
+    `root_rank`: a rank of the world, also in a process set; unknown ones are a ValueError. Shapes,
+    types and roots must be the same on all ranks. A root that dies is a RootLostError on all
+    others. The gradient reaches the root alone: the average over the ranks.
+    """
+    root = _core.worker_at(root_rank)
+    dtype_of(tensor)
+    return gradients.broadcast(tensor, root, full_name("broadcast", name, process_set),
+                               process_set)
+
+
+def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+    """broadcast() in place. Returns `tensor`."""
+    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+
+
+def barrier(process_set=global_process_set):
+    """Returns when all ranks of the set have called it."""
+    request = Request(_library.BARRIER, full_name("barrier", None, process_set),
+                      process_set.number())
+    operation, = _in_flight.submit([request], [None])
+    synchronize(_in_flight.Handle(operation, lambda _: None))
+
+
+def join(device=-1):
+    """This rank has no more data: it takes part with nothing until all ranks have joined.
+
+    Returns the last rank that joined, the same on all ranks. `device` is for Horovod's scripts.
+    """
+    del device
+    last = c_int()
+    operation = _in_flight.start("rm_join_async")
+    synchronize(_in_flight.Handle(
+        operation, lambda done: _core.call("rm_join_result", done.number, byref(last))))
+    return last.value
+
+
+# ---- Sparse
+
+
+def sparse_allreduce_async(tensor, name=None, op=None, process_set=global_process_set):
+    """The sum or average of sparse tensors (layout sparse_coo) of one shape, by an allgather of
+    their entries.
+
+    synchronize(), or calling the handle, returns a sparse tensor that is not coalesced: an index
+    occurs once for each rank that has it.
+    """
+    op = choose_op(op)
+    if op not in (Sum, Average):
+        raise ValueError("op: is %s, must be Sum or Average for a sparse tensor" % OPS[op])
+    if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.sparse_coo:
+        raise ValueError("tensor: is a %s, must be a torch.Tensor of layout torch.sparse_coo"
+                         % getattr(tensor, "layout", type(tensor).__name__))
+    entries = [tensor._indices().t(), tensor._values()]
+    names = names_of_group("sparse", name, len(entries), process_set)
+    rows_by_rank = [[], []]
+    gathering = starting.start_allgathers(entries, names, process_set, rows_by_rank)
+
+    def sum_up(gathered):
+        indices, values = gathered
+        if op == Average:
+            values = values / len(rows_by_rank[1])
+        return torch.sparse_coo_tensor(indices.t(), values, tensor.shape)
+
+    return Handle(_in_flight.Then(gathering, sum_up))

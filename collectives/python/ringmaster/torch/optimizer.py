@@ -9,149 +9,109 @@ reduce the step's buckets again from the inputs, which are kept. So the gradient
 exactly the mean over one set of samples, and that set is what the sampler counts as done.
 """
 
+import collections
 import contextlib
 import itertools
 import warnings
 
-import torch
-
 from ringmaster import _core
-from ringmaster.elastic import Steps
+from ringmaster.elastic import Steps, on_dropped
+from ringmaster.process_sets import global_process_set
+from ringmaster.torch import adasum_optimizer, optimizer_options
+from ringmaster.torch.buckets import SparseBucket, make_buckets
 from ringmaster.torch.compression import Compression
-from ringmaster.torch.operations import Average, Sum, start_allreduce, synchronize
+from ringmaster.torch.handles import synchronize
+from ringmaster.torch.operations import Adasum, Average, Sum
+from ringmaster.torch.state_of_optimizer import GivesState
+
+__all__ = ["DistributedOptimizer"]
 
 # Large enough that a bandwidth-bound allreduce pays, small enough that some of it hides behind
 # backward. A model below it is one bucket.
 DEFAULT_BUCKET_BYTES = 16 << 20
 
-_numbers = itertools.count()  # of optimizers: the same on all ranks, which run the same script
+# Of optimizers, by process set: the same on all ranks of the set, which run the same script.
+_numbers = {}
 
 
-class Bucket:
-    """Gradients that travel together: parameters of one type, and room for the contribution."""
-
-    def __init__(self, index, parameters):
-        self.name = ("ringmaster.gradients.%s" % index).encode()
-        self.parameters = parameters
-        self.pending = set(parameters)
-        self.handle = None
-        self._elements = sum(parameter.numel() for parameter in parameters)
-        self._input = self._output = None
-
-    def fill(self, weight, contribution, compression):
-        """Packs gradients * weight and the contribution into what is sent."""
-        dtype = self.parameters[0].dtype
-        packed = torch.empty(self._elements + len(contribution), dtype=dtype)
-        at = 0
-        for parameter in self.parameters:
-            part = packed[at:at + parameter.numel()]
-            if weight == 0.0 or parameter.grad is None:
-                part.zero_()  # not multiplied: the gradient of an empty batch is not a number
-            else:
-                torch.mul(parameter.grad.detach().reshape(-1), weight, out=part)
-            at += parameter.numel()
-        packed[at:] = torch.tensor(contribution, dtype=dtype)
-        self._input, self._context = compression.compress(packed)
-
-    def send(self):
-        self._output = torch.empty_like(self._input)
-        self.handle = start_allreduce(self._input, self._output, self.name, Sum)
-
-    def receive(self, compression):
-        """Waits; returns the summed contribution as a list."""
-        handle, self.handle = self.handle, None
-        self._result = compression.decompress(synchronize(handle), self._context)
-        return self._result[self._elements:].tolist()
-
-    def scatter(self, divisor):
-        """Puts the result into the gradients."""
-        at = 0
-        for parameter in self.parameters:
-            part = self._result[at:at + parameter.numel()].view_as(parameter)
-            if parameter.grad is None:
-                parameter.grad = torch.empty_like(parameter.data)
-            parameter.grad.detach().copy_(part if divisor == 1.0 else part / divisor)
-            at += parameter.numel()
-        self.reset()
-
-    def reset(self):
-        self.pending = set(self.parameters)
-        self._input = self._output = self._result = None
-
-
-class _Distributed:
+class _Distributed(GivesState):
     """The methods that DistributedOptimizer adds to the class of the optimizer it was given."""
 
-    def _ringmaster_init(self, sampler, compression, op, backward_passes, end_step, bucket_bytes):
-        self._compression = compression
-        self._op = op
+    def _ringmaster_init(self, options, buckets, parameters, backward_passes, end_step, sampler):
+        self._options = options
         self._backward_passes = backward_passes
-        self._ends_step = end_step
+        self._ender = Steps.new_ender() if end_step else None
         self._sampler = None
         self._synchronized = False
         self._should_synchronize = True
         self._void = False
         self._contribution = None
         self._launched = 0
-        parameters = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
-        self._buckets = _make_buckets(parameters, bucket_bytes)
+        self._buckets = buckets
+        self._bucket_of = {p: bucket for bucket in buckets for p in bucket.parameters}
         self._delay = {parameter: backward_passes for parameter in parameters}
         self._accumulators = []  # hooks die with them
-        for bucket in self._buckets:
-            for parameter in bucket.parameters:
-                self._hook(parameter, bucket)
+        for parameter in self._bucket_of:
+            self._hook(parameter)
         self._register_state()
+        on_dropped(self._give_up)
         if sampler is not None:
             self.adopt(None, sampler)
 
     # ---- State for joiners
 
-    def _register_state(self):
-        """A plain script's joiners get at least parameters and optimizer; a TorchState takes over.
-        """
-        groups = self.param_groups
-
-        def save():
-            return ([p.data for group in groups for p in group["params"]], self.state_dict())
-
-        def load(saved):
-            for parameter, data in zip((p for g in groups for p in g["params"]), saved[0]):
-                parameter.data.copy_(data)
-            self.load_state_dict(saved[1])
-
-        self._state_name = _free_name("optimizer.%d")
-        _core.register_state(self._state_name, save, load)
-
     def adopt(self, state, sampler):
         """A state that holds this optimizer gives its copy to joiners; `sampler` learns what is
         done.
         """
-        if state is not None:
-            _core.unregister_state(self._state_name)
+        super().adopt(state, sampler)
         if sampler is not None and self._sampler is None:
             self._sampler = sampler
             sampler.batches_per_step = self._backward_passes
 
     # ---- While backward runs
 
-    def _hook(self, parameter, bucket):
+    def set_backward_passes_per_step(self, passes):
+        """From the next step on: how many backward passes a step has."""
+        if int(passes) < 1:
+            raise ValueError("passes: is %r, must be 1 or more" % (passes,))
+        self._backward_passes = int(passes)
+        self._delay = {parameter: self._backward_passes for parameter in self._delay}
+        if self._sampler is not None:
+            self._sampler.batches_per_step = self._backward_passes
+
+    def _hook(self, parameter):
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            parameter.register_post_accumulate_grad_hook(
-                lambda p: self._gradient_ready(p, bucket))
+            parameter.register_post_accumulate_grad_hook(self._gradient_ready)
             return
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        accumulator.register_hook(lambda *_: self._gradient_ready(parameter, bucket))
+        accumulator.register_hook(lambda *_: self._gradient_ready(parameter))
         self._accumulators.append(accumulator)
 
-    def _gradient_ready(self, parameter, bucket):
+    def _gradient_ready(self, parameter):
+        bucket = self._bucket_of[parameter]
         if bucket.handle is not None or self._delay[parameter] <= 0:
             raise AssertionError(
                 "a gradient came again before optimizer.step() or synchronize(); for several "
                 "backward passes in a step say so with backward_passes_per_step")
+        if parameter.grad.is_sparse and not bucket.is_sparse and not self._options.sparse_as_dense:
+            bucket = self._split_off(parameter, bucket)
         self._delay[parameter] -= 1
         if self._delay[parameter] == 0:
             bucket.pending.discard(parameter)
             self._launch_ready()
+
+    def _split_off(self, parameter, bucket):
+        """Only its first gradient says that a parameter (an embedding's) has sparse ones."""
+        number = [other is parameter for other in self._delay].index(True)
+        name = "%s.sparse.%d" % (self._options.prefix, number)
+        sparse = SparseBucket(name, parameter, self._options.process_set)
+        bucket.parameters = [other for other in bucket.parameters if other is not parameter]
+        bucket.pending.discard(parameter)
+        place = self._buckets.index(bucket)
+        self._buckets[place:place + 1] = [bucket, sparse] if bucket.parameters else [sparse]
+        self._bucket_of[parameter] = sparse
+        return sparse
 
     def _launch_ready(self):
         """In the buckets' order, so that what is sent first is the same everywhere."""
@@ -163,7 +123,7 @@ class _Distributed:
         if self._contribution is None:
             self._begin_reduction()
         weight, contribution = self._contribution
-        bucket.fill(weight, contribution, self._compression)
+        bucket.fill(weight / self._options.predivide, contribution, self._options.compression)
         bucket.send()
 
     def _begin_reduction(self):
@@ -172,7 +132,7 @@ class _Distributed:
             _core.enter()
         handed_out = self._sampler.contribution() if self._sampler else []
         if handed_out:
-            weight = sum(handed_out) / len(handed_out) if self._op == Average else 1.0
+            weight = sum(handed_out) / len(handed_out) if self._options.op == Average else 1.0
             self._contribution = (0.0 if not any(handed_out) else weight, handed_out)
         else:
             self._contribution = (1.0, [1.0])
@@ -182,11 +142,15 @@ class _Distributed:
     # ---- The step
 
     def synchronize(self):
-        """Waits until the gradients of all buckets are reduced."""
+        """Waits until the gradients of all buckets are reduced.
+
+        HorovodInternalError: what the ranks gave does not fit together; the next step begins clean.
+        """
         for bucket in self._buckets:
             bucket.pending.clear()  # a parameter without a gradient counts as zero
         self._launch_ready()
         if not self._buckets:
+            self._synchronized = True
             return
         sums = self._receive_all()
         while any(other != sums[0] for other in sums):
@@ -196,13 +160,13 @@ class _Distributed:
             sums = self._receive_all()
         divisor = self._settle(sums[0])
         for bucket in self._buckets:
-            bucket.scatter(divisor)
+            bucket.scatter(divisor / self._options.predivide)
         self._forget_gradients()
         self._synchronized = True
 
     def _receive_all(self):
         try:
-            return [bucket.receive(self._compression) for bucket in self._buckets]
+            return [bucket.receive(self._options.compression) for bucket in self._buckets]
         except Exception:
             self._give_up()
             raise
@@ -216,6 +180,7 @@ class _Distributed:
                 bucket.handle = None
             bucket.reset()
         self._forget_gradients()
+        self._synchronized = False
         if self._sampler is not None:
             self._sampler.give_back()
 
@@ -233,7 +198,7 @@ class _Distributed:
         if total == 0.0 or self._void:
             self._void = True  # the result has no rank's gradient: no update
             return 1.0
-        return 1.0 if self._op == Sum else total
+        return 1.0 if self._options.op == Sum else total
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -255,8 +220,8 @@ class _Distributed:
         self._synchronized = False
         if not self._void:
             super().step()
-        if self._ends_step:
-            Steps.optimizer_stepped()
+        if self._ender is not None:
+            Steps.optimizer_stepped(self._ender)
         return loss
 
     def zero_grad(self, *args, **kwargs):
@@ -267,69 +232,62 @@ class _Distributed:
         return super().zero_grad(*args, **kwargs)
 
 
-def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,
-                         backward_passes_per_step=1, op=Average, sampler=None, end_step=True,
-                         bucket_bytes=DEFAULT_BUCKET_BYTES):
-    """Wraps an optimizer: its step() applies the mean gradient over all ranks.
+# `prefix`: of the names of what is sent.
+_Options = collections.namedtuple(
+    "_Options", "prefix compression op predivide sparse_as_dense process_set")
 
-    `sampler`: an ElasticSampler whose batches() feed the loss; the mean is then over samples, not
-    over ranks. end_step=False leaves the end of a step to state.commit() or end_step().
+
+def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,
+                         backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0,
+                         num_groups=0, groups=None, sparse_as_dense=False,
+                         process_set=global_process_set, *, sampler=None, end_step=None,
+                         bucket_bytes=DEFAULT_BUCKET_BYTES):
+    """Wraps an optimizer: its step() applies the mean (`op`: or Sum) of the ranks' gradients, or
+    combines the ranks' own updates (Adasum).
+
+    Returns an object of the optimizer's class that shares its parameters and state. A wrong
+    argument is a ValueError that names it.
+
+    optimizer: any torch.optim.Optimizer but LBFGS, its parameters on the CPU.
+    named_parameters: checked, if given: unique names for all of the optimizer's parameters.
+    compression: what gradients travel as, see Compression.
+    backward_passes_per_step: gradients of so many backward passes add up before they are reduced.
+    gradient_predivide_factor: gradients are divided by it before they are added up, and the mean is
+        made of the rest after it: for sums that float16 could not hold. Only with Average.
+    groups: which gradients travel together, as lists of parameters, or a number of groups. Without
+        it, and for the others, buckets of `bucket_bytes` bytes. `num_groups` is the older name.
+    sparse_as_dense: sparse gradients (of an Embedding(sparse=True)) are made dense. Else they stay
+        sparse and travel by allgather; all ranks must have one in the first step that has any.
+    process_set: the ranks whose gradients are reduced. On the others step() is the optimizer's own.
+    sampler: an ElasticSampler whose batches() feed the loss; the mean is then over samples, not
+        over ranks.
+    end_step: whether step() ends the step for all ranks, or leaves that to state.commit() or
+        end_step(). By default it does, unless the optimizer has a process set.
     """
-    if op not in (Average, Sum):
-        raise ValueError("op: is %r, must be Average or Sum" % (op,))
-    if int(backward_passes_per_step) < 1:
-        raise ValueError("backward_passes_per_step: is %r, must be 1 or more"
-                         % (backward_passes_per_step,))
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise ValueError("optimizer: LBFGS evaluates its closure many times in a step, which "
-                         "can't be reduced once")
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    _check_names(named_parameters, parameters)
+    optimizer_options.check(optimizer, named_parameters, backward_passes_per_step, op,
+                            gradient_predivide_factor, sampler, process_set)
+    number = process_set.number()
+    parameters = [p for p in optimizer_options.parameters_of(optimizer) if p.requires_grad]
+    ends_step = not number if end_step is None else end_step
+    if op == Adasum:
+        member = not number or process_set.included()
+        return adasum_optimizer.wrap(optimizer, _prefix(number), parameters if member else [],
+                                     int(backward_passes_per_step), ends_step, process_set)
+    lists = optimizer_options.lists_of_groups(num_groups, groups, parameters)
+    options = _Options(_prefix(number), compression, op, float(gradient_predivide_factor),
+                       sparse_as_dense, process_set)
+    buckets = []
+    if not number or process_set.included():
+        buckets = make_buckets(parameters, bucket_bytes, lists, options.prefix, process_set)
     kind = type(optimizer)
     wrapped = type(kind.__name__, (_Distributed, kind), {})
     result = wrapped.__new__(wrapped)
     result.__dict__.update(optimizer.__dict__)  # the same groups and state, not a copy
-    result._ringmaster_init(sampler, compression, op, int(backward_passes_per_step), end_step,
-                            bucket_bytes)
+    result._ringmaster_init(options, buckets, parameters, int(backward_passes_per_step),
+                            ends_step, sampler)
     return result
 
 
-def _check_names(named_parameters, parameters):
-    if named_parameters is None:
-        return
-    named = list(named_parameters)
-    names = [name for name, _ in named]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError("named_parameters: %s occur(s) more than once" % ", ".join(twice))
-    known = {id(parameter) for _, parameter in named}
-    unnamed = sum(1 for parameter in parameters if id(parameter) not in known)
-    if unnamed:
-        raise ValueError("named_parameters: %d parameter(s) of the optimizer have no name"
-                         % unnamed)
-
-
-def _make_buckets(parameters, bucket_bytes):
-    groups, sizes = {}, {}
-    buckets = []
-    optimizer = next(_numbers)
-    for parameter in reversed(parameters):  # gradients of the last layers come first
-        if parameter.device.type != "cpu":
-            raise ValueError("parameters: one is on %s, must be on the CPU (there is no GPU data "
-                             "path yet)" % parameter.device)
-        key = parameter.dtype
-        bytes_ = parameter.numel() * parameter.element_size()
-        if key not in groups or sizes[key] + bytes_ > bucket_bytes:
-            groups[key], sizes[key] = [], 0
-            buckets.append(groups[key])
-        groups[key].append(parameter)
-        sizes[key] += bytes_
-    return [Bucket("%d.%d" % (optimizer, index), parameters)
-            for index, parameters in enumerate(buckets)]
-
-
-def _free_name(pattern):
-    number = 0
-    while pattern % number in _core.registered_states():
-        number += 1
-    return pattern % number
+def _prefix(number_of_set):
+    number = next(_numbers.setdefault(number_of_set, itertools.count()))
+    return "ringmaster.gradients.%s%d" % ("set%d." % number_of_set if number_of_set else "", number)

@@ -13,13 +13,22 @@ rm.init()
 torch.manual_seed(rm.rank() if not rm.is_joining() else 99)
 model = torch.nn.Linear(3, 1)
 optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
-                                    named_parameters=model.named_parameters())
+                                    named_parameters=model.named_parameters(),
+                                    end_step=False)  # state.commit() does, here in any case
 state = rm.elastic.TorchState(model=model, optimizer=optimizer, batch=0, sizes=[])
-state.register_reset_callbacks([lambda: print("reset", state.batch, flush=True)])
+
+
+def reset():
+    """As scripts do it. Joiners must have this learning rate, too, or the weights differ."""
+    print("reset", state.batch, flush=True)
+    optimizer.param_groups[0]["lr"] = 0.01 * rm.size()
+
+
+state.register_reset_callbacks([reset])
 entries = []
 
 
-@rm.elastic.run
+@rm.elastic.run(in_place="IN_PLACE" in os.environ)
 def train(state):
     entries.append(state.batch)
     print("enter", state.batch, rm.size(), flush=True)
@@ -29,13 +38,14 @@ def train(state):
         model(torch.ones(2, 3) * state.batch / 100).sum().backward()
         optimizer.step()
         state.batch += 1
-        state.sizes = state.sizes + [rm.size()]
+        state.sizes = state.sizes + [rm.step_view().size]
         state.commit()
     return "done"
 
 
 assert train(state) == "done"
-final = rm.allgather_object([p.tolist() for p in model.parameters()] + [state.batch, state.sizes])
+final = rm.allgather_object([p.tolist() for p in model.parameters()] +
+                            [state.batch, state.sizes, optimizer.param_groups[0]["lr"]])
 assert all(other == final[0] for other in final), final
 print("entries", entries, "sizes", sorted(set(state.sizes)), flush=True)
 rm.shutdown()

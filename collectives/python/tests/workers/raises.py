@@ -10,9 +10,14 @@ import ringmaster.torch as rm
 
 rm.init()
 if rm.rank() == 1:
-    if os.environ["WAY"] == "raise":
+    way = os.environ["WAY"]
+    if way == "raise":
         raise KeyError("a defect of the script")
-    sys.exit(int(os.environ["WAY"]))
+    if way == "sys.exit":
+        sys.exit(3)
+    if way == "exit":
+        exit(3)
+    raise SystemExit(3 if way == "SystemExit" else "a reason in words")
 while rm.size() > 1:
     time.sleep(0.01)
 assert rm.allreduce(torch.ones(1), op=rm.Sum).item() == 1

@@ -1,0 +1,222 @@
+// The C ABI of the collectives: requests become operations, operations have handles.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/elastic/library.h"
+#include "collectives/elastic/request_reader.h"
+
+namespace {
+
+namespace fork_guard = ringmaster::fork_guard;
+using ringmaster::Status;
+using ringmaster::elastic::CurrentWorker;
+using ringmaster::elastic::Deadline;
+using ringmaster::elastic::Guarded;
+using ringmaster::elastic::Library;
+using ringmaster::elastic::NotInitialised;
+using ringmaster::elastic::ReadRequests;
+using ringmaster::elastic::Worker;
+using ringmaster::engine::Kind;
+using ringmaster::engine::KindName;
+using ringmaster::engine::Operation;
+using Operations = std::vector<std::shared_ptr<Operation>>;
+
+Status Enqueue(Worker* worker, const Operations& operations, rm_handle* handles) {
+  // First, so that nothing can fail once the library has the buffers.
+  auto& table = Library::Get().handles;
+  std::vector<rm_handle> numbers;
+  for (const auto& operation : operations) numbers.push_back(table.Add(operation));
+  if (Status s = worker->Submit(operations); !s.ok()) {
+    for (rm_handle number : numbers) table.Release(number);
+    return s;
+  }
+  std::copy(numbers.begin(), numbers.end(), handles);
+  return {};
+}
+
+Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
+  if (handles == nullptr) return {RM_ERR_INVALID, "handle is null"};
+  std::fill_n(handles, n, 0);
+  const auto worker = CurrentWorker();
+  // Who the members are a joiner knows only when it has entered.
+  if (worker != nullptr) {
+    if (Status s = worker->EnsureEntered(); !s.ok()) return s;
+  }
+  const auto members = [&](int process_set) {
+    std::vector<std::string> workers;
+    if (worker != nullptr) (void)worker->MembersOf(process_set, &workers, nullptr);
+    return workers;
+  };
+  Operations operations;
+  if (Status s = ReadRequests(requests, n, members, &operations); !s.ok()) return s;
+  return worker == nullptr ? NotInitialised() : Enqueue(worker.get(), operations, handles);
+}
+
+// A request for a tensor; null: it has no shape, which is then found wrong.
+rm_request RequestFor(rm_kind kind, const char* name, const rm_tensor* tensor) {
+  rm_request request = rm_request_of(kind, name);
+  request.dimensions = -1;
+  if (tensor == nullptr) return request;
+  request.shape = tensor->shape;
+  request.dimensions = tensor->dimensions;
+  request.dtype = tensor->dtype;
+  return request;
+}
+
+// The worker that has the rank `root` now.
+Status ResolveRoot(const char* name, int root, std::string* id) {
+  if (name == nullptr) return {RM_ERR_INVALID, "name is empty: a tensor needs one"};
+  const auto worker = CurrentWorker();
+  if (!worker) return NotInitialised();
+  if (Status s = worker->EnsureEntered(); !s.ok()) return s;
+  *id = root < 0 ? "" : worker->WorkerAt(root);
+  if (!id->empty()) return {};
+  return {RM_ERR_INVALID, std::string("broadcast '") + name + "': root is " + std::to_string(root) +
+                              ", allowed is 0 to " + std::to_string(worker->membership().size - 1)};
+}
+
+Status FindDone(rm_handle handle, std::shared_ptr<Operation>* operation) {
+  *operation = Library::Get().handles.Find(handle);
+  if (*operation == nullptr) {
+    return {RM_ERR_INVALID, "handle " + std::to_string(handle) + " is unknown"};
+  }
+  if (!(*operation)->done()) return {RM_ERR_INVALID, "the operation is not done: rm_wait first"};
+  return (*operation)->status();
+}
+
+}  // namespace
+
+extern "C" {
+
+rm_status rm_submit(const rm_request* requests, size_t n, rm_handle* handles) {
+  return Guarded([&] { return Submit(requests, n, handles); });
+}
+
+rm_status rm_allreduce_async(const char* name, const void* in, void* out, size_t count,
+                             rm_dtype dtype, rm_op op, double prescale, double postscale,
+                             rm_handle* handle) {
+  const rm_tensor tensor = {&count, 1, dtype};
+  return rm_allreduce_tensor_async(name, in, out, &tensor, op, prescale, postscale, handle);
+}
+
+rm_status rm_allreduce_tensor_async(const char* name, const void* in, void* out,
+                                    const rm_tensor* tensor, rm_op op, double prescale,
+                                    double postscale, rm_handle* handle) {
+  rm_request request = RequestFor(RM_ALLREDUCE, name, tensor);
+  request.in = in;
+  request.out = out;
+  request.op = op;
+  request.prescale = prescale;
+  request.postscale = postscale;
+  return rm_submit(&request, 1, handle);
+}
+
+rm_status rm_allgather_async(const char* name, const void* in, size_t rows, size_t row_count,
+                             rm_dtype dtype, rm_handle* handle) {
+  const size_t shape[] = {rows, row_count};
+  const rm_tensor tensor = {shape, 2, dtype};
+  return rm_allgather_tensor_async(name, in, &tensor, handle);
+}
+
+rm_status rm_allgather_tensor_async(const char* name, const void* in, const rm_tensor* tensor,
+                                    rm_handle* handle) {
+  rm_request request = RequestFor(RM_ALLGATHER, name, tensor);
+  request.in = in;
+  return rm_submit(&request, 1, handle);
+}
+
+rm_status rm_result(rm_handle handle, const void** data, size_t* rows, const size_t** rows_by_rank,
+                    size_t* ranks) {
+  return Guarded([&]() -> Status {
+    std::shared_ptr<Operation> operation;
+    if (Status s = FindDone(handle, &operation); !s.ok()) return s;
+    if (operation->gathered == nullptr) {
+      return {RM_ERR_INVALID, "'" + operation->request.name + "', " +
+                                  KindName(operation->request.kind) +
+                                  ", has put its result in out"};
+    }
+    if (data != nullptr) *data = operation->gathered->data();
+    if (rows != nullptr) *rows = operation->gathered_rows;
+    if (rows_by_rank != nullptr) *rows_by_rank = operation->rows_by_rank.data();
+    if (ranks != nullptr) *ranks = operation->rows_by_rank.size();
+    return {};
+  });
+}
+
+rm_status rm_allgather_result(rm_handle handle, const void** data, size_t* rows,
+                              const size_t** rows_by_rank, size_t* ranks) {
+  return rm_result(handle, data, rows, rows_by_rank, ranks);
+}
+
+rm_status rm_broadcast_async(const char* name, void* data, size_t count, rm_dtype dtype, int root,
+                             rm_handle* handle) {
+  const rm_tensor tensor = {&count, 1, dtype};
+  std::string id;
+  const rm_status found = Guarded([&] { return ResolveRoot(name, root, &id); });
+  if (found != RM_OK) return found;
+  return rm_broadcast_tensor_async(name, data, &tensor, id.c_str(), handle);
+}
+
+rm_status rm_broadcast_tensor_async(const char* name, void* data, const rm_tensor* tensor,
+                                    const char* root, rm_handle* handle) {
+  rm_request request = RequestFor(RM_BROADCAST, name, tensor);
+  request.out = data;
+  request.root = root;
+  return rm_submit(&request, 1, handle);
+}
+
+rm_status rm_broadcast_bytes_async(const char* name, const void* data, size_t bytes,
+                                   const char* root, rm_handle* handle) {
+  const rm_tensor tensor = {&bytes, 1, RM_UINT8};
+  rm_request request = RequestFor(RM_BROADCAST_BYTES, name, &tensor);
+  request.in = data;
+  request.root = root;
+  return rm_submit(&request, 1, handle);
+}
+
+rm_status rm_barrier_async(const char* name, rm_handle* handle) {
+  const rm_request request = rm_request_of(RM_BARRIER, name);
+  return rm_submit(&request, 1, handle);
+}
+
+rm_status rm_join_async(rm_handle* handle) {
+  const rm_request request = rm_request_of(RM_JOIN, nullptr);
+  return rm_submit(&request, 1, handle);
+}
+
+rm_status rm_join_result(rm_handle handle, int* last_rank) {
+  return Guarded([&]() -> Status {
+    std::shared_ptr<Operation> operation;
+    if (Status s = FindDone(handle, &operation); !s.ok()) return s;
+    if (operation->request.kind != Kind::kJoin) {
+      return {RM_ERR_INVALID, "'" + operation->request.name + "' is no join"};
+    }
+    if (last_rank != nullptr) *last_rank = operation->last_joined;
+    return {};
+  });
+}
+
+int rm_poll(rm_handle handle) {
+  if (fork_guard::InChild()) return -1;
+  const auto operation = Library::Get().handles.Find(handle);
+  return operation ? operation->done() : -1;
+}
+
+rm_status rm_wait(rm_handle handle, double timeout_seconds) {
+  return Guarded([&]() -> Status {
+    const auto operation = Library::Get().handles.Find(handle);
+    if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handle) + " is unknown"};
+    if (!operation->WaitUntil(Deadline(timeout_seconds, 1e9))) {
+      return {RM_ERR_TIMEOUT,
+              "'" + operation->request.name + "' is not done before the deadline, and goes on"};
+    }
+    return operation->status();
+  });
+}
+
+void rm_release(rm_handle handle) {
+  if (!fork_guard::InChild()) Library::Get().handles.Release(handle);
+}
+
+}  // extern "C"

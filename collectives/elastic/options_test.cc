@@ -1,0 +1,89 @@
+#include "collectives/elastic/options.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <map>
+#include <string>
+
+namespace ringmaster::elastic {
+namespace {
+
+Status WithCollectives(const std::string& text, WorkerOptions* options) {
+  setenv("RINGMASTER_COLLECTIVES", text.c_str(), 1);
+  const Status status = OptionsFromEnvironment(options);
+  unsetenv("RINGMASTER_COLLECTIVES");
+  return status;
+}
+
+TEST(WorkerOptionsTest, TakeTheSizeOfFusedTensors) {
+  WorkerOptions options;
+  EXPECT_TRUE(
+      WithCollectives(R"({"fusionThresholdBytes": 4096, "encryption": "On"})", &options).ok());
+  EXPECT_TRUE(options.encrypt);
+  EXPECT_EQ(options.fusion_bytes, 4096u);
+}
+
+TEST(WorkerOptionsTest, WhatIsNoneIsNamed) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const std::pair<std::string, std::string> cases[] = {
+      {"{", "RINGMASTER_COLLECTIVES: not JSON: {"},
+      {"[]", "RINGMASTER_COLLECTIVES is not a JSON object: []"},
+      {R"({"encryption": "on"})",
+       "RINGMASTER_COLLECTIVES: encryption is \"on\", allowed is \"On\" or \"Off\""},
+      {R"({"fusionThresholdBytes": -1})",
+       "RINGMASTER_COLLECTIVES: fusionThresholdBytes is -1, allowed is a number of bytes, 0 for no "
+       "fusion"},
+      {R"({"fusionThresholdBytes": )" + deep + "}",
+       "RINGMASTER_COLLECTIVES: nested deeper than 64 levels"},
+  };
+  for (const auto& [text, error] : cases) {
+    WorkerOptions options;
+    const Status status = WithCollectives(text, &options);
+    EXPECT_EQ(status.code(), RM_ERR_INVALID);
+    EXPECT_EQ(status.message(), error);
+  }
+}
+
+using Variables = std::map<std::string, std::string>;
+
+Status WithVariables(const Variables& variables, WorkerOptions* options) {
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  const Status status = OptionsFromEnvironment(options);
+  for (const auto& [name, value] : variables) unsetenv(name.c_str());
+  return status;
+}
+
+TEST(WorkerOptionsTest, StallsAreToldAfterAMinuteOrAsHorovodsVariablesSay) {
+  const std::string check = "HOROVOD_STALL_CHECK_TIME_SECONDS",
+                    end = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+                    off = "HOROVOD_STALL_CHECK_DISABLE";
+  struct Case {
+    Variables variables;
+    int tell, give_up;
+  };
+  const Case cases[] = {
+      {{}, 60, 0},
+      {{{check, "5"}}, 5, 0},
+      {{{check, "0"}}, 0, 0},
+      {{{check, "0"}, {end, "9"}}, 0, 0},
+      {{{off, "1"}, {end, "9"}}, 0, 0},
+      {{{off, "0"}, {end, "90"}}, 60, 90},
+      {{{end, "9"}}, 9, 9},
+  };
+  for (const Case& c : cases) {
+    WorkerOptions options;
+    ASSERT_TRUE(WithVariables(c.variables, &options).ok());
+    EXPECT_EQ(options.stall.tell, std::chrono::seconds(c.tell));
+    EXPECT_EQ(options.stall.give_up, std::chrono::seconds(c.give_up));
+  }
+  WorkerOptions options;
+  EXPECT_EQ(
+      WithVariables({{check, "a minute"}}, &options).message(),
+      "HOROVOD_STALL_CHECK_TIME_SECONDS is 'a minute', allowed is a number from 0 to 1000000");
+  EXPECT_EQ(WithVariables({{off, "yes"}}, &options).message(),
+            "HOROVOD_STALL_CHECK_DISABLE is 'yes', allowed is a number from 0 to 1");
+}
+
+}  // namespace
+}  // namespace ringmaster::elastic

@@ -1,0 +1,289 @@
+#include "collectives/elastic/request_reader.h"
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "collectives/element/element.h"
+#include "collectives/engine/adasum.h"
+
+namespace ringmaster::elastic {
+namespace {
+
+using engine::Kind;
+using engine::Operation;
+using engine::Request;
+
+Status Invalid(const std::string& message) { return {RM_ERR_INVALID, message}; }
+
+Status CheckName(const char* name) {
+  if (name == nullptr || name[0] == '\0') return Invalid("name is empty: a tensor needs one");
+  if (name[0] == engine::kReservedPrefix) {
+    return Invalid("name begins with the byte 1, which is reserved for the library");
+  }
+  if (std::strchr(name, engine::kSetSeparator) != nullptr) {
+    return Invalid("name contains the byte 2, which is reserved for the library");
+  }
+  return {};
+}
+
+// One request on its way from the caller's fields to an operation.
+class Reader {
+ public:
+  Reader(const rm_request& given, const MembersOf& members) : given_(given), members_(members) {}
+
+  Status Read() {
+    if (given_.kind == RM_JOIN) {
+      request_.name = engine::kJoinName;
+      request_.kind = Kind::kJoin;
+      return {};
+    }
+    if (Status s = CheckName(given_.name); !s.ok()) return s;
+    which_ = std::string("tensor '") + given_.name + "': ";
+    request_.name = given_.name;
+    request_.priority = given_.priority;
+    if (given_.device != 0) return Wrong("device", given_.device, "0, the host's memory");
+    if (given_.ready_event != nullptr) return Invalid(which_ + "ready_event must be NULL");
+    if (given_.process_set < 0) return Wrong("process_set", given_.process_set, "0 and more");
+    request_.process_set = given_.process_set;
+    switch (given_.kind) {
+      case RM_ALLREDUCE:
+        return ReadAllreduce();
+      case RM_ALLGATHER:
+        return ReadAllgather();
+      case RM_BROADCAST:
+        return ReadBroadcast();
+      case RM_BROADCAST_BYTES:
+        return ReadBroadcastBytes();
+      case RM_BARRIER:
+        request_.kind = Kind::kBarrier;
+        return {};
+      case RM_REDUCESCATTER:
+        return ReadReducescatter();
+      case RM_ALLTOALL:
+        return ReadAlltoall();
+      case RM_JOIN:  // was read above
+      case RM_KIND_ANY_INT_:
+        break;
+    }
+    return Wrong("kind", static_cast<int>(given_.kind), "1 to 8");
+  }
+
+  const std::string& name() const { return request_.name; }
+
+  std::shared_ptr<Operation> Take(const engine::Group& group) {
+    request_.group = group;
+    return std::make_shared<Operation>(std::move(request_), in_, out_, rows_, std::move(splits_));
+  }
+
+ private:
+  Status Wrong(const std::string& field, int64_t value, const std::string& allowed) const {
+    return Invalid(which_ + field + " is " + std::to_string(value) + ", allowed is " + allowed);
+  }
+
+  // What the ranks compare. `skip`: that many of the first extents are left out, because ranks may
+  // differ in them.
+  Status Describe(Kind kind, int skip) {
+    if (given_.dimensions < skip || (given_.shape == nullptr && given_.dimensions > 0)) {
+      return Invalid(which_ + "the shape must have " + std::to_string(skip) +
+                     " dimensions or more");
+    }
+    const size_t element = element::Size(given_.dtype);
+    if (element == 0) {
+      return Wrong("dtype", static_cast<int>(given_.dtype),
+                   "0 to " + std::to_string(element::kTypes - 1));
+    }
+    request_.kind = kind;
+    request_.dtype = given_.dtype;
+    request_.count = 1;
+    for (int i = skip; i < given_.dimensions; ++i) {
+      const size_t extent = given_.shape[i];
+      if (extent > 0 && request_.count > SIZE_MAX / 2 / element / extent) {
+        return Invalid(which_ + "count is " + std::to_string(extent) + " times " +
+                       std::to_string(request_.count));
+      }
+      request_.count *= extent;
+      request_.shape.push_back(extent);
+    }
+    if (request_.shape.size() < 2) request_.shape.clear();
+    return {};
+  }
+
+  Status CheckBuffer(const void* data) const {
+    if (data != nullptr || request_.count == 0) return {};
+    return Invalid(which_ + "the buffer is null and count is " + std::to_string(request_.count));
+  }
+
+  Status CheckReduction() {
+    if (given_.op == RM_ADASUM && given_.kind == RM_ALLREDUCE) {
+      if (engine::HasAdasum(given_.dtype)) return ReadScales();
+      return Invalid(which_ + "op is adasum, which is for floating point, and dtype is " +
+                     element::Name(given_.dtype));
+    }
+    if (!element::IsKnownOp(given_.op)) {
+      return Wrong("op", static_cast<int>(given_.op),
+                   given_.kind == RM_ALLREDUCE ? "0 to 5" : "0 to 4");
+    }
+    if (given_.op == RM_AVERAGE && given_.dtype == RM_BOOL) {
+      return Invalid(which_ + "op is average, which bool has none of");
+    }
+    return ReadScales();
+  }
+
+  Status ReadScales() {
+    if (!std::isfinite(given_.prescale) || !std::isfinite(given_.postscale)) {
+      return Invalid(which_ + "prescale and postscale must be finite");
+    }
+    request_.op = given_.op;
+    request_.prescale = given_.prescale;
+    request_.postscale = given_.postscale;
+    return {};
+  }
+
+  Status ReadAllreduce() {
+    if (Status s = Describe(Kind::kAllreduce, 0); !s.ok()) return s;
+    if (Status s = CheckBuffer(given_.in); !s.ok()) return s;
+    if (Status s = CheckBuffer(given_.out); !s.ok()) return s;
+    in_ = given_.in;
+    out_ = given_.out;
+    return CheckReduction();
+  }
+
+  Status ReadRows(Kind kind) {
+    if (Status s = Describe(kind, 1); !s.ok()) return s;
+    rows_ = given_.shape[0];
+    if (request_.count > 0 && rows_ > SIZE_MAX / 16 / request_.count) {
+      return Invalid(which_ + "rows is " + std::to_string(rows_));
+    }
+    in_ = given_.in;
+    return rows_ == 0 ? Status() : CheckBuffer(in_);
+  }
+
+  Status ReadReducescatter() {
+    if (given_.dimensions < 1) return Invalid(which_ + "the shape must have 1 dimension or more");
+    if (Status s = Describe(Kind::kReducescatter, 0); !s.ok()) return s;
+    in_ = given_.in;
+    if (Status s = CheckBuffer(in_); !s.ok()) return s;
+    return CheckReduction();
+  }
+
+  Status ReadAlltoall() {
+    if (Status s = ReadRows(Kind::kAlltoall); !s.ok()) return s;
+    const std::vector<std::string> workers = members_(given_.process_set);
+    const size_t ranks = workers.size();
+    if (given_.splits == nullptr && ranks > 0) {
+      if (rows_ % ranks != 0) {
+        request_.problem = "no splits are given, and " + std::to_string(rows_) +
+                           " rows can't be shared evenly by " + std::to_string(ranks) + " ranks";
+      }
+      splits_ = {std::vector<uint64_t>(ranks, rows_ / ranks), workers};
+      return {};
+    }
+    if (given_.splits != nullptr) {
+      splits_.rows.assign(given_.splits, given_.splits + given_.splits_count);
+    }
+    splits_.workers = workers;
+    CheckSplits();
+    return {};
+  }
+
+  void CheckSplits() {
+    uint64_t sum = 0;
+    for (uint64_t split : splits_.rows) {
+      sum += split;
+      if (split > rows_ || sum > rows_) break;  // no sum of them can overflow
+    }
+    if (splits_.rows.size() != splits_.workers.size()) {
+      request_.problem = "splits has " + std::to_string(splits_.rows.size()) +
+                         " entries, there are " + std::to_string(splits_.workers.size()) + " ranks";
+    } else if (sum != rows_) {
+      request_.problem = "the sum of splits is " + std::to_string(sum) +
+                         " or more, the tensor has " + std::to_string(rows_) + " rows";
+      if (sum < rows_) {
+        request_.problem = "the sum of splits is " + std::to_string(sum) + ", the tensor has " +
+                           std::to_string(rows_) + " rows";
+      }
+    }
+  }
+
+  Status ReadAllgather() { return ReadRows(Kind::kAllgather); }
+
+  Status ReadRoot() {
+    if (given_.root == nullptr || given_.root[0] == '\0') {
+      return Invalid(std::string("broadcast '") + given_.name + "': root is no worker of the view");
+    }
+    request_.root = given_.root;
+    return {};
+  }
+
+  Status ReadBroadcast() {
+    if (Status s = Describe(Kind::kBroadcast, 0); !s.ok()) return s;
+    if (Status s = CheckBuffer(given_.out); !s.ok()) return s;
+    in_ = out_ = given_.out;
+    return ReadRoot();
+  }
+
+  // Rows of one byte, which the root alone gives.
+  Status ReadBroadcastBytes() {
+    if (Status s = ReadRows(Kind::kAllgather); !s.ok()) return s;
+    return ReadRoot();
+  }
+
+  const rm_request& given_;
+  const MembersOf& members_;
+  std::string which_;
+  Request request_;
+  const void* in_ = nullptr;
+  void* out_ = nullptr;
+  size_t rows_ = 0;
+  Operation::Splits splits_;
+};
+
+Status CopyRequest(const std::byte* from, size_t size, rm_request* request) {
+  std::memcpy(request, from, std::min(size, sizeof(rm_request)));
+  if (request->size != size) {
+    return Invalid("size is " + std::to_string(request->size) + " in one request and " +
+                   std::to_string(size) + " in the first");
+  }
+  for (size_t i = sizeof(rm_request); i < size; ++i) {
+    if (from[i] == std::byte{0}) continue;
+    return Invalid("the request uses a field that this version of the library (" +
+                   std::to_string(sizeof(rm_request)) + " bytes of it) does not know");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ReadRequests(const rm_request* requests, size_t n, const MembersOf& members,
+                    std::vector<std::shared_ptr<Operation>>* operations) {
+  if (requests == nullptr || n == 0) return Invalid("requests is null or n is 0");
+  const size_t size = requests->size;
+  if (size < sizeof(rm_request) || size > 64 * sizeof(rm_request)) {
+    return Invalid("size is " + std::to_string(size) + ", must be sizeof(rm_request): " +
+                   std::to_string(sizeof(rm_request)) + " or, of a newer caller, more");
+  }
+  std::vector<rm_request> given(n);
+  std::vector<Reader> readers;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < n; ++i) {
+    const auto* at = reinterpret_cast<const std::byte*>(requests) + i * size;
+    if (Status s = CopyRequest(at, size, &given[i]); !s.ok()) return s;
+    if (Status s = readers.emplace_back(given[i], members).Read(); !s.ok()) return s;
+    names.push_back(readers.back().name());
+    if (given[i].process_set != given[0].process_set) {
+      return Invalid("'" + names.back() + "': process_set is " +
+                     std::to_string(given[i].process_set) + " and of the group's first " +
+                     std::to_string(given[0].process_set));
+    }
+    if (n > 1 && (given[i].kind == RM_BARRIER || given[i].kind == RM_JOIN)) {
+      return Invalid("'" + names.back() + "': a barrier or join can't be in a group");
+    }
+  }
+  const engine::Group group =
+      n > 1 ? engine::GroupOf(names, given[0].process_set) : engine::Group();
+  for (Reader& reader : readers) operations->push_back(reader.Take(group));
+  return {};
+}
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,174 @@
+#include "collectives/elastic/request_reader.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace ringmaster::elastic {
+namespace {
+
+using engine::Kind;
+using testing::HasSubstr;
+using Operations = std::vector<std::shared_ptr<engine::Operation>>;
+
+const size_t kShape[] = {4, 3};
+float data[12];
+const std::vector<std::string> kWorkers = {"a", "b"};
+std::vector<std::string> WorkersOf(int) { return kWorkers; }
+
+rm_request Good(rm_kind kind, const char* name = "x") {
+  rm_request request = rm_request_of(kind, name);
+  request.shape = kShape;
+  request.dimensions = 2;
+  request.dtype = RM_FLOAT32;
+  request.in = request.out = data;
+  request.root = "a worker";
+  return request;
+}
+
+TEST(RequestReaderTest, EveryKindBecomesAnOperation) {
+  const struct {
+    rm_kind kind;
+    Kind read;
+    uint64_t count;
+    size_t rows;
+  } cases[] = {
+      {RM_ALLREDUCE, Kind::kAllreduce, 12, 0}, {RM_ALLGATHER, Kind::kAllgather, 3, 4},
+      {RM_BROADCAST, Kind::kBroadcast, 12, 0}, {RM_BROADCAST_BYTES, Kind::kAllgather, 3, 4},
+      {RM_BARRIER, Kind::kBarrier, 0, 0},      {RM_REDUCESCATTER, Kind::kReducescatter, 12, 0},
+      {RM_ALLTOALL, Kind::kAlltoall, 3, 4},    {RM_JOIN, Kind::kJoin, 0, 0}};
+  for (const auto& one : cases) {
+    const rm_request request = Good(one.kind);
+    Operations operations;
+    const Status status = ReadRequests(&request, 1, WorkersOf, &operations);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(operations[0]->request.kind, one.read);
+    EXPECT_EQ(operations[0]->request.count, one.count);
+    EXPECT_EQ(operations[0]->rows, one.rows);
+    EXPECT_EQ(operations[0]->request.group.size, 0u);
+  }
+}
+
+TEST(RequestReaderTest, WhatIsWrongIsNamed) {
+  const struct {
+    std::function<void(rm_request*)> spoil;
+    const char* says;
+  } cases[] = {
+      {[](rm_request* r) { r->name = nullptr; }, "name is empty"},
+      {[](rm_request* r) { r->name = "\x01x"; }, "reserved"},
+      {[](rm_request* r) {
+         r->name =
+             "x\x02"
+             "1";
+       },
+       "reserved"},
+      {[](rm_request* r) { r->kind = static_cast<rm_kind>(0); }, "kind is 0"},
+      {[](rm_request* r) { r->kind = static_cast<rm_kind>(-3); }, "kind is -3"},
+      {[](rm_request* r) { r->in = nullptr; }, "buffer is null"},
+      {[](rm_request* r) { r->out = nullptr; }, "buffer is null"},
+      {[](rm_request* r) { r->shape = nullptr; }, "shape"},
+      {[](rm_request* r) { r->dimensions = -1; }, "shape"},
+      {[](rm_request* r) { r->dtype = static_cast<rm_dtype>(13); }, "dtype is 13"},
+      {[](rm_request* r) { r->op = static_cast<rm_op>(-1); }, "op is -1"},
+      {[](rm_request* r) { r->dtype = RM_BOOL, r->op = RM_AVERAGE; }, "bool"},
+      {[](rm_request* r) { r->dtype = RM_INT32, r->op = RM_ADASUM; }, "dtype is int32"},
+      {[](rm_request* r) { r->kind = RM_REDUCESCATTER, r->op = RM_ADASUM; }, "op is 5"},
+      {[](rm_request* r) { r->op = RM_ADASUM, r->postscale = NAN; }, "finite"},
+      {[](rm_request* r) { r->prescale = std::numeric_limits<double>::infinity(); }, "finite"},
+      {[](rm_request* r) { r->device = 1; }, "device is 1"},
+      {[](rm_request* r) { r->ready_event = r; }, "ready_event"},
+      {[](rm_request* r) { r->process_set = -1; }, "process_set is -1"},
+      {[](rm_request* r) { r->size = 8; }, "size is 8"},
+      {[](rm_request* r) { r->kind = RM_BROADCAST, r->root = ""; }, "root"},
+  };
+  for (const auto& one : cases) {
+    rm_request request = Good(RM_ALLREDUCE);
+    one.spoil(&request);
+    Operations operations;
+    const Status status = ReadRequests(&request, 1, WorkersOf, &operations);
+    EXPECT_EQ(status.code(), RM_ERR_INVALID) << one.says;
+    EXPECT_THAT(status.message(), HasSubstr(one.says));
+    EXPECT_TRUE(operations.empty());
+  }
+  Operations operations;
+  EXPECT_EQ(ReadRequests(nullptr, 1, WorkersOf, &operations).code(), RM_ERR_INVALID);
+}
+
+TEST(RequestReaderTest, ManyAreAGroupOfTheirNamesInTheirOrder) {
+  rm_request requests[] = {Good(RM_ALLREDUCE, "a"), Good(RM_ALLGATHER, "b")};
+  Operations operations, turned;
+  ASSERT_TRUE(ReadRequests(requests, 2, WorkersOf, &operations).ok());
+  EXPECT_EQ(operations[0]->request.group, operations[1]->request.group);
+  EXPECT_EQ(operations[0]->request.group.size, 2u);
+  requests[1].name = "c";
+  ASSERT_TRUE(ReadRequests(requests, 2, WorkersOf, &turned).ok());
+  EXPECT_NE(operations[0]->request.group, turned[0]->request.group);
+
+  requests[1] = Good(RM_BARRIER, "b");
+  EXPECT_THAT(ReadRequests(requests, 2, WorkersOf, &turned).message(), HasSubstr("barrier"));
+  requests[1] = Good(RM_ALLREDUCE, "b");
+  requests[1].size += 8;
+  EXPECT_THAT(ReadRequests(requests, 2, WorkersOf, &turned).message(), HasSubstr("size is"));
+  requests[1] = Good(RM_ALLREDUCE, "b");
+  requests[1].process_set = 1;
+  EXPECT_THAT(ReadRequests(requests, 2, WorkersOf, &turned).message(),
+              HasSubstr("process_set is 1"));
+}
+
+TEST(RequestReaderTest, SplitsThatDoNotFitAreAProblemForAllRanks) {
+  const struct {
+    std::vector<size_t> splits;
+    const char* says;
+  } cases[] = {{{1, 3}, ""},
+               {{4, 0}, ""},
+               {{1, 2}, "the sum of splits is 3, the tensor has 4 rows"},
+               {{3, 3}, "the sum of splits is 6 or more, the tensor has 4 rows"},
+               {{SIZE_MAX, 5}, "or more, the tensor has 4 rows"},
+               {{4}, "splits has 1 entries, there are 2 ranks"},
+               {{}, "splits has 0 entries"}};
+  for (const auto& one : cases) {
+    rm_request request = Good(RM_ALLTOALL);
+    const size_t none = 0;
+    request.splits = one.splits.empty() ? &none : one.splits.data();
+    request.splits_count = one.splits.size();
+    Operations operations;
+    const Status status = ReadRequests(&request, 1, WorkersOf, &operations);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_THAT(operations[0]->request.problem, HasSubstr(one.says));
+    EXPECT_EQ(operations[0]->request.problem.empty(), one.says[0] == '\0');
+  }
+}
+
+TEST(RequestReaderTest, WithoutSplitsRowsAreSharedEvenlyOrNotAtAll) {
+  rm_request request = Good(RM_ALLTOALL);
+  Operations operations;
+  ASSERT_TRUE(ReadRequests(&request, 1, WorkersOf, &operations).ok());
+  EXPECT_EQ(operations[0]->splits.rows, (std::vector<uint64_t>{2, 2}));
+  EXPECT_EQ(operations[0]->splits.workers, kWorkers);
+  const size_t odd[] = {3, 3};
+  request.shape = odd;
+  ASSERT_TRUE(ReadRequests(&request, 1, WorkersOf, &operations).ok());
+  EXPECT_THAT(operations[1]->request.problem, HasSubstr("3 rows can't be shared evenly by 2"));
+}
+
+// A later version of rm_request has fields that this one doesn't know.
+struct Later {
+  rm_request known;
+  uint64_t added;
+};
+
+TEST(RequestReaderTest, ANewerCallerIsUnderstoodAsLongAsItUsesNothingNew) {
+  Later requests[] = {{Good(RM_ALLREDUCE, "a"), 0}, {Good(RM_ALLREDUCE, "b"), 0}};
+  for (Later& later : requests) later.known.size = sizeof(Later);
+  Operations operations;
+  ASSERT_TRUE(ReadRequests(&requests[0].known, 2, WorkersOf, &operations).ok());
+  EXPECT_EQ(operations[1]->request.name, "b");
+  requests[1].added = 1;
+  EXPECT_THAT(ReadRequests(&requests[0].known, 2, WorkersOf, &operations).message(),
+              HasSubstr("not know"));
+}
+
+}  // namespace
+}  // namespace ringmaster::elastic

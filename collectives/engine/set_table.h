@@ -1,0 +1,64 @@
+// The process sets of the job: numbers that stand for some of its workers.
+//
+// A set is made of workers, not of ranks: who dies or leaves is in it no more, and whoever comes
+// later is in none. All ranks have the same table at the same operation, because sets are added and
+// removed by operations that all execute.
+//
+// Thread rule: a value.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/engine/wire.h"
+
+namespace ringmaster::engine {
+
+using Sets = std::map<int32_t, std::vector<std::string>>;  // workers by number
+
+class SetTable {
+ public:
+  // Numbers are never used again.
+  int32_t Add(std::vector<std::string> workers) {
+    sets_[next_] = std::move(workers);
+    return next_++;
+  }
+  void Remove(int32_t set) { sets_.erase(set); }
+  bool Has(int32_t set) const { return set == 0 || sets_.contains(set); }
+  bool Has(int32_t set, const std::string& worker) const {
+    if (set == 0) return true;
+    const auto found = sets_.find(set);
+    return found != sets_.end() &&
+           std::find(found->second.begin(), found->second.end(), worker) != found->second.end();
+  }
+  const Sets& sets() const { return sets_; }
+
+  void Write(ByteWriter* out) const {
+    out->Put(next_);
+    out->Put(static_cast<uint32_t>(sets_.size()));
+    for (const auto& [set, workers] : sets_) {
+      out->Put(set);
+      out->Put(static_cast<uint32_t>(workers.size()));
+      for (const std::string& worker : workers) out->PutString(worker);
+    }
+  }
+  void Read(ByteReader* in) {
+    next_ = in->Get<int32_t>();
+    const auto count = in->Get<uint32_t>();
+    for (uint32_t i = 0; i < count && in->ok(); ++i) {
+      auto& workers = sets_[in->Get<int32_t>()];
+      const auto size = in->Get<uint32_t>();
+      for (uint32_t k = 0; k < size && in->ok(); ++k) workers.push_back(in->GetString());
+    }
+  }
+
+ private:
+  int32_t next_ = 1;
+  Sets sets_;
+};
+
+}  // namespace ringmaster::engine

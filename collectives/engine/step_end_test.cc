@@ -1,0 +1,199 @@
+// The ends of steps: where joiners get the state, where a small view waits, and what a worker that
+// was dropped hears.
+#include <gmock/gmock.h>
+
+#include "collectives/engine/test_requests.h"
+#include "collectives/engine/test_world.h"
+
+namespace ringmaster::engine {
+namespace {
+
+TEST(BoundaryTest, AJoinerGetsTheStateAtThePlannedBoundary) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  TestWorker& joiner = world.AddWorker(false);
+  std::vector<std::vector<float>> weights(3, std::vector<float>(1000, 0.0f));
+  for (int id = 0; id < 3; ++id) {
+    if (id < 2) weights[id].assign(1000, 5.0f);
+    ASSERT_TRUE(world.workers[id]->state.Register("w", weights[id].data(), 4000).ok());
+  }
+  const uint64_t epoch = world.next_epoch - 1;
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
+  std::vector<StepResult> results(3);
+  std::thread members([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      // The arming reaches the ranks at any time: the first step whose vote has it on all is the
+      // boundary.
+      do {
+        ASSERT_TRUE(w.engine->StepEnd(&results[w.id]).ok());
+      } while (results[w.id].epoch == epoch);
+    });
+  });
+  world.Await(
+      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
+  world.Stop({0, 1});
+  world.Install({0, 1, 2}, "PodJoined");
+  EXPECT_TRUE(joiner.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
+  members.join();
+  EXPECT_THAT(weights[2], testing::Each(5.0f));
+  EXPECT_EQ(joiner.engine->step(), world.workers[0]->engine->step());
+  for (int id : {0, 1}) {
+    EXPECT_TRUE(results[id].state_synced);
+    EXPECT_EQ(results[id].size, 3);
+  }
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    std::vector<float> data(3, 1.0f);
+    EXPECT_TRUE(w.Allreduce("x", &data).ok());
+    EXPECT_THAT(data, testing::Each(3.0f));
+  });
+}
+
+TEST(BoundaryTest, AJoinerWithoutRegisteredStateIsToldHow) {
+  TestWorld world(1);
+  world.Install({0});
+  world.Enter({0});
+  TestWorker& joiner = world.AddWorker(false);
+  const uint64_t epoch = world.next_epoch - 1;
+  world.workers[0]->engine->PostArmed(epoch, true);
+  std::thread member([&] {
+    StepResult result;
+    do {
+      if (!world.workers[0]->engine->StepEnd(&result).ok()) return;
+    } while (result.epoch == epoch);
+  });
+  world.Await([&] { return world.workers[0]->boundary == epoch; });
+  world.Stop({0});
+  world.Install({0, 1}, "PodJoined");
+  const Status status = joiner.engine->AwaitEntered(Engine::Clock::now() + kLong);
+  EXPECT_EQ(status.code(), RM_ERR_NO_STATE);
+  EXPECT_THAT(status.message(), testing::HasSubstr("rm_state_register"));
+  // The others are left with a dead view, as after any death, and go on.
+  world.Stop({0});
+  world.Install({0}, "WorkerLost");
+  member.join();
+}
+
+TEST(BoundaryTest, AViewBelowTheMinimumHoldsAllAtTheBoundary) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  world.Stop({0, 1});
+  const uint64_t held = world.Install({0, 1}, "PodLost", /*train=*/false);
+  std::thread members([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      StepResult result;
+      EXPECT_TRUE(w.engine->StepEnd(&result).ok());
+      EXPECT_GT(result.epoch, held);
+    });
+  });
+  world.Await(
+      [&] { return world.workers[0]->boundary == held && world.workers[1]->boundary == held; });
+  world.Stop({0, 1});
+  world.Install({0, 1}, "PodJoined");
+  members.join();
+}
+
+TEST(BoundaryTest, ADisarmedBoundaryLetsAllGoOn) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
+  std::atomic<bool> released = false;
+  std::thread members([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      for (int step = 0; step < 5; ++step) {
+        StepResult result;
+        EXPECT_TRUE(w.engine->StepEnd(&result).ok());
+        EXPECT_EQ(result.epoch, epoch);
+      }
+    });
+    released = true;
+  });
+  world.Await(
+      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
+  EXPECT_FALSE(released);
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, false);
+  members.join();
+}
+
+TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOthersState) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  std::vector<std::vector<float>> weights(3, std::vector<float>(10, 1.0f));
+  for (int id = 0; id < 3; ++id)
+    ASSERT_TRUE(world.workers[id]->state.Register("w", weights[id].data(), 40).ok());
+  TestWorker& dropped = *world.workers[2];
+  std::vector<float> pending(3, 1.0f), later(3, 1.0f);
+  const auto asked_before =
+      dropped.Ask({"before", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1}, pending.data(),
+                  pending.data());
+  world.Stop({0, 1, 2});
+  View without;
+  without.epoch = world.next_epoch;
+  without.self = -1;
+  dropped.engine->PostView(without);
+  ASSERT_TRUE(asked_before->WaitUntil(Engine::Clock::now() + kLong));
+  EXPECT_EQ(asked_before->status().code(), RM_ERR_DROPPED);
+  EXPECT_EQ(dropped.Allreduce("later", &later).code(), RM_ERR_DROPPED);
+  StepResult result;
+  EXPECT_EQ(dropped.engine->StepEnd(&result).code(), RM_ERR_DROPPED);
+  EXPECT_TRUE(dropped.engine->dropped());
+  EXPECT_THAT(pending, testing::Each(1.0f));
+
+  const uint64_t epoch = world.Install({0, 1}, "PodLost");
+  world.Enter({0, 1});
+  for (int id : {0, 1}) {
+    weights[id].assign(10, 9.0f);
+    world.workers[id]->engine->PostArmed(epoch, true);
+  }
+  std::thread members([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      StepResult at_end;
+      do {
+        ASSERT_TRUE(w.engine->StepEnd(&at_end).ok());
+      } while (at_end.epoch == epoch);
+    });
+  });
+  world.Await(
+      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
+  EXPECT_EQ(dropped.Allreduce("still", &later).code(), RM_ERR_DROPPED);
+  world.Stop({0, 1});
+  world.Install({0, 1, 2}, "Rejoin");
+  EXPECT_TRUE(dropped.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
+  members.join();
+  EXPECT_THAT(weights[2], testing::Each(9.0f));
+  EXPECT_FALSE(dropped.engine->dropped());
+  OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
+    std::vector<float> data(3, 1.0f);
+    EXPECT_TRUE(w.Allreduce("x", &data).ok());
+    EXPECT_THAT(data, testing::Each(3.0f));
+  });
+}
+
+TEST(BoundaryTest, AWorkerThatIsDroppedInStepEndHearsIt) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
+  std::vector<Status> ended(2);
+  std::thread users([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      StepResult result;
+      ended[w.id] = w.engine->StepEnd(&result);
+    });
+  });
+  world.Await(
+      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
+  world.workers[1]->engine->PostDropped("the sidecar was silent");
+  world.Stop({0});
+  world.Install({0}, "WorkerLost");
+  users.join();
+  EXPECT_TRUE(ended[0].ok()) << ended[0].message();
+  EXPECT_EQ(ended[1].code(), RM_ERR_DROPPED);
+  EXPECT_THAT(ended[1].message(), testing::HasSubstr("silent"));
+}
+
+}  // namespace
+}  // namespace ringmaster::engine

@@ -1,0 +1,79 @@
+// Requests that tests of the engine make, and the wait for them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/engine/test_world.h"
+
+namespace ringmaster::engine {
+
+constexpr auto kLong = std::chrono::seconds(30);
+
+// Asks for allreduces of ones as a group.
+inline std::vector<std::shared_ptr<Operation>> AskGroup(TestWorker& w,
+                                                        std::vector<std::string> names,
+                                                        std::vector<std::vector<float>>* data,
+                                                        int set = 0) {
+  std::vector<std::shared_ptr<Operation>> group;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Request request{names[i], Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", (*data)[i].size(), 1, 1};
+    request.process_set = set;
+    request.group = GroupOf(names, set);
+    group.push_back(
+        std::make_shared<Operation>(std::move(request), (*data)[i].data(), (*data)[i].data()));
+  }
+  const Status status = w.engine->Submit(std::span(group));
+  for (const auto& operation : group) {
+    if (!status.ok()) operation->Complete(status);
+  }
+  return group;
+}
+
+inline Status Await(const std::shared_ptr<Operation>& operation) {
+  if (!operation->WaitUntil(Engine::Clock::now() + kLong)) {
+    return {RM_ERR_TIMEOUT, "'" + operation->request.name + "' hangs"};
+  }
+  return operation->status();
+}
+
+inline std::vector<int32_t> Gathered(const Operation& operation) {
+  const auto* data = reinterpret_cast<const int32_t*>(operation.gathered->data());
+  return {data, data + operation.gathered_rows * 2};  // rows of two
+}
+
+inline int Join(TestWorker& w) {
+  const auto operation = w.Ask({kJoinName, Kind::kJoin}, nullptr, nullptr);
+  const Status status = Await(operation);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return operation->last_joined;
+}
+
+inline int AddSet(TestWorker& w, const std::vector<int>& ranks) {
+  Request request{kAddSetName, Kind::kAddSet};
+  for (int rank : ranks) request.members.push_back(w.engine->WorkerAt(rank));
+  const auto operation = w.Ask(std::move(request), nullptr, nullptr);
+  const Status status = Await(operation);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return operation->process_set;
+}
+
+inline Status RemoveSet(TestWorker& w, int set) {
+  Request request{kRemoveSetName, Kind::kRemoveSet};
+  request.removed_set = set;
+  return Await(w.Ask(std::move(request), nullptr, nullptr));
+}
+
+inline std::shared_ptr<Operation> AskIn(TestWorker& w, int set, const std::string& name,
+                                        std::vector<float>* data) {
+  Request request{name, Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", data->size(), 1, 1};
+  request.process_set = set;
+  return w.Ask(std::move(request), data->data(), data->data());
+}
+
+}  // namespace ringmaster::engine

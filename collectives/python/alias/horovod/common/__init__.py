@@ -1,0 +1,1 @@
+"""Horovod's names for what is common to all frameworks."""

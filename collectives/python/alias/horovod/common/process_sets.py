@@ -1,0 +1,6 @@
+"""Horovod's name for ringmaster.process_sets."""
+
+from ringmaster.process_sets import (ProcessSet, add_process_set, global_process_set,
+                                     remove_process_set)
+
+__all__ = ["ProcessSet", "add_process_set", "global_process_set", "remove_process_set"]

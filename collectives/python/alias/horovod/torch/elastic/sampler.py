@@ -1,0 +1,5 @@
+"""Horovod's name for ringmaster.sampler."""
+
+from ringmaster.sampler import ElasticSampler
+
+__all__ = ["ElasticSampler"]

@@ -1,0 +1,5 @@
+"""Horovod's name for the state of ringmaster.torch.elastic."""
+
+from ringmaster.torch.elastic import TorchState
+
+__all__ = ["TorchState"]

@@ -1,0 +1,163 @@
+"""Operations in flight, and what keeps their memory alive.
+
+The library reads the inputs and writes the results of an operation at any time until it is done. So
+the buffers belong to the operation, and the operation to this module, until the library has let go
+of them: a script may drop its handle, leave by an exception, or be interrupted while it waits.
+
+Any thread.
+"""
+
+import atexit
+import ctypes
+import sys
+from ctypes import byref, c_uint64
+
+from ringmaster import _core, errors
+from ringmaster._library import Request
+
+# rm_wait blocks outside Python: come back this often so that Ctrl-C and signal handlers run.
+WAIT_SLICE = 0.5
+
+_in_flight = set()
+_abandoned = set()  # of these: those that nobody waits for any more
+
+
+class Operation:
+    """One operation that the library has been given, with the buffers that it uses."""
+
+    def __init__(self, buffers, number=None):
+        self.number = c_uint64() if number is None else number
+        self.buffers = buffers
+
+    def done(self):
+        return self.number.value == 0 or _core.library().rm_poll(self.number) != 0
+
+    def wait(self):
+        """Waits and raises the operation's error. Interrupted, it can be waited for again."""
+        wait(self.number)
+
+    def release(self):
+        """Nobody wants the result. The buffers go as soon as the library is done with them."""
+        if not self.done():
+            _abandoned.add(self)
+            return
+        _core.library().rm_release(self.number)
+        _in_flight.discard(self)
+        self.number, self.buffers = c_uint64(), None
+
+
+def wait(number):
+    lib = _core.library()
+    status = lib.rm_wait(number, WAIT_SLICE)
+    while status == errors.TIMEOUT and lib.rm_poll(number) == 0:
+        status = lib.rm_wait(number, WAIT_SLICE)
+    if status == errors.TIMEOUT:  # of the slice: it has completed just after
+        status = lib.rm_wait(number, WAIT_SLICE)
+    errors.check(status, lib)
+
+
+def start(function, *args, buffers=None):
+    """Calls a library function whose last argument is the handle; `buffers`: what it may touch."""
+    _release_abandoned()
+    operation = Operation(buffers)
+    _in_flight.add(operation)  # before the call: an interrupt may come right after it
+    try:
+        _core.call(function, *args, byref(operation.number))
+    finally:
+        if operation.number.value == 0:
+            _in_flight.discard(operation)
+    return operation
+
+
+def submit(requests, buffers):
+    """Asks for all of `requests`, or none; more than one are a group. Returns their operations.
+
+    `buffers`: what the library may touch, for each request.
+    """
+    _release_abandoned()
+    count = len(requests)
+    numbers = (c_uint64 * count)()  # the operations' own, so that an interrupt loses none
+    operations = [Operation(buffers[i], c_uint64.from_buffer(numbers, i * ctypes.sizeof(c_uint64)))
+                  for i in range(count)]
+    _in_flight.update(operations)
+    try:
+        _core.call("rm_submit", (Request * count)(*requests), count, numbers)
+    finally:
+        if not numbers[0]:
+            _in_flight.difference_update(operations)
+    return operations
+
+
+def _release_abandoned():
+    for operation in list(_abandoned):
+        if operation.done():
+            _abandoned.discard(operation)
+            operation.release()
+
+
+class Handle:
+    """What a script has of an operation: to wait for it, and to get its result."""
+
+    def __init__(self, operation, finish):
+        self._operation = operation
+        self._finish = finish  # gets the operation when it is done, returns the result
+
+    def done(self):
+        return self._operation is None or self._operation.done()
+
+    def wait(self):
+        if self._operation is None:
+            raise ValueError("handle: has been synchronized already")
+        try:
+            self._operation.wait()
+            return self._finish(self._operation)
+        finally:
+            if self._operation.done():  # else interrupted
+                operation, self._operation = self._operation, None
+                operation.release()
+
+    def __del__(self):
+        if self._operation is not None and not sys.is_finalizing():
+            self._operation.release()
+
+
+class GroupHandle:
+    """The handle of operations that were asked for as one."""
+
+    def __init__(self, handles):
+        self._handles = handles
+        self._results = []  # of the first ones: whoever is interrupted waits once more for the rest
+
+    def single(self):
+        handle, = self._handles
+        return handle
+
+    def done(self):
+        return all(handle.done() for handle in self._handles)
+
+    def wait(self):
+        if self._results is None:
+            raise ValueError("handle: has been synchronized already")
+        for handle in self._handles[len(self._results):]:
+            self._results.append(handle.wait())
+        results, self._results = self._results, None
+        return results
+
+
+class Then:
+    """A handle whose result is made of another one's."""
+
+    def __init__(self, handle, make):
+        self._handle = handle
+        self._make = make
+        self.done = handle.done
+
+    def wait(self):
+        return self._make(self._handle.wait())
+
+
+@atexit.register
+def _outlive_the_interpreter():
+    # Its end frees everything, and the library's thread may still be writing.
+    for operation in list(_in_flight):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(operation))

@@ -1,0 +1,70 @@
+"""What scripts ask about the installation. The names are Horovod's; the answers are about what such
+a script wants to know.
+"""
+
+import os
+
+from ringmaster import _core
+
+
+def is_homogeneous():
+    """True when every pod has the same number of workers: as many as it was given, or there is one
+    pod. The same on all ranks.
+
+    While a pod lacks a worker that has died it is False. ValueError before init().
+    """
+    if _core.cross_size() == 1:
+        return True
+    slots = int(os.environ.get("HOROVOD_LOCAL_SIZE", _core.local_size()))
+    return _core.local_size() == slots and _core.size() == slots * _core.cross_size()
+
+
+def gloo_built():
+    """True: collectives on the CPU over TCP and shared memory are there, and they need no MPI."""
+    return True
+
+
+def gloo_enabled():
+    """True, as gloo_built()."""
+    return True
+
+
+def mpi_built():
+    """False: no MPI is used."""
+    return False
+
+
+def mpi_enabled():
+    """False: no MPI is used."""
+    return False
+
+
+def mpi_threads_supported():
+    """False: no MPI is used, so a script must not mix its own calls of MPI with these collectives.
+    """
+    return False
+
+
+def nccl_built():
+    """0: there is no GPU data path yet."""
+    return 0
+
+
+def ddl_built():
+    """False: IBM's DDL is not used."""
+    return False
+
+
+def ccl_built():
+    """False: Intel's oneCCL is not used."""
+    return False
+
+
+def cuda_built():
+    """False: there is no GPU data path yet."""
+    return False
+
+
+def rocm_built():
+    """False: there is no GPU data path."""
+    return False

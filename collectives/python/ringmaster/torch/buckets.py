@@ -1,0 +1,183 @@
+"""Buckets: the gradients of a DistributedOptimizer that travel together, each with the rank's
+contribution.
+
+A bucket is filled from the gradients, sent, received, and put back into the gradients.
+"""
+
+import torch
+
+from ringmaster.torch.handles import synchronize
+from ringmaster.torch.operations import Sum
+from ringmaster.torch.starting import start_allgathers, start_allreduce
+
+
+class DenseBucket:
+    """Gradients of parameters of one type, and room for the contribution, in one allreduce."""
+
+    is_sparse = False
+
+    def __init__(self, name, parameters, process_set):
+        self.name = name.encode()
+        self.parameters = parameters
+        self.pending = set(parameters)
+        self.handle = None
+        self._process_set = process_set
+        self._input = self._output = None
+
+    def fill(self, weight, contribution, compression):
+        """Packs gradients * weight and the contribution into what is sent."""
+        dtype = self.parameters[0].dtype
+        self._elements = sum(parameter.numel() for parameter in self.parameters)
+        packed = torch.empty(self._elements + len(contribution), dtype=dtype)
+        at = 0
+        for parameter in self.parameters:
+            part = packed[at:at + parameter.numel()]
+            if weight == 0.0 or parameter.grad is None:
+                part.zero_()  # not multiplied: the gradient of an empty batch is not a number
+            else:
+                gradient = parameter.grad.detach()
+                gradient = gradient.to_dense() if gradient.is_sparse else gradient
+                torch.mul(gradient.reshape(-1), weight, out=part)
+            at += parameter.numel()
+        packed[at:] = torch.tensor(contribution, dtype=dtype)
+        self._input, self._context = compression.compress(packed)
+
+    def send(self):
+        self._output = torch.empty_like(self._input)
+        self.handle = start_allreduce(self._input, self._output, self.name, Sum,
+                                      self._process_set)
+
+    def receive(self, compression):
+        """Waits; returns the summed contribution as a list."""
+        handle, self.handle = self.handle, None
+        self._result = compression.decompress(synchronize(handle), self._context)
+        return self._result[self._elements:].tolist()
+
+    def scatter(self, divisor):
+        """Puts the result into the gradients."""
+        at = 0
+        for parameter in self.parameters:
+            part = self._result[at:at + parameter.numel()].view_as(parameter)
+            if parameter.grad is None or parameter.grad.is_sparse:
+                parameter.grad = torch.empty_like(parameter.data)
+            parameter.grad.detach().copy_(part if divisor == 1.0 else part / divisor)
+            at += parameter.numel()
+        self.reset()
+
+    def reset(self):
+        self.pending = set(self.parameters)
+        self._input = self._output = self._result = None
+
+
+class SparseBucket:
+    """One parameter's sparse gradient, by one allgather: of how many entries there are, their
+    indices, their values and the contribution, as bytes. One operation has one set of participants.
+    """
+
+    is_sparse = True
+
+    def __init__(self, name, parameter, process_set):
+        self.name = name.encode()
+        self.parameters = [parameter]
+        self.pending = {parameter}
+        self.handle = None
+        self._process_set = process_set
+        self._sparse_dim = parameter.grad.sparse_dim()
+
+    def fill(self, weight, contribution, _compression):
+        parameter, = self.parameters
+        gradient = parameter.grad
+        if weight == 0.0 or gradient is None:
+            count = 0
+            indices = torch.empty(0, dtype=torch.int64)
+            values = torch.empty(0, dtype=parameter.dtype)
+        else:
+            gradient = gradient.detach()
+            gradient = gradient if gradient.is_sparse else gradient.to_sparse(self._sparse_dim)
+            indices, values = gradient._indices(), gradient._values() * weight
+            count = indices.shape[1]
+        self._contributors = len(contribution)
+        self._input = torch.cat([_bytes_of(torch.tensor([count])), _bytes_of(indices),
+                                 _bytes_of(values),
+                                 _bytes_of(torch.tensor(contribution, dtype=torch.float64))])
+
+    def send(self):
+        self._lengths = []  # in bytes, by rank
+        self.handle = start_allgathers([self._input], [self.name], self._process_set,
+                                       [self._lengths]).single()
+
+    def receive(self, _compression):
+        """Waits; returns the summed contribution as a list."""
+        handle, self.handle = self.handle, None
+        gathered = synchronize(handle)
+        parts = [self._parse(part) for part in gathered.split(self._lengths) if len(part)]
+        self._indices = torch.cat([indices for indices, _, _ in parts], dim=1)
+        self._values = torch.cat([values for _, values, _ in parts])
+        return torch.stack([contribution for _, _, contribution in parts]).sum(0).tolist()
+
+    def _parse(self, part):
+        parameter, = self.parameters
+        at = 0
+
+        def take(count, dtype):
+            nonlocal at
+            size = count * torch.empty(0, dtype=dtype).element_size()
+            taken = part[at:at + size].clone()  # for its alignment
+            at += size
+            return taken.view(dtype)
+
+        count = take(1, torch.int64).item()
+        indices = take(self._sparse_dim * count, torch.int64).view(self._sparse_dim, count)
+        row = parameter.shape[self._sparse_dim:]
+        values = take(count * row.numel(), parameter.dtype).view((count,) + tuple(row))
+        return indices, values, take(self._contributors, torch.float64)
+
+    def scatter(self, divisor):
+        """Puts the result into the gradient. It is not coalesced, as after a backward pass."""
+        parameter, = self.parameters
+        values = self._values if divisor == 1.0 else self._values / divisor
+        parameter.grad = torch.sparse_coo_tensor(self._indices, values, parameter.shape)
+        self.reset()
+
+    def reset(self):
+        self.pending = set(self.parameters)
+        self._input = self._indices = self._values = None
+
+
+def _bytes_of(tensor):
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
+def make_buckets(parameters, bucket_bytes, groups, prefix, process_set):
+    """Buckets in the order in which they become ready: gradients of the last layers come first.
+
+    `groups`: lists of parameters that travel together; the others are divided by size.
+    """
+    grouped = {parameter for group in groups for parameter in group}
+    parts = [part for group in groups for part in _by_type(group)]
+    parts += _by_size([parameter for parameter in parameters if parameter not in grouped],
+                      bucket_bytes)
+    place = {parameter: index for index, parameter in enumerate(parameters)}
+    parts.sort(key=lambda part: -max(place[parameter] for parameter in part))
+    return [DenseBucket("%s.%d" % (prefix, index), part, process_set)
+            for index, part in enumerate(parts)]
+
+
+def _by_type(parameters):
+    parts = {}
+    for parameter in reversed(parameters):
+        parts.setdefault(parameter.dtype, []).append(parameter)
+    return list(parts.values())
+
+
+def _by_size(parameters, bucket_bytes):
+    open_parts, sizes, parts = {}, {}, []
+    for parameter in reversed(parameters):
+        key = parameter.dtype
+        size = parameter.numel() * parameter.element_size()
+        if key not in open_parts or sizes[key] + size > bucket_bytes:
+            open_parts[key], sizes[key] = [], 0
+            parts.append(open_parts[key])
+        open_parts[key].append(parameter)
+        sizes[key] += size
+    return parts

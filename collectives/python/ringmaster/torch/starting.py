@@ -1,0 +1,129 @@
+"""Starts collectives: tensors in, operations in flight out.
+
+Whatever is named `names` is complete already. More than one tensor is a group, of which all
+complete or none.
+"""
+
+from ctypes import POINTER, byref, c_size_t, c_void_p, memmove
+
+import torch
+
+from ringmaster import _core, _in_flight, _library
+from ringmaster.process_sets import global_process_set
+from ringmaster.torch.tensors import (described, dtype_of, dtype_of_rows, like, packed, put_back,
+                                      request)
+
+
+def start_group(requests, buffers, finish):
+    """`finish`: for each request, what makes its result of the finished operation."""
+    operations = _in_flight.submit(requests, buffers) if requests else []
+    return _in_flight.GroupHandle([_in_flight.Handle(operation, finish[index])
+                                   for index, operation in enumerate(operations)])
+
+
+def start_allreduce(source, target, name, op, process_set=global_process_set, prescale=1.0,
+                    postscale=1.0, finish=None):
+    """Reduces `source`, which is contiguous, into `target`."""
+    dtype = dtype_of(source)
+    finish = finish or (lambda _: target)
+    if process_set.number():
+        wanted = request(_library.ALLREDUCE, name, source, dtype, process_set, op=op,
+                         output=target.data_ptr(), prescale=float(prescale),
+                         postscale=float(postscale))
+        operation, = _in_flight.submit([wanted], [(source, target)])
+    else:  # a call that costs less
+        operation = _in_flight.start("rm_allreduce_tensor_async", name, source.data_ptr(),
+                                     target.data_ptr(), described(tuple(source.shape), dtype), op,
+                                     float(prescale), float(postscale), buffers=(source, target))
+    return _in_flight.Handle(operation, finish)
+
+
+def start_allreduces(tensors, names, op, prescale, postscale, process_set, in_place=False):
+    dtypes = [dtype_of(tensor) for tensor in tensors]  # nothing is sent if one of them is wrong
+    sources = [packed(tensor) for tensor in tensors]
+    targets = sources if in_place else [like(source) for source in sources]
+
+    def finish(index):
+        if in_place:
+            return lambda _: put_back(sources[index], tensors[index])
+        return lambda _: targets[index]
+
+    if len(tensors) == 1:
+        handle = start_allreduce(sources[0], targets[0], names[0], op, process_set, prescale,
+                                 postscale, finish(0))
+        return _in_flight.GroupHandle([handle])
+    requests = [request(_library.ALLREDUCE, names[i], sources[i], dtypes[i], process_set, op=op,
+                        output=targets[i].data_ptr(), prescale=float(prescale),
+                        postscale=float(postscale))
+                for i in range(len(sources))]
+    return start_group(requests, list(zip(sources, targets)),
+                       [finish(index) for index in range(len(sources))])
+
+
+def start_allgathers(tensors, names, process_set, rows_by_rank=None):
+    """`rows_by_rank`: a list for each tensor, filled when the operation is done."""
+    dtypes = [dtype_of_rows(tensor, "gathered") for tensor in tensors]
+    sources = [packed(tensor) for tensor in tensors]
+    requests = [request(_library.ALLGATHER, names[i], sources[i], dtypes[i], process_set)
+                for i in range(len(sources))]
+    return start_group(requests, sources,
+                       [_rows_like(source, rows_by_rank and rows_by_rank[i])
+                        for i, source in enumerate(sources)])
+
+
+def start_reducescatters(tensors, names, op, prescale, postscale, process_set):
+    dtypes = [dtype_of_rows(tensor, "scattered") for tensor in tensors]
+    sources = [packed(tensor) for tensor in tensors]
+    requests = [request(_library.REDUCESCATTER, names[i], sources[i], dtypes[i], process_set, op=op,
+                        prescale=float(prescale), postscale=float(postscale))
+                for i in range(len(sources))]
+    return start_group(requests, sources, [_rows_like(source) for source in sources])
+
+
+def start_alltoall(tensor, splits, name, process_set):
+    """The result is (rows received, how many of them from each rank)."""
+    dtype = dtype_of_rows(tensor, "exchanged")
+    source = packed(tensor)
+    wanted = request(_library.ALLTOALL, name, source, dtype, process_set)
+    if splits is not None:
+        rows = [int(split) for split in splits]
+        if any(split < 0 for split in rows):
+            raise ValueError("splits: is %r, must not be negative" % rows)
+        wanted.splits, wanted.splits_count = (c_size_t * max(1, len(rows)))(*rows), len(rows)
+    splits_type = splits.dtype if isinstance(splits, torch.Tensor) else torch.int32
+
+    def finish(operation):
+        received = []
+        result = _rows_like(source, received)(operation)
+        return result, torch.tensor(received, dtype=splits_type)
+
+    return start_group([wanted], [source], [finish]).single()
+
+
+def start_broadcast(tensor, root, name, process_set=global_process_set):
+    """In place, from a worker as _core.worker_at() names it."""
+    dtype = dtype_of(tensor)
+    data = packed(tensor)
+    wanted = request(_library.BROADCAST, name, data, dtype, process_set, output=data.data_ptr(),
+                     root=root.encode())
+    operation, = _in_flight.submit([wanted], [data])
+    return _in_flight.Handle(operation, lambda _: put_back(data, tensor))
+
+
+def _rows_like(tensor, rows_by_rank=None):
+    """Makes the result of an operation whose rows are like those of `tensor`."""
+    shape, dtype = tuple(tensor.shape[1:]), tensor.dtype
+
+    def finish(operation):
+        address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
+        counts = POINTER(c_size_t)()
+        _core.call("rm_result", operation.number, byref(address), byref(rows), byref(counts),
+                   byref(ranks))
+        if rows_by_rank is not None:
+            rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
+        result = torch.empty((rows.value,) + shape, dtype=dtype)
+        if result.numel():
+            memmove(result.data_ptr(), address.value, result.numel() * result.element_size())
+        return result
+
+    return finish

@@ -1,0 +1,94 @@
+"""What the library is told of tensors: type, shape, memory and names.
+
+Wrong tensors are a ValueError before anything is sent.
+"""
+
+import functools
+from ctypes import c_size_t
+
+import torch
+
+from ringmaster import _core
+from ringmaster._library import Request, Tensor
+from ringmaster.process_sets import ProcessSet
+
+_DTYPES = {
+    torch.uint8: 0, torch.int8: 1, torch.int32: 2, torch.int64: 3, torch.float16: 4,
+    torch.bfloat16: 5, torch.float32: 6, torch.float64: 7, torch.bool: 8, torch.int16: 10
+}
+# Of later versions of PyTorch.
+_DTYPES.update({getattr(torch, name): number for name, number in
+                (("uint16", 9), ("uint32", 11), ("uint64", 12)) if hasattr(torch, name)})
+
+
+def dtype_of(tensor):
+    """The library's number for the tensor's type."""
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError("tensor: is a %s, must be a torch.Tensor" % type(tensor).__name__)
+    if tensor.device.type != "cpu":
+        raise ValueError("tensor: is on %s, must be on the CPU (there is no GPU data path yet)"
+                         % tensor.device)
+    if tensor.layout != torch.strided:
+        raise ValueError("tensor: has layout %s, must be torch.strided; sparse_allreduce_async() "
+                         "and DistributedOptimizer take sparse ones" % tensor.layout)
+    if tensor.dtype not in _DTYPES:
+        raise ValueError("tensor: has type %s, must be one of %s"
+                         % (tensor.dtype, ", ".join(str(known) for known in _DTYPES)))
+    return _DTYPES[tensor.dtype]
+
+
+def dtype_of_rows(tensor, verb):
+    dtype = dtype_of(tensor)
+    if tensor.dim() == 0:
+        raise ValueError("tensor: is a scalar, must have one dimension or more to be " + verb)
+    return dtype
+
+
+def packed(tensor):
+    """The tensor's values where the library can read them: its own memory, or a contiguous copy."""
+    data = tensor.detach()
+    if data.is_neg():  # a view that says "minus what stands in memory"
+        data = data.resolve_neg()
+    return data.contiguous()
+
+
+def like(tensor):
+    """Room for a result of the tensor's shape. (empty_like would keep its strides.)"""
+    return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+
+def put_back(data, tensor):
+    """After an operation in place on `data`, which packed(tensor) had returned: the tensor."""
+    target = tensor.detach()
+    if data.data_ptr() != target.data_ptr() or target.is_neg():
+        target.copy_(data)
+    return tensor
+
+
+@functools.lru_cache(maxsize=4096)
+def described(shape, dtype):
+    """The rm_tensor of a shape: what ranks compare."""
+    return Tensor((c_size_t * len(shape))(*shape), len(shape), dtype)
+
+
+def request(kind, name, tensor, dtype, process_set, **fields):
+    shape = described(tuple(tensor.shape), dtype)
+    return Request(kind, name, input=tensor.data_ptr(), shape=shape.shape,
+                   dimensions=shape.dimensions, dtype=dtype, process_set=process_set.number(),
+                   **fields)
+
+
+def full_name(kind, name, process_set):
+    """As bytes; without a `name` counted within the step."""
+    if not isinstance(process_set, ProcessSet):
+        raise ValueError("process_set: is a %s, must be a ProcessSet" % type(process_set).__name__)
+    number = process_set.number()
+    if name:
+        return ("%s.%s" % (kind, name)).encode()
+    # Counted for each set: ranks of other sets ask for other numbers of operations.
+    return _core.auto_name("%s.set%d" % (kind, number) if number else kind).encode()
+
+
+def names_of_group(kind, name, count, process_set):
+    base = full_name(kind, name, process_set).decode()
+    return [("%s.%d" % (base, index)).encode() for index in range(count)]

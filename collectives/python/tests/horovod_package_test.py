@@ -1,0 +1,73 @@
+"""The package `horovod`: other names of ringmaster's modules, and none where Horovod itself is
+installed.
+"""
+
+import os
+import pkgutil
+import subprocess
+import sys
+
+import horovod
+import pytest
+
+import ringmaster
+
+FOLDERS = [os.path.dirname(os.path.dirname(module.__file__)) for module in (horovod, ringmaster)]
+
+
+def python(code, *folders):
+    environ = dict(os.environ, PYTHONPATH=os.pathsep.join([*folders, *FOLDERS]))
+    return subprocess.run([sys.executable, "-B", "-c", code], env=environ, timeout=60, text=True,
+                          capture_output=True)
+
+
+def test_EveryModuleCanBeImportedAndHasWhatItSays():
+    names = [module.name for module in pkgutil.walk_packages(horovod.__path__, "horovod.")]
+    assert "horovod.torch.mpi_ops" in names and "horovod.common.util" in names
+    for name in names:
+        module = __import__(name, fromlist=["x"])
+        for exported in getattr(module, "__all__", ()):
+            assert hasattr(module, exported), "%s.%s" % (name, exported)
+
+
+def test_WhereHorovodIsInstalledItRefusesAndSaysHowToChoose(tmp_path):
+    installed = tmp_path / "horovod-0.28.1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\n")
+    ended = python("import horovod.torch", str(tmp_path))
+    assert ended.returncode == 1
+    for says in ("ImportError: Horovod 0.28.1 is installed here", "pip uninstall horovod",
+                 "import ringmaster.torch as hvd", "pip uninstall ringmaster-horovod"):
+        assert says in ended.stderr, ended.stderr
+
+
+def test_ItNeedsNoFrameworkAndTellsWhoseApiItHas():
+    ended = python(
+        "import sys, horovod, horovod.common.util as util; assert 'torch' not in sys.modules; "
+        "print(horovod.__version__, util.split_list([1, 2, 3], 2))")
+    assert ended.stdout.startswith("0.28.1+ringmaster.%s [[1, 2], [3]]" %
+                                   ringmaster.__version__), ended.stderr
+
+
+def test_AFrameworkThatIsNotThereIsAMissingModule():
+    with pytest.raises(ModuleNotFoundError, match="horovod.mxnet"):
+        __import__("horovod.mxnet")
+    from horovod.common.util import check_extension
+    check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", __file__, "mpi_lib_v2")
+    with pytest.raises(ImportError, match="horovod.mxnet: is not there"):
+        check_extension("horovod.mxnet")
+
+
+def test_LaunchingFromPythonNamesTheWayToGo():
+    with pytest.raises(NotImplementedError, match="ringmaster run -np N"):
+        horovod.run(print, np=2)
+
+
+def test_ElasticNamesOfAllFrameworks():
+    from horovod.common.elastic import ObjectState, run_fn
+    state = ObjectState(bcast_object=None, get_rank=None, batch=3)
+    state.batch = 4
+    state.restore()
+    assert state.batch == 3
+    assert run_fn(lambda state: state.batch, reset=None)(state) == 3
+    ringmaster.shutdown()

@@ -1,0 +1,54 @@
+#include "collectives/transport/probe.h"
+
+#include <poll.h>
+
+#include "collectives/transport/handshake.h"
+#include "collectives/transport/socket.h"
+#include "collectives/transport/wire.h"
+
+namespace ringmaster::transport {
+namespace {
+
+bool ReadPlainAnswer(int fd, Clock::time_point deadline) {
+  HelloReply reply;
+  size_t got = 0;
+  while (WaitFor(fd, POLLIN, deadline)) {
+    const IoResult io = RecvSmall(fd, &reply, sizeof(reply), &got, nullptr);
+    if (io == IoResult::kClosed) return false;
+    if (io == IoResult::kDone) return reply.magic == kMagic && reply.kind == ReplyKind::kAlive;
+  }
+  return false;
+}
+
+bool ReadProvenAnswer(int fd, Clock::time_point deadline, DialerHandshake* handshake) {
+  while (WaitFor(fd, POLLIN, deadline)) {
+    const auto result = handshake->ReadChallenge(fd);
+    if (result == DialerHandshake::Result::kAgain) continue;
+    return result == DialerHandshake::Result::kProven && handshake->kind() == ReplyKind::kAlive;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
+                std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  UniqueFd fd;
+  std::string why;
+  DialResult result = DialTcp(peer.tcp, &fd, &why);
+  if (result == DialResult::kNoDescriptor) return true;
+  if (result == DialResult::kInProgress) {
+    if (!WaitFor(fd.get(), POLLOUT, deadline)) return false;
+    result = DialFinished(fd.get(), &why);
+  }
+  if (result != DialResult::kConnected) return false;
+  Hello hello;
+  hello.kind = HelloKind::kProbe;
+  DialerHandshake handshake(credentials, hello, kAnyRank, peer.tcp);
+  if (!handshake.SendHello(fd.get(), -1)) return false;
+  return handshake.keyed() ? ReadProvenAnswer(fd.get(), deadline, &handshake)
+                           : ReadPlainAnswer(fd.get(), deadline);
+}
+
+}  // namespace ringmaster::transport

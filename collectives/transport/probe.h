@@ -1,0 +1,17 @@
+// Does a peer's process live?
+#pragma once
+
+#include <chrono>
+
+#include "collectives/transport/ring_key.h"
+#include "ringmaster/endpoint.h"
+
+namespace ringmaster::transport {
+
+// Asks the process behind this address, and waits at most `limit`. No only if there was none, it
+// did not answer, or it could not prove the ring's key: a process that can't ask says yes, because
+// it knows of no death.
+bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
+                std::chrono::milliseconds limit);
+
+}  // namespace ringmaster::transport

@@ -1,0 +1,79 @@
+// The bytes of an encrypted connection: records that are encrypted and authenticated
+// (ChaCha20-Poly1305), each with a number that only rises, so that none can be changed, left out,
+// repeated or put elsewhere. The keys are those of one connection and one direction.
+//
+// A record: its length (4 bytes, authenticated with it), the text encrypted, 16 bytes of proof.
+//
+// Thread rule: the owner's.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+struct evp_cipher_ctx_st;
+
+namespace ringmaster::transport {
+
+// Of one end: what it sends is encrypted with `out`, what it receives with `in`.
+struct StreamKeys {
+  std::array<uint8_t, 32> out = {};
+  std::array<uint8_t, 32> in = {};
+};
+
+class SealedStream {
+ public:
+  explicit SealedStream(const StreamKeys& keys);
+  ~SealedStream();
+  SealedStream(const SealedStream&) = delete;
+  SealedStream& operator=(const SealedStream&) = delete;
+
+  // As sendmsg() does on a socket that doesn't block: how many bytes of `parts` the socket has
+  // taken; -1 with errno. After EAGAIN the same bytes have to be given again (there may be more of
+  // them).
+  ssize_t Send(int fd, std::span<const iovec> parts);
+  // As recv() does: bytes, 0 at the end of the connection, -1 with errno; EBADMSG: a record is not
+  // what the peer has sent, and nothing that follows is believed.
+  ssize_t Receive(int fd, void* into, size_t room);
+  // The same, and leaves the bytes there. Fewer than are there only if `room` is, or a record ends.
+  ssize_t Peek(int fd, void* into, size_t room);
+
+ private:
+  // What fills a socket's buffer a few times over costs no more in larger pieces.
+  static constexpr size_t kMostText = 32 << 10;
+
+  void Seal(std::span<const iovec> parts);
+  ssize_t Flush(int fd);
+  // 1: a whole record is there; 0: the connection has ended; -1: errno.
+  int AwaitRecord(int fd);
+  // Sees to it that there is text to ask for; answers as AwaitRecord().
+  int Unpack(int fd);
+  // Decrypts the record that is there; its text's length, or -1.
+  ssize_t Open(void* text);
+  size_t RecordBytes() const;
+
+  struct FreeCipher {
+    void operator()(evp_cipher_ctx_st* cipher) const;
+  };
+  using Cipher = std::unique_ptr<evp_cipher_ctx_st, FreeCipher>;
+
+  const Cipher sealing_, opening_;    // with their keys
+  uint64_t sent_ = 0, received_ = 0;  // records
+
+  std::vector<uint8_t> record_;  // being sent
+  size_t record_sent_ = 0;       // bytes of it
+  size_t record_text_ = 0;       // bytes of text in it; 0: none is being sent
+
+  std::vector<uint8_t> arrived_;  // received, encrypted
+  size_t begin_ = 0, end_ = 0;    // the part of it that was not opened yet
+  std::vector<uint8_t> text_;     // opened and not asked for yet
+  size_t text_at_ = 0;
+};
+
+}  // namespace ringmaster::transport

@@ -1,0 +1,66 @@
+#include "common/fields/parse.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::fields {
+namespace {
+
+constexpr std::size_t kShown = 60;
+
+// How deep a parser can get in this text. It agrees with the parser up to the first error, and
+// behind that the parser doesn't go.
+bool IsDeeperThan(std::string_view text, std::size_t limit) {
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '"':
+        for (++i; i < text.size() && text[i] != '"'; ++i) {
+          if (text[i] == '\\') ++i;
+        }
+        break;
+      case '[':
+      case '{':
+        if (++depth > limit) return true;
+        break;
+      case ']':
+      case '}':
+        if (depth > 0) --depth;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+// Empty, or which limit the text breaks.
+std::string Excess(std::string_view text, const Limits& limits) {
+  if (text.size() > limits.bytes) {
+    return std::to_string(text.size()) + " bytes, at most " + std::to_string(limits.bytes) +
+           " are allowed";
+  }
+  if (IsDeeperThan(text, limits.depth)) {
+    return "nested deeper than " + std::to_string(limits.depth) + " levels";
+  }
+  return "";
+}
+
+}  // namespace
+
+tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
+                                                const Limits& limits) {
+  const std::string excess = Excess(text, limits);
+  if (!excess.empty()) return tl::make_unexpected(std::string(what) + ": " + excess);
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  return tl::make_unexpected(std::string(what) +
+                             ": not JSON: " + std::string(text.substr(0, kShown)));
+}
+
+nlohmann::json ParseOrDiscard(std::string_view text, const Limits& limits) {
+  if (!Excess(text, limits).empty()) return nlohmann::json(nlohmann::json::value_t::discarded);
+  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+}  // namespace ringmaster::fields

@@ -1,0 +1,202 @@
+// Clients that send what no client should, and how the others fare meanwhile. Raw sockets, because
+// no HTTP library would send this.
+#include "common/http/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <thread>
+
+#include "common/tls/certificate.h"
+
+namespace ringmaster::http {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr milliseconds kPatience{20'000};
+
+class Client {
+ public:
+  explicit Client(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Client() {
+    if (fd_ >= 0) close(fd_);
+  }
+  // False: the server has ended the connection.
+  bool Send(const std::string& text) const {
+    return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  // All that comes until the server ends the connection.
+  std::string ReadToEnd() const {
+    std::string text;
+    char buffer[4096];
+    pollfd ready{fd_, POLLIN, 0};
+    while (poll(&ready, 1, static_cast<int>(kPatience.count())) == 1) {
+      const ssize_t n = recv(fd_, buffer, sizeof buffer, 0);
+      if (n <= 0) return text;
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+    ADD_FAILURE() << "the server does not end the connection";
+    return text;
+  }
+
+ private:
+  int fd_;
+};
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void Open(const Limits& limits) {
+    asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
+    server_ = Server::Start(
+        std::move(acceptor),
+        [](const Request& request) {
+          return Response{.body = request.path + " " + request.Header("ringmaster-token")};
+        },
+        limits);
+    port_ = server_->port();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  void OpenTls(const tls::KeyPair& pair, const Limits& limits = {}) {
+    asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
+    server_ = Server::StartTls(
+        std::move(acceptor), [](const Request& request) { return Response{.body = request.path}; },
+        {pair.certificate_pem, pair.key_pem}, limits);
+    if (server_ == nullptr) return;
+    port_ = server_->port();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  void TearDown() override {
+    if (server_ == nullptr) return;
+    asio::post(loop_, [this] { server_->Stop(); });
+    thread_.join();
+  }
+  std::string Get() const {
+    const Client client(port_);
+    EXPECT_TRUE(client.Send("GET /healthz HTTP/1.1\r\n\r\n"));
+    return client.ReadToEnd();
+  }
+
+  asio::io_context loop_{1};
+  std::unique_ptr<Server> server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(HttpServerTest, ABodyWithoutEndIsNotRead) {
+  Open({});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"));
+  const std::string chunk = "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
+  int chunks = 0;
+  while (chunks < 1000 && client.Send(chunk)) ++chunks;
+  EXPECT_LT(chunks, 1000) << "64 MB were taken from somebody who is not known";
+  EXPECT_THAT(Get(), HasSubstr("/healthz"));
+}
+
+TEST_F(HttpServerTest, WhoSendsABodyHearsThatItIsRefused) {
+  Open({});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("POST /healthz HTTP/1.1\r\nContent-Length: 5000\r\n\r\n" +
+                          std::string(5000, 'x')));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 405"));
+}
+
+TEST_F(HttpServerTest, AHeaderIsFoundInAnyCaseAndTheFirstCounts) {
+  Open({});
+  const Client client(port_);
+  ASSERT_TRUE(
+      client.Send("GET /status?x=1 HTTP/1.1\r\nHost: a\r\nno header\r\nRINGMASTER-Token:\t one \r\n"
+                  "ringmaster-token: two\r\n\r\nringmaster-token: three\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), EndsWith("\r\n\r\n/status one"));
+}
+
+class HttpsTest : public HttpServerTest {
+ protected:
+  const tls::KeyPair authority_ =
+      *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(1));
+  const tls::KeyPair pair_ = *tls::Issue(authority_, {"127.0.0.1"},
+                                         std::chrono::system_clock::now(), std::chrono::hours(1));
+};
+
+TEST_F(HttpsTest, AnswersThoseWhoTrustItsCertificate) {
+  OpenTls(pair_);
+  httplib::SSLClient client("127.0.0.1", port_);
+  client.enable_server_certificate_verification(false);
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = client.Get("/metrics");
+    ASSERT_TRUE(answer) << httplib::to_string(answer.error());
+    EXPECT_EQ(answer->body, "/metrics");
+  }
+}
+
+TEST_F(HttpsTest, WhoSpeaksNoTlsIsNotHeard) {
+  OpenTls(pair_);
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET /metrics HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), testing::Not(HasSubstr("/metrics")));
+}
+
+TEST_F(HttpsTest, WhoNeverEndsItsHandshakeIsCutOff) {
+  OpenTls(pair_, {.deadline = milliseconds(300)});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("\x16"));
+  EXPECT_EQ(client.ReadToEnd(), "");
+}
+
+TEST_F(HttpsTest, AKeyOfAnotherCertificateIsRefused) {
+  OpenTls({pair_.certificate_pem, "no key"});
+  EXPECT_EQ(server_, nullptr);
+}
+
+TEST_F(HttpServerTest, ARequestLineWithoutEndIsRefused) {
+  Open({.request_bytes = 1024});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send(std::string(1024, 'x')));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 400"));
+}
+
+TEST_F(HttpServerTest, WhoDripsBytesIsCutOffAtTheDeadlineOfTheWhole) {
+  Open({.deadline = milliseconds(300)});
+  const Client client(port_);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (client.Send("x") && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now(), end) << "each byte has put the end off";
+}
+
+TEST_F(HttpServerTest, ManyConnectionsThatSayLittleKeepNobodyOut) {
+  Open({.connections = 8, .deadline = std::chrono::minutes(10)});
+  std::vector<Client> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.emplace_back(port_);
+    (void)silent.back().Send("GET /he");
+    if (i % 20 == 0) {
+      EXPECT_THAT(Get(), HasSubstr("/healthz")) << i;
+    }
+  }
+  EXPECT_EQ(silent.front().ReadToEnd(), "") << "the oldest had to go";
+}
+
+}  // namespace
+}  // namespace ringmaster::http

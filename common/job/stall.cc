@@ -1,0 +1,79 @@
+#include "common/job/stall.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/fields/fields.h"
+
+namespace ringmaster::job {
+namespace {
+
+constexpr std::size_t kMostRanks = 64;  // named in one stall
+constexpr std::size_t kLongestName = 200;
+
+// Whole characters of it.
+std::string Short(std::string text) {
+  if (text.size() <= kLongestName) return text;
+  std::size_t end = kLongestName;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text;
+}
+
+std::vector<int> Ranks(const nlohmann::json& list) {
+  std::vector<int> ranks;
+  if (!list.is_array()) return ranks;
+  for (const nlohmann::json& rank : list) {
+    if (rank.is_number_integer() && ranks.size() < kMostRanks) ranks.push_back(rank.get<int>());
+  }
+  return ranks;
+}
+
+}  // namespace
+
+nlohmann::json ToJson(const std::vector<Stall>& stalls) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Stall& stall : stalls) {
+    if (list.size() == kMostStalls) break;
+    list.push_back({{"tensor", Short(stall.tensor)},
+                    {"tensors", stall.tensors},
+                    {"processSet", stall.process_set},
+                    {"asked", stall.asked},
+                    {"missing", stall.missing},
+                    {"pods", stall.pods},
+                    {"waitedMs", stall.waited_ms}});
+  }
+  return list;
+}
+
+std::vector<Stall> StallsFromJson(const nlohmann::json& json) {
+  std::vector<Stall> stalls;
+  if (!json.is_array()) return stalls;
+  for (const nlohmann::json& entry : json) {
+    if (stalls.size() == kMostStalls) break;
+    Stall stall{.tensor = Short(fields::Text(entry, "tensor")),
+                .tensors = static_cast<int>(fields::Integer(entry, "tensors", 1)),
+                .process_set = static_cast<int>(fields::Integer(entry, "processSet")),
+                .asked = static_cast<int>(fields::Integer(entry, "asked")),
+                .missing = Ranks(fields::Member(entry, "missing")),
+                .pods = fields::Texts(entry, "pods"),
+                .waited_ms = fields::Integer(entry, "waitedMs")};
+    if (stall.pods.size() > kMostRanks) stall.pods.resize(kMostRanks);
+    if (!stall.missing.empty()) stalls.push_back(std::move(stall));
+  }
+  return stalls;
+}
+
+std::string Describe(const Stall& stall) {
+  std::string text = "'" + stall.tensor + "'";
+  if (stall.tensors > 1) text += " and " + std::to_string(stall.tensors - 1) + " more";
+  if (stall.process_set != 0) text += " of process set " + std::to_string(stall.process_set);
+  text += ": asked for by " + std::to_string(stall.asked) + (stall.asked == 1 ? " rank" : " ranks");
+  for (std::size_t i = 0; i < stall.missing.size(); ++i) {
+    text += (i == 0 ? ", not by rank " : ", ") + std::to_string(stall.missing[i]);
+    if (i < stall.pods.size()) text += " (" + stall.pods[i] + ")";
+  }
+  return text;
+}
+
+}  // namespace ringmaster::job

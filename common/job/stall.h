@@ -1,0 +1,36 @@
+// A tensor that some ranks have asked for and others have not, for long: from the library that
+// notices it, over its sidecar, to /status, to the operator and to people.
+//
+// A plain value that knows no socket and no clock.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace ringmaster::job {
+
+struct Stall {
+  std::string tensor;        // of those that wait for the same ranks, the one that waits longest
+  int tensors = 1;           // how many do
+  int process_set = 0;       // 0: all ranks
+  int asked = 0;             // ranks that have asked for it
+  std::vector<int> missing;  // ranks that have not
+  std::vector<std::string> pods;  // of `missing`; empty before the sidecar has added them
+  std::int64_t waited_ms = 0;
+
+  friend bool operator==(const Stall&, const Stall&) = default;
+};
+
+// So many are told at once; there are seldom two.
+inline constexpr std::size_t kMostStalls = 8;
+
+nlohmann::json ToJson(const std::vector<Stall>& stalls);
+// What is no list is an empty one. What is missing or of another type keeps its default.
+std::vector<Stall> StallsFromJson(const nlohmann::json& json);
+
+// "'grad' and 3 more: asked for by 2 ranks, not by rank 1 (digits-worker-1)"
+std::string Describe(const Stall& stall);
+
+}  // namespace ringmaster::job

@@ -1,0 +1,43 @@
+// Whole lines of a text that comes in pieces, as a program prints it.
+//
+// A progress bar ends its states with '\r' and draws the next one over it. Each state is a line
+// here, but at most one a second: the others are dropped, as a terminal would have overwritten
+// them. The last state, which ends with '\n', is never dropped.
+//
+// Thread rule: one thread; times are given to it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ringmaster::lines {
+
+class LineSplitter {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using OnLine = std::function<void(std::string_view)>;  // without its end
+
+  // A longer line is cut into several.
+  static constexpr size_t kLongest = 64 * 1024;
+
+  explicit LineSplitter(OnLine on_line) : on_line_(std::move(on_line)) {}
+
+  void Feed(std::string_view text, TimePoint now);
+  // Nothing follows: what stands without an end is a line, too.
+  void Finish();
+
+ private:
+  void Take(char c, TimePoint now);
+  void Emit();
+  void Overwrite(TimePoint now);
+
+  const OnLine on_line_;
+  std::string line_;
+  bool overwrites_ = false;         // a '\r' has come, and what follows it has not
+  std::optional<TimePoint> shown_;  // the newest state of a progress bar
+};
+
+}  // namespace ringmaster::lines

@@ -1,0 +1,37 @@
+#include "common/membership/campaign_turn.h"
+
+namespace ringmaster::membership {
+
+bool CampaignTurn::HasCome(bool fault, bool may) {
+  const MemberState& state = *parts_.state;
+  const bool votes = state.voting() || (state.in_view() && !Holds(Clause::kOneAccepted));
+  // A promise may have been given to a proposer that saw a fault where there is none: nothing
+  // follows from it.
+  if (!votes || !may || !fault || parts_.workers->finishing()) {
+    timer_.Stop();
+    return false;
+  }
+  // Another proposer's attempt is waited for, unless that proposer has gone silent.
+  const Ballot& attempt = parts_.acceptor->CurrentBallot();
+  const int owner = attempt.none() ? -1 : state.view().FindPod(attempt.pod);
+  const int position = parts_.peers->Position();
+  const TimePoint now = parts_.outbox->now();
+  const bool own = owner == state.self();
+  if (owner >= 0 && !own && parts_.peers->suspected(owner)) timer_.Shorten(now, position);
+  if (!timer_.at()) {
+    if (own) {
+      timer_.Expire(now);
+    } else {
+      timer_.Start(now, position);
+    }
+  }
+  return *timer_.at() <= now;
+}
+
+void CampaignTurn::Postpone() { timer_.Start(parts_.outbox->now(), parts_.peers->Position() + 1); }
+
+void CampaignTurn::RestartOrder() {
+  if (!parts_.acceptor->pending() && !parts_.state->stored().accepted_value) timer_.Stop();
+}
+
+}  // namespace ringmaster::membership

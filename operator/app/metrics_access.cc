@@ -1,0 +1,83 @@
+#include "operator/app/metrics_access.h"
+
+#include <utility>
+
+#include "common/fields/fields.h"
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+
+constexpr char kBearer[] = "Bearer ";
+constexpr std::chrono::minutes kHolds{1};
+constexpr std::size_t kMostKnown = 64;
+
+const kube::Resource& TokenReviews() {
+  static const kube::Resource kReviews = {"authentication.k8s.io", "v1", "tokenreviews",
+                                          "TokenReview", false};
+  return kReviews;
+}
+
+const kube::Resource& SubjectAccessReviews() {
+  static const kube::Resource kReviews = {"authorization.k8s.io", "v1", "subjectaccessreviews",
+                                          "SubjectAccessReview", false};
+  return kReviews;
+}
+
+// A review is not stored: what Create gives back has the answer in its status.
+kube::Result<Json> Review(kube::KubeApi* api, const kube::Resource& resource, const Json& spec) {
+  auto answer =
+      api->Create(resource, "",
+                  {{"apiVersion", resource.ApiVersion()}, {"kind", resource.kind}, {"spec", spec}});
+  if (!answer) return answer;
+  return fields::Member(*answer, "status");
+}
+
+Json AccessOf(const Json& user, const std::string& path) {
+  Json spec = {{"user", fields::Text(user, "username")},
+               {"uid", fields::Text(user, "uid")},
+               {"nonResourceAttributes", {{"path", path}, {"verb", "get"}}}};
+  for (const char* field : {"groups", "extra"}) {
+    if (const Json& value = fields::Member(user, field); !value.is_null()) spec[field] = value;
+  }
+  return spec;
+}
+
+MetricsAccess::Decision CanNotTell(const kube::Error& error) {
+  return {503, "the API server can't tell who may: " + error.message};
+}
+
+}  // namespace
+
+MetricsAccess::Decision MetricsAccess::Check(const http::Request& request) {
+  const std::string header = request.Header("authorization");
+  if (header.rfind(kBearer, 0) != 0 || header.size() == sizeof(kBearer) - 1) {
+    return {401, "a bearer token is wanted"};
+  }
+  const std::string token = header.substr(sizeof(kBearer) - 1);
+  const auto now = now_();
+  std::erase_if(known_, [now](const auto& entry) { return entry.second.until <= now; });
+  const std::string key = request.path + " " + token;
+  if (const auto known = known_.find(key); known != known_.end()) return known->second.decision;
+  Decision decision = Ask(token, request.path);
+  if (decision.status == 200 && known_.size() < kMostKnown) known_[key] = {decision, now + kHolds};
+  return decision;
+}
+
+MetricsAccess::Decision MetricsAccess::Ask(const std::string& token, const std::string& path) {
+  const auto who = Review(api_.get(), TokenReviews(), {{"token", token}});
+  if (!who) return CanNotTell(who.error());
+  const Json& user = fields::Member(*who, "user");
+  const std::string name = fields::Text(user, "username");
+  if (!fields::Flag(*who, "authenticated") || name.empty()) {
+    return {401, "the API server doesn't know this token"};
+  }
+  const auto may = Review(api_.get(), SubjectAccessReviews(), AccessOf(user, path));
+  if (!may) return CanNotTell(may.error());
+  if (fields::Flag(*may, "allowed")) return {};
+  return {403,
+          name + " may not get " + path + ": a ClusterRole with nonResourceURLs gives the right"};
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,114 @@
+#include "operator/app/metrics_access.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include "common/tls/certificate.h"
+#include "operator/app/http_endpoints.h"
+#include "operator/runtime/testing/scripted_api.h"
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+using testing::HasSubstr;
+
+// Knows the tokens "prometheus" and "tenant", and lets the first one read /metrics.
+class ReviewsApi : public runtime::ScriptedApi {
+ public:
+  bool away = false;
+  std::vector<std::string> asked;
+
+  kube::Result<Json> Create(const kube::Resource& resource, const std::string&,
+                            const Json& object) override {
+    asked.push_back(resource.plural);
+    if (away) {
+      return tl::unexpected(
+          kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "no connection"});
+    }
+    const Json& spec = object["spec"];
+    Json answer = object;
+    if (resource.plural == "tokenreviews") {
+      const std::string token = spec["token"];
+      const bool known = token == "prometheus" || token == "tenant";
+      answer["status"] = {{"authenticated", known}};
+      if (known) answer["status"]["user"] = {{"username", token}, {"groups", {"g"}}};
+      return answer;
+    }
+    EXPECT_EQ(resource.plural, "subjectaccessreviews");
+    const Json attributes = {{"path", "/metrics"}, {"verb", "get"}};
+    EXPECT_EQ(spec["groups"], Json({"g"}));
+    answer["status"] = {
+        {"allowed", spec["user"] == "prometheus" && spec["nonResourceAttributes"] == attributes}};
+    return answer;
+  }
+};
+
+class MetricsAccessTest : public testing::Test {
+ protected:
+  int Check(const std::string& authorization, const std::string& path = "/metrics") {
+    http::Request request{.path = path, .headers = {}};
+    if (!authorization.empty()) request.headers["authorization"] = authorization;
+    const auto decision = access_.Check(request);
+    why_ = decision.why;
+    return decision.status;
+  }
+  const std::shared_ptr<ReviewsApi> api_ = std::make_shared<ReviewsApi>();
+  MetricsAccess::Clock::time_point now_{};
+  MetricsAccess access_{api_, [this] { return now_; }};
+  std::string why_;
+};
+
+TEST_F(MetricsAccessTest, IsForThoseWhomTheApiServerKnowsAndLets) {
+  EXPECT_EQ(Check("Bearer prometheus"), 200);
+  EXPECT_EQ(Check("Bearer tenant"), 403);
+  EXPECT_EQ(why_,
+            "tenant may not get /metrics: a ClusterRole with nonResourceURLs gives the right");
+  EXPECT_EQ(Check("Bearer prometheus", "/other"), 403) << "the right is to a path";
+  EXPECT_EQ(Check("Bearer made-up"), 401);
+}
+
+TEST_F(MetricsAccessTest, WhoShowsNoTokenCostsNoCall) {
+  for (const char* header : {"", "Bearer ", "Basic cHJvbTpwcm9t", "prometheus"}) {
+    EXPECT_EQ(Check(header), 401) << header;
+  }
+  EXPECT_TRUE(api_->asked.empty());
+}
+
+TEST_F(MetricsAccessTest, ARightHoldsForAMinuteAndARefusalDoesNot) {
+  EXPECT_EQ(Check("Bearer prometheus"), 200);
+  EXPECT_EQ(Check("Bearer prometheus"), 200);
+  EXPECT_EQ(api_->asked.size(), 2u);
+  now_ += std::chrono::seconds(61);
+  api_->away = true;
+  EXPECT_EQ(Check("Bearer prometheus"), 503);
+  EXPECT_THAT(why_, HasSubstr("no connection"));
+  api_->away = false;
+  EXPECT_EQ(Check("Bearer prometheus"), 200);
+}
+
+TEST_F(MetricsAccessTest, AnEndpointAnswersOnlyThemAndOverTls) {
+  const auto now = std::chrono::system_clock::now();
+  const auto authority = tls::MakeAuthority(now, std::chrono::hours(1));
+  const auto own = tls::Issue(*authority, {"127.0.0.1"}, now, std::chrono::hours(1));
+  HttpEndpoints::Protection protection;
+  protection.certificate = http::Certificate{own->certificate_pem, own->key_pem};
+  protection.refuse = [this](const http::Request& request) -> std::optional<HttpAnswer> {
+    const auto decision = access_.Check(request);
+    if (decision.status == 200) return std::nullopt;
+    return HttpAnswer{.status = decision.status, .body = decision.why};
+  };
+  const auto endpoints = HttpEndpoints::Listen(
+      "--metrics-listen", "127.0.0.1:0",
+      {{"/metrics", [] { return HttpAnswer{.body = "figures"}; }}}, protection);
+  ASSERT_TRUE(endpoints) << endpoints.error().message;
+  httplib::SSLClient client("127.0.0.1", (*endpoints)->port());
+  client.enable_server_certificate_verification(false);
+  EXPECT_EQ(client.Get("/metrics")->status, 401);
+  EXPECT_EQ(client.Get("/nothing")->status, 401) << "what there is is nobody's to know";
+  EXPECT_EQ(client.Get("/metrics", {{"Authorization", "Bearer prometheus"}})->body, "figures");
+}
+
+}  // namespace
+}  // namespace ringmaster::app

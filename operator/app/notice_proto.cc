@@ -1,0 +1,33 @@
+#include "operator/app/notice_proto.h"
+
+#include <string>
+#include <variant>
+
+#include "common/membership/view_json.h"
+
+namespace ringmaster::app {
+
+v1::OperatorNotice ToProto(const planner::Notice& notice) {
+  v1::OperatorNotice out;
+  if (const auto* found = std::get_if<planner::ViewDecidedNotice>(&notice)) {
+    out.mutable_view_decided()->set_view(membership::EncodeView(*found->view));
+  } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
+    for (const std::string& uid : drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
+    out.mutable_drain()->set_reason(drain->reason);
+    out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
+  } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
+    out.mutable_pod_gone()->set_pod_uid(gone->pod_uid);
+    out.mutable_pod_gone()->set_reason(gone->reason);
+  } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
+    out.mutable_target()->set_min_pods(target->min_pods);
+    out.mutable_target()->set_expected_pods(target->expected_pods);
+  } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
+    out.mutable_finish()->set_reason(finish->reason);
+  } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
+    out.mutable_recover()->set_lineage(recover->lineage);
+    out.mutable_recover()->set_fresh_workers(recover->fresh_workers);
+  }
+  return out;
+}
+
+}  // namespace ringmaster::app

@@ -1,0 +1,11 @@
+// What the operator tells sidecars, as gRPC carries it (proto/operator.proto).
+#pragma once
+
+#include "operator.pb.h"
+#include "operator/planner/decision.h"
+
+namespace ringmaster::app {
+
+v1::OperatorNotice ToProto(const planner::Notice& notice);
+
+}  // namespace ringmaster::app

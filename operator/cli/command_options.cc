@@ -1,0 +1,216 @@
+#include "operator/cli/command_options.h"
+
+namespace ringmaster::cli {
+namespace {
+
+constexpr char kAbout[] = R"(Elastic training: run a HorovodJob, look at it, scale it, break it.
+
+Try it on this machine, in two terminals:
+  @ run examples/digits/job.yaml        # the same manifest as on a cluster
+  @ kill digits-worker-2 --worker 0     # a worker dies; the others go on
+  @ drain digits-worker-1               # a pod leaves by plan and is replaced
+  @ scale digits --replicas 6           # two more join while it trains
+
+Something is wrong:
+  @ why digits                          # what holds it up, or why it failed
+  @ logs digits --rank 2 --tail 50      # what one worker printed last)";
+
+constexpr char kFooter[] = R"(`@ COMMAND --help` shows options and an example.
+
+Exit status: 0 done, 1 the job failed, 2 bad usage or manifest, 3 the machine lacks something,
+130 interrupted.)";
+
+constexpr char kRunFooter[] = R"(Examples:
+  @ run job.yaml                          one job
+  @ run jobs/ --summary out.json          every *.yaml of a folder
+  @ run -np 4 python3 train.py --lr 0.1   one pod of four workers, no manifest
+  @ run -np 4 --standby 1 python3 train.py
+  @ run --output-filename out job.yaml    each worker's output in out/rank.N/
+
+Ctrl-C ends the job and cleans up; a second Ctrl-C ends at once.)";
+
+// "@" stands for the name under which people call the program.
+std::string Named(std::string text, const std::string& program) {
+  for (size_t at = 0; (at = text.find('@', at)) != std::string::npos; at += program.size())
+    text.replace(at, 1, program);
+  return text;
+}
+
+class Builder {
+ public:
+  Builder(CLI::App* root, std::string program, Parsed* parsed)
+      : root_(root), program_(std::move(program)), p_(parsed) {}
+
+  void Root() {
+    root_->description(Named(kAbout, program_));
+    root_->footer(Named(kFooter, program_));
+  }
+
+  void Run() {
+    CLI::App* app = Add("run", "run jobs on this machine and show how they go", kRunFooter);
+    RunOptions& run = p_->run;
+    app->add_option("what", p_->run_words, "manifests or folders; with -np: the command")
+        ->type_name("JOB.yaml|DIR|COMMAND");
+    Number(app, "--np", &run.np, "-np N: run COMMAND as N workers in one pod", 1);
+    Number(app, "--min-np", &run.min_np, "go on while N workers live (default: 1)", 1);
+    Number(app, "--max-np", &run.max_np, "never more than N workers (default: -np)", 1);
+    Number(app, "--standby", &run.standby, "keep N processes ready to replace a dead worker", 0, 1);
+    app->add_option("--run-dir", run.run_dir,
+                    "where logs, sockets and kubeconfig go; its logs are kept")
+        ->type_name("DIR");
+    Number(app, "--port", &run.port, "port of the API server (default: a free one)", 0, 65535)
+        ->type_name("PORT");
+    app->add_option("--summary", run.summary, "write the summary as JSON")->type_name("FILE");
+    app->add_option("--output-filename", run.output_dir,
+                    "keep what each worker prints in DIR/rank.N/stdout and DIR/rank.N/stderr")
+        ->type_name("DIR");
+    app->add_option("--timeout", p_->timeout, "end the run as failed after so many seconds")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(1.0, 1e9));
+    app->add_flag("--plain", run.plain, "plain lines, also on a terminal");
+    app->add_flag("--keep", run.keep, "keep the run directory with its logs");
+  }
+
+  void Get() {
+    CLI::App* app = Add("get", "show jobs, their pods and workers",
+                        "Examples:\n  @ get\n  @ get -A -w\n  @ get digits -o wide\n"
+                        "  @ status digits -o json | jq .status.epoch")
+                        ->alias("status");
+    app->add_option("job", p_->get.job, "a job; none: all of the namespace")->type_name("JOB");
+    app->add_option("-o,--output", p_->format, "json, yaml, wide or table (default)")
+        ->type_name("FORMAT")
+        ->check(CLI::IsMember({"json", "yaml", "wide", "table"}).description(""));
+    app->add_flag("-w,--watch", p_->get.watch, "go on, with a line for each change, until Ctrl-C");
+    app->add_flag("-A,--all-namespaces", p_->get.all_namespaces, "the jobs of all namespaces");
+    AddTarget(app, &p_->get.target);
+  }
+
+  void Describe() {
+    CLI::App* app = Add("describe", "all that is known of a job: conditions, pods, events",
+                        "Example:\n  @ describe digits");
+    app->add_option("job", p_->describe.job, "the job")->required()->type_name("JOB");
+    AddTarget(app, &p_->describe.target);
+  }
+
+  void Why() {
+    CLI::App* app = Add("why", "what holds a job up, or why it failed", "Example:\n  @ why digits");
+    app->add_option("job", p_->why.job, "the job")->required()->type_name("JOB");
+    AddTarget(app, &p_->why.target);
+  }
+
+  void Logs() {
+    CLI::App* app = Add("logs", "what a pod, or every pod of a job, has printed",
+                        "Examples:\n  @ logs digits --tail 20\n  @ logs -f digits\n"
+                        "  @ logs digits --rank 2\n"
+                        "  @ logs digits-worker-0 -c ringmaster-sidecar");
+    LogsOptions& logs = p_->logs;
+    app->add_option("name", logs.name, "a pod or a job")->required()->type_name("POD|JOB");
+    app->add_option("-c,--container", logs.container, "default: the training container")
+        ->type_name("NAME");
+    app->add_flag("-f,--follow", logs.follow,
+                  "go on until the job ends, with the pods that join it");
+    Number(app, "--tail", &p_->logs_tail, "of each pod, only the last N lines", 0, 100'000'000);
+    Number(app, "--rank", &p_->logs_rank,
+           "only the worker whose lines have [N] in front: the rank that it began with", 0,
+           100'000'000);
+    AddTarget(app, &logs.target);
+  }
+
+  void Scale() {
+    CLI::App* app = Add("scale", "change how many pods a job has, while it trains",
+                        "Example:\n  @ scale digits --replicas 6");
+    app->add_option("job", p_->scale.job, "the job")->required()->type_name("JOB");
+    Number(app, "--replicas", &p_->scale.replicas, "pods", 0, 100000)->required();
+    AddTarget(app, &p_->scale.target);
+  }
+
+  void Drain() {
+    CLI::App* app = Add("drain", "let a pod finish its step and leave; it is replaced",
+                        "Example:\n  @ drain digits-worker-1");
+    app->add_option("pod", p_->drain.pod, "the pod")->required()->type_name("POD");
+    AddTarget(app, &p_->drain.target);
+  }
+
+  void Kill() {
+    CLI::App* app = Add("kill", "kill a pod, or one of its workers, without a word",
+                        "For trying out what a loss costs; pods of a run on this machine only. "
+                        "Examples:\n"
+                        "  @ kill digits-worker-2 --worker 0    SIGKILL to one training process\n"
+                        "  @ kill digits-worker-2               all processes of the pod, as if "
+                        "the machine were lost");
+    app->add_option("pod", p_->kill.pod, "the pod")->required()->type_name("POD");
+    Number(app, "--worker", &p_->kill_slot, "only the worker in this slot", 0, 1023)
+        ->type_name("SLOT");
+    AddTarget(app, &p_->kill.target);
+  }
+
+  void Delete() {
+    CLI::App* app =
+        Add("delete", "end a job and remove it with its pods", "Example:\n  @ delete digits");
+    app->add_option("job", p_->del.job, "the job")->required()->type_name("JOB");
+    AddTarget(app, &p_->del.target);
+  }
+
+  void Completion() {
+    CLI::App* app = Add("completion", "a script that completes commands and options in a shell",
+                        "Examples:\n"
+                        "  source <(ringmaster completion bash)     in ~/.bashrc\n"
+                        "  source <(ringmaster completion zsh)      in ~/.zshrc, after compinit\n"
+                        "  ringmaster completion fish | source      in ~/.config/fish/config.fish");
+    app->add_option("shell", p_->shell, "bash, zsh or fish")
+        ->required()
+        ->type_name("SHELL")
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  }
+
+  void Version() { Add("version", "print the version", ""); }
+
+ private:
+  CLI::App* Add(const char* name, const char* about, const char* footer) {
+    CLI::App* app = root_->add_subcommand(name, about);
+    app->footer(Named(footer, program_));
+    return app;
+  }
+
+  static CLI::Option* Number(CLI::App* app, const char* name, int* value, const char* about,
+                             int least, int most = 1024) {
+    return app->add_option(name, *value, about)->type_name("N")->check(CLI::Range(least, most));
+  }
+
+  static void AddTarget(CLI::App* app, Target* target) {
+    app->add_option("-n,--namespace", target->ns, "namespace (default: the context's)")
+        ->type_name("NS");
+    app->add_option("--run-dir", target->run_dir,
+                    "run directory of a `ringmaster run` on this machine")
+        ->type_name("DIR");
+    app->add_option("--context", target->context, "a context of the kubeconfig")
+        ->type_name("CONTEXT");
+    app->add_option("--kubeconfig", target->kubeconfig,
+                    "a cluster's kubeconfig (default: $KUBECONFIG)")
+        ->type_name("FILE");
+  }
+
+  CLI::App* const root_;
+  const std::string program_;
+  Parsed* const p_;
+};
+
+}  // namespace
+
+void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
+  Builder builder(root, program, parsed);
+  builder.Root();
+  builder.Run();
+  builder.Get();
+  builder.Describe();
+  builder.Why();
+  builder.Logs();
+  builder.Scale();
+  builder.Drain();
+  builder.Kill();
+  builder.Delete();
+  builder.Completion();
+  builder.Version();
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,36 @@
+// The commands and options of the command line, as CLI11 reads them: names, help, examples. What
+// belongs together is checked in command_line.cc.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/cli/command_line.h"
+
+namespace ringmaster::cli {
+
+// Filled by CLI11; one struct, so that references stay valid.
+struct Parsed {
+  RunOptions run;
+  GetOptions get;
+  DescribeOptions describe;
+  WhyOptions why;
+  LogsOptions logs;
+  ScaleOptions scale;
+  DrainOptions drain;
+  KillOptions kill;
+  DeleteOptions del;
+  std::vector<std::string> run_words;
+  std::string format = "table";
+  int logs_tail = -1;
+  int logs_rank = -1;
+  int kill_slot = -1;
+  double timeout = 0;
+  std::string shell;
+};
+
+// `program`: how people call it. The commands are found again by their names.
+void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed);
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,198 @@
+#include "operator/cli/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/fields/fields.h"
+#include "operator/cli/job_run.h"
+#include "operator/cli/table.h"
+#include "operator/cli/text_format.h"
+#include "operator/cli/troubles.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kWarnings = 5;
+constexpr size_t kEvents = 25;
+constexpr size_t kRanks = 16;
+
+std::string NameOf(const Inspection& found) { return fields::TextAt(found.job, "/metadata/name"); }
+
+uint64_t StepOf(const Inspection& found) {
+  uint64_t step = 0;
+  for (const auto& [pod, status] : found.answers) {
+    step = std::max(step, status.step);
+    for (const WorkerStatus& worker : status.workers) step = std::max(step, worker.step);
+  }
+  return step;
+}
+
+// "rank 0 12, rank 1 11": where each of them stands.
+std::string StepsText(const Inspection& found) {
+  std::map<int, uint64_t> steps;
+  for (const auto& [pod, status] : found.answers)
+    for (const WorkerStatus& worker : status.workers)
+      if (worker.rank >= 0) steps[worker.rank] = worker.step;
+  std::string text;
+  size_t shown = 0;
+  for (const auto& [rank, step] : steps) {
+    if (++shown > kRanks) return text + ", ...";
+    text += fmt::format("{}rank {} at {}", text.empty() ? "" : ", ", rank, step);
+  }
+  return text;
+}
+
+std::string SizeText(const Json& job) {
+  const Json& status = fields::Member(job, "status");
+  return fmt::format("{}, view {}",
+                     Counted(static_cast<size_t>(fields::Unsigned(status, "worldSize")), "worker"),
+                     ViewName(fields::Unsigned(status, "epoch")));
+}
+
+// Of a job of which no condition says anything wrong.
+std::string GoesOn(const Inspection& found, const Inspection* earlier, double seconds) {
+  const uint64_t step = StepOf(found);
+  if (found.answers.empty())
+    return fmt::format("trains ({}); no sidecar could be asked how far it is", SizeText(found.job));
+  if (earlier == nullptr || earlier->answers.empty())
+    return fmt::format("trains: step {}, {}", step, SizeText(found.job));
+  const uint64_t before = StepOf(*earlier);
+  if (step > before)
+    return fmt::format("trains: step {}, {} more in {:.0f} s, {}; nothing holds it up", step,
+                       step - before, seconds, SizeText(found.job));
+  return fmt::format("stands at step {}: none was completed in {:.0f} s, {}", step, seconds,
+                     SizeText(found.job));
+}
+
+std::string Indented(const std::string& title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = title + "\n";
+  for (const std::string& line : lines) text += "  " + line + "\n";
+  return text;
+}
+
+std::string EventText(const EventLine& event, api::Time now) {
+  return fmt::format("{:>5} ago  {}{}{}: {}", Age(event.at, now), event.reason,
+                     event.about.empty() ? "" : ", " + event.about,
+                     event.count > 1 ? fmt::format(" ({} times)", event.count) : "", event.note);
+}
+
+std::vector<std::string> Warnings(const Inspection& found, api::Time now) {
+  std::vector<EventLine> events = EventLines(found.events);
+  std::erase_if(events, [](const EventLine& event) { return !event.warning; });
+  const size_t skip = events.size() - std::min(events.size(), kWarnings);
+  std::vector<std::string> lines;
+  for (size_t i = skip; i < events.size(); ++i) lines.push_back(EventText(events[i], now));
+  return lines;
+}
+
+std::string TroubleText(const Trouble& trouble, api::Time now) {
+  return fmt::format("{} ({}{}{})", trouble.message, trouble.reason,
+                     trouble.since.empty() ? "" : ",", For(trouble.since, now));
+}
+
+// Without the name of the program, which may be kubectl's plugin.
+std::string NextStep(const Inspection& found, bool failed) {
+  return fmt::format("More: logs {0}{1}, describe {0}", NameOf(found), failed ? "" : " --tail 20");
+}
+
+}  // namespace
+
+std::string WhyText(const Inspection& found, const Inspection* earlier, double seconds,
+                    const std::vector<std::string>& failure, api::Time now) {
+  const std::string name = NameOf(found);
+  if (const Json* done = TrueCondition(found.job, "Succeeded"))
+    return fmt::format("{} has succeeded: {}\n", name, fields::Text(*done, "message"));
+  const auto troubles = TroublesOf(found.job);
+  const bool failed = TrueCondition(found.job, "Failed") != nullptr;
+  std::string text;
+  for (const std::string& line : failure) text += line + "\n";
+  if (troubles.empty()) {
+    const bool known = !fields::ListAt(found.job, "/status/conditions").empty();
+    text += name + " " +
+            (known ? GoesOn(found, earlier, seconds)
+                   : "has no status: no operator has looked at it yet. Does one run?") +
+            "\n";
+  }
+  for (size_t i = 0; i < troubles.size(); ++i) {
+    if (failed && !failure.empty()) break;  // said already, in more words
+    text += (i == 0 ? name + ": " : "  also: ") + TroubleText(troubles[i], now) + "\n";
+  }
+  const bool stands = troubles.empty() && earlier != nullptr && StepOf(found) == StepOf(*earlier);
+  if (const std::string steps = stands ? StepsText(found) : ""; !steps.empty())
+    text += "  " + steps + "\n";
+  text += Indented("Pods:", PodTroubles(found, now));
+  text += Indented("Warnings:", Warnings(found, now));
+  return text + NextStep(found, failed) + "\n";
+}
+
+namespace {
+
+std::string Field(const std::string& name, const std::string& value) {
+  return fmt::format("{:<13}{}\n", name + ":", value.empty() ? "-" : value);
+}
+
+std::string SpecText(const Json& job) {
+  auto number = [&](const char* at) {
+    const Json& value = fields::At(job, at);
+    return value.is_number() ? value.dump() : "default";
+  };
+  const auto count = [&](const char* at) {
+    return static_cast<size_t>(std::max<int64_t>(0, fields::IntegerAt(job, at, 1)));
+  };
+  return fmt::format("{} with {} each; minReplicas {}, maxReplicas {}",
+                     Counted(count("/spec/worker/replicas"), "pod"),
+                     Counted(count("/spec/slotsPerWorker"), "worker"),
+                     number("/spec/elasticPolicy/minReplicas"),
+                     number("/spec/elasticPolicy/maxReplicas"));
+}
+
+std::vector<std::string> ConditionLines(const Json& job, api::Time now) {
+  std::vector<std::string> lines;
+  for (const Json& condition : fields::ListAt(job, "/status/conditions"))
+    lines.push_back(fmt::format("{:<11} {:<6} {:<22} {:>5}  {}", fields::Text(condition, "type"),
+                                fields::Text(condition, "status"),
+                                fields::Text(condition, "reason"),
+                                Age(fields::Text(condition, "lastTransitionTime"), now),
+                                fields::Text(condition, "message")));
+  return lines;
+}
+
+std::string CountsText(const Json& status) {
+  return fmt::format("{} lost steps, {} worker restarts, {} pods replaced, {} faults",
+                     fields::Integer(status, "stepsLost"),
+                     fields::Integer(status, "workerRestarts"),
+                     fields::Integer(status, "podsReplaced"), fields::Integer(status, "faults"));
+}
+
+}  // namespace
+
+std::string DescribeText(const Inspection& found, api::Time now) {
+  const Json& job = found.job;
+  const Json& status = fields::Member(job, "status");
+  std::string text = Field("Name", NameOf(found));
+  text += Field("Namespace", fields::TextAt(job, "/metadata/namespace"));
+  text += Field("Age", Age(fields::TextAt(job, "/metadata/creationTimestamp"), now));
+  text += Field("State", fields::Text(status, "state"));
+  text += Field("Wanted", SpecText(job));
+  text += Field("Has", SizeText(job));
+  if (!found.answers.empty()) text += Field("Step", std::to_string(StepOf(found)));
+  text += Field("So far", CountsText(status));
+  text += Indented("Conditions:", ConditionLines(job, now));
+  text += found.pods.empty() ? "Pods:        none\n"
+                             : "\n" + PodsTable(WithWorkers(found), false) + "\n";
+  text += Indented("Not well:", PodTroubles(found, now));
+  const auto events = EventLines(found.events);
+  const size_t skip = events.size() - std::min(events.size(), kEvents);
+  std::vector<std::string> lines;
+  for (size_t i = skip; i < events.size(); ++i)
+    lines.push_back((events[i].warning ? "! " : "  ") + EventText(events[i], now));
+  return text + (lines.empty() ? "Events:      none\n" : Indented("Events:", lines));
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,71 @@
+#include "operator/cli/explain_commands.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/fields/fields.h"
+#include "operator/cli/explain.h"
+#include "operator/cli/failure_report.h"
+#include "operator/cli/inspection.h"
+#include "operator/cli/job_run.h"
+#include "operator/cli/pod_log.h"
+#include "operator/cli/troubles.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+
+constexpr std::chrono::seconds kBetweenLooks{2};
+
+Outcome<Inspection> Look(const Connection& to, const std::string& name) {
+  auto job = ReadJob(to, to.ns, name);
+  if (!job) return tl::unexpected(job.error());
+  return Inspect(to, std::move(*job));
+}
+
+std::vector<std::string> FailureOf(const Connection& to, const Inspection& found) {
+  JobRun run(to.ns, fields::TextAt(found.job, "/metadata/name"));
+  for (const Json& pod : found.pods) run.OnPod(pod, false);
+  run.OnJob(found.job, false);
+  if (!run.end() || run.end()->succeeded) return {};
+  return FailureLinesOf(to.api.get(), run, run.end()->message, false);
+}
+
+}  // namespace
+
+Outcome<void> Describe(const DescribeOptions& options, const Surroundings& around) {
+  auto to = Connect(options.target, around, Purpose::kLook);
+  if (!to) return tl::unexpected(to.error());
+  auto found = Look(*to, options.job);
+  if (!found) return tl::unexpected(found.error());
+  AddEvents(*to, &*found);
+  std::fputs(DescribeText(*found, std::chrono::system_clock::now()).c_str(), stdout);
+  return {};
+}
+
+Outcome<void> Why(const WhyOptions& options, const Surroundings& around) {
+  auto to = Connect(options.target, around, Purpose::kLook);
+  if (!to) return tl::unexpected(to.error());
+  auto found = Look(*to, options.job);
+  if (!found) return tl::unexpected(found.error());
+  Inspection earlier;
+  const bool twice = TroublesOf(found->job).empty() && !found->answers.empty();
+  if (twice) {
+    earlier = std::move(*found);
+    std::this_thread::sleep_for(kBetweenLooks);
+    found = Look(*to, options.job);
+    if (!found) return tl::unexpected(found.error());
+  }
+  AddEvents(*to, &*found);
+  const std::string text = WhyText(*found, twice ? &earlier : nullptr,
+                                   std::chrono::duration<double>(kBetweenLooks).count(),
+                                   FailureOf(*to, *found), std::chrono::system_clock::now());
+  std::fputs(text.c_str(), stdout);
+  return {};
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,14 @@
+// `ringmaster why JOB` and `ringmaster describe JOB`.
+#pragma once
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/connection.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+Outcome<void> Describe(const DescribeOptions& options, const Surroundings& around);
+// Looks twice where no condition says what is wrong: whether steps are completed.
+Outcome<void> Why(const WhyOptions& options, const Surroundings& around);
+
+}  // namespace ringmaster::cli

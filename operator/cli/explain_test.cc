@@ -1,0 +1,173 @@
+#include "operator/cli/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/cli/troubles.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+const api::Time kNow = *api::ParseTime("2026-01-31T12:10:00Z");
+
+Json Condition(const char* type, const char* status, const char* reason, const char* message) {
+  return {{"type", type},
+          {"status", status},
+          {"reason", reason},
+          {"message", message},
+          {"lastTransitionTime", "2026-01-31T12:05:00Z"}};
+}
+
+Json Job(std::vector<Json> conditions) {
+  return {{"metadata", {{"name", "digits"}, {"namespace", "default"}}},
+          {"spec", {{"worker", {{"replicas", 4}}}}},
+          {"status",
+           {{"conditions", conditions}, {"worldSize", 4}, {"epoch", (uint64_t{1} << 40) + 7}}}};
+}
+
+Json Pod(const char* name, const char* phase) {
+  return {{"metadata", {{"name", name}, {"creationTimestamp", "2026-01-31T12:07:00Z"}}},
+          {"status", {{"phase", phase}}}};
+}
+
+Inspection Trains(uint64_t step) {
+  Inspection found{Job({Condition("Running", "True", "Training", "4 workers train")}),
+                   {Pod("p0", "Running")},
+                   {},
+                   {}};
+  SidecarStatus status;
+  status.state = "Training";
+  status.workers = {{.slot = 0, .rank = 0, .step = step}, {.slot = 1, .rank = 1, .step = step - 1}};
+  found.answers["p0"] = status;
+  return found;
+}
+
+std::string Why(const Inspection& found) { return WhyText(found, nullptr, 0, {}, kNow); }
+
+TEST(WhyTest, SaysTheConditionsOwnWordsTheFirstCauseFirst) {
+  Inspection found{Job({Condition("Running", "False", "WaitingForInit", "p1 is not in init()"),
+                        Condition("Scheduled", "False", "WaitingForRoom", "2 pods find no node")}),
+                   {},
+                   {},
+                   {}};
+  EXPECT_THAT(Why(found), StartsWith("digits: 2 pods find no node (WaitingForRoom, for 5m)\n"
+                                     "  also: p1 is not in init() (WaitingForInit, for 5m)\n"));
+}
+
+TEST(WhyTest, OneMessageInTwoConditionsIsSaidOnce) {
+  Inspection found{Job({Condition("Running", "False", "WaitingForProof", "p2 is silent"),
+                        Condition("Rebuilding", "True", "WaitingForProof", "p2 is silent")}),
+                   {},
+                   {},
+                   {}};
+  EXPECT_THAT(Why(found), Not(HasSubstr("also")));
+}
+
+TEST(WhyTest, AConditionThatThisVersionDoesNotKnowIsSaidToo) {
+  Inspection found{Job({Condition("Sleeping", "True", "Tired", "nobody knows why")}), {}, {}, {}};
+  EXPECT_THAT(Why(found), HasSubstr("nobody knows why (Tired"));
+}
+
+TEST(WhyTest, OfAFailedJobTheReportOfTheFailureIsAll) {
+  Inspection found{Job({Condition("Failed", "True", "WorkerFailed", "pod p1 failed"),
+                        Condition("Running", "False", "JobEnded", "pod p1 failed")}),
+                   {},
+                   {},
+                   {}};
+  EXPECT_EQ(WhyText(found, nullptr, 0, {"digits failed: rank 1", "  ValueError: no"}, kNow),
+            "digits failed: rank 1\n  ValueError: no\n"
+            "More: logs digits, describe digits\n");
+  EXPECT_THAT(Why(found), StartsWith("digits: pod p1 failed (WorkerFailed"));
+}
+
+TEST(WhyTest, ASuccessHasNoTroubles) {
+  Inspection found{Job({Condition("Succeeded", "True", "AllRanksDone", "all ranks ended with 0"),
+                        Condition("Running", "False", "JobEnded", "all ranks ended with 0")}),
+                   {},
+                   {},
+                   {}};
+  EXPECT_EQ(Why(found), "digits has succeeded: all ranks ended with 0\n");
+}
+
+TEST(WhyTest, AJobThatNoOperatorKnowsSaysSo) {
+  EXPECT_THAT(Why({{{"metadata", {{"name", "digits"}}}}, {}, {}, {}}), HasSubstr("Does one run?"));
+}
+
+TEST(WhyTest, TwoLooksTellWhetherStepsAreCompleted) {
+  const Inspection before = Trains(10), same = Trains(10), after = Trains(14);
+  EXPECT_THAT(WhyText(after, &before, 2, {}, kNow),
+              StartsWith("digits trains: step 14, 4 more in 2 s, 4 workers, view 1.7; nothing "));
+  EXPECT_THAT(WhyText(same, &before, 2, {}, kNow),
+              AllOf(HasSubstr("stands at step 10: none was completed in 2 s"),
+                    HasSubstr("rank 0 at 10, rank 1 at 9")));
+}
+
+TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
+  Inspection found = Trains(3);
+  found.answers["p0"].missing_slots = {1, 2};
+  Json unplaced = Pod("p1", "Pending");
+  unplaced["status"]["conditions"] = {{{"type", "PodScheduled"},
+                                       {"status", "False"},
+                                       {"reason", "Unschedulable"},
+                                       {"message", "0/3 nodes are available"}}};
+  Json image = Pod("p2", "Pending");
+  image["status"]["containerStatuses"] = {
+      {{"name", "worker"},
+       {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "not found"}}}}}}};
+  Json ended = Pod("p3", "Failed");
+  ended["status"]["containerStatuses"] = {
+      {{"name", "worker"},
+       {"state", {{"terminated", {{"exitCode", 1}, {"message", "Trace\nValueError: no\n"}}}}}}};
+  Json leaving = Pod("p4", "Running");
+  leaving["metadata"]["annotations"] = {{"ringmaster.dev/drain", "Requested"}};
+  found.pods.insert(found.pods.end(), {unplaced, image, ended, leaving});
+  EXPECT_THAT(
+      PodTroubles(found, kNow),
+      testing::ElementsAre("p0  Running; slots 1, 2 not in init() yet",
+                           "p1  Pending for 3m; no node: Unschedulable: 0/3 nodes are available",
+                           "p2  Pending for 3m; container worker waits: ErrImagePull not found",
+                           "p3  Failed; container worker ended with 1: ValueError: no",
+                           "p4  Running; leaves by plan (Requested); its sidecar does not answer, "
+                           "though others do"));
+  EXPECT_THAT(PodTroubles(Trains(3), kNow), IsEmpty());
+}
+
+TEST(EventLinesTest, TheNewestIsLastAndPodsAreNamed) {
+  const auto lines =
+      EventLines({{{"reason", "B"},
+                   {"eventTime", "2026-01-31T12:01:00.000000Z"},
+                   {"series", {{"count", 3}, {"lastObservedTime", "2026-01-31T12:09:00.000000Z"}}},
+                   {"regarding", {{"kind", "Pod"}, {"name", "p1"}}},
+                   {"type", "Warning"}},
+                  {{"reason", "A"}, {"eventTime", "2026-01-31T12:02:00.000000Z"}}});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].reason, "A");
+  EXPECT_EQ(lines[1].about, "pod p1");
+  EXPECT_EQ(lines[1].count, 3);
+  EXPECT_TRUE(lines[1].warning);
+  EXPECT_EQ(Age(lines[1].at, kNow), "60s");
+}
+
+TEST(DescribeTest, TellsConditionsPodsAndEvents) {
+  Inspection found = Trains(12);
+  found.events = {{{"reason", "WorkerRestarted"},
+                   {"note", "worker 0 was started again"},
+                   {"type", "Warning"},
+                   {"eventTime", "2026-01-31T12:08:00.000000Z"}}};
+  EXPECT_THAT(DescribeText(found, kNow),
+              AllOf(HasSubstr("Name:        digits\n"), HasSubstr("4 workers, view 1.7"),
+                    HasSubstr("Running     True   Training"), HasSubstr("4 workers train"),
+                    HasSubstr("p0"), HasSubstr("!    2m ago  WorkerRestarted: worker 0 was")));
+  EXPECT_THAT(DescribeText({{{"metadata", {{"name", "new"}}}}, {}, {}, {}}, kNow),
+              AllOf(HasSubstr("Pods:        none\n"), HasSubstr("Events:      none")));
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

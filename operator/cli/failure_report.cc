@@ -1,0 +1,161 @@
+#include "operator/cli/failure_report.h"
+
+#include <fmt/format.h>
+#include <string.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "operator/api/exit_code.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr std::string_view kLauncher = "ringmaster-launcher: ";
+constexpr std::string_view kWorkerExited = "ringmaster-launcher: worker exited ";
+constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+constexpr size_t kMostLines = 30;
+
+struct WorkerEnd {
+  int slot = 0;
+  int exit_code = 0;
+};
+
+std::optional<int> NumberAfter(std::string_view line, std::string_view key) {
+  const size_t at = line.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* begin = line.data() + at + key.size();
+  int number = 0;
+  const auto read = std::from_chars(begin, line.data() + line.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// The exit that ended the pod; else the last one, after which the worker was started again.
+std::optional<WorkerEnd> FindEnd(const std::deque<std::string>& log) {
+  std::optional<WorkerEnd> found;
+  for (const std::string& line : log) {
+    if (!line.starts_with(kWorkerExited)) continue;
+    const auto slot = NumberAfter(line, " slot="), code = NumberAfter(line, " exit_code=");
+    if (!slot || !code) continue;
+    found = WorkerEnd{*slot, *code};
+    if (line.find(" action=RestartWorker") == std::string::npos) return found;
+  }
+  return found;
+}
+
+// What the launcher says is wrong: a program that can't be started, a worker that ended too early.
+std::string LaunchersError(const std::deque<std::string>& log) {
+  constexpr std::string_view kError = "ringmaster-launcher: error: ";
+  for (const std::string& line : log)
+    if (line.starts_with(kError)) return line.substr(kError.size());
+  return "";
+}
+
+Lines ReportOfError(const std::string& job, const std::string& why, const FailedPod& pod,
+                    const std::string& error) {
+  const auto slot = NumberAfter(error, " slot=");
+  if (slot && error.starts_with("worker ended before the job did"))
+    return {fmt::format("{} failed: rank {} ended with exit code 0 before the others", job,
+                        pod.first_rank + *slot),
+            "  a script ends with shutdown() on all ranks, or by leaving the interpreter on all of "
+            "them",
+            "  " + why};
+  return {fmt::format("{} failed: {}", job, error.substr(0, error.rfind(" slot="))), "  " + why};
+}
+
+// What this worker has printed, without the number in front.
+Lines LinesOf(int rank, bool labelled, const std::deque<std::string>& log) {
+  const std::string label = labelled ? fmt::format("[{}] ", rank) : "";
+  Lines own;
+  for (const std::string& line : log)
+    if (line.starts_with(label) && !line.starts_with(kLauncher))
+      own.push_back(line.substr(label.size()));
+  while (!own.empty() && own.back().find_first_not_of(" \t\r") == std::string::npos) own.pop_back();
+  return own;
+}
+
+bool IsTraceback(const Lines& lines, size_t at) {
+  const bool ignored = at > 0 && lines[at - 1].starts_with("Exception ignored");
+  return lines[at].starts_with(kTraceback) && !ignored;
+}
+
+// Where the newest traceback begins; the number of lines: there is none.
+size_t FindTraceback(const Lines& lines) {
+  for (size_t at = lines.size(); at-- > 0;)
+    if (IsTraceback(lines, at)) return at;
+  return lines.size();
+}
+
+// "ValueError: no such file": what a traceback ends with, before the further lines of its message.
+std::string ExceptionOf(const Lines& lines, size_t traceback) {
+  for (size_t at = traceback + 1; at < lines.size(); ++at)
+    if (!lines[at].empty() && lines[at][0] != ' ') return lines[at];
+  return lines.empty() ? "" : lines.back();
+}
+
+std::string What(const Lines& lines, size_t traceback, int exit_code) {
+  if (const auto signal = api::SignalOfExit(exit_code)) return "killed by " + SignalText(*signal);
+  const std::string exception = ExceptionOf(lines, traceback);
+  return exception.empty() ? "it printed nothing" : exception;
+}
+
+// The second line has said it.
+std::string Without(std::string text, const std::string& said) {
+  const size_t at = said.empty() ? std::string::npos : text.find(": " + said);
+  if (at != std::string::npos) text.erase(at, said.size() + 2);
+  return text;
+}
+
+void AddLast(const Lines& lines, size_t from, const std::string& indent, Lines* report) {
+  const size_t shown = std::min(lines.size() - from, kMostLines);
+  if (shown < lines.size() - from) report->push_back(indent + "...");
+  for (size_t at = lines.size() - shown; at < lines.size(); ++at)
+    report->push_back(indent + lines[at]);
+}
+
+}  // namespace
+
+std::string SignalText(int signal) {
+  const char* name = sigabbrev_np(signal);
+  const char* description = sigdescr_np(signal);
+  if (name == nullptr || description == nullptr) return fmt::format("signal {}", signal);
+  std::string words = description;
+  words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0])));
+  return fmt::format("SIG{} (signal {}, {})", name, signal, words);
+}
+
+Lines FailureReport(const std::string& job, const std::string& why, const FailedPod& pod,
+                    const std::deque<std::string>& log) {
+  const auto end = pod.name.empty() ? std::nullopt : FindEnd(log);
+  if (const std::string error = LaunchersError(log); !end && !error.empty())
+    return ReportOfError(job, why, pod, error);
+  if (!end) {
+    Lines report = {fmt::format("{} failed: {}", job, why)};
+    const Lines said = LinesOf(0, false, log);
+    if (pod.shown || said.empty()) return report;
+    report.push_back(fmt::format("  the log of {} ends with", pod.name));
+    AddLast(said, said.size() - std::min(said.size(), kMostLines / 2), "  | ", &report);
+    return report;
+  }
+  const int rank = pod.first_rank + end->slot;
+  const Lines own = LinesOf(rank, pod.labelled, log);
+  const size_t traceback = FindTraceback(own);
+  const std::string what = What(own, traceback, end->exit_code);
+  Lines report = {
+      fmt::format("{} failed: rank {} ended with exit code {}", job, rank, end->exit_code),
+      "  " + what};
+  if (!pod.shown) {
+    const size_t from = traceback < own.size()
+                            ? traceback
+                            : own.size() - std::min<size_t>(own.size(), kMostLines / 2);
+    AddLast(own, from, fmt::format("  [{}] ", rank), &report);
+  }
+  report.push_back("  " + Without(why, what));
+  return report;
+}
+
+}  // namespace ringmaster::cli

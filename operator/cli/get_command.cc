@@ -1,0 +1,120 @@
+#include "operator/cli/get_command.h"
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/fields/fields.h"
+#include "operator/cli/inbox.h"
+#include "operator/cli/inspection.h"
+#include "operator/cli/kube_failure.h"
+#include "operator/cli/observer.h"
+#include "operator/cli/table.h"
+#include "operator/cli/yaml_text.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+
+constexpr std::chrono::milliseconds kLook{500};  // whether the run is alive yet
+
+void Print(const Json& value, OutputFormat format) {
+  std::string text = format == OutputFormat::kYaml ? ToYaml(value) : value.dump(2) + "\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+bool IsStructured(OutputFormat format) {
+  return format == OutputFormat::kJson || format == OutputFormat::kYaml;
+}
+
+Outcome<std::vector<Json>> Jobs(const Connection& to, const GetOptions& options) {
+  const std::string ns = options.all_namespaces ? "" : to.ns;
+  if (options.job.empty()) {
+    auto list = to.api->ListAll(kube::HorovodJobs(), ns, {});
+    if (!list) return tl::unexpected(FromKube(list.error()));
+    return std::move(list->items);
+  }
+  auto job = ReadJob(to, ns, options.job);
+  if (!job) return tl::unexpected(job.error());
+  return std::vector<Json>{std::move(*job)};
+}
+
+// Prints a job when its row has changed in what isn't mere progress.
+class Watcher {
+ public:
+  Watcher(const Connection& to, const GetOptions& options)
+      : to_(to), options_(options), table_(options.all_namespaces) {}
+
+  void OnJob(const Json& job, bool gone) {
+    if (!options_.job.empty() && fields::TextAt(job, "/metadata/name") != options_.job) return;
+    if (IsStructured(options_.format)) return Print(job, options_.format);
+    const std::string state = gone ? "Deleted" : "";
+    std::string& seen = seen_[fields::TextAt(job, "/metadata/uid")];
+    const std::string now = WatchKey(job, state);
+    if (now == seen) return;
+    seen = now;
+    auto found = Inspect(to_, job);
+    std::fputs(table_.Row(found ? WithWorkers(*found) : job, state).c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+ private:
+  const Connection& to_;
+  const GetOptions& options_;
+  WatchTable table_;
+  std::map<std::string, std::string> seen_;
+};
+
+Outcome<void> Watch(const Connection& to, const GetOptions& options) {
+  if (auto first = Jobs(to, options); !first) return tl::unexpected(first.error());
+  Inbox inbox;
+  Watcher watcher(to, options);
+  const Observer observer(to.api, kube::HorovodJobs(), options.all_namespaces ? "" : to.ns,
+                          [&](const Json& job, bool gone) {
+                            inbox.Post([&, job, gone] { watcher.OnJob(job, gone); });
+                          });
+  while (to.run_dir.empty() || IsAlive(to.run_dir))
+    inbox.RunUntil(std::chrono::steady_clock::now() + kLook);
+  return {};
+}
+
+}  // namespace
+
+Outcome<void> Get(const GetOptions& options, const Surroundings& around) {
+  auto to = Connect(options.target, around, Purpose::kLook);
+  if (!to) return tl::unexpected(to.error());
+  if (options.watch) return Watch(*to, options);
+  auto jobs = Jobs(*to, options);
+  if (!jobs) return tl::unexpected(jobs.error());
+  std::vector<Json> full;
+  for (Json& job : *jobs) {
+    auto found = Inspect(*to, std::move(job));
+    if (!found) return tl::unexpected(found.error());
+    full.push_back(WithWorkers(*found));
+  }
+  if (IsStructured(options.format)) {
+    Print(options.job.empty() ? Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", full}}
+                              : full[0],
+          options.format);
+    return {};
+  }
+  if (full.empty()) {
+    std::printf("no jobs in %s\n", options.all_namespaces
+                                       ? "any namespace"
+                                       : ("namespace " + to->ns + "; -A shows all").c_str());
+    return {};
+  }
+  const bool wide = options.format == OutputFormat::kWide;
+  std::fputs(JobsTable(full, {.pods = !options.job.empty() || wide,
+                              .wide = wide,
+                              .namespaces = options.all_namespaces})
+                 .c_str(),
+             stdout);
+  return {};
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,13 @@
+// `ringmaster get`: jobs with their pods and workers, once or with a line for each change.
+#pragma once
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/connection.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+// With --watch: until the run on this machine ends, or for ever.
+Outcome<void> Get(const GetOptions& options, const Surroundings& around);
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,27 @@
+// One look at a job: what the API server has of it, and what its sidecars answer.
+//
+// Thread rule: free functions that block; nothing is kept.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/cli/connection.h"
+#include "operator/cli/job_inspection.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+Outcome<kube::Json> ReadJob(const Connection& to, const std::string& ns, const std::string& name);
+Outcome<std::vector<kube::Json>> ReadPods(const Connection& to, const std::string& ns,
+                                          const std::string& job);
+// The pods and what their sidecars say, all of them asked at the same time.
+Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
+// Events that can't be listed are said on standard error and left out.
+void AddEvents(const Connection& to, Inspection* inspection);
+
+// What opens the sidecars' status. Empty: nothing does, or it isn't for us to read, which is said
+// on standard error; what the API server knows is shown all the same.
+std::string TokenOf(const Connection& to, const std::string& ns, const std::string& job);
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,84 @@
+#include "operator/cli/inspection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+
+// An API server that reaches pods; some of them answer.
+class ClusterApi : public local::InMemoryApi {
+ public:
+  ClusterApi() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
+
+  kube::Result<std::string> PodProxy(const std::string& ns, const std::string& pod,
+                                     const kube::PodProxyRequest& request) override {
+    ++asked;
+    EXPECT_EQ(ns, "default");
+    EXPECT_EQ(request.port, 1);
+    EXPECT_EQ(request.path, "/status");
+    if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
+    if (pod == "p3") return "not a status";
+    return Json{{"pod", {{"name", pod}}}, {"state", "Training"}, {"epoch", 7}}.dump();
+  }
+
+  std::atomic<int> asked{0};
+  bool forbidden = false;
+};
+
+class InspectionTest : public testing::Test {
+ protected:
+  InspectionTest() {
+    for (int i = 0; i < 100; ++i) MakePod("p" + std::to_string(i), "127.0.0.1:1");
+    MakePod("new", "");
+  }
+  void MakePod(const std::string& name, const std::string& address) {
+    const Json pod = {{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata",
+                       {{"name", name},
+                        {"namespace", "default"},
+                        {"annotations", {{"ringmaster.dev/http", address}}},
+                        {"labels",
+                         {{"training.kubeflow.org/job-name", "digits"},
+                          {"training.kubeflow.org/job-role", "worker"},
+                          {"ringmaster.dev/job-uid", "u"}}}}},
+                      {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
+    ASSERT_TRUE(api_->Create(kube::Pods(), "default", pod).has_value());
+    const Json running = {{"status", {{"phase", "Running"}}}};
+    ASSERT_TRUE(
+        api_->Patch(kube::Pods(), "default", name, running, {.subresource = "status"}).has_value());
+  }
+  Inspection Look() {
+    auto found = Inspect({api_, "", "default"},
+                         {{"metadata", {{"name", "digits"}, {"namespace", "default"}}}});
+    EXPECT_TRUE(found.has_value());
+    return found.value_or(Inspection{});
+  }
+  std::shared_ptr<ClusterApi> api_ = std::make_shared<ClusterApi>();
+};
+
+TEST_F(InspectionTest, OnAClusterSidecarsAreAskedThroughTheApiServer) {
+  const Inspection found = Look();
+  EXPECT_EQ(found.pods.size(), 101u);
+  EXPECT_EQ(api_->asked, 100) << "a pod whose sidecar has no address yet is not asked";
+  EXPECT_EQ(found.answers.size(), 99u) << "one that answers nonsense is left out";
+  const Json job = WithWorkers(found);
+  EXPECT_EQ(job["status"]["pods"].size(), 101u);
+}
+
+TEST_F(InspectionTest, WhereThatIsForbiddenItIsNotTriedForEveryPod) {
+  api_->forbidden = true;
+  EXPECT_TRUE(Look().answers.empty());
+  EXPECT_LT(api_->asked, 100);
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

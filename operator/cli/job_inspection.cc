@@ -1,0 +1,41 @@
+#include "operator/cli/job_inspection.h"
+
+#include "common/fields/fields.h"
+
+namespace ringmaster::cli {
+
+using Json = nlohmann::json;
+
+Json WithWorkers(const Inspection& inspection) {
+  Json job = inspection.job;
+  Json list = Json::array();
+  for (const Json& pod : inspection.pods) {
+    std::string name = fields::TextAt(pod, "/metadata/name");
+    Json entry = {{"name", name},
+                  {"phase", fields::TextAt(pod, "/status/phase")},
+                  {"node", fields::TextAt(pod, "/spec/nodeName")},
+                  {"uid", fields::TextAt(pod, "/metadata/uid")},
+                  {"workers", Json::array()}};
+    auto answer = inspection.answers.find(name);
+    if (answer != inspection.answers.end()) {
+      entry["coordinator"] = answer->second.coordinator;
+      entry["state"] = answer->second.state;
+      entry["epoch"] = answer->second.epoch;
+      entry["stalls"] = job::ToJson(answer->second.stalls);
+      for (const WorkerStatus& worker : answer->second.workers) {
+        entry["workers"].push_back({{"slot", worker.slot},
+                                    {"incarnation", worker.incarnation},
+                                    {"pid", worker.pid},
+                                    {"rank", worker.rank},
+                                    {"state", worker.state},
+                                    {"step", worker.step},
+                                    {"standby", worker.standby}});
+      }
+    }
+    list.push_back(entry);
+  }
+  job["status"]["pods"] = list;
+  return job;
+}
+
+}  // namespace ringmaster::cli

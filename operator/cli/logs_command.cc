@@ -1,0 +1,287 @@
+#include "operator/cli/logs_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/fields/fields.h"
+#include "common/lines/line_splitter.h"
+#include "common/sync/mutex.h"
+#include "operator/api/horovod_job.h"
+#include "operator/api/labels.h"
+#include "operator/cli/inbox.h"
+#include "operator/cli/inspection.h"
+#include "operator/cli/job_run.h"
+#include "operator/cli/kube_failure.h"
+#include "operator/cli/observer.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+
+constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kPause{1000};  // before a stream that broke is begun again
+// How long the containers of a job that has ended may take to end, too.
+constexpr std::chrono::seconds kLastWords{10};
+
+// Which lines of which pods are wanted, and what stands in front of them.
+struct Wanted {
+  std::string container;
+  bool labels_lines = false;  // the launcher puts the workers' numbers in front
+  int slots = 1;
+  std::optional<int> rank;
+  std::optional<int> tail;
+
+  static Wanted Of(const Json& job, const LogsOptions& options) {
+    Wanted wanted{options.container.empty() ? api::kWorkerContainer : options.container};
+    JobRun run("", "");
+    run.OnJob(job, false);
+    wanted.labels_lines = run.LabelsLines() && wanted.container == api::kWorkerContainer;
+    wanted.slots = static_cast<int>(fields::IntegerAt(job, "/spec/slotsPerWorker", 1));
+    wanted.rank = options.rank;
+    wanted.tail = options.tail;
+    return wanted;
+  }
+
+  static int IndexOf(const Json& pod) {
+    return std::atoi(
+        fields::Text(fields::At(pod, "/metadata/labels"), api::kReplicaIndexLabel).c_str());
+  }
+  bool Has(const Json& pod) const { return !rank || IndexOf(pod) == *rank / slots; }
+  // Empty: the line has its own.
+  std::string PrefixOf(const Json& pod) const {
+    if (container != api::kWorkerContainer) return fields::TextAt(pod, "/metadata/name") + ": ";
+    return labels_lines ? "" : fmt::format("[{}] ", IndexOf(pod));
+  }
+  bool Has(std::string_view line) const {
+    return !rank || !labels_lines || line.starts_with(fmt::format("[{}] ", *rank));
+  }
+  // The server counts the lines of all workers of a pod.
+  bool CountsItself() const { return tail && rank && labels_lines; }
+};
+
+// Whole lines of several pods to one file.
+class Printer {
+ public:
+  explicit Printer(std::FILE* out) : out_(out) {}
+  void Line(const std::string& prefix, std::string_view line) {
+    const sync::MutexLock lock(&mu_);
+    std::fprintf(out_, "%s%.*s\n", prefix.c_str(), static_cast<int>(line.size()), line.data());
+    std::fflush(out_);
+  }
+
+ private:
+  sync::Mutex mu_;
+  std::FILE* const out_;
+};
+
+// Prints the last lines of a log that are wanted; how many bytes it has now.
+Outcome<size_t> PrintLast(const Connection& to, const std::string& pod, const Wanted& wanted,
+                          const std::string& prefix, Printer* printer, std::stop_token stop) {
+  size_t bytes = 0;
+  std::deque<std::string> last;
+  lines::LineSplitter lines([&](std::string_view line) {
+    if (wanted.Has(line)) last.emplace_back(line);
+    if (last.size() > static_cast<size_t>(*wanted.tail)) last.pop_front();
+  });
+  auto on_text = [&](std::string_view text) {
+    bytes += text.size();
+    lines.Feed(text, std::chrono::steady_clock::now());
+    return true;
+  };
+  auto read =
+      to.api->PodLogWith(to.ns, pod, {.container = wanted.container}, on_text, std::move(stop));
+  lines.Finish();
+  if (!read) return tl::unexpected(FromKube(read.error()));
+  for (const std::string& line : last) printer->Line(prefix, line);
+  return bytes;
+}
+
+// `*seen`: bytes of the log that were printed before, and then those that were printed in all.
+Outcome<void> PrintPod(const Connection& to, const std::string& pod, const Wanted& wanted,
+                       const std::string& prefix, bool follow, Printer* printer, size_t* seen,
+                       std::stop_token stop) {
+  size_t skip = *seen;
+  kube::PodLogOptions options{.container = wanted.container, .follow = follow, .tail = wanted.tail};
+  // The server counts from the end: what was seen of that doesn't say where to go on.
+  if (*seen > 0 && wanted.tail) options.tail = 0, skip = 0;
+  if (wanted.CountsItself() && *seen == 0) {
+    auto printed = PrintLast(to, pod, wanted, prefix, printer, stop);
+    if (!printed) return tl::unexpected(printed.error());
+    if (!follow) return {};
+    skip = *seen = *printed;
+    options.tail.reset();
+  }
+  lines::LineSplitter lines([&](std::string_view line) {
+    if (wanted.Has(line)) printer->Line(prefix, line);
+  });
+  auto on_text = [&](std::string_view text) {
+    const size_t old = std::min(skip, text.size());
+    skip -= old;
+    *seen += text.size() - old;
+    lines.Feed(text.substr(old), std::chrono::steady_clock::now());
+    return true;
+  };
+  auto read = to.api->PodLogWith(to.ns, pod, options, on_text, std::move(stop));
+  lines.Finish();
+  // A pod that has no node yet has printed nothing.
+  constexpr int kNoContent = 204;
+  if (!read && read.error().http_status == kNoContent) return {};
+  if (!read) return tl::unexpected(FromKube(read.error()));
+  return {};
+}
+
+// Follows the pods that a job has and gets, each from when its container has begun.
+class JobFollower {
+ public:
+  JobFollower(const Connection& to, const std::string& job, const Wanted& wanted, Printer* printer)
+      : to_(to), job_(job), wanted_(wanted), printer_(printer) {}
+
+  Outcome<void> Run() {
+    auto now_there = ReadPods(to_, to_.ns, job_);
+    if (!now_there) return tl::unexpected(now_there.error());
+    for (const Json& pod : *now_there) OnPod(pod);
+    const Observer jobs(to_.api, kube::HorovodJobs(), to_.ns, [this](const Json& job, bool gone) {
+      if (fields::TextAt(job, "/metadata/name") != job_) return;
+      const bool ended = gone || TrueCondition(job, "Succeeded") || TrueCondition(job, "Failed");
+      inbox_.Post([this, ended] { job_ended_ = ended; });
+    });
+    const Observer pods(to_.api, kube::Pods(), to_.ns, [this](const Json& pod, bool gone) {
+      if (!gone) inbox_.Post([this, pod] { OnPod(pod); });
+    });
+    constexpr auto kNever = std::chrono::steady_clock::time_point::max();
+    auto end = kNever;
+    while (true) {
+      const auto now = std::chrono::steady_clock::now();
+      inbox_.RunUntil(now + kLook);
+      if (!to_.run_dir.empty() && !IsAlive(to_.run_dir)) job_ended_ = true;
+      if (!job_ended_) {
+        end = kNever;  // it was begun again
+        continue;
+      }
+      end = std::min(end, now + kLastWords);
+      if (reading_ == 0 || now >= end) break;
+    }
+    readers_.clear();  // asks them to stop, and waits
+    return {};
+  }
+
+ private:
+  void OnPod(const Json& pod) {
+    const std::string uid = fields::TextAt(pod, "/metadata/uid");
+    const Json& labels = fields::At(pod, "/metadata/labels");
+    if (fields::Text(labels, api::kJobNameLabel) != job_ || !wanted_.Has(pod)) return;
+    if (!HasBegun(pod) || readers_.count(uid)) return;
+    ++reading_;
+    const std::string name = fields::TextAt(pod, "/metadata/name");
+    readers_[uid] =
+        std::jthread([this, name, prefix = wanted_.PrefixOf(pod)](std::stop_token stop) {
+          size_t seen = 0;
+          do {
+            auto read = PrintPod(to_, name, wanted_, prefix, true, printer_, &seen, stop);
+            if (!read && !stop.stop_requested())
+              std::fprintf(stderr, "ringmaster: %s\n", read.error().message.c_str());
+          } while (GoesOn(name, stop));
+          inbox_.Post([this] { --reading_; });
+        });
+  }
+
+  // After a pause: the container still runs, so it was only the stream that has ended.
+  bool GoesOn(const std::string& name, const std::stop_token& stop) const {
+    for (auto waited = kLook; waited <= kPause && !stop.stop_requested(); waited += kLook)
+      std::this_thread::sleep_for(kLook);
+    if (stop.stop_requested() || job_ended_) return false;
+    const auto pod = to_.api->Get(kube::Pods(), to_.ns, name);
+    if (!pod) return pod.error().code != kube::ErrorCode::kNotFound;
+    for (const Json& status : fields::ListAt(*pod, "/status/containerStatuses")) {
+      if (fields::Text(status, "name") == wanted_.container)
+        return fields::Member(status, "state").contains("running") &&
+               fields::Integer(status, "restartCount") == 0;  // else it is another log
+    }
+    return false;
+  }
+
+  bool HasBegun(const Json& pod) const {
+    for (const char* list : {"/status/containerStatuses", "/status/initContainerStatuses"}) {
+      for (const Json& status : fields::ListAt(pod, list)) {
+        if (fields::Text(status, "name") != wanted_.container) continue;
+        const Json& state = fields::Member(status, "state");
+        if (state.contains("running") || state.contains("terminated")) return true;
+      }
+    }
+    return false;
+  }
+
+  const Connection& to_;
+  const std::string job_;
+  const Wanted wanted_;
+  Printer* const printer_;
+  Inbox inbox_;
+  std::atomic<bool> job_ended_{false};
+  // The calling thread only:
+  int reading_ = 0;
+  std::map<std::string, std::jthread> readers_;  // by the pod's uid; last: they use the others
+};
+
+Outcome<void> PrintJob(const Connection& to, const Json& job, const LogsOptions& options,
+                       Printer* printer) {
+  const Wanted wanted = Wanted::Of(job, options);
+  if (options.follow) return JobFollower(to, options.name, wanted, printer).Run();
+  auto pods = ReadPods(to, to.ns, options.name);
+  if (!pods) return tl::unexpected(pods.error());
+  std::erase_if(*pods, [&](const Json& pod) { return !wanted.Has(pod); });
+  if (pods->empty())
+    return Fail(ExitCode::kUsage,
+                wanted.rank ? fmt::format("--rank {}: job \"{}\" has no pod of that worker now",
+                                          *wanted.rank, options.name)
+                            : fmt::format("job \"{}\" has no pods", options.name));
+  Outcome<void> all;
+  for (const Json& pod : *pods) {
+    size_t seen = 0;
+    auto one = PrintPod(to, fields::TextAt(pod, "/metadata/name"), wanted, wanted.PrefixOf(pod),
+                        false, printer, &seen, {});
+    if (!one && all) all = std::move(one);
+  }
+  return all;
+}
+
+}  // namespace
+
+Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out) {
+  Printer printer(out);
+  auto pod = to.api->Get(kube::Pods(), to.ns, options.name);
+  if (pod && options.rank)
+    return Fail(ExitCode::kUsage,
+                fmt::format("--rank goes with a job, and {} is a pod", options.name));
+  size_t seen = 0;
+  if (pod) {
+    return PrintPod(to, options.name, Wanted::Of({}, options), "", options.follow, &printer, &seen,
+                    {});
+  }
+  if (pod.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(pod.error()));
+  auto job = to.api->Get(kube::HorovodJobs(), to.ns, options.name);
+  if (job) return PrintJob(to, *job, options, &printer);
+  if (job.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(job.error()));
+  return Fail(ExitCode::kUsage, fmt::format("\"{}\" is neither a pod nor a job in namespace \"{}\"",
+                                            options.name, to.ns));
+}
+
+Outcome<void> Logs(const LogsOptions& options, const Surroundings& around) {
+  auto to = Connect(options.target, around, Purpose::kLook);
+  if (!to) return tl::unexpected(to.error());
+  return PrintLogs(*to, options, stdout);
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,17 @@
+// `ringmaster logs`: what the containers of a pod, or of all pods of a job, have printed.
+#pragma once
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/connection.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+// With --follow: until the pod's container, or the job with all pods that have joined it, has
+// ended.
+Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
+
+// The same over any KubeApi; lines go to `out`.
+Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out);
+
+}  // namespace ringmaster::cli

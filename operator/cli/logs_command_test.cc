@@ -1,0 +1,176 @@
+#include "operator/cli/logs_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <memory>
+
+#include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+using testing::HasSubstr;
+
+// A log of four lines for every pod, by two workers where the job has two in a pod.
+class ApiWithLogs : public local::InMemoryApi {
+ public:
+  ApiWithLogs() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
+
+  kube::Result<void> PodLog(const std::string&, const std::string& pod, const std::string&,
+                            bool follow, const std::function<bool(std::string_view)>& on_text,
+                            std::stop_token) override {
+    if (no_content)
+      return tl::unexpected(kube::Error{kube::ErrorCode::kInternal, 204, "", "HTTP status 204"});
+    if (!more.empty()) {
+      on_text(more);
+      more += more_each;
+      on_read(pod);
+      return {};
+    }
+    const char* text = labelled ? "[2] a\n[3] b\n[2] c\n[3] d\n" : "a\nb\nc\nd\n";
+    on_text(text);
+    if (follow) on_text(labelled ? "[2] new\n[3] new\n" : "new\n");
+    if (on_read) on_read(pod);
+    return {};
+  }
+
+  bool labelled = false;
+  bool no_content = false;
+  std::string more, more_each;  // not empty: the log when a stream breaks
+  std::function<void(const std::string& pod)> on_read;
+};
+
+class LogsCommandTest : public testing::Test {
+ protected:
+  void MakeJob(int slots) {
+    api_->labelled = slots > 1;
+    const Json job = {{"apiVersion", "ringmaster.dev/v1alpha1"},
+                      {"kind", "HorovodJob"},
+                      {"metadata", {{"name", "digits"}, {"namespace", "default"}}},
+                      {"spec", {{"slotsPerWorker", slots}, {"worker", {{"replicas", 2}}}}}};
+    ASSERT_TRUE(api_->Create(kube::HorovodJobs(), "default", job).has_value());
+  }
+  void MakePod(int index) {
+    const Json pod = {{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata",
+                       {{"name", "digits-worker-" + std::to_string(index)},
+                        {"namespace", "default"},
+                        {"labels",
+                         {{"training.kubeflow.org/job-name", "digits"},
+                          {"training.kubeflow.org/job-role", "worker"},
+                          {"ringmaster.dev/job-uid", "u"},
+                          {"training.kubeflow.org/replica-index", std::to_string(index)}}}}},
+                      {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
+    ASSERT_TRUE(api_->Create(kube::Pods(), "default", pod).has_value());
+    const Json running = {{"status",
+                           {{"phase", "Running"},
+                            {"containerStatuses",
+                             {{{"name", "worker"}, {"state", {{"running", Json::object()}}}}}}}}};
+    ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-" + std::to_string(index),
+                            running, {.subresource = "status"})
+                    .has_value());
+  }
+  void EndJob() {
+    const Json status = {
+        {"status", {{"conditions", {{{"type", "Succeeded"}, {"status", "True"}}}}}}};
+    ASSERT_TRUE(
+        api_->Patch(kube::HorovodJobs(), "default", "digits", status, {.subresource = "status"})
+            .has_value());
+  }
+  // What is printed; or the message of the failure.
+  std::string Print(LogsOptions options, const std::string& name = "digits") {
+    options.name = name;
+    char* text = nullptr;
+    size_t size = 0;
+    std::FILE* out = open_memstream(&text, &size);
+    const auto done = PrintLogs({api_, "", "default"}, options, out);
+    std::fclose(out);
+    const std::string printed(text, size);
+    free(text);
+    return done ? printed : done.error().message;
+  }
+
+  std::shared_ptr<ApiWithLogs> api_ = std::make_shared<ApiWithLogs>();
+};
+
+TEST_F(LogsCommandTest, OfAJobEachPodComesWithItsWorkersNumber) {
+  MakeJob(1);
+  MakePod(0);
+  MakePod(1);
+  EXPECT_EQ(Print({}), "[0] a\n[0] b\n[0] c\n[0] d\n[1] a\n[1] b\n[1] c\n[1] d\n");
+  EXPECT_EQ(Print({}, "digits-worker-1"), "a\nb\nc\nd\n");
+  EXPECT_THAT(Print({.container = "side"}), HasSubstr("digits-worker-0: a\n"));
+}
+
+TEST_F(LogsCommandTest, RankNamesAWorkerInAPodOfSeveral) {
+  MakeJob(2);
+  MakePod(1);
+  EXPECT_EQ(Print({.rank = 3}), "[3] b\n[3] d\n");
+  EXPECT_EQ(Print({.tail = 1, .rank = 2}), "[2] c\n") << "its own last line, not the pod's";
+  EXPECT_THAT(Print({.rank = 0}), HasSubstr("--rank 0: job \"digits\" has no pod of that worker"));
+  EXPECT_THAT(Print({.rank = 2}, "digits-worker-1"), HasSubstr("--rank goes with a job"));
+}
+
+TEST_F(LogsCommandTest, FollowingGoesOnWithPodsThatJoinUntilTheJobEnds) {
+  MakeJob(1);
+  MakePod(0);
+  std::atomic<int> read{0};
+  api_->on_read = [&](const std::string& pod) {
+    const int number = ++read;
+    if (number == 1) MakePod(1);
+    if (number > 1 && pod == "digits-worker-1") EndJob();
+  };
+  const std::string printed = Print({.follow = true});
+  EXPECT_THAT(printed, HasSubstr("[0] new\n"));
+  EXPECT_THAT(printed, HasSubstr("[1] a\n[1] b\n[1] c\n[1] d\n[1] new\n"));
+}
+
+TEST_F(LogsCommandTest, AStreamThatBreaksIsGoneOnWithWhereItWas) {
+  MakeJob(1);
+  MakePod(0);
+  api_->more = "a\nb\nc\nd\n";
+  api_->more_each = "e\n";
+  std::atomic<int> read{0};
+  api_->on_read = [&](const std::string&) {
+    if (++read == 3) EndJob();
+  };
+  EXPECT_EQ(Print({.follow = true}), "[0] a\n[0] b\n[0] c\n[0] d\n[0] e\n[0] e\n");
+}
+
+TEST_F(LogsCommandTest, FollowingOneRankFollowsItsPodAlone) {
+  MakeJob(2);
+  MakePod(0);
+  MakePod(1);
+  api_->on_read = [this](const std::string& pod) {
+    EXPECT_EQ(pod, "digits-worker-1");
+    EndJob();
+  };
+  EXPECT_EQ(Print({.follow = true, .rank = 3}), "[3] b\n[3] d\n[3] new\n");
+}
+
+TEST_F(LogsCommandTest, AJobThatHasEndedIsReadToItsEnd) {
+  MakeJob(1);
+  MakePod(0);
+  EndJob();
+  EXPECT_THAT(Print({.follow = true}), HasSubstr("[0] new\n"));
+}
+
+TEST_F(LogsCommandTest, APodThatHasNoNodeYetHasPrintedNothing) {
+  MakeJob(1);
+  MakePod(0);
+  api_->no_content = true;
+  EXPECT_EQ(Print({}), "");
+}
+
+TEST_F(LogsCommandTest, WhatIsNeitherPodNorJobIsNamed) {
+  EXPECT_EQ(Print({}, "nope"), "\"nope\" is neither a pod nor a job in namespace \"default\"");
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,73 @@
+#include "operator/cli/pod_outputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::chrono::seconds kPatience{20};
+
+// One pod's log: some text is there, more comes, and then it ends or goes on for ever.
+class ApiWithALog : public local::InMemoryApi {
+ public:
+  ApiWithALog() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
+
+  kube::Result<void> PodLog(const std::string&, const std::string& pod, const std::string&,
+                            bool follow, const std::function<bool(std::string_view)>& on_text,
+                            std::stop_token stop) override {
+    if (pod == "endless") {
+      on_text("half");
+      while (!stop.stop_requested()) std::this_thread::yield();
+      return {};
+    }
+    on_text("old 1\nold");
+    if (follow) on_text(" 2\nnew\nlast");
+    return {};
+  }
+};
+
+class PodOutputsTest : public testing::Test {
+ protected:
+  std::vector<std::string> Lines() {
+    const sync::MutexLock lock(&mu_);
+    return lines_;
+  }
+
+  sync::Mutex mu_;
+  std::vector<std::string> lines_ GUARDED_BY(mu_);
+  PodOutputs outputs_{std::make_shared<ApiWithALog>(),
+                      [this](const std::string& ns, const std::string& pod, std::string line) {
+                        const sync::MutexLock lock(&mu_);
+                        lines_.push_back(ns + "/" + pod + ": " + line);
+                      }};
+};
+
+TEST_F(PodOutputsTest, TellsWholeLinesFromTheBeginningToTheEnd) {
+  outputs_.Follow("ns", "p", false);
+  outputs_.Follow("ns", "p", false);
+  outputs_.Finish(std::chrono::steady_clock::now() + kPatience);
+  EXPECT_THAT(Lines(), ElementsAre("ns/p: old 1", "ns/p: old 2", "ns/p: new", "ns/p: last"));
+}
+
+TEST_F(PodOutputsTest, LeavesOutWhatWasPrintedBefore) {
+  outputs_.Follow("ns", "p", true);
+  outputs_.Finish(std::chrono::steady_clock::now() + kPatience);
+  EXPECT_THAT(Lines(), ElementsAre("ns/p:  2", "ns/p: new", "ns/p: last"));
+}
+
+TEST_F(PodOutputsTest, DoesNotWaitForALogThatGoesOn) {
+  outputs_.Follow("ns", "endless", false);
+  EXPECT_THAT(Lines(), IsEmpty());
+  outputs_.Finish(std::chrono::steady_clock::now());
+  EXPECT_THAT(Lines(), ElementsAre("ns/endless: half"));
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,37 @@
+#include "operator/cli/sidecar_token.h"
+
+#include <fmt/format.h>
+
+#include "common/fields/fields.h"
+#include "common/ring_key/ring_key.h"
+#include "operator/cli/kube_failure.h"
+#include "operator/controllers/child_object_builder.h"
+#include "operator/kube/base64.h"
+
+namespace ringmaster::cli {
+
+Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir) {
+  const std::filesystem::path file = run_dir / ring_key::kFileName;
+  std::error_code unreadable;
+  if (!std::filesystem::exists(file, unreadable)) return std::string();
+  const auto key = ring_key::ReadFile(file);
+  if (!key) return Fail(ExitCode::kMachineLacks, key.error());
+  return ring_key::MakeToken(*key);
+}
+
+Outcome<std::string> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
+                                       const std::string& job) {
+  const std::string name = controllers::TlsSecretName(job);
+  const auto secret = api->Get(kube::Secrets(), ns, name);
+  if (!secret && secret.error().code == kube::ErrorCode::kNotFound) return std::string();
+  if (!secret) return tl::unexpected(FromKube(secret.error()));
+  const std::string text = fields::Text(fields::Member(*secret, "data"), ring_key::kFileName);
+  const auto key = kube::DecodeBase64(text);
+  if (key && key->empty()) return std::string();
+  if (key && key->size() == ring_key::kBytes) return ring_key::MakeToken(*key);
+  return Fail(ExitCode::kJobFailed,
+              fmt::format("Secret {}/{}: {} has {} bytes, {} are expected", ns, name,
+                          ring_key::kFileName, key ? key->size() : 0, ring_key::kBytes));
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,189 @@
+#include "operator/cli/troubles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "common/fields/fields.h"
+#include "operator/api/labels.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+// Conditions that are False where something is wrong, in the order in which a job begins: what
+// keeps its pods from being made explains why they have no node.
+constexpr const char* kWantedTrue[] = {"Created", "Scheduled", "Started", "Running"};
+
+bool IsWantedTrue(const std::string& type) {
+  return std::find(std::begin(kWantedTrue), std::end(kWantedTrue), type) != std::end(kWantedTrue);
+}
+
+Trouble TroubleOf(const Json& condition) {
+  return {fields::Text(condition, "type"), fields::Text(condition, "reason"),
+          fields::Text(condition, "message"), fields::Text(condition, "lastTransitionTime")};
+}
+
+// The last line of what a container said as it ended.
+std::string LastLine(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text.substr(text.find_last_of("\r\n") + 1);
+}
+
+void AddContainer(const Json& status, std::vector<std::string>* parts) {
+  const std::string name = fields::Text(status, "name");
+  const Json& state = fields::Member(status, "state");
+  const Json& waiting = fields::Member(state, "waiting");
+  const std::string reason = fields::Text(waiting, "reason");
+  if (waiting.is_object() && reason != "ContainerCreating" && reason != "PodInitializing") {
+    parts->push_back(
+        fmt::format("container {} waits: {} {}", name, reason, fields::Text(waiting, "message")));
+  }
+  const Json& ended = fields::Member(state, "terminated");
+  const auto code = fields::Integer(ended, "exitCode");
+  if (!ended.is_object() || code == 0) return;
+  const std::string said = LastLine(fields::Text(ended, "message"));
+  parts->push_back(
+      fmt::format("container {} ended with {}{}", name, code, said.empty() ? "" : ": " + said));
+}
+
+void AddScheduling(const Json& pod, std::vector<std::string>* parts) {
+  for (const Json& condition : fields::ListAt(pod, "/status/conditions")) {
+    if (fields::Text(condition, "type") != "PodScheduled" ||
+        fields::Text(condition, "status") != "False")
+      continue;
+    const std::string message = fields::Text(condition, "message");
+    parts->push_back(fmt::format("no node: {}{}{}", fields::Text(condition, "reason"),
+                                 message.empty() ? "" : ": ", message));
+  }
+}
+
+std::string SlotsText(const std::vector<int>& slots) {
+  std::string text = slots.size() == 1 ? "slot" : "slots";
+  for (size_t i = 0; i < slots.size(); ++i) text += (i ? ", " : " ") + std::to_string(slots[i]);
+  return text;
+}
+
+void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
+  const bool usual =
+      status.state == "Training" || status.state == "Finishing" || status.state == "Finished";
+  if (!usual) parts->push_back("its sidecar is " + status.state);
+  if (!status.missing_slots.empty())
+    parts->push_back(SlotsText(status.missing_slots) + " not in init() yet");
+  if (!status.operator_connected) parts->push_back("its sidecar has no operator");
+}
+
+std::string Phase(const Json& pod, api::Time now) {
+  const std::string deleted = fields::TextAt(pod, "/metadata/deletionTimestamp");
+  if (!deleted.empty()) return "Terminating" + For(deleted, now);
+  const std::string phase = fields::TextAt(pod, "/status/phase");
+  if (phase != "Pending") return phase;
+  return phase + For(fields::TextAt(pod, "/metadata/creationTimestamp"), now);
+}
+
+std::vector<std::string> PartsOf(const Json& pod, const Inspection& found) {
+  std::vector<std::string> parts;
+  const Json& annotations = fields::At(pod, "/metadata/annotations");
+  if (const std::string why = fields::Text(annotations, api::kDrainAnnotation); !why.empty())
+    parts.push_back("leaves by plan (" + why + ")");
+  if (const std::string why = fields::Text(annotations, api::kHeldAnnotation); !why.empty())
+    parts.push_back("stays because " + why);
+  AddScheduling(pod, &parts);
+  for (const char* list : {"/status/initContainerStatuses", "/status/containerStatuses"})
+    for (const Json& status : fields::ListAt(pod, list)) AddContainer(status, &parts);
+  const auto answer = found.answers.find(fields::TextAt(pod, "/metadata/name"));
+  if (answer != found.answers.end())
+    AddSidecar(answer->second, &parts);
+  else if (fields::TextAt(pod, "/status/phase") == "Running" && !found.answers.empty())
+    parts.push_back("its sidecar does not answer, though others do");
+  return parts;
+}
+
+std::string TimeOf(const Json& event) {
+  for (const char* at : {"/series/lastObservedTime", "/deprecatedLastTimestamp", "/eventTime",
+                         "/metadata/creationTimestamp"})
+    if (std::string time = fields::TextAt(event, at); !time.empty()) return time;
+  return "";
+}
+
+}  // namespace
+
+std::vector<Trouble> TroublesOf(const Json& job) {
+  std::vector<Trouble> failed, not_yet, others;
+  bool succeeded = false;
+  for (const char* type : kWantedTrue) {
+    for (const Json& condition : fields::ListAt(job, "/status/conditions"))
+      if (fields::Text(condition, "type") == type && fields::Text(condition, "status") == "False")
+        not_yet.push_back(TroubleOf(condition));
+  }
+  for (const Json& condition : fields::ListAt(job, "/status/conditions")) {
+    const std::string type = fields::Text(condition, "type");
+    if (fields::Text(condition, "status") != "True" || IsWantedTrue(type)) continue;
+    if (type == "Succeeded") succeeded = true;
+    if (type == "Failed")
+      failed.push_back(TroubleOf(condition));
+    else
+      others.push_back(TroubleOf(condition));
+  }
+  if (succeeded) return {};
+  if (!failed.empty()) return failed;  // the others say no more than that it has ended
+  // One message in two conditions is one trouble.
+  for (Trouble& trouble : others) {
+    const bool told = std::any_of(not_yet.begin(), not_yet.end(), [&](const Trouble& other) {
+      return other.message == trouble.message;
+    });
+    if (!told) not_yet.push_back(std::move(trouble));
+  }
+  return not_yet;
+}
+
+std::vector<std::string> PodTroubles(const Inspection& found, api::Time now) {
+  std::vector<std::string> lines;
+  for (const Json& pod : found.pods) {
+    const auto parts = PartsOf(pod, found);
+    const std::string phase = Phase(pod, now);
+    if (parts.empty() && (phase == "Running" || phase == "Succeeded")) continue;
+    std::string line = fields::TextAt(pod, "/metadata/name") + "  " + phase;
+    for (const std::string& part : parts) line += "; " + part;
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string Age(const std::string& since, api::Time now) {
+  const auto begun = api::ParseTime(since);
+  if (!begun) return "";
+  const auto seconds =
+      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(now - *begun).count());
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 120 * 60) return fmt::format("{}m", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{}h", seconds / 3600);
+  return fmt::format("{}d", seconds / 86400);
+}
+
+std::string For(const std::string& since, api::Time now) {
+  const std::string age = Age(since, now);
+  return age.empty() ? "" : " for " + age;
+}
+
+std::vector<EventLine> EventLines(const std::vector<Json>& events) {
+  std::vector<EventLine> lines;
+  for (const Json& event : events) {
+    const std::string kind = fields::TextAt(event, "/regarding/kind");
+    const auto count = std::max(fields::IntegerAt(event, "/series/count", 1),
+                                fields::Integer(event, "deprecatedCount", 1));
+    lines.push_back({TimeOf(event), fields::Text(event, "type") == "Warning",
+                     fields::Text(event, "reason"),
+                     kind == "Pod" ? "pod " + fields::TextAt(event, "/regarding/name") : "",
+                     static_cast<int>(count), fields::Text(event, "note")});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const EventLine& a, const EventLine& b) { return a.at < b.at; });
+  return lines;
+}
+
+}  // namespace ringmaster::cli

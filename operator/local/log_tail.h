@@ -1,0 +1,19 @@
+// `tailLines` of a pod's log: where the last lines of a file begin.
+//
+// Thread rule: free functions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace ringmaster::local {
+
+// Of a query; empty for what is no number, which is then as if it weren't there.
+std::optional<uint64_t> ParseTailLines(const std::string& text);
+
+// Not before `start`. A last line without an end counts as one.
+uint64_t OffsetOfLastLines(const std::filesystem::path& file, uint64_t start, uint64_t lines);
+
+}  // namespace ringmaster::local

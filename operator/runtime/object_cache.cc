@@ -1,0 +1,128 @@
+#include "operator/runtime/object_cache.h"
+
+#include <charconv>
+#include <optional>
+
+namespace ringmaster::runtime {
+namespace {
+
+constexpr std::size_t kMaxGone = 4096;
+
+// Versions of one resource are comparable as numbers where they are numbers (etcd's and ours are).
+// nullopt: can't say.
+std::optional<std::uint64_t> Version(const std::string& text) {
+  std::uint64_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return version;
+}
+
+std::optional<std::uint64_t> VersionOf(const kube::Json& object) {
+  return Version(MetaField(object, "resourceVersion"));
+}
+
+bool IsOlder(const kube::Json& a, const kube::Json& b) {
+  const auto va = VersionOf(a);
+  const auto vb = VersionOf(b);
+  return va && vb && *va < *vb;
+}
+
+}  // namespace
+
+std::string MetaField(const kube::Json& object, const char* field) {
+  const auto metadata = object.find("metadata");
+  if (metadata == object.end() || !metadata->is_object()) return "";
+  const auto value = metadata->find(field);
+  return value != metadata->end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+ObjectCache::Key ObjectCache::KeyOf(const kube::Json& object) {
+  return {MetaField(object, "namespace"), MetaField(object, "name")};
+}
+
+std::vector<ObjectPtr> ObjectCache::All() const {
+  const sync::MutexLock lock(&mu_);
+  std::vector<ObjectPtr> all;
+  all.reserve(objects_.size());
+  for (const auto& [key, object] : objects_) all.push_back(object);
+  return all;
+}
+
+ObjectPtr ObjectCache::Get(const std::string& ns, const std::string& name) const {
+  const sync::MutexLock lock(&mu_);
+  const auto at = objects_.find({ns, name});
+  return at == objects_.end() ? nullptr : at->second;
+}
+
+std::vector<ObjectPtr> ObjectCache::InNamespace(const std::string& ns) const {
+  const sync::MutexLock lock(&mu_);
+  std::vector<ObjectPtr> found;
+  for (auto at = objects_.lower_bound({ns, ""}); at != objects_.end() && at->first.first == ns;
+       ++at) {
+    found.push_back(at->second);
+  }
+  return found;
+}
+
+bool ObjectCache::Put(const kube::Json& object) {
+  const sync::MutexLock lock(&mu_);
+  gone_.erase({KeyOf(object), MetaField(object, "uid")});
+  return PutLocked(object);
+}
+
+bool ObjectCache::PutListed(const kube::Json& object, const std::string& list_version) {
+  const auto listed = Version(list_version);
+  const sync::MutexLock lock(&mu_);
+  const auto at = objects_.find(KeyOf(object));
+  if (at != objects_.end()) {
+    const auto version = VersionOf(*at->second);
+    if (version && listed && *version <= *listed) objects_.erase(at);
+  }
+  gone_.erase({KeyOf(object), MetaField(object, "uid")});
+  return PutLocked(object);
+}
+
+bool ObjectCache::PutWritten(const kube::Json& object) {
+  const sync::MutexLock lock(&mu_);
+  // Written by us just before somebody deleted it: the answer must not bring it back.
+  if (gone_.count({KeyOf(object), MetaField(object, "uid")}) != 0) return false;
+  return PutLocked(object);
+}
+
+bool ObjectCache::PutLocked(const kube::Json& object) {
+  ObjectPtr& slot = objects_[KeyOf(object)];
+  // Old news: we have written it since, and put the result here ourselves.
+  if (slot != nullptr && IsOlder(object, *slot)) return false;
+  slot = std::make_shared<const kube::Json>(object);
+  return true;
+}
+
+void ObjectCache::Remove(const kube::Json& object) {
+  const Key key = KeyOf(object);
+  const sync::MutexLock lock(&mu_);
+  if (gone_.size() >= kMaxGone) gone_.clear();  // the races that they are for take moments
+  gone_.insert({key, MetaField(object, "uid")});
+  const auto at = objects_.find(key);
+  // The name may have been taken again already, by an object that we have made and put here
+  // ourselves.
+  if (at != objects_.end() && MetaField(*at->second, "uid") == MetaField(object, "uid")) {
+    objects_.erase(at);
+  }
+}
+
+std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
+                                                   const std::string& list_version) {
+  const auto taken_at = Version(list_version);
+  std::vector<ObjectPtr> removed;
+  const sync::MutexLock lock(&mu_);
+  for (const auto& [key, object] : objects_) {
+    // What we made after the list was taken can't be in it.
+    const auto version = VersionOf(*object);
+    const bool newer = version && taken_at && *version > *taken_at;
+    if (listed.count(key) == 0 && !newer) removed.push_back(object);
+  }
+  for (const ObjectPtr& object : removed) objects_.erase(KeyOf(*object));
+  return removed;
+}
+
+}  // namespace ringmaster::runtime

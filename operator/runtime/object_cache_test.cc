@@ -1,0 +1,70 @@
+#include "operator/runtime/object_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/runtime/testing/scripted_api.h"
+
+namespace ringmaster::runtime {
+namespace {
+
+class ObjectCacheTest : public testing::Test {
+ protected:
+  std::string VersionOf(const std::string& name) {
+    const ObjectPtr object = cache_.Get("ns", name);
+    return object == nullptr ? "none" : MetaField(*object, "resourceVersion");
+  }
+  static ObjectCache::Key Key(const std::string& name) { return {"ns", name}; }
+  ObjectCache cache_;
+};
+
+TEST_F(ObjectCacheTest, TheNewerStateStays) {
+  EXPECT_TRUE(cache_.Put(Object("a", 20)));
+  EXPECT_FALSE(cache_.Put(Object("a", 15)));
+  EXPECT_TRUE(cache_.PutWritten(Object("a", 21)));
+  EXPECT_EQ(VersionOf("a"), "21");
+}
+
+TEST_F(ObjectCacheTest, OnlyTheAnswerToAWriteMayNotBringBackWhatIsGone) {
+  cache_.Put(Object("a", 10));
+  cache_.Remove(Object("a", 12));
+  EXPECT_FALSE(cache_.PutWritten(Object("a", 11)));
+  EXPECT_EQ(VersionOf("a"), "none");
+  EXPECT_TRUE(cache_.PutWritten(Object("a", 13, "another uid")));
+  EXPECT_TRUE(cache_.Put(Object("a", 14)));
+  EXPECT_TRUE(cache_.PutWritten(Object("a", 15))) << "the watch has told that it is back";
+}
+
+TEST_F(ObjectCacheTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
+  cache_.PutWritten(Object("a", 20, "second"));
+  cache_.Remove(Object("a", 12, "first"));
+  EXPECT_EQ(VersionOf("a"), "20");
+}
+
+TEST_F(ObjectCacheTest, AListReplacesWhatItIsNewerThanAlsoByTheOlder) {
+  cache_.Put(Object("a", 20));
+  cache_.Put(Object("b", 40));
+  EXPECT_TRUE(cache_.PutListed(Object("a", 7), "30"));
+  EXPECT_FALSE(cache_.PutListed(Object("b", 7), "30"));
+  EXPECT_EQ(VersionOf("a"), "7");
+  EXPECT_EQ(VersionOf("b"), "40");
+}
+
+TEST_F(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
+  for (const auto& [name, version] : {std::pair("a", 5), {"b", 6}, {"new", 31}}) {
+    cache_.Put(Object(name, version));
+  }
+  const auto removed = cache_.RemoveUnlisted({Key("a")}, "30");
+  ASSERT_EQ(removed.size(), 1u);
+  EXPECT_EQ(MetaField(*removed[0], "name"), "b");
+  EXPECT_EQ(cache_.All().size(), 2u);
+}
+
+TEST_F(ObjectCacheTest, ANamespaceIsNoPrefix) {
+  cache_.Put(Object("a", 5));
+  EXPECT_EQ(cache_.InNamespace("ns").size(), 1u);
+  EXPECT_TRUE(cache_.InNamespace("n").empty());
+}
+
+}  // namespace
+}  // namespace ringmaster::runtime

@@ -1,0 +1,23 @@
+// What the sidecar answers to GET. Probes and metrics are for everybody who reaches the port; all
+// else is for those who have the job's token (common/ring_key), where the job has a key.
+//
+// Pure: what is asked for comes from its caller.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "sidecar/health/http_server.h"
+
+namespace ringmaster::app {
+
+struct HttpSubjects {
+  std::function<bool()> healthy, ready;
+  std::function<std::string()> metrics, status;
+};
+
+// `ring_key`: 32 bytes; empty: the job has none, and nothing is closed.
+health::HttpResponse Answer(const health::HttpRequest& request, const HttpSubjects& subjects,
+                            const std::string& ring_key);
+
+}  // namespace ringmaster::app

@@ -1,0 +1,298 @@
+// What must hold, and what must come about.
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "sidecar/app/sim/world.h"
+
+namespace ringmaster::app::sim {
+namespace {
+
+using membership::EpochText;
+
+constexpr Micros kEndPatience = 60 * kSecond;
+
+// What the agents log, between what happens.
+class TraceSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit TraceSink(std::string* trace) : trace_(trace) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    trace_->append("                 log: ").append(message.payload.data(), message.payload.size());
+    trace_->push_back('\n');
+  }
+  void flush_() override {}
+
+  std::string* const trace_;
+};
+
+}  // namespace
+
+void World::Fail(const std::string& what) {
+  if (violation_.empty()) violation_ = what;
+  Trace([&] { return "VIOLATION " + what; });
+}
+
+void World::AppendTrace(const std::string& text) {
+  char time[32];
+  std::snprintf(time, sizeof time, "%10.3f ms  ",
+                static_cast<double>(time_.now() - 100 * kSecond) / kMs);
+  *options_.trace += time + text + "\n";
+}
+
+// ---- Views
+
+// Somebody takes this view as decided.
+void World::Announce(const ViewPtr& view) {
+  Decided& known = Of(view->epoch);
+  if (known.view != nullptr) {
+    if (*known.view != *view)
+      Fail("I2: two views " + EpochText(view->epoch) + ": [" + membership::Describe(*known.view) +
+           "] and [" + membership::Describe(*view) + "]");
+    return;
+  }
+  known.view = view;
+  Trace([&] { return "decided: " + membership::Describe(*view); });
+  if (membership::EpochOf(newest_) < view->epoch) newest_ = view;
+  ++coverage_.views;
+  coverage_.planned_views += view->planned ? 1 : 0;
+  coverage_.held_views += view->train ? 0 : 1;
+  if (view->parent == 0) return;
+  if (membership::EpochNumber(view->epoch) == 1) return BeginLineage(*view);
+  if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
+}
+
+// A joiner must find the others at a boundary: a state copied in the middle of a step is torn.
+void World::CheckTorn(const membership::View& view, const membership::View& parent) {
+  const bool admits =
+      std::any_of(view.ranks.begin(), view.ranks.end(), [&](const membership::RankEntry& rank) {
+        return parent.FindRank(view.pods[rank.pod].uid, rank.slot, rank.incarnation) < 0;
+      });
+  for (const membership::RankEntry& rank : view.ranks) {
+    if (!admits || rank.joined) continue;
+    const WorkerPtr worker = FindProcess(IndexOf(view.pods[rank.pod].uid),
+                                         static_cast<int>(rank.slot), rank.incarnation);
+    if (worker != nullptr && worker->alive && worker->epoch == parent.epoch &&
+        worker->boundary_epoch != parent.epoch) {
+      Fail("torn: " + EpochText(view.epoch) + " admits a joiner and " + Name(*worker) +
+           " is in the middle of a step");
+    }
+  }
+}
+
+// The first view of a lineage: the job goes on from what its members hold, and no living pod may
+// hold more.
+void World::BeginLineage(const membership::View& view) {
+  const bool restart = view.reason == membership::Reason::kBootstrap;
+  std::int64_t step = restart ? 0 : -1;
+  std::uint64_t hash = 0;
+  for (const WorkerPtr& worker : RanksOf(view)) {
+    if (restart || worker == nullptr || !worker->holds || worker->step <= step) continue;
+    step = worker->step;
+    hash = worker->hash;
+  }
+  if (step < 0) {  // they have died since they reported
+    step = 0;
+    for (const WorkerPtr& worker : RanksOf(view)) {
+      if (worker != nullptr && worker->holds) hash = worker->hash;
+    }
+  }
+  for (const auto& pod : pods_) {
+    if (pod->gone || pod->leaving || !pod->disk || pod->disk->view == nullptr) continue;
+    if (pod->disk->view->FindMember(pod->uid, pod->disk->incarnation) < 0) continue;
+    for (const Child& child : pod->launcher.children) {
+      const Worker& worker = *child.worker;
+      const bool counts = worker.alive && worker.holds && worker.ran != 0 && !worker.ended;
+      if (counts && (worker.step > step || restart))
+        Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) + ", but " +
+             Name(worker) + " lives and holds step " + std::to_string(worker.step));
+    }
+  }
+  step_ = step;
+  hash_ = hash;
+}
+
+// ---- What a pod promises
+
+// Whether the worker may complete a step in a view up to this one.
+bool World::MayUse(const Worker& worker, Epoch epoch) const {
+  if (!worker.alive || worker.ended) return false;
+  // Its fence comes first when it wakes.
+  const bool fenced = worker.answered != 0 && time_.now() >= worker.answered + 10 * kSecond;
+  if (fenced && Frozen(worker)) return false;
+  // A view whose successor is decided completes no step, whatever its workers do.
+  const auto over = [&](Epoch view) {
+    return std::any_of(decided_.upper_bound(view), decided_.end(),
+                       [](const auto& later) { return later.second.view != nullptr; });
+  };
+  if (worker.phase != Phase::kNoView && worker.epoch <= epoch && !over(worker.epoch)) return true;
+  auto stream = streams_.find(worker.stream);
+  if (stream == streams_.end()) return false;
+  return std::any_of(stream->second.views.begin(), stream->second.views.end(), [&](Epoch view) {
+    return view <= epoch && view > worker.stopped && view > worker.epoch && !over(view);
+  });
+}
+
+void World::CheckNobodyUses(int index, Epoch epoch, const std::string& when) {
+  for (const Child& child : pods_[index]->launcher.children) {
+    if (MayUse(*child.worker, epoch))
+      Fail(pods_[index]->uid + " " + when + ", and " + Name(*child.worker) + " may still use " +
+           EpochText(child.worker->epoch));
+  }
+}
+
+void World::CheckPromise(int index, const membership::PersistentState& state) {
+  if (state.view == nullptr) return;
+  const auto& before = pods_[index]->disk;
+  const bool same = before && membership::EpochOf(before->view) == state.view->epoch;
+  const bool accepts =
+      state.accepted_value != nullptr &&
+      !(same && before->accepted_value != nullptr && before->accepted == state.accepted);
+  const bool resigns = state.resigned && !(same && before->resigned);
+  if (accepts)
+    CheckNobodyUses(index, state.view->epoch,
+                    "accepts a successor of " + EpochText(state.view->epoch));
+  if (!resigns) return;
+  ++coverage_.resignations;
+  CheckNobodyUses(index, state.view->epoch, "resigns from " + EpochText(state.view->epoch));
+}
+
+// ---- The end
+
+bool World::PodHealthy(const SimPod& pod, std::string* why) {
+  const auto wrong = [&](const std::string& what) {
+    *why = pod.uid + " " + what;
+    return false;
+  };
+  if (pod.gone) return newest_->FindPod(pod.uid) < 0 || wrong("is gone and in the view");
+  if (pod.leaving) return wrong("has not left");
+  if (pod.agent == nullptr) return wrong("has no sidecar");
+  if (Asleep(pod)) return wrong("sleeps");
+  for (int slot = 0; slot < slots_; ++slot) {
+    const auto& children = pod.launcher.children;
+    const auto child = std::find_if(children.begin(), children.end(),
+                                    [&](const Child& c) { return c.slot == slot; });
+    const std::string name = "slot " + std::to_string(slot);
+    if (child == children.end()) return wrong(name + " is empty");
+    if (newest_->FindRank(pod.uid, static_cast<std::uint32_t>(slot), child->incarnation) < 0)
+      return wrong(name + " is not in the newest view");
+    if (child->worker->epoch != newest_->epoch || child->worker->phase != Phase::kActive)
+      return wrong(name + " has not installed the newest view");
+    if (newest_->train && !pod.agent->Ready()) return wrong("does not say that it is ready");
+  }
+  return true;
+}
+
+bool World::Healthy(std::string* why) {
+  const bool nobody =
+      std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) { return pod->gone; });
+  if (nobody) return true;
+  if (finishing_) {
+    for (const auto& pod : pods_) {
+      if (pod->gone || (pod->launcher.ended && pod->launcher.children.empty())) continue;
+      *why = pod->uid + " has not ended with its job";
+      return false;
+    }
+    return true;
+  }
+  if (newest_ == nullptr) {
+    *why = "there is no view";
+    return false;
+  }
+  for (const auto& pod : pods_) {
+    if (!PodHealthy(*pod, why)) return false;
+  }
+  *why = "the newest view does not train";
+  if (newest_->train != (newest_->pods.size() >= min_pods_)) return false;
+  if (newest_->train) return Of(newest_->epoch).last_step > time_.now() - 500 * kMs;
+  const auto ranks = RanksOf(*newest_);
+  return std::all_of(ranks.begin(), ranks.end(), [&](const WorkerPtr& worker) {
+    return worker->boundary_epoch == newest_->epoch;
+  });
+}
+
+void World::TraceEnd() {
+  for (const auto& pod : pods_) {
+    Trace([&] {
+      std::string text = pod->uid + (pod->gone ? " gone" : "") + (pod->leaving ? " leaving" : "");
+      if (pod->agent != nullptr) text += " " + pod->agent->Status().dump();
+      for (const Child& child : pod->launcher.children) {
+        const Worker& w = *child.worker;
+        text += "\n    " + Name(w) + " role " + std::to_string(static_cast<int>(w.role)) +
+                " phase " + std::to_string(static_cast<int>(w.phase)) + " epoch " +
+                EpochText(w.epoch) + " stopped " + EpochText(w.stopped) + " boundary " +
+                EpochText(w.boundary_epoch) + (w.welcomed ? " welcomed" : "") +
+                (w.wants_to_enter ? " wants to enter" : "") + (w.detached ? " detached" : "") +
+                (w.entered ? " entered" : "") + (w.standing ? " standing" : "") +
+                (w.ended ? " ended" : "") + (Frozen(w) ? " frozen" : "");
+      }
+      return text;
+    });
+  }
+}
+
+void World::CheckEnd() {
+  std::string why;
+  if (Healthy(&why)) {
+    over_ = true;
+  } else if (time_.now() > healed_at_ + kEndPatience) {
+    TraceEnd();
+    Fail("liveness: a minute after the last fault " + why +
+         "; newest: " + (newest_ == nullptr ? "none" : membership::Describe(*newest_)));
+  } else {
+    time_.After(500 * kMs, [this] { CheckEnd(); });
+  }
+}
+
+// ---- What a run covers
+
+void Coverage::Add(const Coverage& o) {
+  for (std::size_t i = 0; i < faults.size(); ++i) faults[i] += o.faults[i];
+  schedules += o.schedules, events += o.events, steps += o.steps, views += o.views;
+  planned_views += o.planned_views, held_views += o.held_views, late_hellos += o.late_hellos;
+  promotions += o.promotions, fenced += o.fenced, kills += o.kills;
+  resignations += o.resignations, left += o.left, recoveries += o.recoveries;
+  restarts += o.restarts, finished += o.finished;
+}
+
+std::string Coverage::Text() const {
+  std::string text;
+  const auto line = [&](const std::string& name, std::uint64_t n) {
+    text += "  " + name + std::string(name.size() < 32 ? 32 - name.size() : 1, ' ') +
+            std::to_string(n) + "\n";
+  };
+  line("schedules", schedules), line("events", events);
+  for (std::size_t i = 0; i < faults.size(); ++i)
+    line(std::string("fault: ") + FaultName(static_cast<Fault>(i)), faults[i]);
+  line("steps completed", steps), line("views", views), line("  planned", planned_views);
+  line("  held below min", held_views), line("resignations", resignations);
+  line("workers that reconnect with a view", late_hellos), line("standbys promoted", promotions);
+  line("workers fenced", fenced), line("kills asked for", kills), line("pods left", left);
+  line("recoveries begun", recoveries), line("  ended with a restart", restarts);
+  line("jobs finished", finished);
+  return text;
+}
+
+Outcome RunSchedule(const Options& options) {
+  spdlog::set_level(spdlog::level::off);
+  return World(options).Run();
+}
+
+std::string Explain(const Options& options, const std::string& violation) {
+  std::string trace;
+  Options again = options;
+  again.trace = &trace;
+  const auto before = spdlog::default_logger();
+  auto logger = std::make_shared<spdlog::logger>("trace", std::make_shared<TraceSink>(&trace));
+  spdlog::set_default_logger(logger);
+  spdlog::set_level(spdlog::level::info);
+  World(again).Run();
+  spdlog::set_default_logger(before);
+  return violation + "\n" + trace;
+}
+
+}  // namespace ringmaster::app::sim

@@ -1,0 +1,257 @@
+// What goes wrong, and how it ends.
+#include <algorithm>
+#include <utility>
+
+#include "sidecar/app/sim/world.h"
+
+namespace ringmaster::app::sim {
+namespace {
+
+constexpr int kWeights[static_cast<int>(Fault::kCount)] = {
+    14,  // worker killed
+    6,   // worker stopped
+    12,  // sidecar killed
+    10,  // in the middle
+    3,   // file lost
+    3,   // disk fails
+    6,   // sidecar paused
+    4,   // machine paused
+    5,   // launcher cut
+    6,   // worker cut
+    5,   // ring broken
+    6,   // pod killed
+    5,   // partition
+    5,   // one way
+    7,   // wrong suspicion
+    5,   // drain
+    4,   // terminate
+    6,   // join
+    4,   // operator
+    3,   // target
+    2,   // clock
+    2,   // record deleted
+};
+constexpr std::size_t kMostPods = 12;
+
+}  // namespace
+
+const char* FaultName(Fault fault) {
+  static const char* const kNames[] = {
+      "worker killed",    "worker stopped",   "sidecar killed",    "sidecar dies midway",
+      "file lost",        "disk fails",       "sidecar paused",    "machine paused",
+      "launcher cut off", "worker cut off",   "ring broken",       "pod killed",
+      "partition",        "link cut one way", "wrongly suspected", "drained",
+      "terminated",       "joined",           "operator away",     "target changed",
+      "clock steps",      "record deleted"};
+  return kNames[static_cast<int>(fault)];
+}
+
+int World::RandomPod() {
+  for (int tries = 0; tries < 20; ++tries) {
+    const int pod = static_cast<int>(random_.Below(static_cast<std::int64_t>(pods_.size())));
+    if (!pods_[pod]->gone) return pod;
+  }
+  return -1;
+}
+
+WorkerPtr World::RandomWorker(int pod) {
+  const auto& children = pods_[pod]->launcher.children;
+  if (children.empty()) return nullptr;
+  return children[random_.Below(static_cast<std::int64_t>(children.size()))].worker;
+}
+
+void World::InjectFault() {
+  if (faults_left_-- <= 0) return Heal();
+  // Faults come together: the second while the first is being dealt with.
+  const Micros pause = random_.Chance(500)   ? random_.Between(kMs, 60 * kMs)
+                       : random_.Chance(800) ? random_.Between(60 * kMs, 1500 * kMs)
+                                             : random_.Between(kSecond, 12 * kSecond);
+  time_.After(pause, [this] { InjectFault(); });
+  int total = 0;
+  for (const int weight : kWeights) total += weight;
+  auto roll = static_cast<int>(random_.Below(total));
+  int drawn = 0;
+  while (roll >= kWeights[drawn]) roll -= kWeights[drawn++];
+  const int pod = RandomPod();
+  if (pod < 0) return;
+  ++coverage_.faults[static_cast<std::size_t>(drawn)];
+  const auto fault = static_cast<Fault>(drawn);
+  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod]->uid; });
+  Inject(fault, pod);
+}
+
+void World::Inject(Fault fault, int index) {
+  SimPod& pod = *pods_[index];
+  const auto restart = [this, index] {
+    const Micros away = random_.Chance(850) ? random_.Between(5 * kMs, 800 * kMs)
+                                            : random_.Between(kSecond, 13 * kSecond);
+    time_.After(away, [this, index] { StartSidecar(index); });
+  };
+  switch (fault) {
+    case Fault::kKillWorker:
+      if (const WorkerPtr worker = RandomWorker(index)) Exit(worker, 137, 9);
+      return;
+    case Fault::kStopWorker:
+      if (const WorkerPtr worker = RandomWorker(index)) {
+        const Micros length = random_.Chance(700) ? random_.Between(50 * kMs, 3 * kSecond)
+                                                  : random_.Between(3 * kSecond, 14 * kSecond);
+        worker->stopped_until = time_.now() + length;
+        time_.After(length, [this, worker] { Thaw(worker); });
+      }
+      return;
+    case Fault::kKillSidecar:
+      if (pod.agent == nullptr || pod.terminated) return;
+      CrashSidecar(index, "killed");
+      return restart();
+    case Fault::kCrashMidway:
+      if (pod.agent != nullptr && !pod.terminated) {
+        pod.crash_after = static_cast<int>(random_.Below(10));
+        time_.After(3 * kSecond, [this, index] { StartSidecar(index); });
+      }
+      return;
+    case Fault::kLoseFile:
+      if (pod.agent == nullptr || pod.terminated) return;
+      CrashSidecar(index, "killed, and its file is lost");
+      pod.disk.reset();
+      return restart();
+    case Fault::kDiskFails:
+      pod.disk_fails = true;
+      return;
+    case Fault::kPauseSidecar:
+    case Fault::kPauseMachine:
+      return Pause(index,
+                   random_.Chance(750) ? random_.Between(20 * kMs, 3 * kSecond)
+                                       : random_.Between(3 * kSecond, 14 * kSecond),
+                   fault == Fault::kPauseMachine);
+    case Fault::kCutLauncher:
+      return CloseBySidecar(pod.launcher.stream);
+    case Fault::kCutWorker:
+      if (const WorkerPtr worker = RandomWorker(index)) CloseBySidecar(worker->stream);
+      return;
+    case Fault::kBreakRing:
+      if (const WorkerPtr worker = RandomWorker(index)) BreakRing(worker);
+      return;
+    case Fault::kKillPod:
+      KillPod(index, "killed");
+      if (random_.Chance(600) && pods_.size() < kMostPods) AddPod();
+      return;
+    case Fault::kPartition:
+      return Partition();
+    case Fault::kCutOneWay: {
+      const int other = RandomPod();
+      if (other < 0 || other == index) return;
+      cut_.insert({index, other});
+      time_.After(random_.Between(100 * kMs, 6 * kSecond), [this, index, other] {
+        cut_.erase({index, other});
+      });
+      return;
+    }
+    case Fault::kSuspectWrongly: {
+      const int other = RandomPod();
+      if (other < 0 || other == index || pod.watched.count(pods_[other]->uid) == 0) return;
+      const std::string uid = pods_[other]->uid;
+      return ToAgent(index, pod.life, [this, index, uid](Agent& agent) {
+        pods_[index]->watched[uid].suspected = true;
+        agent.peers().OnSuspect(uid, "wrongly");
+      });
+    }
+    case Fault::kDrain:
+      return Drain(index);
+    case Fault::kTerminate:
+      if (!pod.leaving) Terminate(index);
+      if (random_.Chance(700) && pods_.size() < kMostPods) AddPod();
+      return;
+    case Fault::kJoin:
+      if (pods_.size() >= kMostPods) return;
+      ++wanted_;
+      AddPod();
+      return OperatorSoon();
+    case Fault::kOperatorAway:
+      return OperatorStops(random_.Between(50 * kMs, 8 * kSecond));
+    case Fault::kTarget:
+      min_pods_ = static_cast<std::uint32_t>(random_.Between(1, 3));
+      return OperatorSoon();
+    case Fault::kClockStep:
+      pod.wall_step += random_.Between(-3600 * kSecond, 3600 * kSecond);
+      return;
+    case Fault::kRecordDeleted:
+      record_.reset();
+      return;
+    case Fault::kCount:
+      return;
+  }
+}
+
+void World::KillPod(int index, const std::string& why) {
+  SimPod& pod = *pods_[index];
+  if (pod.gone) return;
+  Trace([&] { return pod.uid + " is gone: " + why; });
+  if (pod.leaving) ++coverage_.left;
+  pod.gone = true;
+  for (const Child& child : std::vector<Child>(pod.launcher.children)) Exit(child.worker, 137, 9);
+  pod.launcher.children.clear();
+  CrashSidecar(index, why);
+  if (healed_at_ >= 0 || random_.Chance(850))
+    pod.proven_at = time_.now() + random_.Below(2 * kSecond);
+  OperatorSoon();
+}
+
+void World::Drain(int index) {
+  SimPod& pod = *pods_[index];
+  if (std::exchange(pod.leaving, true)) return;
+  wanted_ = std::max(1, wanted_ - 1);
+  if (random_.Chance(500) && pods_.size() < kMostPods) {
+    ++wanted_;
+    AddPod();
+  }
+  OperatorSoon();
+  time_.After(9 * kSecond, [this, index] {
+    if (!pods_[index]->gone && !pods_[index]->launcher.terminating) Terminate(index);
+  });
+}
+
+void World::Partition() {
+  for (int& side : side_) side = random_.Chance(400) ? 1 : 0;
+  operator_apart_ = random_.Chance(600);
+  time_.After(random_.Between(100 * kMs, 7 * kSecond), [this] {
+    std::fill(side_.begin(), side_.end(), 0);
+    operator_apart_ = false;
+  });
+}
+
+// From now on nothing fails any more, and what is not gone runs.
+void World::Heal() {
+  Trace([] { return std::string("HEALED"); });
+  healed_at_ = time_.now();
+  loss_ = slow_ = 0;
+  cut_.clear();
+  std::fill(side_.begin(), side_.end(), 0);
+  operator_apart_ = false;
+  operator_back_ = std::min(operator_back_, time_.now());
+  int living = 0;
+  for (const auto& pod : pods_) {
+    pod->crash_after = -1;
+    pod->disk_fails = false;
+    if (pod->gone) {
+      if (pod->proven_at < 0) pod->proven_at = time_.now();
+      continue;
+    }
+    if (!pod->leaving) ++living;
+    if (Asleep(*pod)) {
+      pod->paused_until = pod->machine_until = time_.now();
+      WakeUp(pod->index, 0);
+    }
+    StartSidecar(pod->index);
+    for (const Child& child : std::vector<Child>(pod->launcher.children)) {
+      if (child.worker->stopped_until <= time_.now()) continue;
+      child.worker->stopped_until = time_.now();
+      Thaw(child.worker);
+    }
+  }
+  wanted_ = std::max(living, 1);
+  min_pods_ = std::min(min_pods_, static_cast<std::uint32_t>(wanted_));
+  OperatorSoon();
+  time_.After(kSecond, [this] { CheckEnd(); });
+}
+
+}  // namespace ringmaster::app::sim

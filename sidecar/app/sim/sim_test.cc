@@ -1,0 +1,55 @@
+// The schedules of the normal test run, with a floor under what they cover. Under sanitizers
+// (RINGMASTER_TEST_ROUNDS=small) fewer: there they look for bad memory, not for rare orders.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "sidecar/app/sim/simulation.h"
+#include "tests/support/rounds.h"
+
+namespace ringmaster::app::sim {
+namespace {
+
+constexpr std::uint64_t kFirstSeed = 1;
+
+TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
+  const auto schedules = support::Rounds<std::uint64_t>(10'000, 100);
+  Coverage coverage;
+  for (std::uint64_t i = 0; i < schedules; ++i) {
+    Options options;
+    options.seed = kFirstSeed + i;
+    const Outcome outcome = RunSchedule(options);
+    coverage.Add(outcome.coverage);
+    ASSERT_EQ(outcome.violation, "")
+        << "again: agent_sim --seed " << options.seed << " --schedules 1 --trace\n"
+        << Explain(options, outcome.violation);
+  }
+  std::printf("%s", coverage.Text().c_str());
+  // A run that covers less than this has gone blind.
+  for (int i = 0; i < static_cast<int>(Fault::kCount); ++i)
+    EXPECT_GT(coverage.faults[i], schedules / 50) << FaultName(static_cast<Fault>(i));
+  EXPECT_GT(coverage.steps, schedules * 20);
+  EXPECT_GT(coverage.views, schedules * 2);
+  EXPECT_GT(coverage.planned_views, schedules / 2);
+  EXPECT_GT(coverage.held_views, schedules / 20);
+  EXPECT_GT(coverage.resignations, schedules / 4);
+  EXPECT_GT(coverage.late_hellos, schedules / 4);
+  EXPECT_GT(coverage.promotions, schedules / 20);
+  EXPECT_GT(coverage.fenced, schedules / 200);
+  EXPECT_GT(coverage.kills, schedules / 50);
+  EXPECT_GT(coverage.left, schedules / 10);
+  EXPECT_GT(coverage.recoveries, schedules / 50);
+  EXPECT_GT(coverage.restarts, schedules / 100);
+  EXPECT_GT(coverage.finished, schedules / 50);
+}
+
+TEST(AgentSimulationTest, TheSameSeedGivesTheSameSchedule) {
+  Options options;
+  options.seed = 7;
+  const std::string first = Explain(options, "");
+  EXPECT_GT(first.size(), 1000u);
+  EXPECT_EQ(first, Explain(options, ""));
+}
+
+}  // namespace
+}  // namespace ringmaster::app::sim

@@ -1,0 +1,86 @@
+// Runs one schedule of whole sidecars: real Agents, with all that stands between the membership
+// protocol and the sockets, in pods with simulated clocks, disks, launchers, workers, network and
+// operator. Deterministic from its seed. (common/membership/sim runs the protocol alone, with an
+// ideal in place of the sidecar, and finds its rarer orders much faster.)
+//
+// It checks after every event that
+//   - no two views share an epoch, and no view completes a step once its successor is decided (I2,
+//     I3); a step has all ranks of its view, and all that hold the state hold the same;
+//   - no completed step is lost while a worker that holds it lives (I5), joiners enter at
+//     boundaries;
+//   - a pod accepts a proposal, resigns or makes way only when none of its workers may use the view
+//     any more;
+//   - workers get the view, rank and slot that are theirs, and `left` and `error` only when it is
+//     so;
+//   - no agent wants to be woken in the past;
+// and that a while after the last fault all workers train in one view, and none is lost any more.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace ringmaster::app::sim {
+
+enum class Fault : std::uint8_t {
+  kKillWorker,
+  kStopWorker,  // by a signal
+  kKillSidecar,
+  kCrashMidway,  // in the middle of what it does
+  kLoseFile,
+  kDiskFails,
+  kPauseSidecar,
+  kPauseMachine,
+  kCutLauncher,
+  kCutWorker,
+  kBreakRing,
+  kKillPod,
+  kPartition,
+  kCutOneWay,
+  kSuspectWrongly,
+  kDrain,
+  kTerminate,
+  kJoin,
+  kOperatorAway,
+  kTarget,
+  kClockStep,
+  kRecordDeleted,
+  kCount,
+};
+const char* FaultName(Fault fault);
+
+struct Options {
+  std::uint64_t seed = 1;
+  int pods = 0;                  // 0: drawn, 1 to 6
+  int slots = 0;                 // 0: drawn, 1 or 2
+  std::string* trace = nullptr;  // every event, for people
+};
+
+struct Coverage {
+  std::array<std::uint64_t, static_cast<int>(Fault::kCount)> faults{};
+  std::uint64_t schedules = 0, events = 0;
+  std::uint64_t steps = 0, views = 0, planned_views = 0, held_views = 0;
+  std::uint64_t late_hellos = 0;  // of workers of a sidecar that was started again
+  std::uint64_t promotions = 0;   // standbys
+  std::uint64_t fenced = 0;       // workers that stopped themselves
+  std::uint64_t kills = 0;        // that a sidecar asked its launcher for
+  std::uint64_t resignations = 0;
+  std::uint64_t left = 0;  // pods that left by plan
+  std::uint64_t recoveries = 0, restarts = 0;
+  std::uint64_t finished = 0;  // jobs whose ranks agreed to end
+
+  void Add(const Coverage& other);
+  std::string Text() const;
+};
+
+struct Outcome {
+  std::string violation;  // empty: none
+  Coverage coverage;
+};
+
+Outcome RunSchedule(const Options& options);
+
+// The trace of a schedule that fails, and how to see it again.
+std::string Explain(const Options& options, const std::string& violation);
+
+}  // namespace ringmaster::app::sim

@@ -1,0 +1,373 @@
+// The simulated world: pods with a real Agent each, launchers, workers, network, operator. Private
+// to this folder.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/membership/member.h"
+#include "common/membership/quorum_record.h"
+#include "sidecar/app/agent.h"
+#include "sidecar/app/sim/simulation.h"
+#include "sidecar/app/sim/timeline.h"
+
+namespace ringmaster::health {
+class Metrics;
+}
+
+namespace ringmaster::app::sim {
+
+using nlohmann::json;
+
+struct Worker;
+using WorkerPtr = std::shared_ptr<Worker>;
+
+// A connection of a process to its pod's sidecar.
+struct Stream {
+  int pod = 0;
+  std::uint32_t life = 0;  // of the sidecar
+  WorkerPtr worker;        // null: the launcher's
+  bool to_sidecar_open = true, to_process_open = true;
+  Micros to_sidecar = 0, to_process = 0;  // each direction keeps its order
+  std::multiset<Epoch> views;             // under way to the worker
+};
+
+enum class Role : std::uint8_t { kUnknown, kBootstrap, kJoining, kStandby, kMember };
+enum class Phase : std::uint8_t { kNoView, kConnecting, kConnected, kActive, kBroken };
+
+// A worker process: what library and script do, as far as the sidecar can see it.
+struct Worker {
+  int pod = 0, slot = -1;
+  std::uint64_t incarnation = 0;
+  std::int64_t pid = 0;
+  bool standby = false;  // began as one
+  bool alive = true;
+  Micros stopped_until = 0;                   // by a signal
+  std::vector<std::function<void()>> asleep;  // what came meanwhile
+
+  // collectives/sidecar_client
+  std::uint64_t stream = 0;  // 0: not connected
+  bool welcomed = false;
+  bool fenced = false;
+  std::deque<json> queued;  // for the next welcome
+  Micros connect_wait = 0;
+  Micros answered = 0;  // when the last answered ping was sent; 0: none
+  std::uint64_t pings = 0;
+  std::map<std::uint64_t, Micros> unanswered;
+
+  // collectives/elastic
+  Role role = Role::kUnknown;
+  bool user_waits = false, wants_to_enter = false;
+  Epoch reported_installed = 0;
+  Epoch boundary_epoch = 0;
+  std::int64_t boundary_step = 0;
+
+  // collectives/engine
+  ViewPtr view;
+  Epoch epoch = 0;  // newest that it was given
+  Phase phase = Phase::kNoView;
+  Epoch stopped = 0, armed = 0, ran = 0;
+  bool has_state = true;
+  bool entered = false, detached = false, standing = false, ended = false;
+  bool rebuild_pending = false;
+  std::set<int> suspected;  // ranks of the view
+  Micros stalled_since = 0;
+  std::int64_t step = 0;
+  Epoch finished = 0;  // the ranks of this view agreed to end
+
+  // The truth, which it doesn't know itself.
+  bool holds = false;
+  std::uint64_t hash = 0;
+};
+
+struct Child {
+  int slot = -1;
+  std::uint64_t incarnation = 0, standby_incarnation = 0;
+  WorkerPtr worker;
+};
+
+struct Launcher {
+  std::uint64_t stream = 0;
+  Micros backoff = 0;
+  std::deque<json> pending;  // until it is connected
+  std::vector<Child> children;
+  std::vector<std::uint64_t> incarnations;  // by slot
+  std::uint64_t standby_incarnation = 0;
+  bool finishing = false, stopping = false, terminating = false;
+  bool begun = false, ended = false;
+  bool ending() const { return finishing || stopping; }
+};
+
+// What a sidecar's heartbeats know of another pod.
+struct Watched {
+  bool suspected = false, unreachable = false;
+  Micros silence = 0;
+};
+
+// Where the sidecar's operator client stands.
+struct OperatorStream {
+  bool connected = false;
+  std::uint64_t number = 0;
+  std::optional<membership::Candidate> candidate;  // the newest readiness
+  bool all_slots = false;
+  bool finished = false;
+  Micros order = 0;  // reports keep theirs
+};
+
+struct SimPod {
+  int index = 0;
+  std::string uid;
+  bool gone = false;  // for good
+  Micros proven_at = -1;
+  bool leaving = false;
+  std::string leave_reason;
+  bool registered = false;
+
+  // Clocks.
+  std::int64_t drift_ppm = 0;
+  Micros stood_still = 0;  // how long its steady clock did
+  Micros wall_step = 0;
+
+  // Disk. No state: never written, or lost.
+  std::optional<membership::PersistentState> disk;
+  std::uint64_t newest_incarnation = 0;
+  bool disk_fails = false;
+
+  // The sidecar.
+  std::unique_ptr<Agent> agent;  // null: it is not running
+  std::uint32_t life = 0;
+  bool starts_again = true;
+  bool terminated = false;  // the sidecar got SIGTERM
+  int crash_after = -1;     // dies after so many more outputs
+  bool crashed = false;     // in the middle of a call: what it still does has not happened
+  bool timer_set = false;
+  Micros wake = 0;
+  std::uint64_t timer = 0;
+  int woken_in_vain = 0;
+  Micros paused_until = 0;                    // the sidecar
+  Micros machine_until = 0;                   // all of the pod
+  std::vector<std::function<void()>> asleep;  // what came meanwhile
+  std::map<std::string, Watched> watched;     // by pod uid
+  Epoch news = 0;
+  std::uint64_t news_step = 0;
+  OperatorStream to_operator;
+  Launcher launcher;
+};
+
+// What the operator process knows of a pod; lost with it.
+struct Registered {
+  std::uint64_t stream = 0;
+  std::optional<membership::Candidate> candidate;
+  bool ready = false;
+  bool able = false;
+  Micros unable_since = 0;
+  Epoch epoch = 0;
+  std::optional<membership::RecoveryReport> report;
+  bool fresh = false;                       // the job starts again: its workers must be fresh
+  std::map<std::string, std::string> told;  // by topic: the newest
+};
+
+// A decided view and what became of it.
+struct Decided {
+  ViewPtr view;
+  bool ticking = false;
+  bool ran = false;
+  Micros last_step = 0;
+};
+
+class World {
+ public:
+  explicit World(const Options& options);
+  ~World();
+  Outcome Run();
+
+ private:
+  // world.cc: set-up, sidecars, streams
+  void Begin();
+  int AddPod();
+  void StartSidecar(int pod);
+  AgentOutputs Outputs(int pod);
+  LinkOutputs LinkOf(int pod);
+  PeerOutputs PeersOf(int pod);
+  OperatorOutputs OperatorOf(int pod);
+  void CrashSidecar(int pod, const std::string& why);
+  bool Output(int pod);  // false: the sidecar has died, so this does not happen
+  // Everything that comes to an agent. It is dropped where that sidecar is gone by then.
+  void ToAgent(int pod, std::uint32_t life, std::function<void(Agent&)> work);
+  void Call(int pod, const std::function<void(Agent&)>& work);
+  void Schedule(int pod);
+  void OnTimer(int pod, std::uint64_t timer);
+  void Pause(int pod, Micros duration, bool machine);
+  void WakeUp(int pod, Micros stands_still);
+  Micros Local(const SimPod& pod) const;
+  bool Asleep(const SimPod& pod) const;
+  bool Reachable(int pod) const { return pods_[pod]->agent != nullptr && !Asleep(*pods_[pod]); }
+  int IndexOf(const std::string& uid) const;
+  SimPod& PodOf(const std::string& uid) { return *pods_[IndexOf(uid)]; }
+  Micros LinkDelay() { return random_.Between(30, random_.Chance(20) ? 30 * kMs : 800); }
+
+  std::uint64_t Connect(int pod, const WorkerPtr& worker);
+  void SendToSidecar(std::uint64_t stream, json frame);
+  void CloseByProcess(std::uint64_t stream);
+  void CloseBySidecar(std::uint64_t stream);
+
+  // network.cc
+  void Deliver(int from, const std::string& to, const membership::Message& message);
+  bool Connected(int a, int b) const;
+  bool BothWays(int a, int b) const { return Connected(a, b) && Connected(b, a); }
+  void Beat(int pod, std::uint32_t life);
+  void BeatOne(int pod, int other, Watched* watched);
+  void NoticeDeath(int dead);
+
+  // launcher.cc
+  void LauncherConnect(int pod);
+  void LauncherClosed(int pod, std::uint64_t stream);
+  void LauncherSend(int pod, json frame);
+  void LauncherFrame(int pod, const json& frame);
+  void StartProcess(int pod, int slot);
+  void OnExit(const WorkerPtr& worker, int code, int signal);
+  void WorkerEndedTooSoon(int pod);
+  void Replace(int pod, int slot);
+  bool PromoteStandby(int pod, int slot);
+  void StopAll(int pod, Micros grace);
+  void Terminate(int pod);
+  void CheckLauncherEnd(int pod);
+  WorkerPtr FindProcess(int pod, int slot, std::uint64_t incarnation) const;
+
+  // worker.cc
+  bool Frozen(const Worker& worker) const;
+  void ToWorker(const WorkerPtr& worker, std::function<void()> work);
+  void Thaw(const WorkerPtr& worker);
+  void WorkerConnect(const WorkerPtr& worker);
+  void WorkerClosed(const WorkerPtr& worker, std::uint64_t stream);
+  void WorkerSend(const WorkerPtr& worker, json frame);
+  void WorkerBeat(const WorkerPtr& worker);
+  bool CheckFence(const WorkerPtr& worker);
+  void WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const json& frame);
+  void OnWelcome(const WorkerPtr& worker, const json& frame);
+  void OnView(const WorkerPtr& worker, const json& frame);
+  void OnArm(const WorkerPtr& worker, Epoch epoch);
+  void Detach(const WorkerPtr& worker);
+  void Enter(const WorkerPtr& worker);
+  void AskToEnter(const WorkerPtr& worker);
+  void RepeatToSidecar(const WorkerPtr& worker);
+  void ExitWhenHeard(const WorkerPtr& worker, Micros since);
+  void LeaveView(Worker* worker);
+  void ReachBoundary(const WorkerPtr& worker);
+  void Exit(const WorkerPtr& worker, int code, int signal);
+  void EndSoon(const WorkerPtr& worker, int code);
+
+  // ring.cc
+  void Tick(Epoch epoch);
+  void TickSoon(Epoch epoch);
+  std::vector<WorkerPtr> RanksOf(const membership::View& view) const;
+  bool InView(const WorkerPtr& worker, Epoch epoch) const;
+  void ConnectRanks(const std::vector<WorkerPtr>& ranks);
+  void RecoverRanks(const membership::View& view, const std::vector<WorkerPtr>& ranks);
+  void CompleteStep(const membership::View& view, const std::vector<WorkerPtr>& ranks);
+  void CheckStep(const membership::View& view, const std::vector<WorkerPtr>& ranks);
+  void FinishJob(const membership::View& view, const std::vector<WorkerPtr>& ranks);
+  void LookForBroken(const membership::View& view, const std::vector<WorkerPtr>& ranks);
+  void Suspect(const WorkerPtr& worker, int rank, const std::string& why, bool broken);
+  void BreakRing(const WorkerPtr& worker);
+
+  // operator.cc
+  void OperatorPoll(int pod);
+  void OperatorSoon();
+  void OperatorLook();
+  void OperatorStops(Micros away);
+  void AskRecord(int pod, const membership::Message& message);
+  void MakeFirstView();
+  void NotifyPod(int pod);
+  void NotifyDrains(int pod, const membership::View& view);
+  // The newest view as the operator knows it; null: none yet. Without the record, by its sidecars.
+  ViewPtr OperatorsView() const;
+  void Notify(int pod, const std::string& topic, const std::string& what,
+              std::function<void(Agent&)> tell);
+  void BeginIfStalled();
+  void FinishRecovery();
+  void StartAgain(const std::vector<int>& pods);
+  std::vector<int> MustReport() const;
+  void BreakStream(int pod, std::uint64_t number);
+  bool Proven(int pod) const;
+  bool ReachesOperator(int pod) const;
+  Registered* RegisteredOf(int pod);
+
+  // faults.cc
+  void InjectFault();
+  void Inject(Fault fault, int pod);
+  void KillPod(int pod, const std::string& why);
+  void Drain(int pod);
+  void Partition();
+  void Heal();
+  int RandomPod();
+  WorkerPtr RandomWorker(int pod);
+
+  // checks.cc
+  void Fail(const std::string& what);
+  void Announce(const ViewPtr& view);
+  void CheckTorn(const membership::View& view, const membership::View& parent);
+  void BeginLineage(const membership::View& view);
+  void CheckPromise(int pod, const membership::PersistentState& state);
+  void CheckNobodyUses(int pod, Epoch epoch, const std::string& when);
+  bool MayUse(const Worker& worker, Epoch epoch) const;
+  bool Healthy(std::string* why);
+  bool PodHealthy(const SimPod& pod, std::string* why);
+  void TraceEnd();
+  void CheckEnd();
+  Decided& Of(Epoch epoch) { return decided_[epoch]; }
+
+  template <typename Text>
+  void Trace(Text text) {
+    if (options_.trace != nullptr) AppendTrace(text());
+  }
+  void AppendTrace(const std::string& text);
+  std::string Name(const Worker& worker) const;
+
+  const Options options_;
+  Random random_;
+  Timeline time_;
+  std::unique_ptr<health::Metrics> metrics_;
+  std::vector<std::unique_ptr<SimPod>> pods_;
+  std::map<std::uint64_t, Stream> streams_;
+  std::uint64_t next_stream_ = 1;
+  std::int64_t next_pid_ = 1000;
+  int slots_ = 1, standbys_ = 0, wanted_ = 1;
+  std::uint32_t min_pods_ = 1;
+  int loss_ = 0, repeat_ = 0, slow_ = 0;  // per thousand
+  std::set<std::pair<int, int>> cut_;     // from, to
+  std::vector<int> side_;                 // of the partition
+  bool operator_apart_ = false;           // side 1 can't reach the operator
+
+  // The operator: the record is the API server's, the rest its own.
+  std::optional<membership::QuorumRecord> record_;  // absent: not made yet, or deleted
+  Micros operator_back_ = 0;
+  bool operator_soon_ = false;
+  std::uint64_t next_operator_stream_ = 1;
+  std::map<int, Registered> registered_;
+  std::map<Epoch, Micros> view_seen_;
+  Micros ready_since_ = -1;
+  bool job_finished_ = false;  // it has heard so
+
+  // What really happened.
+  std::map<Epoch, Decided> decided_;
+  ViewPtr newest_;
+  Epoch trained_ = 0;
+  std::int64_t step_ = 0;
+  std::uint64_t hash_ = 0;
+  std::int64_t finish_at_ = -1;  // the script ends after this step
+  bool finishing_ = false;       // its ranks have agreed
+  Micros healed_at_ = -1;
+  int faults_left_ = 0;
+  bool over_ = false;
+  std::string violation_;
+  Coverage coverage_;
+};
+
+}  // namespace ringmaster::app::sim

@@ -1,0 +1,29 @@
+// Frames of the worker link, in pieces as a socket brings them. What was read can be sent again.
+#include <cstdint>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "common/worker_link/frame.h"
+
+using ringmaster::worker_link::EncodeFrame;
+using ringmaster::worker_link::FrameReader;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::size_t piece = data[0] % 16 + 1;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  FrameReader reader;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    reader.Feed(bytes.substr(at, piece));
+    nlohmann::json frame;
+    FrameReader::Result result;
+    while ((result = reader.Next(&frame)) == FrameReader::Result::kFrame) {
+      FrameReader again;
+      again.Feed(EncodeFrame(frame));
+      nlohmann::json same;
+      if (again.Next(&same) != FrameReader::Result::kFrame) std::abort();
+    }
+    if (result == FrameReader::Result::kError) return 0;
+  }
+  return 0;
+}

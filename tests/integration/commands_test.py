@@ -1,0 +1,151 @@
+"""The commands that people type at a job in a second terminal, on a run and as on a cluster."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pytest
+
+import harness
+from harness import BIN, Run, manifest, ringmaster, wait_for
+
+
+def job(out, **fields):
+    """Workers that say who they are, then train until `out`/stop is there."""
+    shell = 'echo "worker $HOROVOD_RANK begins"; echo "its last line"; exec %s %s' % (harness.WORKER, out)
+    return manifest(command=["sh", "-c", shell], **fields)
+
+
+class Reader:
+    """A command that goes on, and what it has printed."""
+
+    def __init__(self, *words, **env):
+        self.process = subprocess.Popen([str(BIN / "ringmaster"), *map(str, words)], stdout=subprocess.PIPE, text=True,
+                                        stdin=subprocess.DEVNULL, env=harness.environment(**env))
+        self.lines = []
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    def has(self, pattern):
+        return wait_for("a line like %r" % pattern, lambda: any(re.search(pattern, line) for line in list(self.lines)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.thread.join(5)
+
+
+def test_looking_at_a_job_from_beginning_to_end(write, tmp_path):
+    with Run(write(job(tmp_path, replicas=1))) as run:
+        run.world("job", 1)
+        with Reader("get", "-w", "--run-dir", run.dir) as watch, Reader("logs", "-f", "job", "--run-dir", run.dir) as logs:
+            watch.has(r"^JOB +STATE")
+            watch.has(r"^job +Running +1/1")
+            logs.has(r"^\[0\] worker 0 begins")
+            assert re.match(r"job trains: step \d+, \d+ more in 2 s, 1 worker, view 1\.\d+; nothing holds it up\n", run.do("why", "job"))
+
+            run.do("scale", "job", "--replicas", 2)
+            run.world("job", 2)
+            watch.has(r"^job +Running +2/2 +2")
+            logs.has(r"^\[1\] worker 1 begins")  # a pod that joined later
+
+            assert run.do("logs", "job", "--tail", 1) == "[0] its last line\n[1] its last line\n"
+            assert run.do("logs", "job", "--rank", 1) == "[1] worker 1 begins\n[1] its last line\n"
+            assert run.do("logs", "job-worker-0", "--tail", 1) == "its last line\n"
+            assert re.search(r"^default +job +Running", run.do("get", "-A"), re.M)
+            described = run.do("describe", "job")
+            for words in ("Running     True   Training", "job-worker-1", "PodJoined"):
+                assert words in described, described
+            (tmp_path / "stop").touch()
+            assert run.wait() == 0
+            assert logs.process.wait(harness.PATIENCE) == 0
+            assert watch.process.wait(harness.PATIENCE) == 0
+
+
+def test_why_says_what_the_condition_says(write):
+    with Run(write(manifest(command=["sleep", "600"], replicas=1))) as run:
+        def waits():
+            status = run.job("job").get("status", {})
+            return next((c["message"] for c in status.get("conditions", []) if "has not called init()" in c["message"]), None)
+        message = wait_for("a job that waits for init()", waits, alive=run.alive)
+        assert run.do("why", "job").startswith("job: %s (WaitingForInit" % message)
+        run.line(re.escape(message))  # and so does the run itself
+
+
+def test_the_kubeconfig_of_the_environment_and_kubectls_plugin(write, tmp_path):
+    with Run(write(job(tmp_path, replicas=1))) as run, tempfile.TemporaryDirectory() as folder:
+        run.world("job", 1)
+        kubeconfig = str(run.dir / "kubeconfig")
+        done = ringmaster("get", KUBECONFIG=kubeconfig)
+        assert done.returncode == 0 and "Running" in done.stdout, done.stderr
+        done = ringmaster("get", "--context", "nowhere", KUBECONFIG=kubeconfig)
+        assert done.returncode == 2 and '"nowhere"' in done.stderr, done.stderr
+
+        plugin = pathlib.Path(folder) / "kubectl-ringmaster"
+        plugin.symlink_to(BIN / "ringmaster")
+        done = ringmaster("why", "job", program=[str(plugin)], KUBECONFIG=kubeconfig)
+        assert done.returncode == 0 and "trains" in done.stdout, done.stderr
+        assert "kubectl ringmaster why" in ringmaster("why", "-h", program=[str(plugin)]).stdout
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0
+
+
+def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
+    with tempfile.TemporaryDirectory(prefix="rm-") as home:
+        runs = pathlib.Path(home) / "ringmaster"
+        runs.mkdir(mode=0o700)
+        with Run("--run-dir", runs / "a", write(job(tmp_path, replicas=1))) as one, \
+                Run("--run-dir", runs / "b", write(job(tmp_path, replicas=1), "b.yaml")) as two:
+            for run in (one, two):
+                run.line("view 1.1")
+            done = ringmaster("delete", "job", XDG_RUNTIME_DIR=home)
+            assert done.returncode == 2 and str(runs / "a") in done.stderr and str(runs / "b") in done.stderr, done.stderr
+            (tmp_path / "stop").touch()
+            assert one.wait() == 0 and two.wait() == 0
+
+
+def complete(*words):
+    script = 'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ringmaster; printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", script, str(BIN / "ringmaster"), "ringmaster", *words], capture_output=True, text=True,
+                          timeout=harness.PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_options_and_files(tmp_path):
+    assert complete("des") == ["describe"]
+    assert complete("logs", "--ta") == ["--tail"]
+    (tmp_path / "job.yaml").touch()
+    assert complete("run", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
+    assert complete("get", "--kubeconfig", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
+
+
+def test_a_script_without_its_interpreter_is_understood(write, tmp_path):
+    write("print('hello')", "train.py")
+    for words in (("run", "-np", 2, "train.py"), ("run", "train.py")):
+        done = ringmaster(*words, cwd=tmp_path)
+        assert done.returncode == 2 and done.stdout == "", done.stdout
+        assert "python3 train.py" in done.stderr
+
+
+def test_after_a_run_that_failed_the_commands_say_where_its_logs_are(tmp_path):
+    with tempfile.TemporaryDirectory(prefix="rm-") as home:
+        assert ringmaster("run", "-np", 1, "false", XDG_RUNTIME_DIR=home).returncode == 1
+        done = ringmaster("why", "false", XDG_RUNTIME_DIR=home)
+        logs = re.search(r"logs of the last run are in (\S+)", done.stderr).group(1)
+        assert list(pathlib.Path(logs).glob("*/worker.log")), done.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -1,0 +1,87 @@
+"""What workers print is not lost: files of each rank, and a failure that says first which rank and which exception."""
+
+import sys
+
+import pytest
+
+from harness import Run, manifest
+
+PYTHON = "/usr/bin/python3"
+# Every rank prints; rank 1 then fails while the others wait for it.
+ONE_FAILS = """
+import os, sys, time
+rank = int(os.environ["HOROVOD_RANK"])
+print("rank", rank, "speaks", flush=True)
+print("and warns", file=sys.stderr, flush=True)
+open("spoke.%d" % rank, "w").close()
+if rank == 1:
+    for _ in range(6000):
+        if os.path.exists("spoke.0"):
+            break
+        time.sleep(0.01)
+    raise ValueError("no such data set")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    (tmp_path / "train.py").write_text(ONE_FAILS)
+    return tmp_path / "train.py"
+
+
+def check_files(out, size):
+    for rank in range(size):
+        assert (out / ("rank.%d" % rank) / "stdout").read_text() == "rank %d speaks\n" % rank
+        assert (out / ("rank.%d" % rank) / "stderr").read_text().startswith("and warns\n")
+    assert "ValueError: no such data set" in (out / "rank.1/stderr").read_text()
+
+
+def failure(run):
+    """The lines from the failure on, which come last."""
+    lines = run.lines
+    return lines[next(i for i, line in enumerate(lines) if line.startswith("ringmaster: ")):]
+
+
+def test_a_command_that_fails_says_which_rank_and_which_exception_first(script, tmp_path):
+    out = tmp_path / "out"
+    with Run("--output-filename", out, "-np", 2, PYTHON, "train.py", cwd=tmp_path) as run:
+        assert run.wait() == 1, run.text()
+        check_files(out, 2)
+        lines = failure(run)
+        assert lines[0] == "ringmaster: train failed: rank 1 ended with exit code 1", run.text()
+        assert lines[1] == "  ValueError: no such data set"
+        assert lines[-2:] == ["Output of each rank: %s" % out, "All logs: %s/logs" % run.dir]
+        assert run.text().count("[1] Traceback") == 1, "it was shown while it came\n" + run.text()
+        logs = run.dir / "logs/train-worker-0/worker.log"
+        assert "[1] ValueError: no such data set" in logs.read_text()
+
+
+def test_a_manifest_that_fails_shows_the_traceback_of_the_rank_that_failed(script, tmp_path):
+    out = tmp_path / "out"
+    (out / "rank.7").mkdir(parents=True)
+    (out / "rank.7/stdout").write_text("of an earlier run")
+    (tmp_path / "job.yaml").write_text(manifest(command=[PYTHON, "train.py"]))
+    with Run("--output-filename", out, tmp_path / "job.yaml") as run:
+        assert run.wait() == 1, run.text()
+        check_files(out, 2)
+        assert not (out / "rank.7").exists()
+        lines = failure(run)
+        assert lines[0] == "ringmaster: job failed: rank 1 ended with exit code 1", run.text()
+        assert lines[1] == "  ValueError: no such data set"
+        assert lines[2] == "  [1] Traceback (most recent call last):"
+        assert sum("ValueError" in line for line in lines) == 3, "its line, the script's line and the traceback's\n" + run.text()
+        assert lines[-1] == "All logs: %s/logs" % run.dir
+
+
+def test_a_signal_is_named(tmp_path):
+    text = manifest(command=[PYTHON, "-c", "import os; os.abort()"], replicas=1, runPolicy={"backoffLimit": 0})
+    (tmp_path / "job.yaml").write_text(text)
+    with Run(tmp_path / "job.yaml") as run:
+        assert run.wait() == 1, run.text()
+        assert failure(run)[:2] == ["ringmaster: job failed: rank 0 ended with exit code 134",
+                                    "  killed by SIGABRT (signal 6, aborted)"], run.text()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

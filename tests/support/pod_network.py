@@ -1,0 +1,57 @@
+"""Pods of `ringmaster run` in network namespaces of their own: what a pod's sidecar and workers say to those of other pods goes
+over links that a test can cut (netns.py).
+
+`ringmaster` itself runs beside the switch, as a node's kubelet does, and everything of its that another machine would reach by the
+network is reached so; the operator, which local mode has on a unix socket, hears a pod whose links are cut. A pod's place is the
+number at the end of its name. Nothing of the product knows of this: programs with the names of its own stand in front of them."""
+import os
+import pathlib
+import shutil
+import stat
+import tempfile
+
+import netns
+
+IN_POD = """#!/bin/sh
+# {what}
+place=${{RINGMASTER_POD_NAME##*-}}
+export RINGMASTER_POD_IP={prefix}$((place + {first})) RINGMASTER_INSECURE=1
+export RINGMASTER_BIND_WORKER=$RINGMASTER_POD_IP {more}
+exec nsenter --net={links}/$place -- {command}
+"""
+
+
+class PodNetwork(netns.Network):
+    """`program`: what to start instead of `ringmaster`. `in_pod`: goes before a worker's command in the manifest.
+    `more`: variables of the environment of sidecars and workers, as sh has them; $place is the pod's."""
+
+    def __init__(self, binaries, count, more=""):
+        super().__init__(count)
+        self.more = more
+        self.binaries = pathlib.Path(binaries)
+        self.folder = None
+
+    def __enter__(self):
+        super().__enter__()
+        self.folder = tempfile.TemporaryDirectory(prefix="rm-pods-")
+        folder = pathlib.Path(self.folder.name)
+        # `ringmaster` looks beside itself for the others, wherever links lead to.
+        shutil.copy2(self.binaries / "ringmaster", folder / "ringmaster")
+        os.symlink(self.binaries / "ringmaster-launcher", folder / "ringmaster-launcher")
+        sidecar = '%s/ringmaster-sidecar "$@"' % self.binaries
+        self._write(folder / "ringmaster-sidecar", IN_POD.replace("place=", '[ "$1" != install ] || exec %s\nplace=' % sidecar),
+                    "The sidecar in its pod's network.", sidecar)
+        self._write(folder / "in-pod", IN_POD, "A worker in its pod's network.", '"$@"')
+        self.in_pod = str(folder / "in-pod")
+        self.program = self.words(None, [str(folder / "ringmaster")])
+        return self
+
+    def _write(self, file, text, what, command):
+        file.write_text(text.format(what=what, more=self.more, prefix=netns.PREFIX, first=netns.FIRST_HOST, links=self.links.name, command=command))
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    def close(self):
+        super().close()
+        if self.folder is not None:
+            self.folder.cleanup()
+            self.folder = None
