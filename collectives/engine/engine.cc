@@ -66,10 +66,12 @@ Status Engine::StepEnd(StepResult* result) {
   return operation->status();
 }
 
-// A second call waits for the agreement that the first one has asked for and did not live to see.
+// A second call waits for the agreement that the first one has asked for and did not live to see, or
+// finds that it has come meanwhile.
 Status Engine::AskForShutdown(std::shared_ptr<Operation>* operation) {
   sync::MutexLock lock(&shutdown_mu_);
-  if (shutdown_ == nullptr || shutdown_->done()) {
+  const bool failed = shutdown_ != nullptr && shutdown_->done() && !shutdown_->status().ok();
+  if (shutdown_ == nullptr || failed) {
     Request request;
     request.name = kShutdownName;
     request.kind = Kind::kShutdown;

@@ -375,6 +375,7 @@ TEST(EngineTest, AShutdownThatWasNotAgreedInTimeCanBeWaitedForAgain) {
     const Status status = w.engine->Shutdown(Engine::Clock::now() + std::chrono::seconds(30));
     EXPECT_TRUE(status.ok()) << status.message();
   });
+  EXPECT_TRUE(early.Shutdown(Engine::Clock::now()).ok()) << "all had agreed by then";
 }
 
 }  // namespace
