@@ -4,18 +4,16 @@
 #include <openssl/crypto.h>
 
 #include <atomic>
-#include <fstream>
 #include <thread>
 
-#include "common/fields/parse.h"
 #include "operator/kube/resources.h"
-#include "operator/kube/yaml.h"
 #include "operator/local/admission.h"
 #include "operator/local/connection_threads.h"
 #include "operator/local/discovery.h"
 #include "operator/local/https_server.h"
-#include "operator/local/log_tail.h"
 #include "operator/local/request_path.h"
+#include "operator/local/rest_messages.h"
+#include "operator/local/rest_streams.h"
 #include "operator/local/table.h"
 
 namespace ringmaster::local {
@@ -23,112 +21,12 @@ namespace {
 
 using httplib::Request;
 using httplib::Response;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostConnections = 512;
-constexpr seconds kBookmarkEvery{10};
-constexpr milliseconds kLookAround{250};  // how soon a watch sees that its client has gone
-
-std::string Param(const Request& request, const char* name) {
-  return request.has_param(name) ? request.get_param_value(name) : "";
-}
-
-bool Flag(const Request& request, const char* name) {
-  std::string value = Param(request, name);
-  return value == "true" || value == "1";
-}
-
-void Send(Response& response, int code, const Json& body) {
-  response.status = code;
-  response.set_content(body.dump(-1, ' ', false, Json::error_handler_t::replace),
-                       "application/json");
-}
-
-void SendStatus(Response& response, const Json& status) {
-  Send(response, status.value("code", 500), status);
-}
 
 Json MethodNotAllowed() {
   return Failure(405, "MethodNotAllowed",
                  "the server does not allow this method on the requested resource");
-}
-
-bool WantsTable(const Request& request) {
-  return request.get_header_value("Accept").find("as=Table") != std::string::npos;
-}
-
-// Types that httplib doesn't compress: gzip would hold events back until it has a block full.
-constexpr char kWatchType[] = "application/json;stream=watch";
-constexpr char kLogType[] = "application/octet-stream";
-
-// JSON, or YAML as apply sends it.
-Answer<Json> Body(const Request& request) {
-  if (request.body.empty()) return Json::object();
-  Json json = fields::ParseOrDiscard(request.body);
-  if (!json.is_discarded()) return json;
-  if (request.get_header_value("Content-Type").find("yaml") != std::string::npos) {
-    auto documents = kube::YamlToJson(request.body);
-    if (documents && documents->size() == 1) return documents->front();
-    return tl::unexpected(
-        BadRequest("error decoding YAML: " + (documents ? "not one document" : documents.error())));
-  }
-  return tl::unexpected(BadRequest("the body is not valid JSON"));
-}
-
-// The field manager of a write: as the caller says, else the name of its program.
-std::string ManagerOf(const Request& request) {
-  std::string manager = Param(request, "fieldManager");
-  if (manager.empty()) {
-    std::string agent = request.get_header_value("User-Agent");
-    manager = agent.substr(0, agent.find('/'));
-  }
-  return manager.empty() ? "unknown" : manager;
-}
-
-kube::DeleteOptions ReadDeleteOptions(const Json& body, const Request& request) {
-  kube::DeleteOptions options;
-  if (body.contains("gracePeriodSeconds") && body["gracePeriodSeconds"].is_number()) {
-    options.grace_period_seconds = body["gracePeriodSeconds"].get<int>();
-  } else if (std::string grace = Param(request, "gracePeriodSeconds"); !grace.empty()) {
-    options.grace_period_seconds = std::atoi(grace.c_str());
-  }
-  options.propagation = body.value("propagationPolicy", Param(request, "propagationPolicy"));
-  if (body.value("orphanDependents", false)) options.propagation = "Orphan";
-  const Json conditions = body.value("preconditions", Json::object());
-  options.uid = conditions.value("uid", "");
-  options.resource_version = conditions.value("resourceVersion", "");
-  return options;
-}
-
-const char* TypeName(kube::WatchEvent::Type type) {
-  switch (type) {
-    case kube::WatchEvent::Type::kAdded:
-      return "ADDED";
-    case kube::WatchEvent::Type::kModified:
-      return "MODIFIED";
-    case kube::WatchEvent::Type::kDeleted:
-      return "DELETED";
-    case kube::WatchEvent::Type::kBookmark:
-      return "BOOKMARK";
-  }
-  return "ERROR";
-}
-
-std::string Line(const std::string& type, const Json& object) {
-  return Json{{"type", type}, {"object", object}}.dump(-1, ' ', false,
-                                                       Json::error_handler_t::replace) +
-         "\n";
-}
-
-// Field names of core/v1 events in a selector.
-std::string FieldSelectorOf(const Request& request, bool core_event) {
-  std::string text = Param(request, "fieldSelector");
-  for (size_t at; core_event && (at = text.find("involvedObject.")) != std::string::npos;) {
-    text.replace(at, 15, "regarding.");
-  }
-  return text;
 }
 
 }  // namespace
@@ -140,6 +38,7 @@ struct RestServer::Impl {
   std::unique_ptr<HttpsServer> http;
   std::thread thread;
   std::atomic<bool> stopping{false};
+  StreamSources streams = {};
   int port = 0;
 
   bool Authorized(const Request& request) const {
@@ -182,10 +81,11 @@ struct RestServer::Impl {
     auto api = ParsePath(path);
     if (!api) return SendStatus(response, NoSuchPath());
     const std::string& sub = api->subresource;
-    if (sub == "log" && *api->resource == kube::Pods()) return Log(request, *api, response);
+    if (sub == "log" && *api->resource == kube::Pods())
+      return StreamLog(streams, request, *api, response);
     if (request.method == "GET") {
       if (!api->name.empty()) return Get(request, *api, response);
-      return Flag(request, "watch") ? Watch(request, *api, response)
+      return Flag(request, "watch") ? StreamWatch(streams, request, *api, response)
                                     : List(request, *api, response);
     }
     if (request.method == "DELETE") return Delete(request, *api, response);
@@ -285,98 +185,6 @@ struct RestServer::Impl {
     if (!deleted) return SendStatus(response, deleted.error());
     SendObject(request, api, response, 200, *deleted);
   }
-
-  void Watch(const Request& request, const ApiRequest& api, Response& response) {
-    struct State {
-      WatchCursor cursor;
-      Clock::time_point end, bookmark;
-    };
-    auto cursor =
-        store->Watch(*api.resource, api.ns,
-                     {Param(request, "labelSelector"), FieldSelectorOf(request, api.core_event),
-                      Param(request, "resourceVersion")});
-    bool table = WantsTable(request), bookmarks = Flag(request, "allowWatchBookmarks");
-    if (!cursor) {
-      if (cursor.error().value("code", 0) != 410) return SendStatus(response, cursor.error());
-      // As the real server: the watch begins, and its only event is the error.
-      response.set_content(Line("ERROR", cursor.error()), "application/json");
-      return;
-    }
-    int timeout = std::atoi(Param(request, "timeoutSeconds").c_str());
-    auto now = Clock::now();
-    auto state = std::make_shared<State>(State{
-        std::move(*cursor), now + seconds(timeout > 0 ? timeout : 1800), now + kBookmarkEvery});
-    response.set_chunked_content_provider(kWatchType, [this, state, api, table, bookmarks](
-                                                          size_t, httplib::DataSink& sink) {
-      auto write = [&](const std::string& line) { return sink.write(line.data(), line.size()); };
-      auto bookmark = [&] {
-        return !bookmarks ||
-               write(Line(
-                   "BOOKMARK",
-                   {{"kind", api.resource->kind},
-                    {"apiVersion", api.resource->ApiVersion()},
-                    {"metadata", {{"resourceVersion", std::to_string(state->cursor.version())}}}}));
-      };
-      auto now = Clock::now();
-      if (stopping || now >= state->end) {
-        bool ok = bookmark();
-        sink.done();
-        return ok;
-      }
-      if (now >= state->bookmark) {
-        state->bookmark = now + kBookmarkEvery;
-        if (!bookmark()) return false;
-      }
-      auto left = std::chrono::ceil<milliseconds>(state->end - now);
-      auto event = state->cursor.Next(std::min(left, kLookAround));
-      if (!event) {
-        write(Line("ERROR", event.error()));
-        sink.done();
-        return true;
-      }
-      if (!*event) return sink.is_writable();
-      const Json& object = (*event)->object;
-      if (table) {
-        return write(Line(TypeName((*event)->type),
-                          MakeTable(*api.resource, {object}, crd, std::time(nullptr))));
-      }
-      return write(Line(TypeName((*event)->type), api.core_event ? ToCoreEvent(object) : object));
-    });
-  }
-
-  void Log(const Request& request, const ApiRequest& api, Response& response) {
-    std::string container = Param(request, "container");
-    auto pod = store->Get(kube::Pods(), api.ns, api.name);
-    if (!pod) return SendStatus(response, pod.error());
-    auto log = options.logs ? options.logs(api.ns, api.name, container)
-                            : Answer<LogFile>(tl::unexpected(NotFound(kube::Pods(), api.name)));
-    if (!log) return SendStatus(response, log.error());
-    bool follow = Flag(request, "follow");
-    uint64_t start = Flag(request, "previous") ? 0 : log->offset;
-    if (const auto tail = ParseTailLines(Param(request, "tailLines")))
-      start = OffsetOfLastLines(log->file, start, *tail);
-    auto at = std::make_shared<uint64_t>(start);
-    response.set_chunked_content_provider(
-        kLogType, [=, this, ns = api.ns, name = api.name](size_t, httplib::DataSink& sink) {
-          auto now = options.logs(ns, name, container);
-          bool more = follow && !stopping && now && now->running;
-          std::ifstream file(log->file, std::ios::binary);
-          file.seekg(static_cast<std::streamoff>(*at));
-          char buffer[16384];
-          bool any = false;
-          while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
-            any = true;
-            *at += static_cast<uint64_t>(file.gcount());
-            if (!sink.write(buffer, static_cast<size_t>(file.gcount()))) return false;
-          }
-          if (!more) {
-            sink.done();
-            return true;
-          }
-          if (!any) std::this_thread::sleep_for(milliseconds(50));
-          return sink.is_writable();
-        });
-  }
 };
 
 RestServer::RestServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -389,6 +197,7 @@ tl::expected<std::unique_ptr<RestServer>, std::string> RestServer::Start(
   impl->options = std::move(options);
   impl->store = std::move(store);
   if (auto crd = CrdSchema::FromYaml(impl->options.crd_yaml)) impl->crd = std::move(*crd);
+  impl->streams = {impl->store.get(), &impl->crd, &impl->options.logs, &impl->stopping};
   impl->http = std::make_unique<HttpsServer>(impl->options.tls, impl->options.limits);
   HttpsServer& http = *impl->http;
   if (!http.is_valid()) return tl::unexpected<std::string>("the server certificate is not usable");

@@ -6,23 +6,15 @@
 // open.
 #pragma once
 
-#include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "operator/local/https_limits.h"
+#include "operator/local/log_file.h"
 #include "operator/local/store.h"
 #include "operator/local/tls_material.h"
 
 namespace ringmaster::local {
-
-struct LogFile {
-  std::filesystem::path file;
-  uint64_t offset = 0;
-  bool running = false;
-};
 
 struct RestServerOptions {
   int port = 0;  // 0: chosen free
@@ -30,11 +22,7 @@ struct RestServerOptions {
   HttpsLimits limits;
   std::string token;
   std::string crd_yaml;  // for printer columns and short names; may be empty
-  // The log of a container ("" the only one), or a Status. Called again and again while somebody
-  // follows.
-  std::function<Answer<LogFile>(const std::string& ns, const std::string& pod,
-                                const std::string& container)>
-      logs;
+  FindLog logs;
 };
 
 class RestServer {
