@@ -85,6 +85,12 @@ Status FindDone(rm_handle handle, std::shared_ptr<Operation>* operation) {
   return (*operation)->status();
 }
 
+// False: the deadline passed. After rm_shutdown there is no worker, and everything is done.
+bool Await(const Operation& operation, Worker::Clock::time_point deadline) {
+  const auto worker = CurrentWorker();
+  return worker != nullptr ? worker->Await(operation, deadline) : operation.WaitUntil(deadline);
+}
+
 }  // namespace
 
 extern "C" {
@@ -207,7 +213,7 @@ rm_status rm_wait(rm_handle handle, double timeout_seconds) {
   return Guarded([&]() -> Status {
     const auto operation = Library::Get().handles.Find(handle);
     if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handle) + " is unknown"};
-    if (!operation->WaitUntil(Deadline(timeout_seconds, 1e9))) {
+    if (!Await(*operation, Deadline(timeout_seconds, 1e9))) {
       return {RM_ERR_TIMEOUT,
               "'" + operation->request.name + "' is not done before the deadline, and goes on"};
     }

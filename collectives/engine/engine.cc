@@ -61,13 +61,14 @@ Status Engine::StepEnd(StepResult* result) {
   request.kind = Kind::kStepEnd;
   const auto operation = std::make_shared<Operation>(std::move(request), nullptr, nullptr);
   if (Status s = Submit(operation); !s.ok()) return s;
+  const BlockedHere blocked(this);
   user_tasks_.Serve([&] { return operation->done(); }, Clock::time_point::max());
   *result = operation->step;
   return operation->status();
 }
 
-// A second call waits for the agreement that the first one has asked for and did not live to see, or
-// finds that it has come meanwhile.
+// A second call waits for the agreement that the first one has asked for and did not live to see,
+// or finds that it has come meanwhile.
 Status Engine::AskForShutdown(std::shared_ptr<Operation>* operation) {
   sync::MutexLock lock(&shutdown_mu_);
   const bool failed = shutdown_ != nullptr && shutdown_->done() && !shutdown_->status().ok();

@@ -77,6 +77,20 @@ class Engine {
   // Was in a view that goes on without it, and has not been let in again.
   bool dropped() const { return info_.dropped; }
   RebuildTimes last_rebuild() const { return info_.last_rebuild(); }
+  job::WorkerTimes times() const { return info_.work.At(Clock::now()); }
+  // Stands around a call in which the script stands still until something is done.
+  class BlockedHere {
+   public:
+    explicit BlockedHere(Engine* engine) : work_(&engine->info_.work) {
+      work_->Blocks(Clock::now());
+    }
+    ~BlockedHere() { work_->Unblocks(Clock::now()); }
+    BlockedHere(const BlockedHere&) = delete;
+    BlockedHere& operator=(const BlockedHere&) = delete;
+
+   private:
+    WorkMeter* const work_;
+  };
 
  private:
   Status AskForShutdown(std::shared_ptr<Operation>* operation);

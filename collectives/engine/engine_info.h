@@ -13,6 +13,7 @@
 #include "collectives/engine/rebuild_timer.h"
 #include "collectives/engine/set_table.h"
 #include "collectives/engine/view.h"
+#include "collectives/engine/work_meter.h"
 #include "common/sync/mutex.h"
 
 namespace ringmaster::engine {
@@ -79,6 +80,7 @@ class EngineInfo {
   std::atomic<bool> dropped{false};
   std::atomic<uint64_t> step{0};
   std::atomic<uint64_t> ran_epoch{0};
+  WorkMeter work;
 
  private:
   mutable sync::Mutex mu_;

@@ -28,6 +28,12 @@ CommunicatorOptions OptionsFor(const View& view, EngineListener* listener) {
   return options;
 }
 
+uint64_t BytesOf(const Retained& result) {
+  uint64_t bytes = 0;
+  for (const Part& part : result.parts) bytes += part.bytes;
+  return bytes;
+}
+
 }  // namespace
 
 EngineLoop::EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, EngineInfo* info,
@@ -123,6 +129,7 @@ void EngineLoop::HandleSubmitted(const Messages& messages) {
       rounds_.Submitted();
     }
   }
+  if (!pipeline_.idle()) info_->work.Asked(Clock::now());
   users_->Notify();
 }
 
@@ -130,6 +137,7 @@ void EngineLoop::End(const Status& why) {
   inbox_->Refuse(why);
   LeaveView();
   for (auto& operation : pipeline_.TakeAll()) operation->Complete(why);
+  info_->work.Clear(Clock::now());
   boundary_.Fail(why);
   users_->Notify();
 }
@@ -191,12 +199,18 @@ Status EngineLoop::Execute(Response response) {
   const uint64_t number = pipeline_.next_number();
   options_.Reach(FaultPoint::kBeforeExecute, number);
   trace_.OperationBegins(response, pipeline_.pending());
+  info_->work.Runs(Clock::now());
   const Retained* result = nullptr;
-  if (Status s = pipeline_.Execute(std::move(response), &result); !s.ok()) return s;
+  if (Status s = pipeline_.Execute(std::move(response), &result); !s.ok()) {
+    info_->work.Ran(Clock::now(), 0, true);
+    return s;
+  }
   options_.Reach(FaultPoint::kAfterExecute, number);
   info_->ran_epoch = view_.epoch;
   trace_.OperationEnds(result->response);
+  const uint64_t bytes = BytesOf(*result);
   Finish(*result);
+  info_->work.Ran(Clock::now(), bytes, !pipeline_.idle());
   options_.Reach(FaultPoint::kAfterPublish, number);
   return {};
 }
@@ -352,6 +366,8 @@ void EngineLoop::Enter(const RecoveryPlan& plan) {
     return options_.listener->OnBoundary(view_.epoch, boundary_.step());
   }
   info_->entered = true;
+  info_->work.Begin(Clock::now());
+  if (pipeline_.idle()) info_->work.Clear(Clock::now());
   ReleaseBoundary();
   users_->Notify();
 }
@@ -381,6 +397,7 @@ void EngineLoop::Detach(const std::string& why) {
   inbox_->Suspend(why);
   const Status dropped(RM_ERR_DROPPED, why);
   for (auto& operation : pipeline_.TakeAll()) operation->Complete(dropped);
+  info_->work.Clear(Clock::now());
   boundary_.Fail(dropped);
   users_->Notify();
 }

@@ -58,6 +58,13 @@ struct WhyOptions {
   std::string job;
 };
 
+struct TopOptions {
+  Target target;
+  std::string job;
+  std::chrono::milliseconds interval{2000};  // between two looks
+  bool once = false;
+};
+
 struct LogsOptions {
   Target target;
   std::string name;  // of a pod or a job
@@ -95,9 +102,9 @@ struct CompletionOptions {
   std::string script;  // for the shell that was named
 };
 
-using Command =
-    std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, LogsOptions, ScaleOptions,
-                 DrainOptions, KillOptions, DeleteOptions, CompletionOptions, VersionOptions>;
+using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions,
+                             LogsOptions, ScaleOptions, DrainOptions, KillOptions, DeleteOptions,
+                             CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

@@ -13,6 +13,7 @@ Try it on this machine, in two terminals:
 
 Something is wrong:
   @ why digits                          # what holds it up, or why it failed
+  @ top digits                          # which rank is slow
   @ logs digits --rank 2 --tail 50      # what one worker printed last)";
 
 constexpr char kFooter[] = R"(`@ COMMAND --help` shows options and an example.
@@ -96,6 +97,18 @@ class Builder {
     CLI::App* app = Add("why", "what holds a job up, or why it failed", "Example:\n  @ why digits");
     app->add_option("job", p_->why.job, "the job")->required()->type_name("JOB");
     AddTarget(app, &p_->why.target);
+  }
+
+  void Top() {
+    CLI::App* app =
+        Add("top", "where the time of each rank goes, and which one the others wait for",
+            "Example:\n  @ top digits");
+    app->add_option("job", p_->top.job, "the job")->required()->type_name("JOB");
+    app->add_option("--interval", p_->top_interval, "between two looks (default: 2)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.1, 3600.0));
+    app->add_flag("--once", p_->top.once, "one look, as when the output is no terminal");
+    AddTarget(app, &p_->top.target);
   }
 
   void Logs() {
@@ -204,6 +217,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Get();
   builder.Describe();
   builder.Why();
+  builder.Top();
   builder.Logs();
   builder.Scale();
   builder.Drain();

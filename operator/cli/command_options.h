@@ -16,6 +16,7 @@ struct Parsed {
   GetOptions get;
   DescribeOptions describe;
   WhyOptions why;
+  TopOptions top;
   LogsOptions logs;
   ScaleOptions scale;
   DrainOptions drain;
@@ -27,6 +28,7 @@ struct Parsed {
   int logs_rank = -1;
   int kill_slot = -1;
   double timeout = 0;
+  double top_interval = 2;
   std::string shell;
 };
 

@@ -21,12 +21,6 @@ using kube::Json;
 
 constexpr std::chrono::seconds kBetweenLooks{2};
 
-Outcome<Inspection> Look(const Connection& to, const std::string& name) {
-  auto job = ReadJob(to, to.ns, name);
-  if (!job) return tl::unexpected(job.error());
-  return Inspect(to, std::move(*job));
-}
-
 std::vector<std::string> FailureOf(const Connection& to, const Inspection& found) {
   JobRun run(to.ns, fields::TextAt(found.job, "/metadata/name"));
   for (const Json& pod : found.pods) run.OnPod(pod, false);

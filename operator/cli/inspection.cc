@@ -105,6 +105,12 @@ Outcome<Inspection> Inspect(const Connection& to, Json job) {
   return found;
 }
 
+Outcome<Inspection> Look(const Connection& to, const std::string& name) {
+  auto job = ReadJob(to, to.ns, name);
+  if (!job) return tl::unexpected(job.error());
+  return Inspect(to, std::move(*job));
+}
+
 void AddEvents(const Connection& to, Inspection* inspection) {
   constexpr size_t kMostPods = 20;
   const std::string ns = fields::TextAt(inspection->job, "/metadata/namespace");

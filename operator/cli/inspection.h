@@ -17,6 +17,8 @@ Outcome<std::vector<kube::Json>> ReadPods(const Connection& to, const std::strin
                                           const std::string& job);
 // The pods and what their sidecars say, all of them asked at the same time.
 Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
+// The same of a job of the connection's namespace, by its name.
+Outcome<Inspection> Look(const Connection& to, const std::string& name);
 // Events that can't be listed are said on standard error and left out.
 void AddEvents(const Connection& to, Inspection* inspection);
 

@@ -17,6 +17,7 @@
 #include "operator/cli/get_command.h"
 #include "operator/cli/logs_command.h"
 #include "operator/cli/run_command.h"
+#include "operator/cli/top_command.h"
 
 namespace {
 
@@ -57,6 +58,7 @@ struct Dispatch {
     return Describe(options, around);
   }
   Outcome<void> operator()(const WhyOptions& options) const { return Why(options, around); }
+  Outcome<void> operator()(const TopOptions& options) const { return Top(options, around); }
   Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, around); }
   Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, around); }
   Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, around); }

@@ -40,6 +40,7 @@ WorkerStatus ParseWorker(const Json& w) {
           .rank = Int(w, "rank", -1),
           .state = fields::Text(w, "state"),
           .step = fields::Unsigned(w, "step"),
+          .times = job::WorkerTimesFromJson(fields::Member(w, "times")),
           .standby = fields::Flag(w, "standby")};
 }
 

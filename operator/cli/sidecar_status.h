@@ -11,6 +11,7 @@
 #include "common/job/rebuild.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
+#include "common/job/worker_times.h"
 
 namespace ringmaster::cli {
 
@@ -21,6 +22,7 @@ struct WorkerStatus {
   int rank = -1;
   std::string state;
   uint64_t step = 0;
+  job::WorkerTimes times;
   bool standby = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/cli/job_run.h"
+#include "operator/cli/table_layout.h"
 #include "operator/cli/text_format.h"
 
 namespace ringmaster::cli {
@@ -31,22 +32,6 @@ std::string StateOf(const Json& job) {
 }
 
 std::string ViewCell(uint64_t epoch) { return epoch ? ViewName(epoch) : "-"; }
-
-std::string Lay(const std::vector<Row>& rows, std::vector<size_t> widths = {}) {
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      text += row[i];
-      if (i + 1 < row.size()) text += std::string(widths[i] - row[i].size() + 3, ' ');
-    }
-    text += "\n";
-  }
-  return text;
-}
 
 uint64_t StepOf(const Json& job) {
   uint64_t step = 0;

@@ -46,6 +46,7 @@ json WorkerStatus(const StatusInput& in, const WorkerProcess& worker) {
           {"rank", rank},
           {"state", WorkerState(in, worker, rank)},
           {"step", worker.step},
+          {"times", job::ToJson(worker.times)},
           {"standby", worker.standby()},
           {"connected", worker.connection != 0}};
 }

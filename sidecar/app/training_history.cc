@@ -48,6 +48,7 @@ void TrainingHistory::Remember(const std::vector<WorkerProcess>& workers,
 void TrainingHistory::Sample(const std::vector<WorkerProcess>& workers, SteadyTime now) {
   for (const WorkerProcess& worker : workers) {
     for (const auto& [name, value] : worker.values) metrics_->SetValue(name, value);
+    if (!worker.standby()) metrics_->SetTimes(worker.slot, worker.times);
   }
   metrics_->SetStep(progress_.Step(workers));
   progress_.Sample(workers, now);

@@ -35,6 +35,7 @@ void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker) {
   worker->step = fields::Unsigned(frame, "step");
   worker->stalls = job::StallsFromJson(fields::Member(frame, "stalls"));
   worker->stalls_epoch = fields::Unsigned(frame, "epoch");
+  worker->times = job::WorkerTimesFromJson(fields::Member(frame, "times"));
   const nlohmann::json& values = fields::Member(frame, "values");
   if (!values.is_object()) return;
   for (const auto& [name, value] : values.items()) {

@@ -26,7 +26,7 @@ ProcessName ReadProcessName(const nlohmann::json& frame);
 // there: epoch, seconds and steps_resumed are set.
 job::Rebuild ReadRebuilt(const nlohmann::json& frame);
 
-// The step, the values and the stalls of a `ping`.
+// The step, the values, the stalls and the times of a `ping`.
 void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker);
 
 }  // namespace ringmaster::app

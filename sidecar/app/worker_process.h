@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/job/stall.h"
+#include "common/job/worker_times.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::app {
@@ -41,6 +42,7 @@ struct WorkerProcess {
   bool finished = false, left = false;
   uint64_t step = 0;
   std::map<std::string, double> values;
+  job::WorkerTimes times;
   std::vector<job::Stall> stalls;  // in the view `stalls_epoch`
   Epoch stalls_epoch = 0;
   SteadyTime heard{};                        // the last frame

@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
+
 namespace ringmaster::health {
 namespace {
 
@@ -60,6 +62,23 @@ struct Metrics::Families {
                 .Labels(labels)
                 .Register(registry)
                 .Add({})),
+        worker_seconds(BuildCounter()
+                           .Name("ringmaster_sidecar_worker_seconds_total")
+                           .Help("Time of a worker in the job's views")
+                           .Labels(labels)
+                           .Register(registry)),
+        worker_state_seconds(
+            BuildCounter()
+                .Name("ringmaster_sidecar_worker_collective_seconds_total")
+                .Help("Of this, in which the script stood still for collectives (blocked), a "
+                      "collective waited for other ranks (waiting), one ran (running)")
+                .Labels(labels)
+                .Register(registry)),
+        worker_bytes(BuildCounter()
+                         .Name("ringmaster_sidecar_worker_collective_bytes_total")
+                         .Help("Bytes of tensors in collectives that have run")
+                         .Labels(labels)
+                         .Register(registry)),
         values(BuildGauge()
                    .Name("ringmaster_sidecar_reported_value")
                    .Help("What the training script reports, by name")
@@ -89,12 +108,14 @@ struct Metrics::Families {
 
   prometheus::Registry registry;
   prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed, &stalled;
+  prometheus::Family<prometheus::Counter>&worker_seconds, &worker_state_seconds, &worker_bytes;
   prometheus::Family<prometheus::Gauge>& values;
   prometheus::Family<prometheus::Histogram>& rebuild_seconds;
   prometheus::Family<prometheus::Counter>& rebuilds;
   prometheus::Counter& restarts;
   prometheus::Family<prometheus::Counter>& exits;
   size_t value_names = 0;
+  std::map<int, job::WorkerTimes> times;  // by slot: the newest that was counted
 };
 
 Metrics::Metrics(const std::string& job_namespace, const std::string& job, const std::string& pod)
@@ -111,6 +132,20 @@ void Metrics::SetHeartbeatsMissed(uint64_t missed) {
 }
 
 void Metrics::SetStalledTensors(int tensors) { families_->stalled.Set(tensors); }
+
+void Metrics::SetTimes(int slot, const job::WorkerTimes& times) {
+  const job::WorkerTimes added = job::Between(families_->times[slot], times);
+  families_->times[slot] = times;
+  const std::string text = std::to_string(slot);
+  families_->worker_seconds.Add({{"slot", text}}).Increment(added.seconds);
+  const auto count = [&](const char* state, double seconds) {
+    families_->worker_state_seconds.Add({{"slot", text}, {"state", state}}).Increment(seconds);
+  };
+  count("blocked", added.blocked);
+  count("waiting", added.waiting);
+  count("running", added.running);
+  families_->worker_bytes.Add({{"slot", text}}).Increment(static_cast<double>(added.bytes));
+}
 
 void Metrics::SetValue(const std::string& name, double value) {
   prometheus::Labels labels{{"name", name}};

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "common/job/worker_times.h"
+
 namespace ringmaster::health {
 
 class Metrics {
@@ -21,6 +23,8 @@ class Metrics {
   void SetCoordinator(bool coordinator);
   void SetHeartbeatsMissed(uint64_t missed);
   void SetStalledTensors(int tensors);
+  // Of the worker in this slot. By one thread.
+  void SetTimes(int slot, const job::WorkerTimes& times);
   void SetValue(const std::string& name, double value);  // what the script reports
   void ObserveRebuild(const std::string& phase, const std::string& reason, double seconds);
   void CountRebuild(const std::string& reason);

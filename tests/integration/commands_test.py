@@ -73,6 +73,19 @@ def test_looking_at_a_job_from_beginning_to_end(write, tmp_path):
             assert watch.process.wait(harness.PATIENCE) == 0
 
 
+def test_top_names_the_rank_that_the_others_wait_for(write, tmp_path):
+    with Run(write(job(tmp_path, replicas=2))) as run:
+        run.world("job", 2)
+        (tmp_path / "absent.1").touch()  # rank 1 begins no step any more
+        wait_for("rank 0 to be blocked", lambda: re.search(r"^0 .* 0% +100% +100% +0% ", run.do("top", "job", "--interval", "0.5"), re.M))
+        text = run.do("top", "job", "--interval", "0.5")
+        assert re.match(r"job   view 1\.\d+   2 workers   step \d+\nRANK +WORKER +STEP +COMPUTES +BLOCKED +WAITING +RUNNING +MB/S\n", text)
+        assert re.search(r"^1 .* 100% +0% +0% +0% +0$", text, re.M)
+        assert "The others wait for rank 1 (job-worker-1): it waits 0% of its time, each of them 100% or more." in text
+        (tmp_path / "absent.1").unlink()
+        (tmp_path / "stop").touch()
+
+
 def test_why_says_what_the_condition_says(write):
     with Run(write(manifest(command=["sleep", "600"], replicas=1))) as run:
         def waits():

@@ -1,0 +1,34 @@
+#include "collectives/elastic/engine_reports.h"
+
+namespace ringmaster::elastic {
+
+void EngineReports::OnInstalled(uint64_t epoch, double connect_seconds) {
+  registration_->Installed(epoch);
+  frames_->Installed(epoch, connect_seconds);
+}
+
+void EngineReports::OnBoundary(uint64_t epoch, uint64_t step) {
+  registration_->AtBoundary(epoch, step);
+  frames_->Boundary(epoch, step);
+}
+
+void EngineReports::OnSuspect(uint64_t epoch, int rank, const std::string& why) {
+  registration_->Suspects(epoch, rank, why);
+  frames_->Suspect({epoch, rank, why});
+}
+
+void EngineReports::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {
+  frames_->Rebuilt(times, step, resumed);
+}
+
+void EngineReports::OnFinished(uint64_t epoch) {
+  registration_->Finished(epoch);
+  frames_->PingSoon();  // with the last step and values: nobody asks later
+  frames_->Finished(epoch);
+}
+
+void EngineReports::OnStalls(const std::vector<job::Stall>& stalls, bool came) {
+  facts_->SetStalls(stalls, came, engine_->workers());
+}
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,39 @@
+// What a worker's engine says goes to the sidecar, and into the registration what a sidecar that
+// starts again must hear again.
+//
+// Thread rule: the engine's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collectives/elastic/ping_facts.h"
+#include "collectives/elastic/registration.h"
+#include "collectives/elastic/sidecar_frames.h"
+#include "collectives/engine/engine.h"
+
+namespace ringmaster::elastic {
+
+class EngineReports : public engine::EngineListener {
+ public:
+  EngineReports(Registration* registration, SidecarFrames* frames, PingFacts* facts)
+      : registration_(registration), frames_(frames), facts_(facts) {}
+  // Before the engine's first view.
+  void Attach(const engine::Engine* engine) { engine_ = engine; }
+
+  void OnStopped(uint64_t epoch) override { frames_->Stopped(epoch); }
+  void OnInstalled(uint64_t epoch, double connect_seconds) override;
+  void OnBoundary(uint64_t epoch, uint64_t step) override;
+  void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;
+  void OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) override;
+  void OnFinished(uint64_t epoch) override;
+  void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
+
+ private:
+  Registration* const registration_;
+  SidecarFrames* const frames_;
+  PingFacts* const facts_;
+  const engine::Engine* engine_ = nullptr;
+};
+
+}  // namespace ringmaster::elastic

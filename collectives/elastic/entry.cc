@@ -1,0 +1,46 @@
+#include "collectives/elastic/entry.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace ringmaster::elastic {
+namespace {
+
+constexpr std::chrono::seconds kFencedPatience{30};
+
+}  // namespace
+
+Status Entry::Await(engine::Engine* engine, Clock::time_point deadline) {
+  Ask();
+  // Nobody lets in a worker without state, unless the job begins anew: what it waits for is the
+  // end.
+  Status status = AwaitView(engine, stateless() ? Clock::time_point::max() : deadline);
+  registration_->EndWait();
+  return status;
+}
+
+void Entry::Ask() {
+  if (!registration_->RequestEntry()) return;
+  if (stateless()) {
+    std::fprintf(
+        stderr,
+        "ringmaster: the job trains already and this worker's script registers no state that "
+        "it could get from the others: they go on without it. @elastic.run with a TorchState "
+        "(or register_state, rm_state_register) lets it join\n");
+  }
+  AskAgain();
+}
+
+bool Entry::stateless() const { return registration_->role() == Role::kJoining && state_->empty(); }
+
+Status Entry::AwaitView(engine::Engine* engine, Clock::time_point deadline) const {
+  if (!fenced_) return engine->AwaitEntered(deadline);
+  // A sidecar that was away for long may still count on this worker in the view that it has given
+  // up: then nobody lets it in, and only another process can take its place.
+  Status status = engine->AwaitEntered(std::min(deadline, Clock::now() + kFencedPatience));
+  if (status.code() != RM_ERR_TIMEOUT) return status;
+  if (fenced_) return {RM_ERR_DROPPED, "fenced, and not let in again since: start again"};
+  return engine->AwaitEntered(deadline);
+}
+
+}  // namespace ringmaster::elastic

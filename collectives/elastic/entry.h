@@ -1,0 +1,44 @@
+// A worker's way into a view: it asks its sidecar to be let in, and waits until it is.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "collectives/elastic/registration.h"
+#include "collectives/elastic/sidecar_frames.h"
+#include "collectives/engine/engine.h"
+
+namespace ringmaster::elastic {
+
+class Entry {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Entry(Registration* registration, SidecarFrames* frames, const engine::StateRegistry* state)
+      : registration_(registration), frames_(frames), state_(state) {}
+
+  // The user waits to be in a view.
+  Status Await(engine::Engine* engine, Clock::time_point deadline);
+  // The sidecar may not know that the user waits.
+  void AskAgain() { frames_->Enter(stateless()); }
+
+  // The sidecar was not heard for so long that the worker counts as out of its view, until the
+  // sidecar says something of one.
+  void Fence() { fenced_ = true; }
+  void Unfence() { fenced_ = false; }
+
+ private:
+  void Ask();
+  // It would be a joiner with nothing to load.
+  bool stateless() const;
+  Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
+
+  Registration* const registration_;
+  SidecarFrames* const frames_;
+  const engine::StateRegistry* const state_;
+  std::atomic<bool> fenced_{false};
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,51 @@
+#include "collectives/elastic/ping_facts.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace ringmaster::elastic {
+
+void PingFacts::Report(const std::string& name, double value) {
+  sync::MutexLock lock(&mu_);
+  values_[name] = value;
+}
+
+void PingFacts::SetStalls(const std::vector<job::Stall>& stalls, bool came,
+                          const std::vector<std::string>& workers) {
+  std::vector<job::Stall> before;
+  {
+    sync::MutexLock lock(&mu_);
+    before = std::exchange(stalls_, stalls);
+    stalls_at_ = Clock::now();
+  }
+  for (job::Stall stall : stalls) {
+    for (int rank : stall.missing) stall.pods.push_back(workers.at(static_cast<size_t>(rank)));
+    std::fprintf(stderr, "ringmaster: waits for %lld s: %s\n",
+                 static_cast<long long>(stall.waited_ms / 1000), job::Describe(stall).c_str());
+  }
+  if (stalls.empty() && !before.empty() && came) {
+    std::fprintf(stderr, "ringmaster: the wait for '%s' is over\n", before.front().tensor.c_str());
+  }
+}
+
+std::vector<job::Stall> PingFacts::StallsNow() const {
+  std::vector<job::Stall> stalls = stalls_;
+  const auto since = (Clock::now() - stalls_at_) / std::chrono::milliseconds(1);
+  for (job::Stall& stall : stalls) stall.waited_ms += since;
+  return stalls;
+}
+
+nlohmann::json PingFacts::Fields(const engine::Engine& engine) const {
+  sync::MutexLock lock(&mu_);
+  nlohmann::json fields = {{"epoch", engine.membership().epoch},
+                           {"step", engine.step()},
+                           {"ran", engine.ran_epoch()},
+                           {"busy", engine.busy()},
+                           {"times", job::ToJson(engine.times())},
+                           {"values", values_}};
+  if (const auto stalls = StallsNow(); !stalls.empty()) fields["stalls"] = job::ToJson(stalls);
+  return fields;
+}
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,39 @@
+// What a ping to the sidecar tells of this worker beside the engine's counters: the values that
+// its script reports, and what it waits for.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "collectives/engine/engine.h"
+#include "common/job/stall.h"
+#include "common/sync/mutex.h"
+
+namespace ringmaster::elastic {
+
+class PingFacts {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void Report(const std::string& name, double value);
+  // From now on the worker waits for these; they are told on stderr too. `workers`: by rank. `came`
+  // (of an empty list): what was missing has come.
+  void SetStalls(const std::vector<job::Stall>& stalls, bool came,
+                 const std::vector<std::string>& workers);
+  nlohmann::json Fields(const engine::Engine& engine) const;
+
+ private:
+  std::vector<job::Stall> StallsNow() const REQUIRES(mu_);
+
+  mutable sync::Mutex mu_;
+  std::map<std::string, double> values_ GUARDED_BY(mu_);
+  std::vector<job::Stall> stalls_ GUARDED_BY(mu_);
+  Clock::time_point stalls_at_ GUARDED_BY(mu_);  // when `stalls_` was so
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,38 @@
+// What a worker says to its sidecar, a function a frame (docs/contracts.md, section 2). A worker
+// that is alone says nothing.
+//
+// Thread rule: any thread, after Use().
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "collectives/elastic/registration.h"
+#include "collectives/engine/engine_options.h"
+#include "collectives/sidecar_client/sidecar_client.h"
+
+namespace ringmaster::elastic {
+
+class SidecarFrames {
+ public:
+  // Where they go. Before the first frame.
+  void Use(sidecar_client::SidecarClient* client) { client_ = client; }
+
+  void Enter(bool stateless);
+  void Stopped(uint64_t epoch);
+  void Installed(uint64_t epoch, double connect_seconds);
+  void Boundary(uint64_t epoch, uint64_t step);
+  void Suspect(const Registration::Suspicion& suspicion);
+  void Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed);
+  void Finished(uint64_t epoch);
+  void Bye();
+  // The next ping goes out with what is sent next, not at its time.
+  void PingSoon();
+
+ private:
+  void Send(const nlohmann::json& frame);
+
+  sidecar_client::SidecarClient* client_ = nullptr;
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,113 @@
+#include "collectives/elastic/sidecar_orders.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "collectives/elastic/view_frame.h"
+#include "common/ring_key/ring_key.h"
+
+namespace ringmaster::elastic {
+namespace {
+
+engine::Membership ExpectedFrom(const nlohmann::json& frame) {
+  engine::Membership expected;
+  expected.rank = frame.value("rank", 0);
+  expected.size = frame.value("size", 1);
+  expected.local_rank = frame.value("localRank", 0);
+  expected.local_size = frame.value("localSize", 1);
+  expected.cross_size = 1;
+  return expected;
+}
+
+}  // namespace
+
+nlohmann::json SidecarOrders::Hello() { return registration_->Hello(endpoint_->Address()); }
+
+nlohmann::json SidecarOrders::PingFields() { return facts_->Fields(*engine_); }
+
+void SidecarOrders::OnFrame(const nlohmann::json& frame) {
+  const std::string type = frame.at("t");
+  if (type == "welcome") return OnWelcome(frame);
+  if (type == "promoted") return OnPromoted(frame);
+  if (type == "view") return OnView(frame);
+  if (type == "stop") return engine_->PostStop(frame.at("epoch").get<uint64_t>());
+  if (type == "arm") return engine_->PostArmed(frame.at("epoch").get<uint64_t>(), true);
+  if (type == "left") return OnLeft(frame);
+  if (type == "error") return OnError(frame);
+  std::fprintf(stderr, "ringmaster: unknown frame '%s' from the sidecar ignored\n", type.c_str());
+}
+
+void SidecarOrders::OnLeft(const nlohmann::json& frame) {
+  engine_->PostEnd(
+      {RM_ERR_LEFT, "this worker has left the job: " + frame.value("reason", "drained")});
+}
+
+void SidecarOrders::OnError(const nlohmann::json& frame) {
+  const std::string message = frame.value("message", "the sidecar gave up");
+  engine_->PostEnd({RM_ERR_INTERNAL, message});
+  registration_->Failed(message);
+}
+
+void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
+  if (!TakeRingKey(frame)) return;
+  const Role role = RoleIn(frame);
+  if (role == Role::kJoining) {
+    // New, or dropped by a wrong suspicion while the connection was down: what it holds counts for
+    // nothing now.
+    entry_->Unfence();
+    engine_->PostDropped("the sidecar calls this worker a joiner: the job goes on without it");
+  }
+  if (role != Role::kMember) engine_->ExpectMembership(ExpectedFrom(frame));
+  SayAgain(registration_->Welcomed(frame));
+}
+
+void SidecarOrders::SayAgain(const Registration::Repeat& repeat) {
+  if (repeat.enter) entry_->AskAgain();
+  for (const auto& suspicion : repeat.suspicions) frames_->Suspect(suspicion);
+  if (repeat.finished_epoch != 0) frames_->Finished(repeat.finished_epoch);
+  if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->step())
+    frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);
+}
+
+// A sidecar without one leaves the one that an earlier welcome brought.
+bool SidecarOrders::TakeRingKey(const nlohmann::json& frame) {
+  const auto text = frame.find("ringKey");
+  if (text == frame.end()) return true;
+  const auto key = text->is_string() ? ring_key::Decode(text->get_ref<const std::string&>())
+                                     : std::optional<std::string>();
+  const Status taken =
+      key ? endpoint_->SetKey(*key) : Status(RM_ERR_INTERNAL, "the sidecar's ringKey is no key");
+  if (taken.ok()) return true;
+  engine_->PostEnd(taken);
+  registration_->Failed(taken.message());
+  return false;
+}
+
+void SidecarOrders::OnPromoted(const nlohmann::json& frame) {
+  engine_->PostDropped("promoted");
+  engine_->ExpectMembership(ExpectedFrom(frame));
+  registration_->Promoted(frame);
+}
+
+void SidecarOrders::OnView(const nlohmann::json& frame) {
+  engine::View view;
+  Status status = ParseView(frame.at("view"), frame.value("self", -1), &view);
+  if (!status.ok()) {
+    return engine_->PostEnd(
+        {RM_ERR_INTERNAL, "the sidecar sent a view that can't be read: " + status.message()});
+  }
+  entry_->Unfence();
+  const bool enter_again = view.self < 0 && registration_->Dropped();
+  if (view.self >= 0) registration_->Given(view.epoch);
+  engine_->PostView(std::move(view));
+  if (enter_again) entry_->AskAgain();
+}
+
+void SidecarOrders::OnFenced(const std::string& why) {
+  entry_->Fence();
+  engine_->PostDropped(why);
+  if (registration_->Dropped()) entry_->AskAgain();
+}
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,50 @@
+// What the sidecar says to a worker: its role, its views, when to stop, that it has left.
+//
+// Thread rule: Attach() first; all else on the sidecar client's thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "collectives/elastic/entry.h"
+#include "collectives/elastic/ping_facts.h"
+#include "collectives/elastic/registration.h"
+#include "collectives/elastic/sidecar_frames.h"
+#include "collectives/engine/engine.h"
+#include "collectives/sidecar_client/sidecar_client.h"
+
+namespace ringmaster::elastic {
+
+class SidecarOrders : public sidecar_client::SidecarHandler {
+ public:
+  SidecarOrders(Registration* registration, SidecarFrames* frames, PingFacts* facts, Entry* entry)
+      : registration_(registration), frames_(frames), facts_(facts), entry_(entry) {}
+  void Attach(engine::Engine* engine, Endpoint* endpoint) {
+    engine_ = engine;
+    endpoint_ = endpoint;
+  }
+
+  nlohmann::json Hello() override;
+  nlohmann::json PingFields() override;
+  void OnFrame(const nlohmann::json& frame) override;
+  void OnFenced(const std::string& why) override;
+
+ private:
+  void OnWelcome(const nlohmann::json& frame);
+  // False: it is none, and the worker has failed.
+  bool TakeRingKey(const nlohmann::json& frame);
+  void SayAgain(const Registration::Repeat& repeat);
+  void OnPromoted(const nlohmann::json& frame);
+  void OnView(const nlohmann::json& frame);
+  void OnLeft(const nlohmann::json& frame);
+  void OnError(const nlohmann::json& frame);
+
+  Registration* const registration_;
+  SidecarFrames* const frames_;
+  PingFacts* const facts_;
+  Entry* const entry_;
+  engine::Engine* engine_ = nullptr;
+  Endpoint* endpoint_ = nullptr;
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,56 @@
+// Measures where this worker's time goes (job::WorkerTimes says what each figure means).
+//
+// Between the moment at which something is asked for and the moment at which it runs, the worker
+// waits for the others; operations run one after the other, so the three never overlap here.
+//
+// Thread rule: any thread; the time is handed in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "common/job/worker_times.h"
+#include "common/sync/mutex.h"
+
+namespace ringmaster::engine {
+
+class WorkMeter {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // The worker is in a view. Only the first call counts.
+  void Begin(Clock::time_point now);
+  // Something has been asked for.
+  void Asked(Clock::time_point now);
+  // An operation begins to run.
+  void Runs(Clock::time_point now);
+  // It has ended. `more`: something else was asked for before.
+  void Ran(Clock::time_point now, uint64_t bytes, bool more);
+  // Nothing is asked for any more: all of it has failed, or the operation that ran has.
+  void Clear(Clock::time_point now);
+  // A thread of the script stands still in a call; several may at the same time.
+  void Blocks(Clock::time_point now);
+  void Unblocks(Clock::time_point now);
+
+  job::WorkerTimes At(Clock::time_point now) const;
+
+ private:
+  enum class Now { kIdle, kWaiting, kRunning };
+
+  // Counts the time since the last change for what was then, and goes on to `next`.
+  void Change(Now next, Clock::time_point now) REQUIRES(mu_);
+
+  mutable sync::Mutex mu_;
+  std::optional<Clock::time_point> began_ GUARDED_BY(mu_);
+  Now state_ GUARDED_BY(mu_) = Now::kIdle;
+  Clock::time_point changed_ GUARDED_BY(mu_);
+  int blocked_threads_ GUARDED_BY(mu_) = 0;
+  Clock::time_point blocked_since_ GUARDED_BY(mu_);  // while there are any
+  Clock::duration blocked_ GUARDED_BY(mu_){0};
+  Clock::duration waiting_ GUARDED_BY(mu_){0};
+  Clock::duration running_ GUARDED_BY(mu_){0};
+  uint64_t bytes_ GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace ringmaster::engine

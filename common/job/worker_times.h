@@ -1,0 +1,34 @@
+// Where the time of a worker goes: as its engine measures it, a ping brings it to the sidecar, and
+// /status and the metrics show it. Sums since the worker was in its first view, so that whoever
+// looks twice knows what happened between.
+//
+// A plain value that knows no socket and no clock.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+namespace ringmaster::job {
+
+struct WorkerTimes {
+  double seconds = 0;  // in all
+  // The script stood still in a call of the library until a collective was done.
+  double blocked = 0;
+  // A collective that this worker asked for waited for other ranks that had not asked for it yet.
+  // The script may have computed meanwhile. The rank that the others wait for has least of it.
+  double waiting = 0;
+  // A collective ran.
+  double running = 0;
+  std::uint64_t bytes = 0;  // of tensors, in collectives that have run
+
+  friend bool operator==(const WorkerTimes&, const WorkerTimes&) = default;
+};
+
+nlohmann::json ToJson(const WorkerTimes& times);
+// What is missing, negative or no number is 0.
+WorkerTimes WorkerTimesFromJson(const nlohmann::json& json);
+// From `earlier` to `later` of the same process. A field that went back (another process) counts
+// from 0.
+WorkerTimes Between(const WorkerTimes& earlier, const WorkerTimes& later);
+
+}  // namespace ringmaster::job
