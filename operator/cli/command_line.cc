@@ -202,6 +202,8 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   if (name == "describe") return WithTarget(p->describe);
   if (name == "why") return WithTarget(p->why);
   p->top.interval = std::chrono::milliseconds(static_cast<int64_t>(p->top_interval * 1000));
+  p->ui.interval = std::chrono::milliseconds(static_cast<int64_t>(p->ui_interval * 1000));
+  if (name == "ui") return WithTarget(p->ui);
   if (name == "top") return WithTarget(p->top);
   if (name == "logs") return WithTarget(p->logs);
   if (name == "scale") return WithTarget(p->scale);

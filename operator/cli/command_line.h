@@ -35,6 +35,7 @@ struct RunOptions {
   std::filesystem::path output_dir;
   bool plain = false;
   bool keep = false;
+  bool ui = false;                  // serve the page while it runs
   std::chrono::seconds timeout{0};  // 0: none
 };
 
@@ -63,6 +64,13 @@ struct TopOptions {
   std::string job;
   std::chrono::milliseconds interval{2000};  // between two looks
   bool once = false;
+};
+
+struct UiOptions {
+  Target target;
+  bool all_namespaces = false;
+  int port = 0;                              // 0: chosen free
+  std::chrono::milliseconds interval{1000};  // between two looks
 };
 
 struct LogsOptions {
@@ -103,8 +111,8 @@ struct CompletionOptions {
 };
 
 using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions,
-                             LogsOptions, ScaleOptions, DrainOptions, KillOptions, DeleteOptions,
-                             CompletionOptions, VersionOptions>;
+                             UiOptions, LogsOptions, ScaleOptions, DrainOptions, KillOptions,
+                             DeleteOptions, CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

@@ -143,8 +143,8 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
 }
 
 TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "get", "describe", "why", "top", "logs", "scale", "drain",
-                              "kill", "delete", "completion"}) {
+  for (const char* command : {"run", "get", "describe", "why", "top", "ui", "logs", "scale",
+                              "drain", "kill", "delete", "completion"}) {
     auto parsed = ParseCommandLine({command, "--help"});
     ASSERT_FALSE(parsed.has_value());
     EXPECT_EQ(parsed.error().code, ExitCode::kDone);

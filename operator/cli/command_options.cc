@@ -69,6 +69,7 @@ class Builder {
         ->type_name("SECONDS")
         ->check(CLI::Range(1.0, 1e9));
     app->add_flag("--plain", run.plain, "plain lines, also on a terminal");
+    app->add_flag("--ui", run.ui, "serve a page that shows the run, and print its address");
     app->add_flag("--keep", run.keep, "keep the run directory with its logs");
   }
 
@@ -109,6 +110,18 @@ class Builder {
         ->check(CLI::Range(0.1, 3600.0));
     app->add_flag("--once", p_->top.once, "one look, as when the output is no terminal");
     AddTarget(app, &p_->top.target);
+  }
+
+  void Ui() {
+    CLI::App* app = Add("ui", "a page that shows jobs as they train, in a browser",
+                        "Examples:\n  @ ui\n  @ ui --port 8080 -A");
+    Number(app, "--port", &p_->ui.port, "on 127.0.0.1 (default: a free one)", 0, 65535)
+        ->type_name("PORT");
+    app->add_option("--interval", p_->ui_interval, "between two looks (default: 1)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.2, 3600.0));
+    app->add_flag("-A,--all-namespaces", p_->ui.all_namespaces, "the jobs of all namespaces");
+    AddTarget(app, &p_->ui.target);
   }
 
   void Logs() {
@@ -218,6 +231,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Describe();
   builder.Why();
   builder.Top();
+  builder.Ui();
   builder.Logs();
   builder.Scale();
   builder.Drain();

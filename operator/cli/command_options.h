@@ -17,6 +17,7 @@ struct Parsed {
   DescribeOptions describe;
   WhyOptions why;
   TopOptions top;
+  UiOptions ui;
   LogsOptions logs;
   ScaleOptions scale;
   DrainOptions drain;
@@ -29,6 +30,7 @@ struct Parsed {
   int kill_slot = -1;
   double timeout = 0;
   double top_interval = 2;
+  double ui_interval = 1;
   std::string shell;
 };
 

@@ -18,6 +18,7 @@
 #include "operator/cli/logs_command.h"
 #include "operator/cli/run_command.h"
 #include "operator/cli/top_command.h"
+#include "operator/cli/ui_command.h"
 
 namespace {
 
@@ -59,6 +60,7 @@ struct Dispatch {
   }
   Outcome<void> operator()(const WhyOptions& options) const { return Why(options, around); }
   Outcome<void> operator()(const TopOptions& options) const { return Top(options, around); }
+  Outcome<void> operator()(const UiOptions& options) const { return Ui(options, around); }
   Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, around); }
   Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, around); }
   Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, around); }

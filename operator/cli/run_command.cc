@@ -22,6 +22,7 @@
 #include "operator/cli/manifest.h"
 #include "operator/cli/run_session.h"
 #include "operator/cli/signals.h"
+#include "operator/cli/ui_command.h"
 #include "operator/kube/kube_client.h"
 #include "operator/local/local_cluster.h"
 
@@ -32,6 +33,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
+constexpr std::chrono::milliseconds kPagePeriod{1000};
 constexpr size_t kKeptRuns = 10;  // failed ones, whose logs somebody may want yet
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
@@ -187,7 +189,14 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
     interrupts->Attach(nullptr);
     return created;
   }
+  Page page;
+  if (options.ui) {
+    auto opened = Page::Open({stack->api, run_dir, ""}, 0, kPagePeriod);
+    display->Line(opened ? "page " + opened->address() : opened.error().message);
+    if (opened) page = std::move(*opened);
+  }
   SessionEnd end = session.Follow();
+  page.Close();
   interrupts->Attach(nullptr);
   std::vector<std::string> why;
   if (end == SessionEnd::kFailed || end == SessionEnd::kTimeout) why = session.FailureLines();

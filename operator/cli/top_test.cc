@@ -74,6 +74,13 @@ TEST(TopTest, AWorkerThatIsNewCountsFromItsFirstView) {
   EXPECT_THAT(TopText(earlier, now), HasSubstr("1      p1       12     50%        50%"));
 }
 
+TEST(TopTest, StepsThatAJoinerHasFromTheOthersAreNotItsOwn) {
+  auto earlier = Look({{10, Times(100, 0, 0, 0)}, {0, {}}});
+  earlier.answers["p1"].workers[0].rank = -1;
+  const auto now = Look({{14, Times(102, 0, 0, 0)}, {14, Times(1, 0, 0, 0)}});
+  EXPECT_THAT(TopText(earlier, now), HasSubstr("500 ms a step"));
+}
+
 TEST(TopTest, AWorkerThatHasNotTrainedSinceHasNoShares) {
   const auto look = Look({{10, {}}});
   EXPECT_THAT(TopText(look, look), HasSubstr("0      p0       10     -          -"));

@@ -1,0 +1,18 @@
+// The files of the page, built in from operator/cli/ui/assets.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace ringmaster::ui {
+
+struct Asset {
+  const char* path;  // of the URL
+  const char* type;
+  const char* text;
+  std::size_t bytes;
+};
+
+extern const std::span<const Asset> kAssets;
+
+}  // namespace ringmaster::ui

@@ -1,0 +1,306 @@
+// The page of `ringmaster ui`. It reads /api/jobs every few seconds, and of the job that is shown
+// /api/job once and then the events of /api/stream.
+"use strict";
+
+const PHASES = ["detect", "decide", "connect", "redo", "resume"];
+const MOST_SAMPLES = 900;
+const HEAT_ROW = { least: 6, most: 22, height: 280 };
+
+const $ = (id) => document.getElementById(id);
+const percent = (share) => (share === null || share === undefined ? "-" : Math.round(share * 100) + " %");
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const page = { key: "", stream: null, samples: [], job: null, charts: [], value: "" };
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "-";
+  return seconds < 1 ? (seconds * 1000).toPrecision(3).replace(/\.?0+$/, "") + " ms" : seconds.toFixed(seconds < 10 ? 2 : 1) + " s";
+}
+
+function number(value) {
+  if (value === null || value === undefined || !isFinite(value)) return "-";
+  return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
+}
+
+const time = (unixMs) => new Date(unixMs).toLocaleTimeString([], { hour12: false });
+
+// A table row of plain cells; what is an element stays one.
+function row(cells, name) {
+  const tr = document.createElement("tr");
+  if (name) tr.className = name;
+  for (const cell of cells) {
+    const td = document.createElement("td");
+    if (cell instanceof Node) td.append(cell);
+    else td.textContent = cell;
+    tr.append(td);
+  }
+  return tr;
+}
+
+// ---- The job that is shown
+
+function show(key) {
+  if (page.stream) page.stream.close();
+  Object.assign(page, { key, samples: [], job: null });
+  location.hash = key;
+  $("log").hidden = true;
+  fetch("/api/job?job=" + encodeURIComponent(key))
+    .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText))))
+    .then((seen) => {
+      if (page.key !== key) return;
+      page.samples = seen.samples;
+      page.job = seen.job;
+      draw();
+      follow(key);
+    })
+    .catch((error) => { $("connection").textContent = "not connected: " + error.message; });
+}
+
+function follow(key) {
+  page.stream = new EventSource("/api/stream?job=" + encodeURIComponent(key));
+  page.stream.onmessage = (event) => {
+    const seen = JSON.parse(event.data);
+    $("connection").textContent = seen.error ? "the API server does not answer: " + seen.error : "";
+    page.job = seen.job;
+    const last = page.samples[page.samples.length - 1];
+    if (!last || seen.sample.t > last.t) page.samples.push(seen.sample);
+    if (page.samples.length > MOST_SAMPLES) page.samples.shift();
+    draw();
+  };
+  page.stream.onerror = () => { $("connection").textContent = "not connected: the command has ended, or the machine is away"; };
+}
+
+function draw() {
+  $("none").hidden = true;
+  $("job").hidden = false;
+  drawNow();
+  drawCharts();
+  drawHeat();
+  drawChanges();
+  drawRanks();
+}
+
+function drawNow() {
+  const { job } = page;
+  const last = page.samples[page.samples.length - 1];
+  const state = $("state");
+  state.textContent = job.state;
+  state.className = "state " + ({ Running: "good", Succeeded: "good", Failed: "bad" }[job.state] || "warn");
+  $("troubles").replaceChildren(...job.troubles.map((trouble) => {
+    const p = document.createElement("p");
+    p.textContent = `${trouble.message} (${trouble.reason})`;
+    return p;
+  }));
+  $("workers").textContent = String(last.workers);
+  $("view").textContent = job.view || "-";
+  $("step").textContent = number(last.step);
+  $("pace").textContent = duration(last.stepSeconds);
+  $("rate").textContent = last.samplesPerSecond ? number(last.samplesPerSecond) : "-";
+  $("lost").textContent = number(job.changes.reduce((sum, change) => sum + change.stepsLost, 0));
+  const late = job.straggler;
+  $("straggler").hidden = !late;
+  if (late) {
+    $("straggler").textContent =
+      `The others wait for rank ${late.rank} (${late.worker}): it waits ${percent(late.waits)} of its time, each of them ${percent(late.othersWait)} or more.`;
+  }
+}
+
+// ---- Charts over time
+
+// Lines where the view has changed.
+function marks(u) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.strokeStyle = color("--bad");
+  ctx.setLineDash([4, 4]);
+  for (const change of page.job.changes) {
+    const x = u.valToPos(change.t / 1000, "x", true);
+    if (!change.t || x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+function newChart(id, label, stepped) {
+  const place = $(id);
+  place.replaceChildren();
+  const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+  const chart = new uPlot({
+    width: place.clientWidth || 320,
+    height: 180,
+    legend: { show: false },
+    cursor: { y: false },
+    scales: { y: { range: (u, least, most) => (stepped ? [0, Math.max(1, most) * 1.15] : uPlot.rangeNum(least, most, 0.15, true)) } },
+    axes: [{ ...axis }, { ...axis, size: 55 }],
+    series: [{}, { label, stroke: color("--accent"), width: 2, spanGaps: !stepped,
+                   paths: stepped ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: false } }],
+    hooks: { draw: [marks] },
+  }, [[], []], place);
+  return { id, chart };
+}
+
+function makeCharts() {
+  for (const { chart } of page.charts) chart.destroy();
+  page.charts = [newChart("chart-workers", "workers", true), newChart("chart-pace", "ms", false), newChart("chart-value", "value", false)];
+}
+
+function drawCharts() {
+  pickValue();
+  if (page.charts.length === 0) makeCharts();
+  const x = page.samples.map((sample) => sample.t / 1000);
+  const of = {
+    "chart-workers": (sample) => sample.workers,
+    "chart-pace": (sample) => (sample.stepSeconds === null ? null : sample.stepSeconds * 1000),
+    "chart-value": (sample) => (page.value in sample.values ? sample.values[page.value] : null),
+  };
+  for (const { id, chart } of page.charts) {
+    const width = $(id).clientWidth;
+    if (width && width !== chart.width) chart.setSize({ width, height: 180 });
+    chart.setData([x, page.samples.map(of[id])]);
+  }
+}
+
+// Which of the values that the script reports is drawn: a loss, if there is one.
+function pickValue() {
+  const names = Object.keys(page.samples[page.samples.length - 1].values).sort();
+  $("values").hidden = names.length === 0;
+  const options = $("value");
+  if ([...options.options].map((option) => option.value).join() === names.join()) return;
+  options.replaceChildren(...names.map((name) => new Option(name, name)));
+  page.value = names.includes(page.value) ? page.value : names.find((name) => /loss/i.test(name)) || names[0] || "";
+  options.value = page.value;
+}
+
+// A row for each rank, a column for each sample.
+function drawHeat() {
+  const canvas = $("heat");
+  const ranks = Math.max(1, ...page.samples.map((sample) => sample.computes.length));
+  const tall = Math.max(HEAT_ROW.least, Math.min(HEAT_ROW.most, Math.floor(HEAT_ROW.height / ranks)));
+  const scale = window.devicePixelRatio || 1;
+  const margin = 34;
+  const width = canvas.clientWidth || 600;
+  canvas.style.height = ranks * tall + "px";
+  canvas.width = width * scale;
+  canvas.height = ranks * tall * scale;
+  const ctx = canvas.getContext("2d");
+  ctx.scale(scale, scale);
+  const wide = (width - margin) / Math.max(page.samples.length, 60);
+  ctx.fillStyle = color("--accent");
+  page.samples.forEach((sample, column) => sample.computes.forEach((share, rank) => {
+    if (share === null) return;
+    ctx.globalAlpha = 0.04 + 0.96 * share;
+    ctx.fillRect(margin + column * wide, rank * tall, Math.ceil(wide), tall - 1);
+  }));
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = color("--quiet");
+  ctx.font = "11px system-ui, sans-serif";
+  ctx.textBaseline = "middle";
+  const each = Math.ceil(12 / tall);
+  for (let rank = 0; rank < ranks; rank += each) ctx.fillText(String(rank), 6, rank * tall + tall / 2);
+  const hidden = page.job.ranks.length - ranks;
+  if (hidden > 0) $("heat-says").textContent = `The first ${ranks} of ${page.job.ranks.length} ranks. The darker, the more a rank computes.`;
+}
+
+// ---- Tables
+
+function why(change) {
+  const who = [];
+  if (change.left.length) who.push(change.left.join(", ") + (change.planned ? " left by plan" : " lost"));
+  if (change.joined.length && change.view) who.push(change.joined.join(", ") + " joined");
+  return change.reason + (who.length ? ": " + who.join("; ") : "");
+}
+
+function phases(seconds) {
+  const bar = document.createElement("div");
+  bar.className = "phases";
+  const total = PHASES.reduce((sum, phase) => sum + (seconds[phase] || 0), 0);
+  for (const phase of PHASES) {
+    const part = document.createElement("i");
+    part.style.background = `var(--${phase})`;
+    part.style.width = total > 0 ? (100 * (seconds[phase] || 0)) / total + "%" : "0";
+    part.title = `${phase} ${duration(seconds[phase])}`;
+    bar.append(part);
+  }
+  return bar;
+}
+
+function drawChanges() {
+  const rows = page.job.changes.map((change) => {
+    const tr = row([change.t ? time(change.t) : "-", change.view, why(change), change.workers,
+                    change.complete ? duration(change.total) : "...", phases(change.seconds), change.stepsLost]);
+    tr.children[2].className = "why";
+    return tr;
+  });
+  $("changes").tBodies[0].replaceChildren(...rows);
+  if ($("legend").childElementCount === 0) {
+    for (const phase of PHASES) {
+      const mark = document.createElement("i");
+      mark.style.background = `var(--${phase})`;
+      $("legend").append(mark, phase);
+    }
+  }
+}
+
+function logButton(rank) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "log";
+  button.addEventListener("click", () => openLog(rank.pod));
+  return button;
+}
+
+function drawRanks() {
+  const late = page.job.straggler ? page.job.straggler.rank : -1;
+  const body = $("ranks").tBodies[0];
+  if (body.contains(document.activeElement)) return;  // a button that somebody is about to press
+  body.replaceChildren(...page.job.ranks.map((rank) => row(
+    [rank.rank, rank.worker, number(rank.step), percent(rank.computes), percent(rank.blocked), percent(rank.waiting),
+     percent(rank.running), rank.bytesPerSecond === null ? "-" : number(rank.bytesPerSecond / 1e6), logButton(rank)],
+    rank.rank === late ? "late" : "")));
+}
+
+function openLog(pod) {
+  const { namespace } = page.job;
+  $("log").hidden = false;
+  $("log-of").textContent = pod;
+  $("log-text").textContent = "...";
+  fetch(`/api/log?namespace=${encodeURIComponent(namespace)}&pod=${encodeURIComponent(pod)}&lines=500`)
+    .then((answer) => answer.text())
+    .then((text) => {
+      $("log-text").textContent = text || "it printed nothing";
+      $("log-text").scrollTop = $("log-text").scrollHeight;
+    })
+    .catch((error) => { $("log-text").textContent = "not connected: " + error.message; });
+}
+
+// ---- All jobs
+
+function listJobs() {
+  fetch("/api/jobs")
+    .then((answer) => answer.json())
+    .then((seen) => {
+      $("since").textContent = new Date(seen.since).toLocaleString();
+      const keys = seen.jobs.map((job) => job.namespace + "/" + job.name);
+      const options = seen.jobs.map((job, i) => new Option(`${keys[i]} (${job.state})`, keys[i]));
+      $("jobs").replaceChildren(...options);
+      const wanted = decodeURIComponent(location.hash.slice(1));
+      if (page.key) $("jobs").value = page.key;
+      else if (keys.length) show(keys.includes(wanted) ? wanted : keys[0]);
+      if (page.key) $("jobs").value = page.key;
+      $("none").hidden = keys.length > 0;
+    })
+    .catch(() => {});
+}
+
+$("jobs").addEventListener("change", (event) => show(event.target.value));
+$("value").addEventListener("change", (event) => { page.value = event.target.value; drawCharts(); });
+$("log-close").addEventListener("click", () => { $("log").hidden = true; });
+window.addEventListener("resize", () => { if (page.job) { drawCharts(); drawHeat(); } });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (page.job) { makeCharts(); draw(); } });
+// The token has become a cookie: it need not stay in the address.
+history.replaceState(null, "", "/" + location.hash);
+listJobs();
+setInterval(listJobs, 3000);

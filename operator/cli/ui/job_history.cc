@@ -1,0 +1,138 @@
+#include "operator/cli/ui/job_history.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "operator/cli/job_run.h"
+#include "operator/cli/rank_times.h"
+#include "operator/cli/text_format.h"
+#include "operator/cli/troubles.h"
+
+namespace ringmaster::ui {
+namespace {
+
+using Json = nlohmann::json;
+
+// The sidecar that knows most of the job: the coordinator of the newest view.
+const cli::SidecarStatus* Teller(const cli::Inspection& look) {
+  const cli::SidecarStatus* teller = nullptr;
+  for (const auto& [pod, status] : look.answers) {
+    const auto rank = [](const cli::SidecarStatus& s) { return std::pair(s.epoch, s.coordinator); };
+    if (teller == nullptr || rank(*teller) < rank(status)) teller = &status;
+  }
+  return teller;
+}
+
+std::string StateOf(const Json& job) {
+  const std::string state = fields::TextAt(job, "/status/state");
+  return state.empty() ? "Pending" : state;
+}
+
+Json RankJson(const cli::RankTimes& times) {
+  Json json = {
+      {"rank", times.rank}, {"pod", times.pod}, {"worker", times.worker}, {"step", times.step}};
+  const bool known = times.between.seconds > 0;
+  const auto share = [&](double seconds) { return known ? Json(times.Share(seconds)) : Json(); };
+  json["computes"] = known ? Json(1 - times.Share(times.between.blocked)) : Json();
+  json["blocked"] = share(times.between.blocked);
+  json["waiting"] = share(times.between.waiting);
+  json["running"] = share(times.between.running);
+  json["bytesPerSecond"] =
+      known ? Json(static_cast<double>(times.between.bytes) / times.between.seconds) : Json();
+  return json;
+}
+
+// What a person reads of each change, and its phases in seconds; the newest first.
+Json Changes(const cli::SidecarStatus& status) {
+  Json changes = Json::array();
+  for (auto rebuild = status.rebuilds.rbegin(); rebuild != status.rebuilds.rend(); ++rebuild) {
+    changes.push_back({{"view", cli::ViewName(rebuild->epoch)},
+                       {"t", rebuild->at_unix_ms},
+                       {"reason", rebuild->reason},
+                       {"planned", rebuild->planned},
+                       {"workers", rebuild->world_size},
+                       {"left", rebuild->left},
+                       {"joined", rebuild->joined},
+                       {"complete", rebuild->complete},
+                       {"seconds", job::ToJson(rebuild->seconds)},
+                       {"total", job::TotalSeconds(rebuild->seconds)},
+                       {"stepsLost", rebuild->steps_lost}});
+  }
+  return changes;
+}
+
+Json StragglerJson(const std::vector<cli::RankTimes>& ranks) {
+  const auto straggler = cli::FindStraggler(ranks);
+  if (!straggler) return nullptr;
+  return {{"rank", straggler->rank.rank},
+          {"worker", straggler->rank.worker},
+          {"waits", straggler->rank.Waits()},
+          {"othersWait", straggler->least_of_others}};
+}
+
+Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& ranks,
+            std::size_t most_ranks, std::int64_t unix_ms) {
+  const cli::SidecarStatus* teller = Teller(look);
+  Json computes = Json::array();
+  uint64_t step = teller == nullptr ? 0 : teller->step;
+  double samples_per_second = 0;
+  for (const auto& [pod, status] : look.answers) samples_per_second += status.samples_per_second;
+  for (const cli::RankTimes& times : ranks) {
+    step = std::max(step, times.step);
+    if (computes.size() == most_ranks) continue;
+    const bool known = times.between.seconds > 0;
+    computes.push_back(known ? Json(1 - times.Share(times.between.blocked)) : Json());
+  }
+  const auto seconds = cli::StepSeconds(ranks);
+  return {{"t", unix_ms},
+          {"workers", teller == nullptr ? 0 : teller->ranks.size()},
+          {"step", step},
+          {"stepSeconds", seconds ? Json(*seconds) : Json()},
+          {"samplesPerSecond", samples_per_second},
+          {"values", teller == nullptr ? Json::object() : Json(teller->values)},
+          {"computes", std::move(computes)}};
+}
+
+}  // namespace
+
+void JobHistory::Add(cli::Inspection now, std::int64_t unix_ms) {
+  const auto ranks = cli::TimesByRank(last_, now);
+  ranks_ = Json::array();
+  for (const cli::RankTimes& times : ranks) ranks_.push_back(RankJson(times));
+  straggler_ = StragglerJson(ranks);
+  samples_.push_back(Sample(now, ranks, limits_.ranks, unix_ms));
+  if (samples_.size() > limits_.samples) samples_.pop_front();
+  last_ = std::move(now);
+}
+
+Json JobHistory::Now() const {
+  const cli::SidecarStatus* teller = Teller(last_);
+  Json troubles = Json::array();
+  for (const cli::Trouble& trouble : cli::TroublesOf(last_.job)) {
+    troubles.push_back({{"type", trouble.type},
+                        {"reason", trouble.reason},
+                        {"message", trouble.message},
+                        {"since", trouble.since}});
+  }
+  Json pods = Json::array();
+  for (const Json& pod : last_.pods) {
+    pods.push_back({{"name", fields::TextAt(pod, "/metadata/name")},
+                    {"phase", fields::TextAt(pod, "/status/phase")},
+                    {"node", fields::TextAt(pod, "/spec/nodeName")}});
+  }
+  return {{"namespace", fields::TextAt(last_.job, "/metadata/namespace")},
+          {"name", fields::TextAt(last_.job, "/metadata/name")},
+          {"uid", fields::TextAt(last_.job, "/metadata/uid")},
+          {"state", StateOf(last_.job)},
+          {"view", teller == nullptr || teller->epoch == 0 ? "" : cli::ViewName(teller->epoch)},
+          {"wanted", fields::At(last_.job, "/spec/worker/replicas")},
+          {"troubles", std::move(troubles)},
+          {"pods", std::move(pods)},
+          {"ranks", ranks_},
+          {"straggler", straggler_},
+          {"changes", teller == nullptr ? Json::array() : Changes(*teller)}};
+}
+
+}  // namespace ringmaster::ui

@@ -1,0 +1,92 @@
+#include "operator/cli/ui/job_history.h"
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::ui {
+namespace {
+
+using cli::Inspection;
+using cli::SidecarStatus;
+
+constexpr uint64_t kView = (uint64_t{1} << 40) + 3;
+
+Inspection Look(uint64_t step, job::WorkerTimes times) {
+  Inspection look;
+  look.job = {{"metadata", {{"name", "digits"}, {"namespace", "team"}, {"uid", "u"}}},
+              {"spec", {{"worker", {{"replicas", 2}}}}},
+              {"status", {{"state", "Running"}}}};
+  look.pods = {{{"metadata", {{"name", "p0"}}}, {"status", {{"phase", "Running"}}}}};
+  SidecarStatus status;
+  status.coordinator = true;
+  status.epoch = kView;
+  status.step = step;
+  status.ranks.resize(2);
+  status.values = {{"loss", 0.5}};
+  status.workers = {{.slot = 0, .incarnation = 1, .rank = 0, .step = step, .times = times},
+                    {.slot = 1, .incarnation = 1, .rank = 1, .step = step, .times = times}};
+  look.answers["p0"] = status;
+  return look;
+}
+
+TEST(JobHistoryTest, ASampleTellsWhatHappenedSinceTheOneBefore) {
+  JobHistory history({});
+  history.Add(Look(10, {.seconds = 100, .blocked = 100}), 1000);
+  history.Add(Look(14, {.seconds = 102, .blocked = 100.5}), 3000);
+  EXPECT_EQ(history.newest(), (nlohmann::json{{"t", 3000},
+                                              {"workers", 2},
+                                              {"step", 14},
+                                              {"stepSeconds", 0.5},
+                                              {"samplesPerSecond", 0.0},
+                                              {"values", {{"loss", 0.5}}},
+                                              {"computes", {0.75, 0.75}}}));
+}
+
+TEST(JobHistoryTest, WithoutAnAnswerASampleIsEmptyAndTheJobStaysToldOf) {
+  JobHistory history({});
+  Inspection look = Look(1, {});
+  look.answers.clear();
+  history.Add(look, 1000);
+  EXPECT_EQ(history.newest()["workers"], 0);
+  EXPECT_EQ(history.newest()["stepSeconds"], nullptr);
+  EXPECT_EQ(history.Now()["view"], "");
+  EXPECT_EQ(history.Now()["state"], "Running");
+}
+
+TEST(JobHistoryTest, TheChangesComeFromTheNewestViewTheLatestFirst) {
+  JobHistory history({});
+  Inspection look = Look(1, {});
+  SidecarStatus old = look.answers["p0"];
+  old.epoch = kView - 1;
+  old.rebuilds = {{.epoch = kView - 1, .reason = "Bootstrap"}};
+  look.answers["p0"].rebuilds = {{.epoch = kView - 1, .reason = "Bootstrap"},
+                                 {.epoch = kView,
+                                  .reason = "WorkerLost",
+                                  .at_unix_ms = 77,
+                                  .world_size = 1,
+                                  .left = {"p1"},
+                                  .seconds = {{job::kDetect, 0.5}, {job::kConnect, 0.25}},
+                                  .steps_lost = 1,
+                                  .complete = true}};
+  look.answers["p1"] = old;
+  history.Add(look, 1000);
+  const auto changes = history.Now()["changes"];
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0]["view"], "1.3");
+  EXPECT_EQ(changes[0]["left"], nlohmann::json({"p1"}));
+  EXPECT_EQ(changes[0]["total"], 0.75);
+  EXPECT_EQ(changes[0]["stepsLost"], 1);
+  EXPECT_EQ(changes[1]["reason"], "Bootstrap");
+}
+
+TEST(JobHistoryTest, KeepsTheNewestSamplesAndTheFirstRanks) {
+  JobHistory history({.samples = 2, .ranks = 1});
+  for (int i = 1; i <= 3; ++i) history.Add(Look(1, {}), i);
+  const auto samples = history.Samples();
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0]["t"], 2);
+  EXPECT_EQ(samples[1]["computes"].size(), 1u);
+  EXPECT_EQ(history.Now()["ranks"].size(), 2u);
+}
+
+}  // namespace
+}  // namespace ringmaster::ui

@@ -1,0 +1,36 @@
+// `ringmaster ui`, and the page of `ringmaster run --ui`.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/connection.h"
+#include "operator/cli/outcome.h"
+#include "operator/cli/ui/observatory.h"
+#include "operator/cli/ui/ui_server.h"
+
+namespace ringmaster::cli {
+
+// A page that is served, until it is closed.
+class Page {
+ public:
+  Page() = default;
+  // `to.ns` empty: the jobs of all namespaces. `port` 0: a free one.
+  static Outcome<Page> Open(const Connection& to, int port, std::chrono::milliseconds interval);
+  void Close() {
+    server_.reset();
+    observatory_.reset();
+  }
+  std::string address() const { return server_->address(); }
+
+ private:
+  std::unique_ptr<ui::Observatory> observatory_;
+  std::unique_ptr<ui::UiServer> server_;  // uses the observatory
+};
+
+// Until Ctrl-C, or until the run that it shows is over.
+Outcome<void> Ui(const UiOptions& options, const Surroundings& around);
+
+}  // namespace ringmaster::cli

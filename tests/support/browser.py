@@ -1,0 +1,25 @@
+"""A headless Chromium, for tests of pages."""
+
+import contextlib
+import tempfile
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+
+@contextlib.contextmanager
+def chromium(width=1200, height=1500, dark=False):
+    """A browser with a window of width x height pixels. Everything that it writes is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rm-browser-") as home:
+        options = Options()
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-gpu", "--user-data-dir=" + home,
+                         "--window-size=%d,%d" % (width, height), *(["--blink-settings=preferredColorScheme=0"] if dark else [])):
+            options.add_argument(argument)
+        driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver", env={"TMPDIR": home, "HOME": home, "PATH": "/usr/bin:/bin"}),
+                                  options=options)
+        try:
+            yield driver
+        finally:
+            driver.quit()
