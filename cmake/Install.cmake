@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS ringmaster_collectives EXPORT ringmasterTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT collectives)
 if(RINGMASTER_CLUSTER)
-  install(TARGETS ringmaster-operator ringmaster-sidecar ringmaster-launcher
+  install(TARGETS ringmaster-operator ringmaster-sidecar ringmaster-launcher ringmaster-bench
           RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
   install(TARGETS ringmaster RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cli)
 endif()

@@ -17,14 +17,18 @@ bool IsNp(const std::string& word) {
          word.rfind("--np=", 0) == 0;
 }
 
+// CLI11 has no short options of two letters.
+void Lengthen(std::string* np) {
+  if ((*np)[1] != '-') np->insert(0, "-");
+}
+
 const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
   return app.get_option_no_throw(word.substr(0, word.find('=')));
 }
 
 // `run -np 4 python3 train.py --lr 0.1`: what follows the first word that is no option belongs to
-// the command, options of the same name included. And CLI11 has no short options of two letters.
+// the command, options of the same name included.
 void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
-  if (words->empty() || words->front() != "run") return;
   bool np = false;
   for (size_t i = 1; i < words->size(); ++i) {
     std::string& word = (*words)[i];
@@ -35,7 +39,7 @@ void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
     }
     if (IsNp(word)) {
       np = true;
-      if (word[1] != '-') word.insert(0, "-");
+      Lengthen(&word);
     }
     const CLI::Option* option = FindOption(run, word);
     const bool takes_value = option != nullptr && option->get_expected_max() > 0;
@@ -204,6 +208,10 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   p->top.interval = std::chrono::milliseconds(static_cast<int64_t>(p->top_interval * 1000));
   p->ui.interval = std::chrono::milliseconds(static_cast<int64_t>(p->ui_interval * 1000));
   if (name == "ui") return WithTarget(p->ui);
+  if (name == "bench") {
+    p->bench.words = root.get_subcommand("bench")->remaining();
+    return Command(p->bench);
+  }
   if (name == "top") return WithTarget(p->top);
   if (name == "logs") return WithTarget(p->logs);
   if (name == "scale") return WithTarget(p->scale);
@@ -226,7 +234,12 @@ Outcome<Command> ParseCommandLine(std::vector<std::string> words, const std::str
   AddCommands(&root, program, &p);
 
   if (auto known = CheckCommandName(root, words); !known) return tl::unexpected(known.error());
-  SeparateCommand(*root.get_subcommand("run"), &words);
+  const std::string first = words.empty() ? "" : words.front();
+  if (first == "run") SeparateCommand(*root.get_subcommand("run"), &words);
+  if (first == "bench") {
+    for (std::string& word : words)
+      if (IsNp(word)) Lengthen(&word);
+  }
   std::reverse(words.begin(), words.end());  // what CLI11 wants of a vector
   try {
     root.parse(words);

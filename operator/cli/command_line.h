@@ -73,6 +73,11 @@ struct UiOptions {
   std::chrono::milliseconds interval{1000};  // between two looks
 };
 
+struct BenchOptions {
+  int np = 2;
+  std::vector<std::string> words;  // for ringmaster-bench
+};
+
 struct LogsOptions {
   Target target;
   std::string name;  // of a pod or a job
@@ -111,8 +116,8 @@ struct CompletionOptions {
 };
 
 using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions,
-                             UiOptions, LogsOptions, ScaleOptions, DrainOptions, KillOptions,
-                             DeleteOptions, CompletionOptions, VersionOptions>;
+                             UiOptions, BenchOptions, LogsOptions, ScaleOptions, DrainOptions,
+                             KillOptions, DeleteOptions, CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

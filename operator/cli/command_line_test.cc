@@ -142,9 +142,17 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
   }
 }
 
+TEST(CommandLineTest, BenchTakesItsWorkersAndHandsOnTheRest) {
+  auto parsed = ParseCommandLine({"bench", "-np", "4", "--op", "allreduce", "--max-bytes", "64M"});
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+  const auto& bench = std::get<BenchOptions>(*parsed);
+  EXPECT_EQ(bench.np, 4);
+  EXPECT_THAT(bench.words, testing::ElementsAre("--op", "allreduce", "--max-bytes", "64M"));
+}
+
 TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "get", "describe", "why", "top", "ui", "logs", "scale",
-                              "drain", "kill", "delete", "completion"}) {
+  for (const char* command : {"run", "get", "describe", "why", "top", "ui", "bench", "logs",
+                              "scale", "drain", "kill", "delete", "completion"}) {
     auto parsed = ParseCommandLine({command, "--help"});
     ASSERT_FALSE(parsed.has_value());
     EXPECT_EQ(parsed.error().code, ExitCode::kDone);

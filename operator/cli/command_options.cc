@@ -124,6 +124,17 @@ class Builder {
     AddTarget(app, &p_->ui.target);
   }
 
+  void Bench() {
+    CLI::App* app =
+        Add("bench", "measure the collectives on this machine",
+            "Examples:\n  @ bench -np 4\n  @ bench -np 4 --op allreduce --max-bytes 64M "
+            "--csv out.csv\n  @ bench -np 2 --model-bytes 500M --step-ms 350\n\n"
+            "What else there is: `ringmaster-bench --help`. On a cluster it is the "
+            "command of a HorovodJob: examples/bench.");
+    Number(app, "--np", &p_->bench.np, "-np N: with N workers (default: 2)", 2, 1024);
+    app->allow_extras();
+  }
+
   void Logs() {
     CLI::App* app = Add("logs", "what a pod, or every pod of a job, has printed",
                         "Examples:\n  @ logs digits --tail 20\n  @ logs -f digits\n"
@@ -232,6 +243,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Why();
   builder.Top();
   builder.Ui();
+  builder.Bench();
   builder.Logs();
   builder.Scale();
   builder.Drain();

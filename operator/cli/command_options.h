@@ -18,6 +18,7 @@ struct Parsed {
   WhyOptions why;
   TopOptions top;
   UiOptions ui;
+  BenchOptions bench;
   LogsOptions logs;
   ScaleOptions scale;
   DrainOptions drain;

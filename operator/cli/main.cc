@@ -61,6 +61,13 @@ struct Dispatch {
   Outcome<void> operator()(const WhyOptions& options) const { return Why(options, around); }
   Outcome<void> operator()(const TopOptions& options) const { return Top(options, around); }
   Outcome<void> operator()(const UiOptions& options) const { return Ui(options, around); }
+  Outcome<void> operator()(const BenchOptions& options) const {
+    RunOptions run;
+    run.np = options.np;
+    run.command = {(around.paths.bin_dir / "ringmaster-bench").string()};
+    run.command.insert(run.command.end(), options.words.begin(), options.words.end());
+    return RunJobs(run, around.paths, NewRunId());
+  }
   Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, around); }
   Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, around); }
   Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, around); }

@@ -148,6 +148,7 @@ TEST_F(AppFilesTest, AStateThatCannotBeStoredIsAnError) {
 
 TEST_F(AppFilesTest, InstallCopiesLauncherLibraryAndPackageAndReplacesOldOnes) {
   Write("build/bin/ringmaster-launcher", "launcher");
+  Write("build/bin/ringmaster-bench", "bench");
   Write("build/lib/libringmaster.so.0", "library");
   fs::create_symlink("libringmaster.so.0", dir_ / "build/lib/libringmaster.so");
   Write("build/python/ringmaster/__init__.py", "new");
@@ -157,6 +158,7 @@ TEST_F(AppFilesTest, InstallCopiesLauncherLibraryAndPackageAndReplacesOldOnes) {
   auto done = Install(dir_ / "build/bin", dir_ / "to");
   ASSERT_TRUE(done) << done.error();
   EXPECT_EQ(Read("to/ringmaster-launcher"), "launcher");
+  EXPECT_EQ(Read("to/ringmaster-bench"), "bench");
   const auto others = [&](const char* name) {
     return fs::status(dir_ / "to" / name).permissions() & fs::perms::others_all;
   };

@@ -17,6 +17,7 @@ struct Item {
 
 const Item kItems[] = {
     {launcher::kLauncherFile, {"ringmaster-launcher"}},
+    {launcher::kBenchFile, {"ringmaster-bench"}},
     {fs::path(launcher::kLibraryDir) / "libringmaster.so",
      {"libringmaster.so", "../lib/libringmaster.so"}},
     {launcher::kPythonDir, {"python", "../python", "../lib/ringmaster/python"}},

@@ -5,6 +5,7 @@
 namespace ringmaster::launcher {
 
 inline constexpr char kLauncherFile[] = "ringmaster-launcher";
+inline constexpr char kBenchFile[] = "ringmaster-bench";
 inline constexpr char kLibraryDir[] =
     "lib";  // for LD_LIBRARY_PATH: libringmaster.so and nothing else
 inline constexpr char kPythonDir[] =

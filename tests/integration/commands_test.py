@@ -86,6 +86,26 @@ def test_top_names_the_rank_that_the_others_wait_for(write, tmp_path):
         (tmp_path / "stop").touch()
 
 
+def test_bench_measures_each_operation(tmp_path):
+    done = ringmaster("bench", "-np", 3, "--min-bytes", "4K", "--max-bytes", "64K", "--seconds", 0.02, "--model-bytes", "1M", "--step-ms", 5,
+                      "--csv", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split(",") for line in (tmp_path / "out.csv").read_text().splitlines()]
+    measured = {(row[0], int(row[2])) for row in rows[1:]}
+    sizes = [4104, 16392, 65544]  # 4, 16 and 64 KiB in floats that three ranks can share
+    operations = ("allreduce", "allgather", "reducescatter", "broadcast", "alltoall")
+    assert measured == {(name, size) for name in operations for size in sizes} | {("allreduce", 1048584), ("barrier", 0)}
+    assert all(row[1] == "3" and float(row[4]) > 0 for row in rows[1:])
+    assert re.search(r"Cost model of this run: [\d.]+ us a hop", done.stdout)
+    assert re.search(r"Measured here with 3 ranks: [\d.]+%; the model says [\d.]+%", done.stdout)
+
+
+def test_the_example_of_bench_runs_as_it_is(tmp_path):
+    done = ringmaster("run", "--plain", "examples/bench/job.yaml", cwd=harness.REPOSITORY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Measured here with 4 ranks", done.stdout)
+
+
 def test_why_says_what_the_condition_says(write):
     with Run(write(manifest(command=["sleep", "600"], replicas=1))) as run:
         def waits():
