@@ -212,6 +212,7 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
     p->bench.words = root.get_subcommand("bench")->remaining();
     return Command(p->bench);
   }
+  if (name == "convert") return Command(p->convert);
   if (name == "top") return WithTarget(p->top);
   if (name == "logs") return WithTarget(p->logs);
   if (name == "scale") return WithTarget(p->scale);

@@ -73,6 +73,10 @@ struct UiOptions {
   std::chrono::milliseconds interval{1000};  // between two looks
 };
 
+struct ConvertOptions {
+  std::string file;  // "-": standard input
+};
+
 struct BenchOptions {
   int np = 2;
   std::vector<std::string> words;  // for ringmaster-bench
@@ -115,9 +119,10 @@ struct CompletionOptions {
   std::string script;  // for the shell that was named
 };
 
-using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions,
-                             UiOptions, BenchOptions, LogsOptions, ScaleOptions, DrainOptions,
-                             KillOptions, DeleteOptions, CompletionOptions, VersionOptions>;
+using Command =
+    std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions, UiOptions,
+                 BenchOptions, ConvertOptions, LogsOptions, ScaleOptions, DrainOptions, KillOptions,
+                 DeleteOptions, CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

@@ -151,8 +151,8 @@ TEST(CommandLineTest, BenchTakesItsWorkersAndHandsOnTheRest) {
 }
 
 TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "get", "describe", "why", "top", "ui", "bench", "logs",
-                              "scale", "drain", "kill", "delete", "completion"}) {
+  for (const char* command : {"run", "get", "describe", "why", "top", "ui", "bench", "convert",
+                              "logs", "scale", "drain", "kill", "delete", "completion"}) {
     auto parsed = ParseCommandLine({command, "--help"});
     ASSERT_FALSE(parsed.has_value());
     EXPECT_EQ(parsed.error().code, ExitCode::kDone);

@@ -135,6 +135,14 @@ class Builder {
     app->allow_extras();
   }
 
+  void Convert() {
+    CLI::App* app = Add("convert", "make a HorovodJob of an MPIJob",
+                        "Example:\n  @ convert mpijob.yaml > job.yaml");
+    app->add_option("file", p_->convert.file, "the MPIJob; -: standard input")
+        ->required()
+        ->type_name("MPIJOB.yaml");
+  }
+
   void Logs() {
     CLI::App* app = Add("logs", "what a pod, or every pod of a job, has printed",
                         "Examples:\n  @ logs digits --tail 20\n  @ logs -f digits\n"
@@ -244,6 +252,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Top();
   builder.Ui();
   builder.Bench();
+  builder.Convert();
   builder.Logs();
   builder.Scale();
   builder.Drain();

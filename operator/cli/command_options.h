@@ -19,6 +19,7 @@ struct Parsed {
   TopOptions top;
   UiOptions ui;
   BenchOptions bench;
+  ConvertOptions convert;
   LogsOptions logs;
   ScaleOptions scale;
   DrainOptions drain;

@@ -13,6 +13,7 @@
 #include "operator/cli/command_line.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/control_commands.h"
+#include "operator/cli/convert_command.h"
 #include "operator/cli/explain_commands.h"
 #include "operator/cli/get_command.h"
 #include "operator/cli/logs_command.h"
@@ -68,6 +69,7 @@ struct Dispatch {
     run.command.insert(run.command.end(), options.words.begin(), options.words.end());
     return RunJobs(run, around.paths, NewRunId());
   }
+  Outcome<void> operator()(const ConvertOptions& options) const { return Convert(options); }
   Outcome<void> operator()(const LogsOptions& options) const { return Logs(options, around); }
   Outcome<void> operator()(const ScaleOptions& options) const { return Scale(options, around); }
   Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, around); }

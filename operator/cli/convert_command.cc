@@ -1,0 +1,49 @@
+#include "operator/cli/convert_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "operator/api/horovod_job.h"
+#include "operator/cli/convert.h"
+#include "operator/cli/yaml_text.h"
+#include "operator/kube/yaml.h"
+
+namespace ringmaster::cli {
+namespace {
+
+Outcome<std::string> Read(const std::string& path) {
+  if (path == "-")
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file) return Fail(ExitCode::kUsage, path + ": can't be read");
+  return text;
+}
+
+}  // namespace
+
+Outcome<void> Convert(const ConvertOptions& options) {
+  const auto text = Read(options.file);
+  if (!text) return tl::unexpected(text.error());
+  const auto documents = kube::YamlToJson(*text);
+  if (!documents) return Fail(ExitCode::kUsage, options.file + ": " + documents.error());
+  if (documents->size() != 1)
+    return Fail(ExitCode::kUsage, fmt::format("{}: it has {} documents: give one MPIJob",
+                                              options.file, documents->size()));
+  auto converted = ConvertMpiJob(documents->front());
+  if (!converted)
+    return Fail(converted.error().code, options.file + ": " + converted.error().message);
+  std::fputs(ToYaml(converted->job).c_str(), stdout);
+  for (const std::string& note : converted->notes)
+    std::fprintf(stderr, "ringmaster: %s\n", note.c_str());
+  const auto parsed = api::ParseHorovodJob(converted->job);
+  if (parsed) return {};
+  return Fail(ExitCode::kUsage,
+              "to be mended by hand before it is taken:\n" + api::ToString(parsed.error()));
+}
+
+}  // namespace ringmaster::cli
