@@ -54,11 +54,25 @@ void Observatory::LookAtAll() {
     error_ = list ? "" : list.error().message;
   }
   if (!list) return;
+  std::set<std::string> there;
+  for (const Json& job : list->items) there.insert(KeyOf(job));
+  MarkGone(there);
   std::size_t looked_at = 0;
   for (Json& job : list->items) {
     if (looked_at++ == options_.jobs) break;
     if (auto look = cli::Inspect(to_, std::move(job))) Keep(std::move(*look));
   }
+}
+
+void Observatory::MarkGone(const std::set<std::string>& there) {
+  sync::MutexLock lock(&mu_);
+  std::multimap<std::uint64_t, std::string> gone;  // by the look that missed them
+  for (auto& [key, watched] : jobs_) {
+    if (there.count(key) > 0) continue;
+    if (watched.gone_since == 0) watched.gone_since = looks_ + 1;
+    gone.emplace(watched.gone_since, key);
+  }
+  for (; gone.size() > options_.gone; gone.erase(gone.begin())) jobs_.erase(gone.begin()->second);
 }
 
 void Observatory::Keep(cli::Inspection look) {
@@ -72,6 +86,7 @@ void Observatory::Keep(cli::Inspection look) {
   }
   if (found == jobs_.end())
     found = jobs_.emplace(key, Watched{uid, JobHistory(options_.limits)}).first;
+  found->second.gone_since = 0;
   found->second.history.Add(std::move(look), NowUnixMs());
 }
 
@@ -79,7 +94,7 @@ Json Observatory::Jobs() const {
   sync::MutexLock lock(&mu_);
   Json jobs = Json::array();
   for (const auto& [key, watched] : jobs_) {
-    Json job = watched.history.Now();
+    Json job = NowOf(watched);
     for (const char* is_long : {"ranks", "changes", "pods"}) job.erase(is_long);
     job["workers"] = watched.history.newest()["workers"];
     job["step"] = watched.history.newest()["step"];
@@ -88,16 +103,17 @@ Json Observatory::Jobs() const {
   return {{"since", since_unix_ms_}, {"error", error_}, {"jobs", std::move(jobs)}};
 }
 
-Json Observatory::NowOf(const std::string& key) const {
-  const auto found = jobs_.find(key);
-  return found == jobs_.end() ? Json() : found->second.history.Now();
+Json Observatory::NowOf(const Watched& watched) {
+  Json now = watched.history.Now();
+  if (watched.gone_since != 0) now["state"] = "Deleted";
+  return now;
 }
 
 Json Observatory::Job(const std::string& key) const {
   sync::MutexLock lock(&mu_);
   const auto found = jobs_.find(key);
   if (found == jobs_.end()) return nullptr;
-  return {{"job", NowOf(key)}, {"samples", found->second.history.Samples()}};
+  return {{"job", NowOf(found->second)}, {"samples", found->second.history.Samples()}};
 }
 
 Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
@@ -110,7 +126,8 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
   const auto found = jobs_.find(key);
   if (looks_ <= *seen || found == jobs_.end()) return nullptr;
   *seen = looks_;
-  return {{"error", error_}, {"job", NowOf(key)}, {"sample", found->second.history.newest()}};
+  return {
+      {"error", error_}, {"job", NowOf(found->second)}, {"sample", found->second.history.newest()}};
 }
 
 std::string Observatory::Log(const std::string& ns, const std::string& pod, int lines) const {

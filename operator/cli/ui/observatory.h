@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -25,6 +25,7 @@ class Observatory {
   struct Options {
     std::chrono::milliseconds interval{1000};  // between two looks
     std::size_t jobs = 200;                    // of more only the first are looked at
+    std::size_t gone = 20;                     // deleted jobs that are still shown
     JobHistory::Limits limits = {};
   };
 
@@ -47,12 +48,15 @@ class Observatory {
   struct Watched {
     std::string uid;
     JobHistory history;
+    std::uint64_t gone_since = 0;  // the look that missed it; 0: it is there
   };
 
   void Run(std::stop_token stop);
   void LookAtAll();
   void Keep(cli::Inspection look);
-  Json NowOf(const std::string& key) const REQUIRES(mu_);
+  // Those of `there` are; the others have been deleted.
+  void MarkGone(const std::set<std::string>& there);
+  static Json NowOf(const Watched& watched);
 
   const cli::Connection to_;
   const Options options_;

@@ -32,12 +32,12 @@ const nlohmann::json kJob = {
 class UiServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto api =
+    api_ =
         std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}));
-    const auto made = api->Create(kube::HorovodJobs(), "default", kJob);
+    const auto made = api_->Create(kube::HorovodJobs(), "default", kJob);
     ASSERT_TRUE(made.has_value()) << made.error().message;
     observatory_ = std::make_unique<Observatory>(
-        cli::Connection{api, "/no/run", "default"},
+        cli::Connection{api_, "/no/run", "default"},
         Observatory::Options{.interval = std::chrono::milliseconds(20)});
     auto server = UiServer::Start(observatory_.get(), 0);
     ASSERT_TRUE(server.has_value()) << server.error();
@@ -57,6 +57,7 @@ class UiServerTest : public testing::Test {
     return {{"Cookie", cookie.substr(0, cookie.find(';'))}};
   }
 
+  std::shared_ptr<local::InMemoryApi> api_;
   std::unique_ptr<Observatory> observatory_;
   std::unique_ptr<UiServer> server_;
   std::string origin_, entry_;
@@ -93,6 +94,17 @@ TEST_F(UiServerTest, ListsJobsAndTellsOfOne) {
   EXPECT_EQ(job["job"]["wanted"], 2);
   EXPECT_FALSE(job["samples"].empty());
   EXPECT_EQ(client.Get("/api/job?job=default/none", LetIn())->status, 404);
+}
+
+TEST_F(UiServerTest, ADeletedJobIsStillShown) {
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}).has_value());
+  uint64_t seen = 0;
+  std::string state;
+  while (state != "Deleted") {
+    const auto newer = observatory_->Newer("default/digits", &seen, std::chrono::seconds(30));
+    ASSERT_FALSE(newer.is_null());
+    state = newer["job"]["state"];
+  }
 }
 
 TEST_F(UiServerTest, AStreamGoesOnWithEachLookAndEndsWithTheServer) {
