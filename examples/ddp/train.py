@@ -44,12 +44,11 @@ def train(state, training, arguments):
             loss = cross_entropy(model(images), labels)
             loss.backward()
             state.optimizer.step()
-            state.losses.append(loss.item())
+            state.loss = loss.item()
             state.commit()  # the step is complete; workers come and go here
         if dist.get_rank() == 0:
-            print("epoch %d: loss %.4f, %d workers" % (state.sampler.epoch - 1, state.losses[-1],
+            print("epoch %d: loss %.4f, %d workers" % (state.sampler.epoch - 1, state.loss,
                                                        dist.get_world_size()), flush=True)
-        state.losses = []
 
 
 def main():
@@ -65,7 +64,7 @@ def main():
     net = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 10))
     state = rm.elastic.TorchState(
         model=net, optimizer=torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9),
-        sampler=rm.elastic.ElasticSampler(training, shuffle=True, seed=7), losses=[])
+        sampler=rm.elastic.ElasticSampler(training, shuffle=True, seed=7), loss=0.0)
     train(state, training, arguments)
     if dist.get_rank() == 0:
         with torch.no_grad():

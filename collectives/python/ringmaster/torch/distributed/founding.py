@@ -98,7 +98,7 @@ def _wrap_init(original):
             return original(backend, init_method, *args, **options)
         before = _default_group()
         if before is not None:
-            if before.view == _core.step_view().number:
+            if before.view == _core.view().number:
                 return None  # again is a no-op, as with ringmaster.init()
             dist.destroy_process_group()
         if init_method in (None, "env://") and options.get("store") is None:
@@ -126,7 +126,7 @@ def _follow_the_world():
     """As elastic.run enters the training function: the groups are those of the world of now."""
     exact_mean.begin_again()
     ours = _default_group()
-    if ours is None or ours.view == _core.step_view().number:
+    if ours is None or ours.view == _core.view().number:
         return
     args, options = _made_with
     options = {name: value for name, value in options.items()

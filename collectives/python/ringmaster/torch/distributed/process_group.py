@@ -45,9 +45,10 @@ class ProcessGroup(dist.ProcessGroup):
 
     def __init__(self, process_set=global_process_set):
         self.process_set = process_set
-        self.view = _core.step_view().number
+        self.view = _core.view().number
         self._works = weakref.WeakValueDictionary()  # by name
         self._kept = collections.deque(maxlen=KEPT_WORKS)
+        self._group_name = NAME
         super().__init__(self.rank(), self.size())
 
     # ---- Who
@@ -65,13 +66,26 @@ class ProcessGroup(dist.ProcessGroup):
     def name(self):
         return NAME
 
+    def _set_group_name(self, name):
+        self._group_name = name
+
+    @property
+    def group_name(self):
+        """By which torch.distributed finds the group."""
+        return self._group_name
+
+    getGroupName = group_name.fget
+
     getBackendName = _get_backend_name = name
 
     def new_group(self, ranks, timeout=None, backend=None, pg_options=None, group_name=None,
                   group_desc=None):
         """Newer versions of torch call it on all ranks. None on a rank that isn't in it."""
-        del timeout, backend, pg_options, group_name, group_desc
-        return group_of(ranks)
+        del timeout, backend, pg_options, group_desc
+        group = group_of(ranks)
+        if group is not None and group_name:
+            group._set_group_name(group_name)
+        return group
 
     # ---- Reductions
 
