@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""DistributedDataParallel on scikit-learn's digits; workers may die, leave and join. The job: job.yaml.
+"""DistributedDataParallel on scikit-learn's digits; workers may die, leave and join.
 
     ringmaster run examples/ddp/job.yaml        or        ringmaster run -np 4 python3 train.py
 
-What makes it elastic: the state, the function under elastic.run with the model's wrapping inside it,
-and commit() at the end of each step.
+What makes it elastic: the state, the function under elastic.run with the model's wrapping inside
+it, and commit() at the end of each step.
 """
 
 import argparse

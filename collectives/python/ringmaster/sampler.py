@@ -24,8 +24,8 @@ from ringmaster.sampler_names import SamplerNames
 # not count at all (see settle).
 Settled = namedtuple("Settled", "counted own void")
 
-# A rank's part of a global batch: positions in the order of `epoch`, of the whole batch (shorter than
-# `global_batch` at the epoch's end) and of this rank.
+# A rank's part of a global batch: positions in the order of `epoch`, of the whole batch (shorter
+# than `global_batch` at the epoch's end) and of this rank.
 Share = namedtuple("Share", "epoch global_batch window own")
 
 

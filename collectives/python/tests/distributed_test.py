@@ -1,5 +1,9 @@
 """torch.distributed's backend ringmaster, with real worker processes under a fake sidecar."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -7,6 +11,18 @@ import torch
 @pytest.mark.parametrize("size", [2, 4])
 def test_EveryCollectiveOfTorchDistributed(passes, size):
     passes("torch_distributed.py", size, SIZE=str(size))
+
+
+def test_UnderAnotherLauncherItIsSaidWhichOneIsNeeded():
+    script = "import torch.distributed as dist, ringmaster.torch.distributed\n" \
+             "dist.init_process_group('ringmaster')"
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_S")}
+    environ.update(RANK="1", WORLD_SIZE="4", MASTER_ADDR="localhost", MASTER_PORT="1",
+                   PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+    done = subprocess.run([sys.executable, "-c", script], env=environ, timeout=120,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "WORLD_SIZE: is 4" in done.stderr, done.stderr
+    assert "ringmaster run" in done.stderr
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -187,7 +187,7 @@ def test_WhateverIsReadAheadEachSampleCountsOnceAnEpochThroughDeathsAndJoins(mon
             shares = world.hand_out()
             if shares[0] is None:
                 break
-            handed_out = [list(sampler.indices(sampler._handed_out[0])) for sampler in world.samplers]
+            handed_out = [s.indices(s._handed_out[0]) for s in world.samplers]
             assert shares == handed_out, "a rank has loaded what is not its share"
             alive = list(range(len(world.samplers)))
             dies = dice.choice(alive) if len(alive) > 1 and dice.random() < 0.3 else None

@@ -1,5 +1,5 @@
-"""The digits example's training by DistributedDataParallel, with the log by which its checker judges
-a run: each worker's parameters, samples and loss after each step.
+"""The digits example's training by DistributedDataParallel, with the log by which its checker
+judges a run: each worker's parameters, samples and loss after each step.
 """
 
 import os

@@ -1,5 +1,4 @@
-"""ElasticDataLoader: torch's DataLoader, with workers that read ahead, through changes of the world.
-"""
+"""ElasticDataLoader: torch's DataLoader with workers that read ahead, where the world changes."""
 
 import torch
 

@@ -17,10 +17,11 @@ X = torch.randn(60, 16, generator=torch.Generator().manual_seed(1))
 Y = X.sum(1, keepdim=True)
 
 
-def make(seed, norm=False):
+def make(seed):
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(16, 400), torch.nn.Tanh(), torch.nn.Linear(400, 400),
-                                torch.nn.Tanh(), torch.nn.Linear(400, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(16, 400), torch.nn.Tanh(), torch.nn.Linear(400, 400), torch.nn.Tanh(),
+        torch.nn.Linear(400, 1))
     return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
 

@@ -1,5 +1,5 @@
-"""A model with buffers, which DistributedDataParallel takes from rank 0 in each step: rank 0 dies in
-the middle of that, and the training function is entered again.
+"""A model with buffers, which DistributedDataParallel takes from rank 0 in each step: rank 0 dies
+in the middle of that, and the training function is entered again.
 """
 
 import os

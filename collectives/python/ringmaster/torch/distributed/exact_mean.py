@@ -1,7 +1,7 @@
 """exact_mean: DistributedDataParallel's gradients as the mean over what took part in the step.
 
-By itself DistributedDataParallel divides by the size that the world had when the step began. After a
-death within the step the survivors' mean is then too small, a death between two of its buckets
+By itself DistributedDataParallel divides by the size that the world had when the step began. After
+a death within the step the survivors' mean is then too small, a death between two of its buckets
 gives them different participants, and an ElasticSampler can't know which samples are in. Here each
 bucket carries the ranks' contributions, as those of DistributedOptimizer do (see optimizer.py).
 """
@@ -93,7 +93,8 @@ class _Mean:
         else:
             torch.mul(gradients, weight, out=packed[:gradients.numel()])
         packed[gradients.numel():] = torch.tensor(contribution, dtype=gradients.dtype)
-        part = _Part(b"ringmaster.ddp.%d.%d" % (self._number, bucket.index()), packed, gradients.numel())
+        name = b"ringmaster.ddp.%d.%d" % (self._number, bucket.index())
+        part = _Part(name, packed, gradients.numel())
         self._parts.append(part)
         try:
             part.send()
@@ -101,7 +102,7 @@ class _Mean:
                 self._finish()
         except WorkerDroppedError:
             # Some versions of torch lose the type of an error from here. The end of the step raises
-            # it again; until then nothing of this rank counts.
+            # it again, and until then nothing of this rank counts.
             self._drop()
         except BaseException:
             self.give_up()

@@ -7,16 +7,17 @@ wrapped; with another backend they do what they did.
 
 import functools
 import inspect
+import os
 from urllib.parse import parse_qs, urlparse
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from ringmaster import _core, elastic
-from ringmaster.torch.distributed import exact_mean
-from ringmaster.torch.distributed.process_group import (NAME, ProcessGroup, agree_on, group_of)
+from ringmaster.torch.distributed.exact_mean import begin_again
+from ringmaster.torch.distributed.process_group import NAME, ProcessGroup, agreed, group_of
 
-_made_with = ((), {})  # arguments of the last init_process_group()
+_made_with = {}  # arguments of the last init_process_group(), but those that the job knows
 
 
 class _OwnStore(dist.Store):
@@ -64,21 +65,21 @@ def _rendezvous(url, **_):
     global _store
     given = parse_qs(urlparse(url).query)
     _core.init()
-    actual = {"rank": _core.rank(), "world_size": _core.size()}
-    for name, value in actual.items():
-        if name in given and int(given[name][0]) != value:
-            raise ValueError("%s: is %s, but the job says %d; with the backend ringmaster it need "
-                             "not be given" % (name, given[name][0], value))
+    rank, size = _core.rank(), _core.size()
+    if not _core.is_joining():  # only later does a joiner know what it will be
+        for name, value in (("rank", rank), ("world_size", size)):
+            if name in given and int(given[name][0]) != value:
+                raise ValueError("%s: is %s, but the job says %d; with the backend ringmaster it "
+                                 "need not be given" % (name, given[name][0], value))
+    if "RINGMASTER_SOCKET" not in os.environ and os.environ.get("WORLD_SIZE", "1") != "1":
+        raise ValueError("WORLD_SIZE: is %s, but no job of Ringmaster has started this process; "
+                         "start the script with `ringmaster run`, not with torchrun"
+                         % os.environ["WORLD_SIZE"])
     _store = _OwnStore()
-    yield _store, actual["rank"], actual["world_size"]
+    yield _store, rank, size
 
 
-def _create(store, rank, size, timeout=None):
-    del store, rank, size, timeout
-    return ProcessGroup()
-
-
-def _create_any(options, _pg_options=None):
+def _create(options, _pg_options=None):
     ranks = list(options.global_ranks_in_group)
     return group_of(ranks) if ranks else ProcessGroup()
 
@@ -92,19 +93,20 @@ def _default_group():
 def _wrap_init(original):
 
     @functools.wraps(original)
-    def init_process_group(backend=None, init_method=None, *args, **options):
+    def init_process_group(*args, **options):
         global _made_with
-        if str(backend).lower() != NAME:
-            return original(backend, init_method, *args, **options)
+        given = inspect.signature(original).bind(*args, **options).arguments
+        if str(given.get("backend")).lower() not in (NAME, "cpu:" + NAME):
+            return original(*args, **options)
         before = _default_group()
         if before is not None:
             if before.view == _core.view().number:
                 return None  # again is a no-op, as with ringmaster.init()
             dist.destroy_process_group()
-        if init_method in (None, "env://") and options.get("store") is None:
-            init_method = NAME + "://"
-        _made_with = args, dict(options, init_method=init_method)
-        return original(backend, init_method, *args, **options)
+        given.update(backend=NAME, init_method=NAME + "://", store=None)
+        _made_with = {name: value for name, value in given.items()
+                      if name not in ("rank", "world_size")}
+        return original(**given)
 
     return init_process_group
 
@@ -112,26 +114,28 @@ def _wrap_init(original):
 def _wrap_new_group(original):
 
     @functools.wraps(original)
-    def new_group(ranks=None, *args, **options):
+    def new_group(*args, **options):
         ours = _default_group()
-        backend = options.get("backend") or (args[1] if len(args) > 1 else None)
-        if ours is not None and (backend is None or str(backend).lower() == NAME):
-            agree_on(range(ours.size()) if ranks is None else ranks)
-        return original(ranks, *args, **options)
+        given = inspect.signature(original).bind(*args, **options).arguments
+        if ours is None or str(given.get("backend") or NAME).lower() != NAME:
+            return original(*args, **options)
+        if given.get("use_local_synchronization"):
+            raise ValueError("use_local_synchronization: is True, must be False with the backend "
+                             "ringmaster: all ranks make a group together")
+        ranks = given.get("ranks")
+        with agreed(range(ours.size()) if ranks is None else ranks):
+            return original(*args, **options)
 
     return new_group
 
 
 def _follow_the_world():
     """As elastic.run enters the training function: the groups are those of the world of now."""
-    exact_mean.begin_again()
+    begin_again()
     ours = _default_group()
     if ours is None or ours.view == _core.view().number:
         return
-    args, options = _made_with
-    options = {name: value for name, value in options.items()
-               if name not in ("rank", "world_size")}
-    dist.init_process_group(NAME, options.pop("init_method"), *args, **options)
+    dist.init_process_group(**_made_with)
 
 
 def _replace(name, wrap):
@@ -146,7 +150,7 @@ def register():
         return
     parameters = inspect.signature(dist.Backend.register_backend).parameters
     options = {"devices": ["cpu"]} if "devices" in parameters else {}
-    dist.Backend.register_backend(NAME, _create_any, extended_api=True, **options)
+    dist.Backend.register_backend(NAME, _create, extended_api=True, **options)
     dist.register_rendezvous_handler(NAME, _rendezvous)
     _replace("init_process_group", _wrap_init)
     _replace("new_group", _wrap_new_group)

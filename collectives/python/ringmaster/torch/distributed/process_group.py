@@ -5,6 +5,7 @@ it: names are counted for each group and kind of operation.
 """
 
 import collections
+import contextlib
 import weakref
 
 import torch
@@ -353,8 +354,8 @@ def _op_of(opts):
 
 def _fill(target, values):
     if target.numel() != values.numel():
-        raise WorldChangedError("the ranks that took part have given %d elements, there is room for "
-                                "%d" % (values.numel(), target.numel()))
+        raise WorldChangedError("the ranks that took part have given %d elements, there is room "
+                                "for %d" % (values.numel(), target.numel()))
     target.detach().copy_(values.reshape(target.shape))
 
 
@@ -368,18 +369,25 @@ def _fill_all(targets, values, lengths):
             _fill(target, part)
 
 
-_agreed = []  # process sets that all ranks have added for the group that is being made
+_agreed = None  # (ranks, process set) that all ranks have added for the group that is being made
 
 
-def agree_on(ranks):
-    """All ranks make a group's process set; group_of() finds it."""
-    _agreed.append((sorted(ranks), add_process_set(sorted(ranks))))
+@contextlib.contextmanager
+def agreed(ranks):
+    """All ranks make a group's process set, which group_of() then finds, on members alone or not.
+    """
+    global _agreed
+    _agreed = sorted(ranks), add_process_set(sorted(ranks))
+    try:
+        yield
+    finally:
+        _agreed = None
 
 
 def group_of(ranks):
     """The group of some ranks; on a rank that isn't in it None."""
-    if _agreed and _agreed[-1][0] == sorted(ranks):
-        process_set = _agreed.pop()[1]
+    if _agreed is not None and _agreed[0] == sorted(ranks):
+        process_set = _agreed[1]
     else:
         process_set = add_process_set(sorted(ranks))
     return ProcessGroup(process_set) if process_set.included() else None
