@@ -161,11 +161,14 @@ def worker_at(rank):
 # ---- Steps
 
 
-def auto_name(kind):
-    """A name for an operation without one: counted within the step, so that joiners agree."""
+def auto_name(kind, names=None):
+    """A name for an operation without one: counted within the step, so that joiners agree.
+
+    `names`: after so many the first one comes again.
+    """
     count = _name_counts.get(kind, 0)
     _name_counts[kind] = count + 1
-    return "%s.noname.%d" % (kind, count)
+    return "%s.noname.%d" % (kind, count % names if names else count)
 
 
 def step_view():

@@ -112,6 +112,14 @@ def on_dropped(method):
     _on_dropped.append(weakref.WeakMethod(method))
 
 
+_entering = []
+
+
+def on_entering(callback):
+    """Calls it whenever a training function is about to be entered, the first time and again."""
+    _entering.append(callback)
+
+
 def _enter_again():
     for method in [reference() for reference in _on_dropped]:
         if method is not None:
@@ -333,6 +341,8 @@ def run(function=None, *, in_place=False):
             while True:
                 try:
                     prepare()
+                    for callback in list(_entering):
+                        callback()
                     return function(state, *args, **kwargs)
                 except HostsUpdatedInterrupt as change:
                     prepare = functools.partial(_go_on, state, change.skip_sync)

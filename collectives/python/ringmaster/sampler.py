@@ -16,12 +16,17 @@ import random
 from collections import namedtuple
 
 from ringmaster import _core
+from ringmaster.sampler_batches import Batches
 from ringmaster.sampler_names import SamplerNames
 
 # What a settled step did: `counted` are the samples in the step's gradient, in the order of
 # the batch and the same on all ranks; `own` are those of this rank; `void` says that the step did
 # not count at all (see settle).
 Settled = namedtuple("Settled", "counted own void")
+
+# A rank's part of a global batch: positions in the order of `epoch`, of the whole batch (shorter
+# than `global_batch` at the epoch's end) and of this rank.
+Share = namedtuple("Share", "epoch global_batch window own")
 
 
 class ElasticSampler(SamplerNames):
@@ -32,7 +37,8 @@ class ElasticSampler(SamplerNames):
 
     * `for indices in sampler.batches(global_batch)`: this rank's share of each global batch, whose
       size stays the same when the world's does not. Exact with in-place recovery. Also as
-      `DataLoader(batch_sampler=sampler.batches(n), num_workers=0)`.
+      `batch_sampler` of an ElasticDataLoader, which may have workers that read ahead, or of torch's
+      own with num_workers=0.
     * as Horovod's: `DataLoader(dataset, batch_size=n, sampler=sampler)`, `record_batch()` after
       each batch, `state.commit()`. Samples of a worker that died since its last commit come again.
     """
@@ -56,7 +62,7 @@ class ElasticSampler(SamplerNames):
             random.Random("%d/%d" % (self.seed, number)).shuffle(self._order)
         self._returned = []  # positions before the cursor that are to do again
         self._cursor = 0  # positions from here on were never handed out in a settled step
-        self._handed_out = []  # (window, own positions) since the last settled step
+        self._handed_out = []  # Shares since the last settled step
         self._stream = None
         self._recorded = []
 
@@ -80,40 +86,49 @@ class ElasticSampler(SamplerNames):
         return len(self._returned) + self._count - self._cursor
 
     def batches(self, global_batch):
-        """Yields this rank's indices of each global batch of the epoch; at its end comes the
-        next epoch.
+        """This rank's indices of each global batch of the epoch, for a loop over them; at its end
+        comes the next epoch.
 
         The share is empty when fewer samples than ranks remain; take part in the step all the same.
         """
-        if global_batch < 1:
-            raise ValueError("global_batch: is %r, must be 1 or more" % (global_batch,))
-        return self._batches(global_batch)
+        return Batches(self, global_batch)
 
-    def _batches(self, global_batch):
-        _core.enter()
-        number = self._epoch
-        while self._epoch == number:
-            if len(self._handed_out) >= self.batches_per_step:
-                raise RuntimeError(
-                    "a batch was asked for before the step of the last one was settled: give the "
-                    "sampler to the DistributedOptimizer or to a TorchState with it, call its "
-                    "step() for each batch, and let no DataLoader worker read ahead "
-                    "(num_workers=0)")
-            window = self._next_window(global_batch)
-            if not window:
-                self._begin_epoch(number + 1)
-                return
-            view = _core.step_view()
-            own = share(window, view.rank, view.size)
-            self._handed_out.append((window, own))
-            yield [self._order[position] for position in own]
+    def cut(self, global_batch, ahead=0):
+        """The Share of this rank that follows what was handed out and `ahead` further samples, in
+        the world of this step. At the end of the epoch its window is empty.
+        """
+        view = _core.step_view()
+        taken = ahead + sum(len(handed.window) for handed in self._handed_out)
+        window = self._window(taken, taken + global_batch)
+        return Share(self._epoch, global_batch, window, share(window, view.rank, view.size))
 
-    def _next_window(self, global_batch):
-        taken = sum(len(window) for window, _ in self._handed_out)
-        end = taken + global_batch
-        window = self._returned[taken:end]
-        first = self._cursor + max(0, taken - len(self._returned))
-        window.extend(range(first, min(self._count, first + global_batch - len(window))))
+    def indices(self, cut):
+        """The samples of a Share, as indices of the dataset."""
+        return [self._order[position] for position in cut.own]
+
+    def hand_out(self, cut):
+        """This rank trains on a Share now. False: it is no longer what would be cut, or the epoch
+        is at its end; the next one has then begun.
+        """
+        if len(self._handed_out) >= self.batches_per_step:
+            raise RuntimeError(
+                "a batch was asked for before the step of the last one was settled: give the "
+                "sampler to the DistributedOptimizer or to a TorchState with it, call its step() "
+                "for each batch, and let an ElasticDataLoader read ahead, but no other one "
+                "(num_workers=0)")
+        if cut != self.cut(cut.global_batch):
+            return False
+        if not cut.window:
+            self._begin_epoch(self._epoch + 1)
+            return False
+        self._handed_out.append(cut)
+        return True
+
+    def _window(self, begin, end):
+        """Of the positions that are to do, the `begin`th up to the `end`th."""
+        window = self._returned[begin:end]
+        first = self._cursor + max(0, begin - len(self._returned))
+        window.extend(range(first, min(self._count, first + end - begin - len(window))))
         return window
 
     def contribution(self):
@@ -122,14 +137,14 @@ class ElasticSampler(SamplerNames):
         Of the same length on every rank; empty if nothing was handed out.
         """
         flags = []
-        for window, own in self._handed_out:
-            mine = set(own)
-            flags.extend(1.0 if position in mine else 0.0 for position in window)
+        for handed in self._handed_out:
+            mine = set(handed.own)
+            flags.extend(1.0 if position in mine else 0.0 for position in handed.window)
         return flags
 
     def give_back(self):
         """The step will not be: all that was handed out since the last settled step goes back."""
-        self._count_as_done([p for window, _ in self._handed_out for p in window], set())
+        self._count_as_done([p for handed in self._handed_out for p in handed.window], set())
         self._handed_out = []
 
     def settle(self, sums):
@@ -139,8 +154,8 @@ class ElasticSampler(SamplerNames):
         looks at it, before the step. Such a step is void: nothing counts, all goes back. Returns
         Settled.
         """
-        positions = [position for window, _ in self._handed_out for position in window]
-        mine = {position for _, own in self._handed_out for position in own}
+        positions = [position for handed in self._handed_out for position in handed.window]
+        mine = {position for handed in self._handed_out for position in handed.own}
         if len(sums) != len(positions):
             raise ValueError("sums: has %d values, must have %d" % (len(sums), len(positions)))
         counts = [round(float(value)) for value in sums]

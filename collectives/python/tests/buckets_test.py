@@ -49,7 +49,7 @@ def step(monkeypatch):
         optimizer = module.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),
                                                 sampler=sampler, bucket_bytes=1)
         before = [p.detach().clone() for p in model.parameters()]
-        own = next(sampler.batches(4))
+        own = next(iter(sampler.batches(4)))
         model(torch.ones(len(own), 3).double()).mean().backward()
         optimizer.step()
         change = [b - p.detach() for b, p in zip(before, model.parameters())]

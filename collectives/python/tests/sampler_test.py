@@ -2,22 +2,29 @@
 took part.
 """
 
+import collections
+import itertools
+import random
+
 import pytest
 
 from ringmaster import _core
 from ringmaster.sampler import ElasticSampler, share
+from ringmaster.sampler_batches import AheadBatches
 
 
 class World:
     """Ranks that each have a sampler; a step reduces contributions as the library would."""
 
-    def __init__(self, monkeypatch, samples, size, batch):
+    def __init__(self, monkeypatch, samples, size, batch, stream=None):
+        """`stream`: of a sampler's batches, what a rank gets its shares from."""
         self._view = None
         self.batch = batch
+        self._stream = stream or iter
         monkeypatch.setattr(_core, "step_view", lambda: self._view)
         monkeypatch.setattr(_core, "enter", lambda: None)
         self.samplers = [ElasticSampler(samples, seed=3) for _ in range(size)]
-        self.streams = [s.batches(batch) for s in self.samplers]
+        self.begin_streams()
         self.counted = []
 
     def hand_out(self, views=None):
@@ -47,7 +54,10 @@ class World:
         newcomer = ElasticSampler(len(self.samplers[0]._order), seed=99)
         newcomer.load_state_dict(self.samplers[0].state_dict())
         self.samplers.append(newcomer)
-        self.streams.append(newcomer.batches(self.batch))
+        self.streams.append(self._stream(newcomer.batches(self.batch)))
+
+    def begin_streams(self):
+        self.streams = [self._stream(s.batches(self.batch)) for s in self.samplers]
 
     def finish_epoch(self):
         while True:
@@ -129,7 +139,6 @@ def test_AStepInWhichTwoRanksTookOneSampleIsVoidAndLosesNothing(monkeypatch):
 
 
 def test_ManyRandomDeathsAndJoinsNeverSkipOrRepeatASample(monkeypatch):
-    import random
     for seed in range(60):
         dice = random.Random(seed)
         world = World(monkeypatch, samples=97, size=dice.randint(1, 6), batch=dice.randint(1, 20))
@@ -145,6 +154,80 @@ def test_ManyRandomDeathsAndJoinsNeverSkipOrRepeatASample(monkeypatch):
             if dice.random() < 0.3:
                 world.join()
         assert sorted(world.counted) == list(range(97)), "seed %d" % seed
+
+
+def reading_ahead(dice):
+    """Streams of shares like those of a DataLoader with workers, which asks for so many batches
+    before it gives the first one, and for one more before each further one.
+    """
+
+    def load(ahead, depth):
+        source, loading = iter(ahead), collections.deque()
+        loading.extend(itertools.islice(source, depth))
+        while loading:
+            batch = loading.popleft()
+            loading.extend(itertools.islice(source, 1))
+            yield batch
+
+    def stream(batches):
+        ahead, depth = AheadBatches(batches), dice.randint(1, 5)
+        return ahead.follow(lambda: load(ahead, depth), without_rows=lambda _: [])
+
+    return stream
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_WhateverIsReadAheadEachSampleCountsOnceAnEpochThroughDeathsAndJoins(monkeypatch, seed):
+    dice = random.Random(seed)
+    world = World(monkeypatch, samples=dice.randint(1, 97), size=dice.randint(1, 6),
+                  batch=dice.randint(1, 20), stream=reading_ahead(dice))
+    samples = len(world.samplers[0]._order)
+    for epoch in range(3):
+        while True:
+            shares = world.hand_out()
+            if shares[0] is None:
+                break
+            handed_out = [s.indices(s._handed_out[0]) for s in world.samplers]
+            assert shares == handed_out, "a rank has loaded what is not its share"
+            alive = list(range(len(world.samplers)))
+            dies = dice.choice(alive) if len(alive) > 1 and dice.random() < 0.3 else None
+            took_part = [rank for rank in alive if rank != dies or dice.random() < 0.5]
+            sums = world.reduce(took_part)
+            if dies is not None:
+                world.drop(dies)
+            world.settle(sums)
+            for _ in range(dice.choice([0, 0, 0, 1, 2])):
+                if len(world.samplers) < 8:
+                    world.join()
+        assert shares == [None] * len(shares)
+        assert sorted(world.counted) == list(range(samples))
+        assert {sampler.epoch for sampler in world.samplers} == {epoch + 1}
+        world.counted.clear()
+        world.begin_streams()
+
+
+def test_WhatWasReadAheadIsKeptWhileTheWorldStays(monkeypatch):
+    loads = []
+
+    def stream(batches):
+        ahead = AheadBatches(batches)
+
+        def load():
+            loads.append(len(ahead))
+            return iter(list(ahead))  # the whole epoch at once
+
+        return ahead.follow(load, without_rows=lambda _: [])
+
+    world = World(monkeypatch, samples=50, size=2, batch=12, stream=stream)
+    world.hand_out()
+    world.settle(world.reduce())
+    assert loads == [5, 5]
+    world.join()
+    world.hand_out()
+    assert loads == [5, 5, 4, 4, 4]  # cut anew by both, and by the newcomer
+    world.settle(world.reduce())
+    world.finish_epoch()
+    assert sorted(world.counted) == list(range(50)) and len(loads) == 5
 
 
 def test_EachEpochHasItsOwnOrderAndTheSeedDecidesIt():

@@ -2,6 +2,8 @@
 drains.
 """
 
+import collections
+import json
 import re
 
 import pytest
@@ -180,6 +182,41 @@ def test_AfterAnAgreedEndInitSaysThatThereIsNoSecondLife(job):
 
 def test_AForkedChildHasNoConnectionsAndSaysThatItMustNotUseTheLibrary(passes):
     passes("forks.py", 2)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_ALoaderWithWorkersThatReadAheadCountsEachSampleOnceThroughADeathAndAJoin(job, persistent):
+    one = job("data_loader.py", 3, EPOCHS="6", PACE="0.02", spares=[1],
+              **({"PERSISTENT": "1"} if persistent else {}))
+    one.wait_world([0, 1, 2], step=8)
+    one.kill(1)
+    one.wait_world([0, 2])
+    one.at_step(5)
+    one.admit(1)
+    one.wait_world([0, 2, 1])
+    codes = one.wait()
+    assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
+    _each_sample_once(one, 203, 6)
+
+
+def test_ALoaderWithWorkersGivesARankWithoutAShareAnEmptyBatch(job):
+    one = job("data_loader.py", 3, EPOCHS="2", BATCH="101")  # of 203 samples: the last has one
+    assert set(one.wait().values()) == {0}, one.logs()
+    _each_sample_once(one, 203, 2)
+
+
+def _each_sample_once(one, samples, epochs):
+    """By what the steps of all ranks say that they counted, which must be the same."""
+    steps = {}
+    for slot, incarnation in one.processes:
+        for line in _log(one, slot, incarnation).splitlines():
+            if line.startswith("{"):
+                step = json.loads(line)
+                assert steps.setdefault(step["step"], step) == step, "ranks disagree"
+    counted = collections.Counter((step["epoch"], sample) for step in steps.values()
+                                  for sample in step["counted"])
+    assert sorted(steps) == list(range(1, len(steps) + 1))
+    assert counted == {(epoch, sample): 1 for epoch in range(epochs) for sample in range(samples)}
 
 
 def test_TwoOptimizersThatTakeTurnsEndOneStepTogetherAndAJoinerFitsIn(job):

@@ -1,4 +1,6 @@
-"""Elastic training of PyTorch models: everything of ringmaster.elastic, and TorchState."""
+"""Elastic training of PyTorch models: everything of ringmaster.elastic, TorchState and
+ElasticDataLoader.
+"""
 
 import copy
 import sys
@@ -7,8 +9,10 @@ import torch
 
 from ringmaster import _objects
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, run
+from ringmaster.torch.data_loader import ElasticDataLoader
 
-__all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "TorchState", "run"]
+__all__ = ["ElasticDataLoader", "ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
+           "TorchState", "run"]
 
 
 class TorchState(ObjectState):

@@ -1,0 +1,393 @@
+"""ProcessGroup: torch.distributed's collectives, by those of ringmaster.torch.
+
+Tensors are on the CPU. Calls of the ranks belong together by their order, as torch.distributed has
+it: names are counted for each group and kind of operation.
+"""
+
+import collections
+import contextlib
+import weakref
+
+import torch
+import torch.distributed as dist
+
+from ringmaster import _core, _in_flight, _library
+from ringmaster._library import Request
+from ringmaster.errors import HostsUpdatedInterrupt, RootLostError
+from ringmaster.process_sets import add_process_set, global_process_set
+from ringmaster.torch import starting
+from ringmaster.torch.distributed.work import Work
+from ringmaster.torch.gradients import Average, Max, Min, Product, Sum
+
+NAME = "ringmaster"
+
+# A script that never ends a step counts for ever; names that come again are agreed on faster. 120
+# has many divisors, so that a script with so many operations in each iteration gives each of them
+# the same names every time.
+NAMES = 120
+
+# Works that C++ may still call, of which it does not keep the Python part alive.
+KEPT_WORKS = 256
+
+
+class WorldChangedError(HostsUpdatedInterrupt):
+    """The world has changed, and this operation can't be finished in the new one: its results have
+    another number of ranks, or its source is gone. All ranks that took part raise it; elastic.run
+    then enters the training function again.
+    """
+
+    def __init__(self, message):
+        super().__init__(skip_sync=True)
+        self.args = (message,)
+
+
+class ProcessGroup(dist.ProcessGroup):
+    """All ranks, or those of a process set. Rank and size are those of this moment."""
+
+    def __init__(self, process_set=global_process_set):
+        self.process_set = process_set
+        self.view = _core.view().number
+        self._works = weakref.WeakValueDictionary()  # by name
+        self._kept = collections.deque(maxlen=KEPT_WORKS)
+        self._group_name = NAME
+        super().__init__(self.rank(), self.size())
+
+    # ---- Who
+
+    def rank(self):
+        return self.process_set.rank() if self.process_set.number() else _core.rank()
+
+    def size(self):
+        return self.process_set.size() if self.process_set.number() else _core.size()
+
+    # For C++, in versions of torch that ask.
+    getRank = rank
+    getSize = size
+
+    def name(self):
+        return NAME
+
+    def _set_group_name(self, name):
+        self._group_name = name
+
+    @property
+    def group_name(self):
+        """By which torch.distributed finds the group."""
+        return self._group_name
+
+    getGroupName = group_name.fget
+
+    getBackendName = _get_backend_name = name
+
+    def new_group(self, ranks, timeout=None, backend=None, pg_options=None, group_name=None,
+                  group_desc=None):
+        """Newer versions of torch call it on all ranks. None on a rank that isn't in it."""
+        del timeout, backend, pg_options, group_desc
+        group = group_of(ranks)
+        if group is not None and group_name:
+            group._set_group_name(group_name)
+        return group
+
+    # ---- Reductions
+
+    def allreduce(self, tensors, opts=None):
+        return self._reduce_all("allreduce", tensors, opts)
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        return self._reduce_all("allreduce_coalesced", tensors, opts)
+
+    def _reduce_all(self, kind, tensors, opts):
+        op = _op_of(opts)
+        names = self._names(kind, len(tensors))
+        handle = starting.start_allreduces(tensors, names, op, 1.0, 1.0, self.process_set,
+                                           in_place=True)
+        return self._work(names[0], handle, tensors)
+
+    def reduce(self, tensors, opts=None):
+        """Only the root has the result."""
+        tensor, = tensors
+        root = self.rank() == opts.rootRank
+        names = self._names("reduce", 1)
+        handle = starting.start_allreduces([tensor], names, _op_of(opts), 1.0, 1.0,
+                                           self.process_set)
+        return self._work(names[0], handle, tensors,
+                          lambda results: tensor.copy_(results[0]) if root else None)
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        output, = outputs
+        parts, = inputs
+        self._check_parts("input_list", parts)
+        stacked = torch.stack([part.detach().reshape(-1) for part in parts])
+        return self._scatter_reduced(output, stacked, opts)
+
+    def _reduce_scatter_base(self, output, source, opts=None):
+        size = self.size()
+        if source.numel() != output.numel() * size:
+            raise ValueError("input: has %d elements, must have %d, those of the output for each "
+                             "of %d ranks" % (source.numel(), output.numel() * size, size))
+        return self._scatter_reduced(output, source.detach().reshape(size, -1), opts)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._all_of([self._reduce_scatter_base(output, source, opts)
+                             for output, source in zip(outputs, inputs)], outputs)
+
+    def _scatter_reduced(self, output, rows, opts):
+        names = self._names("reduce_scatter", 1)
+        handle = starting.start_reducescatters([rows], names, _op_of(opts), 1.0, 1.0,
+                                               self.process_set)
+        return self._work(names[0], handle, [output], lambda results: _fill(output, results[0]))
+
+    # ---- Copies
+
+    def broadcast(self, tensors, opts=None):
+        tensor, = tensors
+        rank = opts.rootRank if opts is not None else 0
+        if not 0 <= rank < self.size():
+            raise ValueError("src: is %d, must be 0 to %d" % (rank, self.size() - 1))
+        root = _core.worker_at(self.process_set.ranks[rank] if self.process_set.number() else rank)
+        names = self._names("broadcast", 1)
+        handle = starting.start_broadcast(tensor, root, names[0], self.process_set)
+        return self._work(names[0], _RootMayGo(handle), tensors)
+
+    def allgather(self, outputs, inputs, opts=None):
+        del opts
+        targets, = outputs
+        source, = inputs
+        return self._gather(targets, source, "allgather")
+
+    def _gather(self, targets, source, kind):
+        rows = []
+        names = self._names(kind, 1)
+        handle = starting.start_allgathers([source.detach().reshape(-1)], names, self.process_set,
+                                           [rows])
+
+        def finish(results):
+            if targets is not None:
+                _fill_all(targets, results[0], rows)
+
+        return self._work(names[0], handle, targets or [], finish)
+
+    def _allgather_base(self, output, source, opts=None):
+        del opts
+        names = self._names("allgather_base", 1)
+        handle = starting.start_allgathers([source.detach().reshape(-1)], names, self.process_set)
+        return self._work(names[0], handle, [output], lambda results: _fill(output, results[0]))
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        """`outputs`: for each input a list with a tensor for each rank."""
+        return self._all_of([self.allgather([targets], [source], opts)
+                             for targets, source in zip(outputs, inputs)], outputs)
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._all_of([self._allgather_base(output, source, opts)
+                             for output, source in zip(outputs, inputs)], outputs)
+
+    def gather(self, outputs, inputs, opts=None):
+        """Only the root has the result."""
+        source, = inputs
+        return self._gather(outputs[0] if self.rank() == opts.rootRank else None, source, "gather")
+
+    def scatter(self, outputs, inputs, opts=None):
+        output, = outputs
+        parts = inputs[0] if self.rank() == opts.rootRank else []
+        if parts:
+            self._check_parts("scatter_list", parts)
+        return self._exchange("scatter", [output], parts, [output if r == opts.rootRank else None
+                                                           for r in range(self.size())])
+
+    def alltoall(self, outputs, inputs, opts=None):
+        del opts
+        self._check_parts("input_tensor_list", inputs)
+        return self._exchange("alltoall", outputs, inputs, outputs)
+
+    def alltoall_base(self, output, source, output_splits, input_splits, opts=None):
+        del opts
+        if not input_splits and source.shape[0] % self.size():
+            raise ValueError("input: has %d rows, must be divisible by the %d ranks or have "
+                             "input_split_sizes" % (source.shape[0], self.size()))
+        name, = self._names("alltoall_base", 1)
+        handle = starting.start_alltoall(source, list(input_splits) or None, name,
+                                         self.process_set)
+
+        def finish(result):
+            rows, received = result
+            wanted = list(output_splits) or [output.shape[0] // len(received)] * len(received)
+            if received.tolist() != wanted:
+                raise WorldChangedError("the ranks have sent %s rows, there is room for %s"
+                                        % (received.tolist(), wanted))
+            _fill(output, rows)
+
+        return self._work(name, handle, [output], finish)
+
+    def _exchange(self, kind, results, sends, sources):
+        """Tensors of any shapes: `sends` by rank, and what comes from each rank into `sources`."""
+        flat = [part.detach().reshape(-1) for part in sends]
+        source = torch.cat(flat) if flat else torch.empty(0, dtype=results[0].dtype)
+        splits = [part.numel() for part in flat] or [0] * self.size()
+        name, = self._names(kind, 1)
+        handle = starting.start_alltoall(source, splits, name, self.process_set)
+        return self._work(name, handle, results,
+                          lambda result: _fill_all(sources, result[0], result[1].tolist()))
+
+    def _check_parts(self, field, parts):
+        if len(parts) != self.size():
+            raise ValueError("%s: has %d tensors, must have one for each of %d ranks"
+                             % (field, len(parts), self.size()))
+
+    def gather_single(self, output, source, opts=None):
+        """gather() into one tensor; what the others give as `output` is left alone."""
+        root = self.rank() == opts.rootRank
+        names = self._names("gather_single", 1)
+        handle = starting.start_allgathers([source.detach().reshape(-1)], names, self.process_set)
+        return self._work(names[0], handle, [output] if root else [],
+                          lambda results: _fill(output, results[0]) if root else None)
+
+    # Names of newer versions of torch.
+    all_gather_single = _allgather_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single = _reduce_scatter_base
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+    all_to_all_single = alltoall_base
+    gather_into_tensor = gather_single
+
+    # ---- Others
+
+    def barrier(self, opts=None):
+        del opts
+        name, = self._names("barrier", 1)
+        request = Request(_library.BARRIER, name, self.process_set.number())
+        operation, = _in_flight.submit([request], [None])
+        return self._work(name, _in_flight.Handle(operation, lambda _: None), [])
+
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        del timeout, wait_all_ranks
+        self.barrier().wait()
+
+    def send(self, tensors, dst, tag=0):
+        raise NotImplementedError("send, recv: the backend ringmaster has collectives only; "
+                                  "all_to_all_single() with split sizes sends to one rank")
+
+    recv = recv_anysource = send
+
+    def set_timeout(self, timeout):
+        """Nothing waits for ever: the job's deadlines end what a rank waits for."""
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def _get_sequence_number_for_group(self):
+        return 0
+
+    def _set_default_backend(self, backend_type):
+        pass
+
+    def shutdown(self):
+        """Of the group alone; the job ends with ringmaster.shutdown() or with the process."""
+
+    def abort(self):
+        pass
+
+    # ---- Names and works
+
+    def _names(self, kind, count):
+        """A joiner enters first: it agrees with the others from then on."""
+        _core.enter()
+        base = _core.auto_name("torch.%d.%s" % (self.process_set.number(), kind), NAMES)
+        names = [("%s.%d" % (base, index)).encode() for index in range(count)]
+        before = self._works.get(names[0])
+        if before is not None and not before.is_completed():
+            _await(before)
+        return names
+
+    def _work(self, name, handle, tensors, finish=None):
+        work = Work(handle, tensors, finish)
+        self._works[name] = work
+        self._kept.append(work)
+        return work
+
+    def _all_of(self, works, results):
+        handles = [_Waits(work) for work in works]
+        work = Work(_in_flight.GroupHandle(handles), results)
+        self._kept.append(work)
+        return work
+
+
+class _Waits:
+    """A Work as a handle."""
+
+    def __init__(self, work):
+        self.wait, self.done = work.wait, work.is_completed
+
+
+class _RootMayGo:
+    """Of a broadcast: the loss of its root is a change of the world."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self.done = handle.done
+
+    def wait(self):
+        try:
+            return self._handle.wait()
+        except RootLostError as error:
+            raise WorldChangedError(str(error)) from error
+
+
+def _await(work):
+    """Its error is for who waits for it, not for who needs its name."""
+    try:
+        work.wait()
+    except Exception:
+        pass
+
+
+def _op_of(opts):
+    wanted = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+    known = [(dist.ReduceOp.SUM, Sum), (dist.ReduceOp.AVG, Average), (dist.ReduceOp.MIN, Min),
+             (dist.ReduceOp.MAX, Max), (dist.ReduceOp.PRODUCT, Product)]
+    for name, op in known:
+        if wanted == name:
+            return op
+    raise ValueError("op: is %s, must be SUM, AVG, MIN, MAX or PRODUCT with the backend ringmaster"
+                     % wanted)
+
+
+def _fill(target, values):
+    if target.numel() != values.numel():
+        raise WorldChangedError("the ranks that took part have given %d elements, there is room "
+                                "for %d" % (values.numel(), target.numel()))
+    target.detach().copy_(values.reshape(target.shape))
+
+
+def _fill_all(targets, values, lengths):
+    """`values`: of all ranks one after the other. A target of None takes nothing."""
+    if len(targets) != len(lengths):
+        raise WorldChangedError("%d ranks took part, there is room for %d"
+                                % (len(lengths), len(targets)))
+    for target, part in zip(targets, values.split(lengths)):
+        if target is not None:
+            _fill(target, part)
+
+
+_agreed = None  # (ranks, process set) that all ranks have added for the group that is being made
+
+
+@contextlib.contextmanager
+def agreed(ranks):
+    """All ranks make a group's process set, which group_of() then finds, on members alone or not.
+    """
+    global _agreed
+    _agreed = sorted(ranks), add_process_set(sorted(ranks))
+    try:
+        yield
+    finally:
+        _agreed = None
+
+
+def group_of(ranks):
+    """The group of some ranks; on a rank that isn't in it None."""
+    if _agreed is not None and _agreed[0] == sorted(ranks):
+        process_set = _agreed[1]
+    else:
+        process_set = add_process_set(sorted(ranks))
+    return ProcessGroup(process_set) if process_set.included() else None

@@ -1,0 +1,111 @@
+"""Work: what torch.distributed has of an operation in flight."""
+
+import queue
+import threading
+
+import torch
+from torch._C._distributed_c10d import Work as _TorchWork
+
+
+class Work(_TorchWork):
+    """Waits for a handle of ringmaster.torch, once, from any thread.
+
+    `finish` gets the handle's result and puts it into `tensors`, which are the Work's result.
+    """
+
+    def __init__(self, handle, tensors, finish=None):
+        super().__init__()
+        self._handle = handle
+        self._tensors = tensors
+        self._finish = finish
+        self._lock = threading.Lock()
+        self._error = None
+        self._future = None
+
+    def wait(self, timeout=None):
+        """True when the result is there; raises the operation's error. `timeout` is not looked at:
+        the job's own deadlines end every wait.
+        """
+        del timeout
+        with self._lock:
+            if self._handle is not None:
+                self._complete()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _complete(self):
+        try:
+            result = self._handle.wait()
+            if self._finish is not None:
+                self._finish(result)
+        except KeyboardInterrupt:  # the operation goes on: it can be waited for again
+            raise
+        except BaseException as error:  # Left, say, is a SystemExit
+            self._error = error
+        self._handle = self._finish = None
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        """Whether wait() would return at once."""
+        handle = self._handle
+        return handle is None or handle.done()
+
+    def is_success(self):
+        return self.is_completed() and self.exception() is None
+
+    def exception(self):
+        """What the operation has failed with; None if it hasn't, or is not done."""
+        if self._handle is not None and self.is_completed():
+            try:
+                self.wait()
+            except Exception:
+                pass
+        return self._error
+
+    def result(self):
+        """The list of tensors with the result."""
+        self.wait()
+        return list(self._tensors)
+
+    def get_future(self):
+        """A torch.futures.Future of result(). A thread of its own completes it."""
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                _Completer.complete(self)
+            return self._future
+
+    def fulfil(self):
+        try:
+            self.wait()
+        except BaseException as error:
+            text = "%s: %s" % (type(error).__name__, error)
+            self._future.set_exception(
+                error if isinstance(error, Exception) else RuntimeError(text))
+        else:
+            self._future.set_result(list(self._tensors))
+
+
+class _Completer:
+    """One thread of the process that waits for works whose future somebody has, in their order."""
+
+    _works = queue.SimpleQueue()
+    _thread = None
+    _starting = threading.Lock()
+
+    @classmethod
+    def complete(cls, work):
+        cls._works.put(work)
+        with cls._starting:
+            if cls._thread is None:
+                cls._thread = threading.Thread(target=cls._run, name="ringmaster-futures",
+                                               daemon=True)
+                cls._thread.start()
+
+    @classmethod
+    def _run(cls):
+        while True:
+            cls._works.get().fulfil()

@@ -1,0 +1,64 @@
+"""torch.distributed's backend ringmaster, with real worker processes under a fake sidecar."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_EveryCollectiveOfTorchDistributed(passes, size):
+    passes("torch_distributed.py", size, SIZE=str(size))
+
+
+def test_UnderAnotherLauncherItIsSaidWhichOneIsNeeded():
+    script = "import torch.distributed as dist, ringmaster.torch.distributed\n" \
+             "dist.init_process_group('ringmaster')"
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_S")}
+    environ.update(RANK="1", WORLD_SIZE="4", MASTER_ADDR="localhost", MASTER_PORT="1",
+                   PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+    done = subprocess.run([sys.executable, "-c", script], env=environ, timeout=120,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "WORLD_SIZE: is 4" in done.stderr, done.stderr
+    assert "ringmaster run" in done.stderr
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_DistributedDataParallelGivesWhatOneProcessGives(passes, size):
+    passes("ddp.py", size)
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_APlainScriptForDistributedDataParallelGoesOnInPlaceAfterADeath(job, victim):
+    one = job("ddp_plain.py", 3)
+    one.sidecar.wait(lambda s: s.members and s.members[0].values.get("batch", 0) > 5, "a few steps")
+    one.kill(victim)
+    stay = [slot for slot in range(3) if slot != victim]
+    codes = one.wait()
+    assert {k: v for k, v in codes.items() if v} == {(victim, 1): -9}, one.logs()
+    for rank, slot in enumerate(stay):
+        assert "sizes [2, 3] rank %d" % rank in _log(one, slot), one.logs()
+
+
+def test_IfRank0DiesAsItSendsItsBuffersTheTrainingFunctionIsEnteredAgain(job):
+    one = job("ddp_buffers.py", 3)
+    assert one.wait() == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    assert all("entered [3, 2" in _log(one, slot) for slot in (1, 2)), one.logs()
+
+
+def test_ADeathBetweenTwoBucketsLeavesTheMeanOverOneSetOfSamples(job):
+    one = job("ddp_between.py", 3)
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (2, 1): 0}, one.logs()
+
+
+@pytest.mark.skipif([int(part) for part in torch.__version__.split(".")[:2]] < [2, 6],
+                    reason="torch %s has no fully_shard" % torch.__version__)
+def test_DividedParametersGiveWhatOneProcessGives(passes):
+    passes("fsdp.py", 2)
+
+
+def _log(one, slot, incarnation=1):
+    with open("%s/%d-%d.log" % (one.folder, slot, incarnation)) as file:
+        return file.read()
