@@ -1,0 +1,266 @@
+"""What launching decides before anything is started: options, hosts, what can be sent, what comes
+back in lines of output.
+"""
+
+import os
+import pickle
+import socket
+import sys
+import threading
+
+import pytest
+
+from ringmaster.runner import config_file, discovery, function, hosts, messages, options, plan, program
+from ringmaster.runner import results
+from ringmaster.runner.errors import FunctionError, LaunchError, ProgramMissing, RankError
+
+
+def planned(*words):
+    return plan.make(options.parse(list(words), "1"))
+
+
+def words_of(*words):
+    made = planned(*words)
+    return " ".join(made.command("R", ["c"])[1:])
+
+
+@pytest.mark.parametrize("words, command", [
+    ("-np 4", "run -np 4 -- c"),
+    ("--num-proc=4", "run -np 4 -- c"),
+    ("-np 2 --min-np 1 --max-np 4", "run -np 2 --min-np 1 --max-np 4 -- c"),
+    ("-np 2 --min-np 1", "run -np 2 --min-np 1 --max-np 2 -- c"),
+    ("-np 2 --max-np 4", "run -np 2 --min-np 2 --max-np 4 -- c"),
+    ("-np 2 --max-np 9 -H localhost:3", "run -np 2 --min-np 2 --max-np 3 -- c"),
+    ("-np 2 -H localhost,127.0.0.1:3", "run -np 2 -- c"),
+    ("-np 2 --reset-limit 0", "run -np 2 --backoff-limit 0 -- c"),
+    ("-np 2 --start-timeout 9", "run -np 2 --init-timeout 9 -- c"),
+    ("-np 2 --fusion-threshold-mb 0", "run -np 2 --fusion-threshold 0 -- c"),
+    ("-np 2 --output-filename out", "run -np 2 --output-filename out -- c"),
+])
+def test_OptionsAreThoseOfRingmasterRun(words, command):
+    assert words_of(*words.split()) == command
+
+
+@pytest.mark.parametrize("words, environ", [
+    ("--timeline-filename DYNAMIC", {"HOROVOD_TIMELINE": "DYNAMIC"}),
+    ("--timeline-filename t.json", {"HOROVOD_TIMELINE": os.path.abspath("t.json")}),
+    ("--no-stall-check", {"HOROVOD_STALL_CHECK_DISABLE": "1"}),
+    ("--stall-check-warning-time-seconds 7", {"HOROVOD_STALL_CHECK_TIME_SECONDS": "7"}),
+    ("--stall-check-shutdown-time-seconds 8", {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "8"}),
+    ("--tcp", {"RINGMASTER_SHM": "0"}),
+    ("", {}),
+])
+def test_WhatTheLibraryReadsIsInTheEnvironment(words, environ):
+    assert planned("-np", "2", *words.split()).environ == environ
+
+
+@pytest.mark.parametrize("words, says", [
+    ("", "-np N is missing"),
+    ("-np 0", "is 0, must be at least 1"),
+    ("-np two", "'two'"),
+    ("-np 2 --min-np 3", "--min-np 3 is more than -np 2"),
+    ("-np 4 --max-np 3", "--max-np 3 is less than -np 4"),
+    ("-np 4 -H localhost:3", "the hosts have 3 slots"),
+    ("-np 4 -H localhost:4 --hostfile h", "not allowed with argument"),
+    ("-np 4 -H host.invalid:2,localhost:2", "host.invalid: not this machine"),
+    ("-np 4 -H localhost:two", "'localhost:two' is no host; allowed is HOST:SLOTS"),
+    ("-np 2 --hostfile /nowhere", "--hostfile /nowhere: can't be read"),
+    ("-np 2 --slots-per-host 2", "goes with --host-discovery-script"),
+    ("-np 2 --mpi-args=-x", "there is no mpirun"),
+    ("-np 2 --jsrun", "jsrun is not used"),
+    ("-np 2 --fusion-treshold-mb 3 c", "did you mean --fusion-threshold-mb?"),
+    ("-np 2 --fusion-threshold-mb 1025", "is 1025 MB, allowed are 0 to 1024"),
+])
+def test_WrongWordsAreNamed(words, says):
+    with pytest.raises(LaunchError) as raised:
+        planned(*words.split())
+    assert says in str(raised.value)
+
+
+def test_OptionsWithoutMeaningAreTakenAndSaidOnce():
+    for names, kind, why in options.WITHOUT_MEANING:
+        value = [] if kind is None else ["1", "2"] if kind == "range" else [
+            kind[0] if isinstance(kind, tuple) else "1"]
+        for name in names:
+            found = options.parse(["-np", "2", name, *value, "c", name], "1")
+            assert found.command == ["c", name]
+            assert len(found.notes) == (1 if why else 0), name
+            assert all(note.startswith(name + " has no meaning here: ") for note in found.notes)
+
+
+def test_AHostfileHasALineForEachHost(tmp_path):
+    file = tmp_path / "hosts"
+    file.write_text("# mine\nlocalhost slots=2\n\n%s  slots = 3 # by name\n127.0.0.1\n" %
+                    socket.gethostname())
+    assert hosts.slots_here(hosts.from_file(str(file)), 4) == 6
+    file.write_text("localhost slots=2\nlocalhost 3\n")
+    with pytest.raises(LaunchError, match="line 2: 'localhost 3' is no host"):
+        hosts.from_file(str(file))
+    file.write_text("\n")
+    with pytest.raises(LaunchError, match="names no host"):
+        hosts.from_file(str(file))
+
+
+def test_ADiscoveryScriptThatFailsSaysWhatItSaid(tmp_path):
+    script = tmp_path / "hosts.sh"
+    script.write_text("#!/bin/sh\necho no cluster >&2; exit 3\n")
+    with pytest.raises(LaunchError, match="hosts.sh: can't be run: "):
+        discovery.Script(str(script), None, 2).slots_here()
+    script.chmod(0o755)
+    with pytest.raises(LaunchError, match="exit code 3: no cluster"):
+        discovery.Script(str(script), None, 2).slots_here()
+    script.write_text("#!/bin/sh\necho localhost; echo 127.0.0.1:3\n")
+    assert discovery.Script(str(script), 2, 2).slots_here() == 5
+    assert discovery.wait_for_slots(discovery.Script(str(script), None, 4), 4) == 4
+    with pytest.raises(LaunchError, match="-np 5: the discovery script has allowed 4"):
+        discovery.wait_for_slots(discovery.Script(str(script), None, 5), 5, seconds=0)
+
+
+@pytest.mark.parametrize("text, says", [
+    ("fusion: 3", "there is no fusion; allowed are controller, params, autotune"),
+    ("params: {fusion: 3}", "there is no params.fusion; allowed are fusion_threshold_mb"),
+    ("params: 3", "params: is 3, must be a section"),
+    ("params: {fusion_threshold_mb: [3]}", "params.fusion_threshold_mb: is [3], must be one value"),
+    ("controller: ssh", "controller: is 'ssh', allowed are gloo and mpi"),
+    ("- a", "must be sections of keys and values"),
+    ("a: [", "can't be read"),
+])
+def test_AWrongConfigFileIsNamed(tmp_path, text, says):
+    pytest.importorskip("yaml")
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(LaunchError) as raised:
+        config_file.words(str(file))
+    assert says in str(raised.value) and str(file) in str(raised.value)
+
+
+def test_EveryKeyOfAConfigFileIsAnOption(tmp_path):
+    pytest.importorskip("yaml")
+    file = tmp_path / "c.yaml"
+    for section, keys in config_file._SECTIONS.items():
+        for key, option in keys.items():
+            for value in ("true", "false") if option in SWITCHES else ("INFO",) \
+                    if key == "level" else ("1",):
+                file.write_text("%s: {%s: %s}" % (section, key, value))
+                options.parse(["-np", "1", *config_file.words(str(file)), "c"], "1")
+
+
+SWITCHES = {"--hierarchical-allreduce", "--hierarchical-allgather", "--autotune",
+            "--timeline-mark-cycles", "--stall-check", "--mpi-threads-disable",
+            "--log-with-timestamp"}
+
+
+def test_TheProgramIsLookedForInThreePlaces(tmp_path):
+    def make(*path):
+        file = tmp_path.joinpath(*path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+        file.chmod(0o755)
+        return str(file)
+
+    package = str(tmp_path / "lib/ringmaster/python/ringmaster")
+    on_path = make("path", "ringmaster")
+    environ = {"PATH": os.path.dirname(on_path)}
+    assert program.find(environ, package) == on_path
+    beside = make("bin", "ringmaster")
+    assert program.find(environ, package) == beside
+    assert program.find(environ, str(tmp_path / "python/ringmaster")) == beside
+    named = make("mine", "ringmaster")
+    for value in (named, os.path.dirname(named)):
+        assert program.find(dict(environ, RINGMASTER_BIN=value), package) == named
+    with pytest.raises(ProgramMissing, match="is no program"):
+        program.find(dict(environ, RINGMASTER_BIN="/nowhere"), package)
+
+
+def adds(a, b=1):
+    return a + b
+
+
+def test_AFunctionTravelsWithItsArgumentsAndItsPath(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    called, args, kwargs = function.unpack(function.pack(adds, (2,), {"b": 3}, ["/its/own"]))
+    assert called(*args, **kwargs) == 5 and sys.path[0] == "/its/own"
+
+
+@pytest.mark.parametrize("make, says", [
+    (lambda lock: (adds, (1, lock), {}), "argument 1 of adds can't be sent to the workers: it is a "),
+    (lambda lock: (adds, (1,), {"b": lock}), "argument b of adds can't be sent"),
+    (lambda lock: (adds(1, 2), (), {}), "3 is no function"),
+])
+def test_WhatCantBeSentIsNamed(make, says):
+    with pytest.raises(FunctionError) as raised:
+        function.pack(*make(threading.Lock()))
+    assert says in str(raised.value)
+
+
+def test_ANameThatAFunctionUsesAndThatCantBeSentIsNamed():
+    pytest.importorskip("cloudpickle")
+    lock = threading.Lock()
+
+    def locks():
+        with lock:
+            return 1
+
+    with pytest.raises(FunctionError, match="locks can't be sent to the workers: it uses lock, "
+                       "which is a lock"):
+        function.pack(locks)
+
+
+def test_WithoutCloudpickleALambdaSaysTheWayOut(monkeypatch):
+    monkeypatch.setattr(function, "BY_VALUE", False)
+    monkeypatch.setattr(function, "_pickler", pickle)
+    with pytest.raises(FunctionError, match="is a lambda, or stands inside another function. "
+                       "`pip install cloudpickle`"):
+        function.pack(lambda: 1)
+    assert function.unpack(function.pack(adds, (1,)))[0] is adds
+
+
+def test_AnotherVersionOfPythonIsRefused():
+    packed = pickle.loads(function.pack(adds))
+    packed.update(by_value=True, python=(3, 1))
+    with pytest.raises(FunctionError, match=r"was sent by Python 3\.1, and the worker has 3\."):
+        function.unpack(pickle.dumps(packed))
+
+
+def test_WhatWorkersSayComesThroughOtherOutput(capfd, monkeypatch):
+    monkeypatch.setenv(messages.TOKEN, "t0")
+    data = os.urandom(20000)
+    messages.log_to_driver("two\nlines")
+    messages.send("value", 3, data)
+    messages.log_to_driver("x" * 5000)
+    sent = capfd.readouterr().out.splitlines()
+    shown, logs = [], []
+    receiver = messages.Receiver("t0", shown.append, logs.append)
+    for line in sent:
+        assert len(line) < 16000
+        receiver.take("[3] " + line)
+        receiver.take("[1] other output")
+    receiver.take("[3] half a line " + sent[0])
+    receiver.take(sent[0].replace("t0", "t1"))  # of another launch: a line as any
+    receiver.take(sent[1][:200])  # cut off
+    assert receiver.newest("value", 3) == data and receiver.newest("value", 2) is None
+    assert logs[0] == "two\nlines" and logs[2] == "two\nlines"
+    assert logs[1] == "x" * 4000 + "... (1000 characters more)"
+    assert shown == ["[1] other output"] * len(sent) + ["[3] half a line ",
+                                                        sent[0].replace("t0", "t1")]
+
+
+def test_WithoutALauncherALogIsPrinted(capsys, monkeypatch):
+    monkeypatch.delenv(messages.TOKEN, raising=False)
+    messages.log_to_driver("loss 1")
+    assert capsys.readouterr().out == "loss 1\n"
+
+
+def test_AnExceptionThatCantBeReadHereIsARankError():
+    class Unknown:
+        def __reduce__(self):
+            return unknown_class_of_a_worker, ()
+
+    for error in (None, pickle.dumps(Unknown()).replace(b"unknown_class", b"another_class")):
+        with pytest.raises(RankError, match="rank 2 raised:\nTraceback") as raised:
+            results.raise_failure(2, pickle.dumps((error, "Traceback\n")))
+        assert raised.value.rank == 2 and pickle.loads(pickle.dumps(raised.value)).rank == 2
+
+
+def unknown_class_of_a_worker():
+    raise AssertionError
