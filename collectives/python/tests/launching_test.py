@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from ringmaster.runner import config_file, discovery, function, hosts, messages, options, plan, program
-from ringmaster.runner import results
+from ringmaster.runner import (HorovodRunner, cluster, config_file, discovery, function, hosts,
+                               messages, modules, options, plan, program, results)
 from ringmaster.runner.errors import FunctionError, LaunchError, ProgramMissing, RankError
 
 
@@ -264,3 +264,55 @@ def test_AnExceptionThatCantBeReadHereIsARankError():
 
 def unknown_class_of_a_worker():
     raise AssertionError
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ({"np": 0}, "np: is 0, must be a whole number: below 0 for workers on this machine"),
+    ({"np": "2"}, "np: is '2'"),
+    ({"np": 2}, "image: is missing"),
+    ({"np": -2, "image": "i"}, "image: is for workers on a cluster"),
+    ({"np": -2, "driver_log_verbosity": "some"}, "is 'some', allowed are log_callback_only and all"),
+    ({"np": -2, "min_np": 3}, "min_np: is 3, allowed are 1 to 2"),
+    ({"np": 3, "image": "i", "slots": 2}, "slots: is 2, np and min_np must be multiples of it"),
+    ({"np": 4, "image": "i", "slots": 2, "min_np": 3}, "np and min_np must be multiples"),
+    ({"np": 2, "image": "i", "pod": {"containers": []}}, "pod: containers is set by HorovodRunner"),
+    ({"np": 2, "image": "i", "container": {"command": []}}, "container: command is set by"),
+])
+def test_WrongArgumentsOfARunnerAreNamed(arguments, says):
+    with pytest.raises(ValueError) as raised:
+        HorovodRunner(**arguments)
+    assert says in str(raised.value)
+
+
+def test_AJobHasWhatARunnerWasGiven(monkeypatch):
+    monkeypatch.setenv("RINGMASTER_BIN", sys.executable)
+    runner = HorovodRunner(np=4, image="i", slots=2, min_np=2, python="py", timeout=60,
+                           env={"A": 1}, resources={"nvidia.com/gpu": 2},
+                           pod={"nodeSelector": {"n": "1"}, "volumes": [{"name": "data"}]},
+                           container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]})
+    job = cluster.Job(adds, {"a": 1}, runner._place, runner._shape, None, None, None)
+    spec = job._manifest(suspend=True)["spec"]
+    assert (spec["slotsPerWorker"], spec["worker"]["replicas"]) == (2, 2)
+    assert spec["elasticPolicy"] == {"minReplicas": 1, "maxReplicas": 2}
+    assert spec["runPolicy"]["suspend"] and spec["runPolicy"]["activeDeadlineSeconds"] == 60
+    pod = spec["worker"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"n": "1"}
+    assert [volume["name"] for volume in pod["volumes"]] == ["data", "runner-call"]
+    container, = pod["containers"]
+    assert container["image"] == "i" and container["command"][0] == "py"
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": "2"}}
+    assert {"name": "A", "value": "1"} in container["env"]
+    assert [mount["name"] for mount in container["volumeMounts"]] == ["data", "runner-call"]
+
+
+@pytest.mark.parametrize("name, begins", [("My_Train", "my-train-"), ("<lambda>", "lambda-"),
+                                          ("_", "run-"), ("2nd", "run-2nd-"), ("x" * 90, "x" * 30)])
+def test_AJobsNameIsWhatKubernetesTakes(name, begins):
+    made = cluster._job_name(name)
+    assert made.startswith(begins) and len(made) <= 50 and made == made.lower(), made
+    assert made != cluster._job_name(name)
+
+
+def test_AFunctionOfAnInstalledPackageBringsNoModules():
+    assert modules.folder_of(os.path.join) is None and modules.folder_of(pytest.fixture) is None
+    assert modules.folder_of(adds) == os.path.dirname(os.path.abspath(__file__))

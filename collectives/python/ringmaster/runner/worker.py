@@ -8,18 +8,26 @@ import sys
 import traceback
 
 from ringmaster import _core
-from ringmaster.runner import function
+from ringmaster.runner import call_secret, function, messages
+from ringmaster.runner.errors import FunctionError
 
+# Of a value that goes through a pod's log, which kubelets cut off at 10 MiB.
+MOST_BYTES = 4 << 20
 EXCEPTION_EXIT = 1  # exit status: no rule of a failure policy is about it, so the job fails
 
 
-def call(packed, report):
-    """Calls what function.pack() made. `report` gets value(rank, bytes) or failure(rank, bytes)."""
+def call(packed, report, most_bytes=None):
+    """Calls what function.pack() made. `report` gets value(rank, bytes) or failure(rank, bytes).
+    `most_bytes`: that a value may have; None: any number.
+    """
     try:
         called, args, kwargs = function.unpack(packed)
         value = called(*args, **kwargs)
         name = function.name_of(called)
         data = function.dump(value, "the value of %s" % name)
+        if most_bytes and len(data) > most_bytes:
+            raise FunctionError("the value of %s has %d bytes, allowed are %d: write it to a volume"
+                                " and return its name" % (name, len(data), most_bytes))
     except SystemExit:
         raise  # a worker that was drained or dropped, or a script's own wish
     except Exception as error:
@@ -71,8 +79,30 @@ class Folder:
         os.replace(unfinished, os.path.join(self._path, name))
 
 
+class Log:
+    """Reports by lines of this worker's output. Of the values only rank 0's is asked for."""
+
+    def value(self, rank, data):
+        if rank == 0:
+            messages.send("value", rank, data)
+
+    def failure(self, rank, data):
+        messages.send("failure", rank, data)
+
+
+def main_of_cluster(folder):
+    """Of a worker in a pod: `folder` is where the Secret of the call is mounted."""
+    # Local mode has a folder of its own for each volume.
+    folder = os.environ.get("RINGMASTER_MOUNT_RUNNER_CALL", folder)
+    call(call_secret.read(folder), Log(), MOST_BYTES)
+
+
 def main(folder):
     """Of a worker on this machine: `folder` has the call, and gets the results."""
     with open(os.path.join(folder, "call"), "rb") as file:
         packed = file.read()
     call(packed, Folder(os.path.join(folder, "results")))
+
+
+if __name__ == "__main__":
+    main_of_cluster(sys.argv[1])
