@@ -113,6 +113,14 @@ assert HorovodRunner(np=2, slots=2, driver_log_verbosity="all", **place).run(tra
     harness.wait_for("an empty cluster", lambda: not cluster.jobs() and not cluster.secrets("train"))
 
 
+def test_a_value_that_the_stream_of_logs_has_lost_is_read_again(call):
+    call("""
+from ringmaster.runner import cluster
+cluster.Job._follow = lambda self, logs: [None for line in logs.lines()]
+assert HorovodRunner(np=1, **place).run(train, scale=10)[0] == 10
+""")
+
+
 def test_the_modules_beside_the_function_travel_with_it(call, tmp_path):
     (tmp_path / "package/inner").mkdir(parents=True)
     (tmp_path / "package/__init__.py").write_text("")

@@ -148,7 +148,7 @@ def test_a_launcher_that_is_killed_takes_its_job_with_it(tmp_path):
     with discovering(tmp_path, "localhost:2\n") as run:
         assert any("sizes [2]" in line for line in run.stdout)
         run.kill()
-        run.stdout.read()  # comes to its end when the workers have ended, too
+        run.communicate(timeout=30)  # the output comes to its end when the workers have ended, too
     for folder in pathlib.Path("/tmp").glob("horovodrun-*"):
         shutil.rmtree(folder)  # nobody was left who could have done it
 

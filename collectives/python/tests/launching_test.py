@@ -262,6 +262,23 @@ def test_AnExceptionThatCantBeReadHereIsARankError():
         assert raised.value.rank == 2 and pickle.loads(pickle.dumps(raised.value)).rank == 2
 
 
+def test_OfSeveralFailuresTheFirstIsRaised(tmp_path):
+    for rank, when in ((0, 20), (1, 10), (2, 30)):
+        error = pickle.dumps(KeyError(rank))
+        (tmp_path / ("failure.%d" % rank)).write_bytes(pickle.dumps((error, "Traceback")))
+        os.utime(tmp_path / ("failure.%d" % rank), (when, when))
+    with pytest.raises(KeyError) as raised:
+        results.of_folder(str(tmp_path))
+    assert raised.value.args == (1,) and raised.value.__cause__.rank == 1
+
+
+def test_ValuesAreReadByRank(tmp_path):
+    for rank in (10, 2, 0):
+        (tmp_path / ("value.%d" % rank)).write_bytes(pickle.dumps(rank * 2))
+    (tmp_path / "value.1.4242").write_bytes(b"half")  # its worker was killed while it wrote
+    assert results.of_folder(str(tmp_path)) == {0: 0, 2: 4, 10: 20}
+
+
 def unknown_class_of_a_worker():
     raise AssertionError
 

@@ -20,7 +20,8 @@ def folder_of(function):
     name = getattr(function, "__module__", None) or "__main__"
     file = getattr(sys.modules.get(name), "__file__", None)
     if name == "__main__":
-        return os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+        folder = os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+        return os.getcwd() if _is_installed(folder) else folder  # `python3 -m TOOL`
     if not file:
         return None
     folder = os.path.dirname(os.path.abspath(file))
