@@ -128,9 +128,9 @@ def test_workers_come_and_go_with_the_slots_that_a_script_finds(tmp_path):
         seen = []
         for line in run.stdout:
             seen.append(line)
-            if "sizes [2]" in line:
+            if line == "[0] sizes [2]\n":
                 (tmp_path / "slots").write_text("localhost:2\n127.0.0.1\n")
-            elif "sizes [2, 3]" in line:
+            elif line == "[1] sizes [2, 3]\n":
                 (tmp_path / "slots").write_text("localhost:1\n")
     assert run.returncode == 0, "".join(seen)
     assert any("sizes [2, 3, 1]" in line for line in seen), "".join(seen)

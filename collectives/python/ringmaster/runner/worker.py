@@ -13,6 +13,8 @@ from ringmaster.runner.errors import FunctionError
 
 # Of a value that goes through a pod's log, which kubelets cut off at 10 MiB.
 MOST_BYTES = 4 << 20
+# Seconds: it is the sidecar that decides how long a start may take.
+_ANY_TIME = 31622400.0
 EXCEPTION_EXIT = 1  # exit status: no rule of a failure policy is about it, so the job fails
 
 
@@ -37,8 +39,9 @@ def call(packed, report, most_bytes=None):
         sys.exit(EXCEPTION_EXIT)
     if _core._process != os.getpid():
         # The function uses no collectives. The end of the job is agreed by all workers all the same.
-        _core.init()
-    report.value(place(), data)
+        _core.init(_ANY_TIME)
+    if not _core.is_joining():  # else it has no rank, and what it did was no part of the job
+        report.value(place(), data)
 
 
 def place():
