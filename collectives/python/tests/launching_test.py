@@ -330,6 +330,19 @@ def test_AJobsNameIsWhatKubernetesTakes(name, begins):
     assert made != cluster._job_name(name)
 
 
+@pytest.mark.parametrize("status, says", [
+    ({}, "Pending"),
+    ({"state": "Running", "worldSize": 1}, "Running, 1 worker"),
+    ({"state": "Failed", "worldSize": 0}, "Failed"),
+    ({"state": "Starting", "conditions": [
+        {"type": "Created", "status": "True", "message": "2 pods"},
+        {"type": "Started", "status": "False", "message": "0 of 2 pods ready"}]},
+     "Starting: 0 of 2 pods ready"),
+])
+def test_ProgressSaysWhatHoldsAJobUp(status, says):
+    assert cluster._progress(status) == says
+
+
 def test_AFunctionOfAnInstalledPackageBringsNoModules():
     assert modules.folder_of(os.path.join) is None and modules.folder_of(pytest.fixture) is None
     assert modules.folder_of(adds) == os.path.dirname(os.path.abspath(__file__))

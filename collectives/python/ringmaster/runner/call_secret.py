@@ -2,6 +2,7 @@
 
 import base64
 import os
+import sys
 
 from ringmaster.runner import function, modules
 from ringmaster.runner.errors import FunctionError
@@ -25,7 +26,8 @@ def data_of(func, kwargs):
         # The worker needs it to read the call; where its image has one, that is taken.
         import cloudpickle
         package = os.path.dirname(os.path.abspath(cloudpickle.__file__))
-        data[PICKLER], _ = modules.zipped(modules._package(os.path.dirname(package), package))
+        files = modules.package_files(os.path.dirname(package), package)
+        data[PICKLER], _ = modules.zipped(files)
     total = sum(map(len, data.values()))
     if total > MOST_BYTES:
         largest = sorted(sizes.items(), key=lambda item: -item[1])[:3]
@@ -52,7 +54,6 @@ def manifest(name, data, owner):
 
 def read(folder):
     """In the worker: the packed call; the modules can be imported from then on."""
-    import sys
     for entry, put in ((MODULES, lambda path: sys.path.insert(0, path)),
                        (PICKLER, sys.path.append)):
         path = os.path.join(folder, entry)

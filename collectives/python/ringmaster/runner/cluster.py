@@ -108,16 +108,11 @@ class Job:
     def _look(self):
         """The job's state, told when it is another one."""
         status = self._get().get("status", {})
-        state = status.get("state", "Pending")
-        text = state if not status.get("worldSize") else "%s, %d workers" % (state,
-                                                                           status["worldSize"])
-        if state in ("Pending", "Starting", "Held"):
-            text += "".join(": " + c["message"] for c in status.get("conditions", [])
-                            if c["type"] == "Started" and c["status"] == "False")
+        text = _progress(status)
         if text != self._state:
             self._on_progress(text)
         self._state = text
-        return state
+        return status.get("state", "Pending")
 
     def _wait_for_end(self):
         end = time.monotonic() + _LAST_STATE
@@ -186,6 +181,18 @@ class Job:
 
     def _delete(self):
         self._run("delete", self.name, may_fail=True)
+
+
+def _progress(status):
+    """One line for people: the job's state, and what holds it up."""
+    text = status.get("state", "Pending")
+    workers = status.get("worldSize", 0)
+    if text in ("Pending", "Starting", "Held"):
+        held = [one["message"] for one in status.get("conditions", [])
+                if one["status"] == "False" and one["type"] in ("Created", "Scheduled", "Started",
+                                                                "Running")]
+        return "%s: %s" % (text, held[0]) if held else text
+    return "%s, %d worker%s" % (text, workers, "" if workers == 1 else "s") if workers else text
 
 
 def _job_name(name):

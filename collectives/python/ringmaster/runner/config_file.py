@@ -2,7 +2,8 @@
 
 from ringmaster.runner.errors import LaunchError
 
-# {section: {key: option that it stands for}}; {key: None}: the section's switch, see _switch.
+# {section: {key: option that it stands for}}. Of a switch, true is the option and false its --no-
+# form.
 _SECTIONS = {
     "params": {
         "fusion_threshold_mb": "--fusion-threshold-mb", "cycle_time_ms": "--cycle-time-ms",

@@ -11,6 +11,7 @@ from ringmaster.runner.errors import LaunchError
 
 PERIOD = 1.0  # seconds between two looks, as in Horovod
 PATIENCE = 600.0  # seconds until the slots that the job needs to start must be there
+_PARTING = 2.0  # seconds
 _DEADLINE = 60.0  # seconds that the script, or a command, may take
 
 
@@ -56,13 +57,14 @@ def wait_for_slots(script, np, seconds=PATIENCE):
 
 
 class Follower:
-    """Scales the job to the slots until stop(). One thread; a script that fails is said once, and
-    asked again.
+    """Scales the job of the run in `run_dir` to the slots, from `workers` on, until stop().
+
+    `say` gets lines for people. A script that fails is said once, and asked again.
     """
 
     def __init__(self, script, plan, program, run_dir, workers, say):
         self._script, self._plan, self._say = script, plan, say
-        self._commands, self._run_dir = program, run_dir
+        self._program, self._run_dir = program, run_dir
         self._workers = workers
         self._said = None
         self._stop = threading.Event()
@@ -71,7 +73,7 @@ class Follower:
 
     def stop(self):
         self._stop.set()
-        self._thread.join(_DEADLINE)
+        self._thread.join(_PARTING)  # a script that hangs now holds nobody up
 
     def _follow(self):
         while not self._stop.wait(PERIOD):
@@ -96,7 +98,7 @@ class Follower:
         self._workers = wanted
 
     def _command(self, *words):
-        ended = subprocess.run([self._commands, *words, "--run-dir", self._run_dir],
+        ended = subprocess.run([self._program, *words, "--run-dir", self._run_dir],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, universal_newlines=True, timeout=_DEADLINE)
         if ended.returncode != 0:

@@ -1,5 +1,5 @@
-"""`python3 guard.py PARENT PROGRAM ARGS...`: becomes PROGRAM, which the kernel asks to end (SIGTERM)
-when its parent, the process PARENT, has died.
+"""`python3 guard.py PARENT PROGRAM ARGS...`: becomes PROGRAM, which the kernel asks to end, by
+SIGTERM, when its parent, the process PARENT, has died.
 
 Run by its path and with the standard library alone: it starts in a hundredth of a second.
 """

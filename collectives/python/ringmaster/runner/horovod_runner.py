@@ -2,11 +2,11 @@
 
 import re
 
-from ringmaster.runner import cluster, local, plan
+from ringmaster.runner import cluster, local, options, plan
 from ringmaster.runner.errors import LaunchError
 
 _VERBOSITIES = ("log_callback_only", "all")
-# What `ringmaster run` says of the job's course, beside what workers print: "   3.1s  view 1.1: ..."
+# What `ringmaster run` says of the job's course, beside what workers print: "   3.1s  view 1.1: "
 _PROGRESS = re.compile(r" *\d+\.\d+s  ")
 
 
@@ -69,7 +69,7 @@ class HorovodRunner:
         words = ["-np", str(-self._np)]
         if self._min_np:
             words += ["--min-np", str(self._min_np)]
-        values = local.launch(main, (), kwargs, plan.make(local.options.parse(words, "")), None,
+        values = local.launch(main, (), kwargs, plan.make(options.parse(words, "")), None,
                               self._env, self._show, local.print_line, False)
         if 0 not in values:
             raise LaunchError("rank 0 has returned no value: a function must not end its process")

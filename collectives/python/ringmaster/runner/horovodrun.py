@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -71,9 +72,8 @@ def _run(found):
 
 
 def _shell_words(environ, command):
-    from shlex import quote
-    return " ".join(["%s=%s" % (name, quote(value)) for name, value in environ.items()]
-                    + [quote(word) for word in command])
+    return " ".join(["%s=%s" % (name, shlex.quote(value)) for name, value in environ.items()]
+                    + [shlex.quote(word) for word in command])
 
 
 def _run_discovering(found, planned, ringmaster_program, environ):

@@ -5,7 +5,6 @@ import re
 import secrets
 import sys
 import tempfile
-from types import SimpleNamespace
 
 from ringmaster.runner import children, function, messages, options, plan, program, results
 from ringmaster.runner.errors import LaunchError

@@ -47,11 +47,12 @@ def files_in(folder):
         if name.endswith(".py") and os.path.isfile(path):
             found[name] = path
         elif name not in _NOT_SENT and os.path.isfile(os.path.join(path, "__init__.py")):
-            found.update(_package(folder, path))
+            found.update(package_files(folder, path))
     return found
 
 
-def _package(folder, path):
+def package_files(folder, path):
+    """{name in the zip, from `folder` on: path}: the *.py of a package and of those in it."""
     found = {}
     for below, folders, names in os.walk(path):
         folders[:] = [name for name in folders if name != "__pycache__"]

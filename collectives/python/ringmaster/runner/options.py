@@ -9,6 +9,9 @@ import difflib
 
 from ringmaster.runner.errors import LaunchError
 
+_AS_WRITTEN = "lines of workers are shown as they were written, with the worker's number in front"
+_HIERARCHY = "collectives go through shared memory within a pod first, then between pods"
+_NOTHING_TO_TUNE = "there is nothing to tune"
 # Taken, and without effect: (names, type, why). A type of None is a flag.
 WITHOUT_MEANING = (
     (("--gloo",), None, None),  # what Ringmaster's collectives are like: nothing to say
@@ -22,26 +25,19 @@ WITHOUT_MEANING = (
      "no cycles"),
     (("--cache-capacity",), int, "what the ranks have agreed on is remembered as long as they use "
      "it"),
-    (("--hierarchical-allreduce",), None, "every allreduce goes through shared memory within a pod "
-     "first, then between pods"),
-    (("--no-hierarchical-allreduce",), None, "every allreduce goes through shared memory within a "
-     "pod first, then between pods"),
-    (("--hierarchical-allgather",), None, "every allgather goes through shared memory within a pod "
-     "first, then between pods"),
-    (("--no-hierarchical-allgather",), None, "every allgather goes through shared memory within a "
-     "pod first, then between pods"),
-    (("--autotune",), None, "there is nothing to tune"),
+    (("--hierarchical-allreduce", "--no-hierarchical-allreduce"), None, _HIERARCHY),
+    (("--hierarchical-allgather", "--no-hierarchical-allgather"), None, _HIERARCHY),
+    (("--autotune",), None, _NOTHING_TO_TUNE),
     (("--no-autotune",), None, None),
-    (("--autotune-log-file",), str, "there is nothing to tune"),
-    (("--autotune-warmup-samples",), int, "there is nothing to tune"),
-    (("--autotune-steps-per-sample",), int, "there is nothing to tune"),
-    (("--autotune-bayes-opt-max-samples",), int, "there is nothing to tune"),
-    (("--autotune-gaussian-process-noise",), float, "there is nothing to tune"),
+    (("--autotune-log-file",), str, _NOTHING_TO_TUNE),
+    (("--autotune-warmup-samples", "--autotune-steps-per-sample",
+      "--autotune-bayes-opt-max-samples"), int, _NOTHING_TO_TUNE),
+    (("--autotune-gaussian-process-noise",), float, _NOTHING_TO_TUNE),
     (("--elastic-timeout",), int, "the others train on while a worker comes or goes, so nobody "
      "waits for a new world; how long the first one may take is --start-timeout"),
     (("--blacklist-cooldown-range",), "range", "this machine is the only host, and stays one"),
-    (("--timeline-mark-cycles",), None, "a timeline always shows the rounds of negotiation"),
-    (("--no-timeline-mark-cycles",), None, "a timeline always shows the rounds of negotiation"),
+    (("--timeline-mark-cycles", "--no-timeline-mark-cycles"), None,
+     "a timeline always shows the rounds of negotiation"),
     (("--mpi-threads-disable",), None, "there is no MPI"),
     (("--no-mpi-threads-disable",), None, None),
     (("--binding-args",), str, "workers are not bound to processors"),
@@ -51,12 +47,10 @@ WITHOUT_MEANING = (
      "see --stall-check-warning-time-seconds"),
     (("--log-level",), ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"),
      "what the workers' library has to say is little, and always said"),
-    (("--log-with-timestamp", "--no-log-hide-timestamp"), None, "lines of workers are shown as they "
-     "were written"),
-    (("--log-without-timestamp", "--no-log-with-timestamp", "--log-hide-timestamp"), None, "lines of workers are shown as they "
-     "were written"),
-    (("-prefix-timestamp", "--prefix-output-with-timestamp"), None, "lines of workers are shown as "
-     "they were written, with the worker's number in front"),
+    (("--log-with-timestamp", "--no-log-hide-timestamp"), None, _AS_WRITTEN),
+    (("--log-without-timestamp", "--no-log-with-timestamp", "--log-hide-timestamp"), None,
+     _AS_WRITTEN),
+    (("-prefix-timestamp", "--prefix-output-with-timestamp"), None, _AS_WRITTEN),
 )
 
 # Refused: (names, whether a value follows, why and the way out).

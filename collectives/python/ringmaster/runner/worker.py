@@ -1,5 +1,5 @@
-"""The worker's end of run() and HorovodRunner: calls the function that was sent, and tells what came
-of it.
+"""The worker's end of run() and HorovodRunner: calls the function that was sent, and tells what
+came of it.
 """
 
 import os
@@ -38,7 +38,7 @@ def call(packed, report, most_bytes=None):
         report.failure(place(), _dump_failure(error, text))
         sys.exit(EXCEPTION_EXIT)
     if _core._process != os.getpid():
-        # The function uses no collectives. The end of the job is agreed by all workers all the same.
+        # The function uses no collectives. All workers agree on the job's end all the same.
         _core.init(_ANY_TIME)
     if not _core.is_joining():  # else it has no rank, and what it did was no part of the job
         report.value(place(), data)
