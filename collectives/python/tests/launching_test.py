@@ -343,6 +343,26 @@ def test_ProgressSaysWhatHoldsAJobUp(status, says):
     assert cluster._progress(status) == says
 
 
+class Silent:
+    """Logs that neither say anything nor end."""
+
+    def next_line(self, _):
+        return None
+
+
+def test_LogsThatDontEndHoldNobodyUp(monkeypatch):
+    monkeypatch.setenv("RINGMASTER_BIN", sys.executable)
+    monkeypatch.setattr(cluster, "_LAST_WORDS", 0.0)
+    monkeypatch.setattr(cluster, "_LOOK_STARTING", 0.0)
+    runner = HorovodRunner(np=1, image="i")
+    job = cluster.Job(adds, {}, runner._place, runner._shape, None, None, None)
+    states = iter(["Starting", "Running", "Succeeded"])
+    monkeypatch.setattr(cluster, "_LOOK_RUNNING", 0.0)
+    monkeypatch.setattr(job, "_look", lambda: next(states))
+    job._follow(Silent())
+    assert list(states) == []
+
+
 def test_AFunctionOfAnInstalledPackageBringsNoModules():
     assert modules.folder_of(os.path.join) is None and modules.folder_of(pytest.fixture) is None
     assert modules.folder_of(adds) == os.path.dirname(os.path.abspath(__file__))

@@ -18,6 +18,7 @@ _FOLDER = "/etc/ringmaster-runner"
 _COMMAND_DEADLINE = 120.0
 # Seconds between two looks at the job: while it starts, and while it trains.
 _LOOK_STARTING, _LOOK_RUNNING = 1.0, 10.0
+_LAST_WORDS = 20.0  # for the logs of a job that is over to end, too
 _LAST_STATE = 60.0  # until a job whose logs have ended has its end in its status
 _KEPT_AFTER_END = 3600  # where nobody is left who could delete it
 _OVER = ("Succeeded", "Failed", "Invalid")
@@ -90,8 +91,8 @@ class Job:
         return pickle.loads(data)
 
     def _follow(self, logs):
-        look = 0.0
-        while True:
+        look, leave = 0.0, None
+        while leave is None or time.monotonic() < leave:
             try:
                 line = logs.next_line(_LOOK_STARTING)
             except EOFError:
@@ -101,9 +102,11 @@ class Job:
             failed = self._receiver.first_failure() is not None
             if time.monotonic() >= look or failed and line is None:
                 state = self._look()
+                look = time.monotonic() + (_LOOK_RUNNING if state == "Running" else _LOOK_STARTING)
                 if failed and state in _OVER:
                     return  # what other ranks print until they are ended is of no use
-                look = time.monotonic() + (_LOOK_RUNNING if state == "Running" else _LOOK_STARTING)
+                if state in _OVER and leave is None:
+                    leave = time.monotonic() + _LAST_WORDS
 
     def _look(self):
         """The job's state, told when it is another one."""
