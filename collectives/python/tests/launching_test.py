@@ -351,16 +351,53 @@ class Silent:
 
 
 def test_LogsThatDontEndHoldNobodyUp(monkeypatch):
-    monkeypatch.setenv("RINGMASTER_BIN", sys.executable)
     monkeypatch.setattr(cluster, "_LAST_WORDS", 0.0)
     monkeypatch.setattr(cluster, "_LOOK_STARTING", 0.0)
-    runner = HorovodRunner(np=1, image="i")
-    job = cluster.Job(adds, {}, runner._place, runner._shape, None, None, None)
+    job = waiting_job(monkeypatch, [])
     states = iter(["Starting", "Running", "Succeeded"])
     monkeypatch.setattr(cluster, "_LOOK_RUNNING", 0.0)
     monkeypatch.setattr(job, "_look", lambda: next(states))
     job._follow(Silent())
     assert list(states) == []
+
+
+def waiting_job(monkeypatch, told):
+    monkeypatch.setenv("RINGMASTER_BIN", sys.executable)
+    runner = HorovodRunner(np=1, image="i")
+    return cluster.Job(adds, {}, runner._place, runner._shape, None, None, told.append)
+
+
+def test_AClusterThatIsAwayIsAskedAgainForAWhile(monkeypatch):
+    told = []
+    job = waiting_job(monkeypatch, told)
+    answers = [LaunchError("timeout"), LaunchError("refused"), {"status": {"state": "Running"}}]
+
+    def get():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(job, "_get", get)
+    assert [job._look() for _ in range(3)] == ["Unknown", "Unknown", "Running"]
+    assert told == ["no answer from the cluster; asking again", "Running"]
+    monkeypatch.setattr(cluster, "_MOST_AWAY", -1.0)
+    for error in ("timeout", 'jobs "x" is forbidden', 'horovodjobs "x" not found'):
+        answers.append(LaunchError(error))
+        with pytest.raises(LaunchError, match=error):
+            job._look()
+        monkeypatch.setattr(cluster, "_MOST_AWAY", 600.0)
+
+
+def test_LogsThatMayNotBeReadEndTheJobBeforeItHasTrained(monkeypatch):
+    told = []
+    job = waiting_job(monkeypatch, told)
+    with pytest.raises(LaunchError, match="can't be read: ringmaster: pods is forbidden"):
+        job._check_logs(1, "ringmaster: pods is forbidden")
+    job._check_logs(0, "")
+    assert told == []
+    job._check_logs(1, "ringmaster: no connection")
+    assert "are read at the end: ringmaster: no connection" in told[0]
 
 
 def test_AFunctionOfAnInstalledPackageBringsNoModules():

@@ -19,7 +19,9 @@ _COMMAND_DEADLINE = 120.0
 # Seconds between two looks at the job: while it starts, and while it trains.
 _LOOK_STARTING, _LOOK_RUNNING = 1.0, 10.0
 _LAST_WORDS = 20.0  # for the logs of a job that is over to end, too
-_LAST_STATE = 60.0  # until a job whose logs have ended has its end in its status
+_MOST_AWAY = 600.0  # seconds without an answer, after which the cluster is given up
+# In errors of commands: it is of no use to ask again.
+_FINAL = ("forbidden", "not found")
 _KEPT_AFTER_END = 3600  # where nobody is left who could delete it
 _OVER = ("Succeeded", "Failed", "Invalid")
 
@@ -50,7 +52,8 @@ class Job:
         self._token = secrets.token_hex(8)
         self._receiver = messages.Receiver(self._token, on_line, on_log)
         self.name = _job_name(function.name_of(func))
-        self._state = None
+        self._told = None
+        self._away_since = None
 
     def __enter__(self):
         try:
@@ -75,30 +78,35 @@ class Job:
         """Waits for the end; rank 0's value. Raises what a rank has raised."""
         with children.Streaming(self._command("logs", self.name, "-f")) as logs:
             self._follow(logs)
-        state = self._wait_for_end()
-        data = self._receiver.newest("value", 0)
-        if data is None:
-            data = self._read_again()
+        while True:
+            state = self._look()
+            if state in _OVER:
+                break
+            time.sleep(_LOOK_RUNNING if state == "Running" else _LOOK_STARTING)
         failure = self._receiver.first_failure()
         if failure:
             results.raise_failure(*failure)
         if state != "Succeeded":
             raise LaunchError(self._run("why", self.name, may_fail=True).strip()
                               or "job %s: %s" % (self.name, state))
+        data = self._receiver.newest("value", 0) or self._read_again()
         if data is None:
             raise LaunchError("job %s has succeeded, but its logs hold no value of rank 0: a "
                               "function must not end its process" % self.name)
         return pickle.loads(data)
 
     def _follow(self, logs):
-        look, leave = 0.0, None
+        """Until the logs end, or a while after the job's end."""
+        look, leave, said = 0.0, None, ""
         while leave is None or time.monotonic() < leave:
             try:
                 line = logs.next_line(_LOOK_STARTING)
             except EOFError:
+                self._check_logs(logs.wait(), said)
                 return
             if line is not None:
                 self._receiver.take(line)
+                said = line if line.startswith("ringmaster: ") else said
             failed = self._receiver.first_failure() is not None
             if time.monotonic() >= look or failed and line is None:
                 state = self._look()
@@ -108,32 +116,38 @@ class Job:
                 if state in _OVER and leave is None:
                     leave = time.monotonic() + _LAST_WORDS
 
-    def _look(self):
-        """The job's state, told when it is another one."""
-        status = self._get().get("status", {})
-        text = _progress(status)
-        if text != self._state:
-            self._on_progress(text)
-        self._state = text
-        return status.get("state", "Pending")
+    def _check_logs(self, status, said):
+        """Without the logs there will be no value: better said now than after the training. A
+        cluster that is away for a while has them yet.
+        """
+        if status == 0:
+            return
+        if any(word in said for word in _FINAL):
+            raise LaunchError("the logs of job %s can't be read: %s" % (self.name, said))
+        self._on_progress("the logs can't be followed any more, and are read at the end: " + said)
 
-    def _wait_for_end(self):
-        end = time.monotonic() + _LAST_STATE
-        while True:
-            state = self._look()
-            if state in _OVER:
-                return state
-            if time.monotonic() > end:
-                raise LaunchError("the logs of job %s have ended, and it is %s" %
-                                  (self.name, state))
-            time.sleep(_LOOK_STARTING)
+    def _look(self):
+        """The job's state, told when it is another one; "Unknown" while the cluster is away."""
+        try:
+            status = self._get().get("status", {})
+            state, text = status.get("state", "Pending"), _progress(status)
+            self._away_since = None
+        except LaunchError as error:
+            self._away_since = self._away_since or time.monotonic()
+            if any(word in str(error) for word in _FINAL) or \
+                    time.monotonic() - self._away_since > _MOST_AWAY:
+                raise
+            state, text = "Unknown", "no answer from the cluster; asking again"
+        if text != self._told:
+            self._on_progress(text)
+        self._told = text
+        return state
 
     def _read_again(self):
-        """The logs from their beginning, where the stream was cut before the value came."""
+        """Rank 0's value in the logs from their beginning, where the stream was cut before it."""
         again = messages.Receiver(self._token, lambda line: None, lambda text: None)
-        for line in self._run("logs", self.name, may_fail=True).splitlines():
+        for line in self._run("logs", self.name).splitlines():
             again.take(line)
-        self._receiver.complete += again.complete
         return again.newest("value", 0)
 
     def _manifest(self, suspend):
