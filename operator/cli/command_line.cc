@@ -70,6 +70,11 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
       return Fail(ExitCode::kUsage,
                   "--min-np, --max-np and --standby go with -np N COMMAND; for a manifest set "
                   "spec.elasticPolicy");
+    if (run.init_timeout || run.backoff_limit || run.fusion_threshold)
+      return Fail(ExitCode::kUsage,
+                  "--init-timeout, --backoff-limit and --fusion-threshold go with -np N COMMAND; "
+                  "for a manifest set spec.initTimeoutSeconds, spec.runPolicy.backoffLimit and "
+                  "spec.collectives.fusionThresholdBytes");
     if (p->run_words.empty())
       return Fail(ExitCode::kUsage,
                   fmt::format("run: what? A manifest ({0} run job.yaml) or a command ({0} run "
@@ -218,6 +223,7 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   if (name == "scale") return WithTarget(p->scale);
   if (name == "drain") return WithTarget(p->drain);
   if (name == "delete") return WithTarget(p->del);
+  if (name == "apply") return WithTarget(p->apply);
   if (name == "kill") return WithTarget(p->kill);
   if (name == "completion")
     return Command(CompletionOptions{CompletionScript(p->shell, WordsOf(root))});

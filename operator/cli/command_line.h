@@ -27,6 +27,10 @@ struct RunOptions {
   int min_np = 0;                                // 0: np
   int max_np = 0;
   int standby = 0;
+  // Of the job that is made for `command`; none: as a manifest that doesn't name it.
+  std::optional<int> init_timeout;
+  std::optional<int> backoff_limit;
+  std::optional<int> fusion_threshold;
   std::vector<std::string> command;
   std::filesystem::path run_dir;  // empty: a new one, removed at the end
   int port = 0;                   // of the API server; 0: chosen free
@@ -113,6 +117,11 @@ struct DeleteOptions {
   std::string job;
 };
 
+struct ApplyOptions {
+  Target target;
+  std::vector<std::filesystem::path> files;  // "-": standard input
+};
+
 struct VersionOptions {};
 
 struct CompletionOptions {
@@ -122,7 +131,7 @@ struct CompletionOptions {
 using Command =
     std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions, UiOptions,
                  BenchOptions, ConvertOptions, LogsOptions, ScaleOptions, DrainOptions, KillOptions,
-                 DeleteOptions, CompletionOptions, VersionOptions>;
+                 DeleteOptions, ApplyOptions, CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

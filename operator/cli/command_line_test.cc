@@ -112,6 +112,8 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"run", "-np", "2", "--min-np", "3", "true"}, "--min-np 3 is more than -np 2"},
       {{"run", "-np", "4", "--max-np", "3", "true"}, "--max-np 3 is less than -np 4"},
       {{"run", "--min-np", "2", "a.yaml"}, "elasticPolicy"},
+      {{"run", "--backoff-limit", "2", "a.yaml"}, "spec.runPolicy.backoffLimit"},
+      {{"run", "-np", "2", "--init-timeout", "0", "true"}, "0"},
       {{"run", "--port", "70000", "a.yaml"}, "70000"},
       {{"scale", "digits"}, "--replicas"},
       {{"scale", "digits", "--replicas", "-1"}, "-1"},
@@ -152,7 +154,7 @@ TEST(CommandLineTest, BenchTakesItsWorkersAndHandsOnTheRest) {
 
 TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
   for (const char* command : {"run", "get", "describe", "why", "top", "ui", "bench", "convert",
-                              "logs", "scale", "drain", "kill", "delete", "completion"}) {
+                              "logs", "scale", "drain", "kill", "delete", "apply", "completion"}) {
     auto parsed = ParseCommandLine({command, "--help"});
     ASSERT_FALSE(parsed.has_value());
     EXPECT_EQ(parsed.error().code, ExitCode::kDone);

@@ -56,6 +56,14 @@ class Builder {
     Number(app, "--min-np", &run.min_np, "go on while N workers live (default: 1)", 1);
     Number(app, "--max-np", &run.max_np, "never more than N workers (default: -np)", 1);
     Number(app, "--standby", &run.standby, "keep N processes ready to replace a dead worker", 0, 1);
+    Optional(app, "--init-timeout", &run.init_timeout,
+             "fail when not all workers have called init() by then (default: 600)", 1, 31'622'400)
+        ->type_name("SECONDS");
+    Optional(app, "--backoff-limit", &run.backoff_limit,
+             "fail after more than N faults of workers (default: 6)", 0, 1'000'000);
+    Optional(app, "--fusion-threshold", &run.fusion_threshold,
+             "fuse small tensors into buffers of this size; 0: none (default: 64 MiB)", 0, 1 << 30)
+        ->type_name("BYTES");
     app->add_option("--run-dir", run.run_dir,
                     "where logs, sockets and kubeconfig go; its logs are kept")
         ->type_name("DIR");
@@ -196,6 +204,16 @@ class Builder {
     AddTarget(app, &p_->del.target);
   }
 
+  void Apply() {
+    CLI::App* app = Add("apply", "make or change jobs on a cluster, and Secrets that they use",
+                        "Examples:\n  @ apply job.yaml\n  @ apply -n team secret.yaml job.yaml\n"
+                        "  make-manifest | @ apply -");
+    app->add_option("files", p_->apply.files, "manifests; -: standard input")
+        ->required()
+        ->type_name("FILE");
+    AddTarget(app, &p_->apply.target);
+  }
+
   void Completion() {
     CLI::App* app = Add("completion", "a script that completes commands and options in a shell",
                         "Examples:\n"
@@ -219,6 +237,11 @@ class Builder {
 
   static CLI::Option* Number(CLI::App* app, const char* name, int* value, const char* about,
                              int least, int most = 1024) {
+    return app->add_option(name, *value, about)->type_name("N")->check(CLI::Range(least, most));
+  }
+
+  static CLI::Option* Optional(CLI::App* app, const char* name, std::optional<int>* value,
+                               const char* about, int least, int most) {
     return app->add_option(name, *value, about)->type_name("N")->check(CLI::Range(least, most));
   }
 
@@ -258,6 +281,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Drain();
   builder.Kill();
   builder.Delete();
+  builder.Apply();
   builder.Completion();
   builder.Version();
 }

@@ -25,6 +25,7 @@ struct Parsed {
   DrainOptions drain;
   KillOptions kill;
   DeleteOptions del;
+  ApplyOptions apply;
   std::vector<std::string> run_words;
   std::string format = "table";
   int logs_tail = -1;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "operator/cli/apply_command.h"
 #include "operator/cli/command_line.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/control_commands.h"
@@ -75,6 +76,7 @@ struct Dispatch {
   Outcome<void> operator()(const DrainOptions& options) const { return Drain(options, around); }
   Outcome<void> operator()(const KillOptions& options) const { return Kill(options, around); }
   Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, around); }
+  Outcome<void> operator()(const ApplyOptions& options) const { return Apply(options, around); }
   Outcome<void> operator()(const CompletionOptions& options) const {
     std::fputs(options.script.c_str(), stdout);
     return {};

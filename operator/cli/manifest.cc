@@ -180,6 +180,10 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
         {"standbyPerPod", options.standby}}},
       {"worker",
        {{"replicas", pods}, {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}};
+  if (options.init_timeout) spec["initTimeoutSeconds"] = *options.init_timeout;
+  if (options.backoff_limit) spec["runPolicy"]["backoffLimit"] = *options.backoff_limit;
+  if (options.fusion_threshold)
+    spec["collectives"]["fusionThresholdBytes"] = *options.fusion_threshold;
   Json job = {{"apiVersion", api::kApiVersion},
               {"kind", api::kKind},
               {"metadata",

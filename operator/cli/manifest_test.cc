@@ -120,6 +120,23 @@ TEST(JobForCommandTest, IsOnePodOfNSlotsUnlessARangeIsAskedFor) {
   EXPECT_EQ((*job)["spec"]["elasticPolicy"]["maxReplicas"], 6);
 }
 
+TEST(JobForCommandTest, WhatIsSaidOfTheJobStandsInItsSpec) {
+  RunOptions options;
+  options.np = 2;
+  options.command = {"true"};
+  auto job = JobForCommand(options, "/work");
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_FALSE((*job)["spec"].contains("initTimeoutSeconds"));
+  options.init_timeout = 30;
+  options.backoff_limit = 0;
+  options.fusion_threshold = 0;
+  job = JobForCommand(options, "/work");
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_EQ((*job)["spec"]["initTimeoutSeconds"], 30);
+  EXPECT_EQ((*job)["spec"]["runPolicy"]["backoffLimit"], 0);
+  EXPECT_EQ((*job)["spec"]["collectives"]["fusionThresholdBytes"], 0);
+}
+
 TEST(JobForCommandTest, NamesAreWhatKubernetesTakes) {
   EXPECT_EQ(NameForCommand({"python3", "-m", "x"}), "python3");
   EXPECT_EQ(NameForCommand({"./2nd_try.py"}), "job-2nd-try");

@@ -115,7 +115,10 @@ void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
   for (const auto& job : jobs_) {
     if (job->ns() != ns || !job->HadPod(pod)) continue;
     if (options_.output == SessionOptions::Output::kAll) {
-      if (!IsLaunchersAccount(line)) display_->Line(line);
+      // The launcher of a pod with one process adds no number.
+      if (!IsLaunchersAccount(line))
+        display_->Line(job->LabelsLines() ? line
+                                          : fmt::format("[{}] {}", job->FirstNumberOf(pod), line));
       return;
     }
     if (const auto text = job->OutputOfRankZero(pod, line)) display_->Line(Prefix(*job) + *text);

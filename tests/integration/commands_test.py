@@ -1,5 +1,6 @@
 """The commands that people type at a job in a second terminal, on a run and as on a cluster."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -132,6 +133,33 @@ def test_the_kubeconfig_of_the_environment_and_kubectls_plugin(write, tmp_path):
         assert "kubectl ringmaster why" in ringmaster("why", "-h", program=[str(plugin)]).stdout
         (tmp_path / "stop").touch()
         assert run.wait() == 0
+
+
+def test_apply_makes_and_changes_jobs_and_what_they_use(write, tmp_path):
+    keeper = write(manifest("keeper", ["sleep", "600"], replicas=1), "keeper.yaml")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "words"}, "stringData": {"said": "open sesame"}}
+    uses = json.loads(manifest("uses", ["sh", "-c", 'echo "it is $SAID"; exec sleep 600'], replicas=1))
+    uses["spec"]["worker"]["template"]["spec"]["containers"][0]["env"] = [
+        {"name": "SAID", "valueFrom": {"secretKeyRef": {"name": "words", "key": "said"}}}]
+    both = write(json.dumps(secret) + "\n---\n" + json.dumps(uses), "both.yaml")
+    with Run(keeper) as run:
+        run.line("starting")
+        for wrong, says in (({"kind": "Pod", "apiVersion": "v1"}, "it has to be a HorovodJob, a Secret or a ConfigMap"),
+                            ({"kind": "Secret", "apiVersion": "v1"}, "metadata.name: is missing"),
+                            (dict(uses, spec=dict(uses["spec"], slotsPerWorker=0)), "spec.slotsPerWorker"),
+                            (dict(secret, metadata={"name": "words", "namespace": "other"}), 'metadata.namespace: is "other", and -n says "mine"')):
+            refused = run.command("apply", both, write(json.dumps(wrong), "wrong.yaml"), "-n", "mine")
+            assert refused.returncode == 2 and says in refused.stderr, refused.stderr
+        assert run.command("apply", "/nowhere.yaml").returncode == 2
+        assert run.job("uses") == {}, "nothing was sent"
+
+        assert run.do("apply", both) == "Secret words applied\nHorovodJob uses applied\n"
+        wait_for("its word", lambda: "it is open sesame" in run.command("logs", "uses").stdout, alive=run.alive)
+        uses["spec"]["runPolicy"] = {"backoffLimit": 3}
+        again = subprocess.run([*run.program, "apply", "-", "--run-dir", str(run.dir)], input=json.dumps(uses), text=True, capture_output=True,
+                               env=harness.environment(), timeout=60)
+        assert again.returncode == 0, again.stderr
+        assert run.job("uses")["spec"]["runPolicy"]["backoffLimit"] == 3
 
 
 def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):

@@ -58,9 +58,14 @@ def test_AFrameworkThatIsNotThereIsAMissingModule():
         check_extension("horovod.mxnet")
 
 
-def test_LaunchingFromPythonNamesTheWayToGo():
-    with pytest.raises(NotImplementedError, match="ringmaster run -np N"):
-        horovod.run(print, np=2)
+def test_LaunchingIsRingmasters():
+    from horovod.runner import launch
+    from ringmaster import runner
+    assert horovod.run is runner.run is horovod.runner.run
+    with pytest.raises(SystemExit) as ended:
+        sys.argv[1:] = ["--version"]
+        launch.run_commandline()
+    assert ended.value.code == 0
 
 
 def test_ElasticNamesOfAllFrameworks():

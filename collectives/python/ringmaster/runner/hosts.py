@@ -1,0 +1,85 @@
+"""Reads who may run workers: -H, a hostfile, what a discovery script prints.
+
+Only this machine can be a host so far; other names are refused with what is possible instead.
+"""
+
+import re
+import socket
+
+from ringmaster.runner.errors import LaunchError
+
+ELSEWHERE = ("horovodrun starts workers on this machine only. For several machines use a "
+             "HorovodJob on Kubernetes (`kubectl apply -f job.yaml`), or from Python "
+             "HorovodRunner(np=%d)")
+_HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:,=]+)(?::(\d+))?$")
+_LINE = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:=]+)(?:\s+slots\s*=\s*(\d+))?$")
+
+
+def from_option(text):
+    """`localhost:2,other:4` as [("localhost", 2), ("other", 4)]. Without a number: one slot."""
+    return [_read(_HOST, word.strip(), "-H", "HOST:SLOTS, such as localhost:4", 1)
+            for word in text.split(",")]
+
+
+def from_file(path):
+    """The hosts of a hostfile: a line `HOST slots=N` each; `#` begins a comment."""
+    try:
+        with open(path) as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaunchError("--hostfile %s: can't be read: %s" % (path, error))
+    hosts = []
+    for number, line in enumerate(lines, 1):
+        line = line.split("#")[0].strip()
+        if line:
+            hosts.append(_read(_LINE, line, "--hostfile %s, line %d" % (path, number),
+                               "HOST slots=N, such as localhost slots=4", 1))
+    if not hosts:
+        raise LaunchError("--hostfile %s: names no host" % path)
+    return hosts
+
+
+def from_script(text, slots):
+    """What a discovery script prints: a line `HOST` or `HOST:SLOTS` each. `slots`: of a host that
+    says nothing of them; None: one.
+    """
+    return [_read(_HOST, line.strip(), "--host-discovery-script", "HOST:SLOTS, such as localhost:4",
+                  slots or 1) for line in text.splitlines() if line.strip()]
+
+
+def _read(pattern, text, where, allowed, default):
+    match = pattern.match(text)
+    slots = int(match[2]) if match and match[2] else default
+    if not match or slots > 100000:
+        raise LaunchError("%s: %r is no host; allowed is %s" % (where, text, allowed))
+    return match[1].strip("[]"), slots
+
+
+def slots_here(hosts, np):
+    """How many workers this machine may run. LaunchError where another machine is named."""
+    others = [name for name, slots in hosts if slots and not is_here(name)]
+    if others:
+        raise LaunchError("%s: not this machine. %s" % (", ".join(others), ELSEWHERE % np))
+    return sum(slots for _, slots in hosts)
+
+
+def is_here(name):
+    """Whether a host's name is this machine's: localhost, its own name, or one of its addresses."""
+    if name in ("localhost", socket.gethostname(), socket.gethostname().split(".")[0]):
+        return True
+    try:
+        addresses = {entry[4][0] for entry in socket.getaddrinfo(name, None)}
+    except (OSError, UnicodeError):
+        return False
+    return bool(addresses) and all(_can_be_bound(address) for address in addresses)
+
+
+def _can_be_bound(address):
+    """An address is this machine's if a socket can have it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+        return True
+    except OSError:
+        return False
