@@ -38,6 +38,9 @@ class Reduction:
         key = _identity(variable)
         self._local[key] = variable  # kept alive, so that nothing else gets its identity
 
+    def is_of_all_ranks(self):
+        return self._process_set.process_set_id == 0
+
     def reduce(self, values, variables):
         """`values` with the reduced gradients in place of the ranks' own; None stays None."""
         number = self._process_set.number()
