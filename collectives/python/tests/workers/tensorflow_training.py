@@ -3,13 +3,14 @@ process gets with the gradients of all, and the same weights everywhere.
 """
 
 import os
+import pkgutil
 import sys
 
+import horovod
+import horovod.keras as hvd_keras
+import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
-
-import ringmaster.keras as hvd_keras
-import ringmaster.tensorflow as hvd
 
 tf.get_logger().setLevel("ERROR")
 hvd.init()
@@ -266,6 +267,17 @@ def test_sync_batch_normalization():
     model.fit(*data(), batch_size=8, epochs=1, verbose=0)
     same_on_all(model.weights)
     model.predict(data()[0], verbose=0)
+
+
+def test_horovods_modules():
+    names = [module.name for module in pkgutil.walk_packages(horovod.__path__, "horovod.")
+             if module.name.startswith(("horovod.tensorflow", "horovod.keras"))]
+    assert {"horovod.tensorflow.keras.callbacks", "horovod.keras.elastic"} < set(names)
+    for name in names:
+        module = __import__(name, fromlist=["x"])
+        for exported in module.__all__:
+            found = getattr(module, exported)
+            assert not callable(found) or found.__doc__, (name, exported)
 
 
 def test_small_functions():
