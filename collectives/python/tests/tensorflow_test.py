@@ -6,35 +6,25 @@ not there its tests are skipped; with REQUIRE_FRAMEWORKS=1, as in CI, they fail.
 
 import os
 import re
+import sys
 
 import horovod
 import pytest
 
 import ringmaster
 
-PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.realpath(__file__)))))
-CACHE = os.environ.get("RINGMASTER_CACHE") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ringmaster")
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tests", "support"))
+import tensorflow_environments  # noqa: E402
 
 
-def versions():
-    with open(os.path.join(PROJECT, "hack", "lib", "tensorflow-versions")) as file:
-        return [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
-
-
-@pytest.fixture(params=versions())
+@pytest.fixture(params=tensorflow_environments.versions())
 def options(request):
     """For job() and passes(): the interpreter of a version, and its environment."""
-    folder = os.path.join(CACHE, "tensorflow-" + request.param)
-    if not os.path.exists(os.path.join(folder, "made-of")):
-        missing = "TensorFlow %s is not there: hack/lib/tensorflow installs it" % request.param
-        if os.environ.get("REQUIRE_FRAMEWORKS") == "1" or os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
+    python = tensorflow_environments.python_of(request.param)
     packages = {os.path.dirname(os.path.dirname(os.path.abspath(package.__file__)))
                 for package in (ringmaster, horovod)}
-    return {"python": os.path.join(folder, "bin", "python"), "TF_CPP_MIN_LOG_LEVEL": "3",
+    return {"python": python, "TF_CPP_MIN_LOG_LEVEL": "3",
             "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(packages)}
 
 
