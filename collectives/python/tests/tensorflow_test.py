@@ -18,7 +18,10 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tests", "support"))
 import tensorflow_environments  # noqa: E402
 
 
-@pytest.fixture(params=tensorflow_environments.versions())
+VERSIONS = tensorflow_environments.versions()
+
+
+@pytest.fixture(params=VERSIONS)
 def options(request):
     """For job() and passes(): the interpreter of a version, and its environment."""
     python = tensorflow_environments.python_of(request.param)
@@ -65,6 +68,15 @@ def test_AWorkerThatIsDroppedInsideAGraphComesBackWithTheOthersState(job, option
     text = log_of(one, 1, 1)
     assert "waiting to be let in again" in text and text.count("enter ") == 2, text
     assert "ended at 120 with 3" in text
+
+
+@pytest.mark.parametrize("options", VERSIONS[-1:], indirect=True)
+def test_WithoutElasticRunAWorkerThatIsDroppedEndsWithACodeThatCountsAsNoFailure(job, options):
+    one = job("tensorflow_elastic.py", 3, BATCHES="120", PLAIN="1", **options)
+    one.wait_world([0, 1, 2], step=10)
+    one.sidecar.drop(1)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
 
 
 def log_of(one, slot, incarnation):

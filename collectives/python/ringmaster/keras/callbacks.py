@@ -4,11 +4,12 @@ import numpy
 import tensorflow as tf
 
 from ringmaster import _core, _requests, arrays, elastic as _elastic
-from ringmaster.keras.functions import broadcast_global_variables
+from ringmaster.keras.functions import broadcast_global_variables, run_without_xla
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Average
 from ringmaster.tensorflow.elastic import variables_of
 from ringmaster.tensorflow.functions import broadcast_variables
+from ringmaster.tensorflow.optimizer import is_distributed
 
 __all__ = ["BestModelCheckpoint", "BroadcastGlobalVariablesCallback",
            "LearningRateScheduleCallback", "LearningRateWarmupCallback", "MetricAverageCallback"]
@@ -18,7 +19,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Makes the weights of the model and of its optimizer those of the root, after the first batch
     (which makes the optimizer's). `device` is not used.
 
-    It also ends a step (docs/python.md) with each batch, where the model has a DistributedOptimizer
+    Where Keras would let XLA compile the model it has it run without. It also ends a step (docs/python.md) with each batch, where the model has a DistributedOptimizer
     of all ranks and no function under elastic.run does.
     """
 
@@ -27,6 +28,10 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
         self.root_rank = root_rank
         self.device = device
         self.broadcast_done = False
+
+    def set_model(self, model):
+        super().set_model(model)
+        run_without_xla(model)
 
     def on_train_begin(self, logs=None):
         # All ranks begin anew, a joiner among them for the first time.
@@ -41,8 +46,9 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
                                     self.root_rank)
             else:
                 broadcast_global_variables(self.root_rank)
-        reduction = getattr(self.model.optimizer, "_ringmaster_reduction", None)
-        if reduction is not None and reduction.is_of_all_ranks() and not _elastic.is_running():
+        optimizer = self.model.optimizer
+        if is_distributed(optimizer) and not _elastic.is_running() and \
+                optimizer._ringmaster_reduction.is_of_all_ranks():
             _core.end_step()
 
 

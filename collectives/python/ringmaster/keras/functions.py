@@ -6,6 +6,7 @@ from ringmaster import tensorflow as rm
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Average
 from ringmaster.tensorflow.compression import Compression
+from ringmaster.tensorflow.optimizer import is_distributed
 
 
 def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse="",
@@ -76,4 +77,12 @@ def load_model(filepath, custom_optimizers=None, custom_objects=None,
     model = tf.keras.models.load_model(filepath, custom_objects=known)
     if getattr(model, "optimizer", None) is not None:
         model.optimizer = DistributedOptimizer(model.optimizer, compression=compression)
+        run_without_xla(model)
     return model
+
+
+def run_without_xla(model):
+    """XLA, which Keras 3 asks for by itself where there is a GPU, can't compile what calls Python.
+    """
+    if is_distributed(model.optimizer) and getattr(model, "jit_compile", False):
+        model.jit_compile = False

@@ -106,12 +106,11 @@ def _errors_kept():
         raise RuntimeError(str(error)) from error
 
 
-def take_error():
-    """What a graph's operation has raised; None if nothing since the last call."""
-    global _newest_error
+def error_behind(error):
+    """What a graph's operation has raised, of which TensorFlow has made `error`; else None."""
     with _lock:
-        error, _newest_error = _newest_error, None
-        return error
+        found = _newest_error
+    return found if found is not None and str(found) in str(error) else None
 
 
 # ---- Names

@@ -11,7 +11,7 @@ import tensorflow as tf
 from ringmaster import elastic as _elastic
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State
 from ringmaster.errors import WorkerDroppedError
-from ringmaster.tensorflow.calling import take_error
+from ringmaster.tensorflow.calling import error_behind
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "TensorFlowKerasState",
            "TensorFlowState", "run"]
@@ -28,11 +28,10 @@ def run(function=None, *, in_place=False):
 
     @functools.wraps(function)
     def unwrapped(*args, **kwargs):
-        take_error()  # of what came before
         try:
             return function(*args, **kwargs)
         except tf.errors.OpError as error:
-            inner = take_error()
+            inner = error_behind(error)
             if inner is None:
                 raise
             raise inner from error
@@ -44,7 +43,7 @@ def _exit_as_dropped(kind, error, traceback, otherwise=sys.excepthook):
     """A process that a WorkerDroppedError ends has that one's exit code, also if TensorFlow has
     made another error of it: it is started again, and counts as no failure.
     """
-    inner = take_error() if isinstance(error, tf.errors.OpError) else None
+    inner = error_behind(error) if isinstance(error, tf.errors.OpError) else None
     if isinstance(inner, WorkerDroppedError):
         print("ringmaster: %s" % inner, file=sys.stderr)
         raise inner

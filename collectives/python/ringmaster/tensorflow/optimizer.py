@@ -1,7 +1,5 @@
 """DistributedOptimizer for Keras's optimizers and for those of tf.compat.v1."""
 
-import itertools
-
 import tensorflow as tf
 
 from ringmaster.process_sets import global_process_set
@@ -12,9 +10,6 @@ from ringmaster.tensorflow.compression import Compression
 from ringmaster.tensorflow.reducing import Reduction, add_local_layers
 
 __all__ = ["DistributedAdasumOptimizer", "DistributedOptimizer", "PartialDistributedOptimizer"]
-
-# The same on all ranks, which run the same script.
-_numbers = itertools.count()
 
 
 def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="",
@@ -45,7 +40,7 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
     if isinstance(backward_passes_per_step, bool) or int(backward_passes_per_step) < 1:
         raise ValueError("backward_passes_per_step: is %r, must be 1 or more"
                          % (backward_passes_per_step,))
-    reduction = Reduction("optimizer%d" % next(_numbers), compression, sparse_as_dense, op,
+    reduction = Reduction("optimizer", compression, sparse_as_dense, op,
                           gradient_predivide_factor, groups, num_groups, process_set,
                           scale_local_gradients)
     accumulation = None
@@ -138,6 +133,11 @@ class _Keras3(_Keras):
                                       lambda reduced: own(reduced, trainable_variables))
 
 
+def is_distributed(optimizer):
+    """Whether it is a Keras optimizer that DistributedOptimizer() has made."""
+    return isinstance(optimizer, _Keras)
+
+
 def _unzip(grads_and_vars):
     pairs = list(grads_and_vars)
     return [gradient for gradient, _ in pairs], [variable for _, variable in pairs]
@@ -145,7 +145,7 @@ def _unzip(grads_and_vars):
 
 def _wrap_keras(optimizer, reduction, accumulation):
     kind = type(optimizer)
-    if isinstance(optimizer, _Keras):
+    if is_distributed(optimizer):
         raise ValueError("optimizer: is a DistributedOptimizer already")
     if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
         raise ValueError("optimizer: is a %s, must be a Keras optimizer or a "

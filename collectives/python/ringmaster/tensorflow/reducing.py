@@ -18,6 +18,9 @@ from ringmaster.tensorflow.gradients import size_tensor
 class Reduction:
     """reduce(gradients, variables): what became of Horovod's options.
 
+    name: of what is sent. Two optimizers may have the same, because their graphs count them apart:
+    no number of this process goes in, which a joiner would count otherwise.
+
     op: Average, Sum or Adasum. predivide: gradients are divided by it before they are added up, and
     the mean is made of the rest after it. groups: checked; all gradients travel together anyway.
     """

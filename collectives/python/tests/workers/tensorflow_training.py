@@ -192,7 +192,8 @@ class Rates(keras.callbacks.Callback):
 
 def test_fit():
     model = model_of(rank)
-    model.compile(hvd_keras.DistributedOptimizer(keras.optimizers.Adam(0.01 * size)), "mse")
+    model.compile(hvd_keras.DistributedOptimizer(keras.optimizers.Adam(0.01 * size)), "mse",
+                  jit_compile=True)  # which can't be, and is undone
     rates = Rates()
     warmup = hvd_keras.callbacks.LearningRateWarmupCallback(0.01 * size, warmup_epochs=2,
                                                             verbose=1)
