@@ -3,7 +3,7 @@
     PYTHONPATH=build/release/python python3 tests/bench/gradients.py
 
 Compares PyTorch (this interpreter's) with every TensorFlow that hack/lib/tensorflow has made. Times are medians over steps, in ms; the
-last column is the ratio to PyTorch's. docs/performance.md says how figures are taken.
+last column is the ratio to PyTorch's. `gradients` alone reduce nothing: what is above them in `gradients, reduced` is ours.
 """
 
 import argparse
@@ -39,16 +39,21 @@ def torch_steps():
     torch.set_num_threads(1)
     rm.init()
     tensors = [torch.full((LENGTH,), float(i)) for i in range(COUNT)]
-    yield "grouped_allreduce", lambda: rm.grouped_allreduce(tensors, name="g")
+    yield "allreduce of the list", "", lambda: rm.grouped_allreduce(tensors, name="g")
     parameters = [torch.nn.Parameter(tensor.clone()) for tensor in tensors]
-    optimizer = rm.DistributedOptimizer(torch.optim.SGD(parameters, lr=0.0), end_step=False)
+    optimizer = torch.optim.SGD(parameters, lr=0.0)
 
     def step():
         optimizer.zero_grad()
         sum(parameter.sum() for parameter in parameters).backward()
+
+    def reduced():
+        step()
         optimizer.synchronize()
 
-    yield "backward and DistributedOptimizer.synchronize", step
+    yield "gradients", "", step
+    optimizer = rm.DistributedOptimizer(optimizer, end_step=False)
+    yield "gradients, reduced", "DistributedOptimizer", reduced
 
 
 def tensorflow_steps():
@@ -58,22 +63,27 @@ def tensorflow_steps():
     rm.init()
     tensors = [tf.fill((LENGTH,), float(i)) for i in range(COUNT)]
     variables = [tf.Variable(tensor) for tensor in tensors]
-    yield "grouped_allreduce, eager", lambda: rm.grouped_allreduce(tensors, name="g")
     in_graph = tf.function(lambda *given: rm.grouped_allreduce(given, name="g"))
-    yield "grouped_allreduce, tf.function", lambda: in_graph(*tensors)
+    yield "allreduce of the list", "eager", lambda: rm.grouped_allreduce(tensors, name="g")
+    yield "allreduce of the list", "tf.function", lambda: in_graph(*tensors)
 
-    def step():
+    def step(wrap=lambda tape: tape):
         with tf.GradientTape() as tape:
             loss = tf.add_n([tf.reduce_sum(variable) for variable in variables])
-        return rm.DistributedGradientTape(tape).gradient(loss, variables)
+        return wrap(tape).gradient(loss, variables)
 
-    yield "gradients and DistributedGradientTape, eager", step
-    yield "gradients and DistributedGradientTape, tf.function", tf.function(step)
+    def reduced():
+        return step(rm.DistributedGradientTape)
+
+    yield "gradients", "eager", step
+    yield "gradients, reduced", "eager", reduced
+    yield "gradients", "tf.function", tf.function(step)
+    yield "gradients, reduced", "tf.function", tf.function(reduced)
 
 
 def work(framework, steps):
-    for name, step in (torch_steps if framework == "torch" else tensorflow_steps)():
-        print("RESULT " + json.dumps([name, median_ms(step, steps)]), flush=True)
+    for what, how, step in (torch_steps if framework == "torch" else tensorflow_steps)():
+        print("RESULT " + json.dumps([what, how, median_ms(step, steps)]), flush=True)
     import ringmaster
     ringmaster.shutdown()
 
@@ -99,16 +109,20 @@ def main():
     if given.work:
         return work(given.work, given.steps)
     packages = os.environ["PYTHONPATH"]
-    of_torch = measured(None, "torch", given.steps, {})
-    for name, taken in of_torch:
-        print("%-60s %8.2f" % ("PyTorch: " + name, taken))
+    of_torch = {}
+    for what, how, taken in measured(None, "torch", given.steps, {}):
+        of_torch[what] = taken
+        show("PyTorch", what, how, taken, 1.0)
     for folder in sorted(pathlib.Path(CACHE).glob("tensorflow-*/made-of")):
-        version = folder.parent.name.partition("-")[2]
         found = measured(str(folder.parent / "bin" / "python"), "tensorflow", given.steps,
                          {"PYTHONPATH": packages, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""})
-        for name, taken in found:
-            base = of_torch[0 if "grouped" in name else 1][1]
-            print("%-60s %8.2f %6.2f" % ("TensorFlow %s: %s" % (version, name), taken, taken / base))
+        version = folder.parent.name.partition("-")[2]
+        for what, how, taken in found:
+            show("TensorFlow " + version, what, how, taken, taken / of_torch[what])
+
+
+def show(framework, what, how, taken, ratio):
+    print("| %-18s | %-22s | %-20s | %6.1f | %4.2f |" % (framework, what, how, taken, ratio))
 
 
 if __name__ == "__main__":

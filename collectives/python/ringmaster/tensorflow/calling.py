@@ -108,9 +108,13 @@ def _errors_kept():
 
 def error_behind(error):
     """What a graph's operation has raised, of which TensorFlow has made `error`; else None."""
+    global _newest_error
     with _lock:
         found = _newest_error
-    return found if found is not None and str(found) in str(error) else None
+        if found is None or str(found) not in str(error):
+            return None
+        _newest_error = None
+        return found
 
 
 # ---- Names
