@@ -19,8 +19,9 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Makes the weights of the model and of its optimizer those of the root, after the first batch
     (which makes the optimizer's). `device` is not used.
 
-    Where Keras would let XLA compile the model it has it run without. It also ends a step (docs/python.md) with each batch, where the model has a DistributedOptimizer
-    of all ranks and no function under elastic.run does.
+    Where Keras would let XLA compile the model it has it run without. It also ends a step
+    (docs/python.md) with each batch, where the model has a DistributedOptimizer of all ranks and no
+    function under elastic.run does.
     """
 
     def __init__(self, root_rank, device=""):

@@ -13,8 +13,8 @@ from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectStat
 from ringmaster.errors import WorkerDroppedError
 from ringmaster.tensorflow.calling import error_behind
 
-__all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State", "TensorFlowKerasState",
-           "TensorFlowState", "run"]
+__all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
+           "TensorFlowKerasState", "TensorFlowState", "run"]
 
 
 def run(function=None, *, in_place=False):

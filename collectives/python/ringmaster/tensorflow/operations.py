@@ -3,7 +3,8 @@
 For all of them:
 
 * Tensors, variables and what tf.convert_to_tensor() takes, of types uint8 to uint64, int8 to int64,
-  float16, bfloat16, float32, float64 or bool. Results are new tensors on the CPU.
+  float16, bfloat16, float32, float64 or bool. Results are new tensors. What is on a GPU
+  TensorFlow copies to the host's memory and back.
 * They work in eager mode, in a tf.function and in a graph of tf.compat.v1. They are differentiable.
 * `name` says which calls of the ranks belong together. Without it calls are counted: in eager mode
   within a step, in a graph within the graph, so all ranks must make the same ones in the same

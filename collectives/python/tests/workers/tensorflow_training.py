@@ -137,9 +137,9 @@ def test_optimizers_apply_the_mean():
                 else:
                     distributed.apply_gradients([(gradient, mine)])
 
+            run = tf.function(step) if in_graph else step
             for number in range(3):
                 gradients = [rows(number + r)[0] for r in range(size)]
-                run = step if not in_graph else tf.function(step) if number == 0 else run
                 run(tf.constant(gradients[rank]))
                 plain.apply_gradients([(tf.constant(np.mean(gradients, 0)), alone)])
             np.testing.assert_allclose(mine.numpy(), alone.numpy(), rtol=1e-4)
