@@ -18,19 +18,22 @@ function(rm_find_python)
   endforeach()
 endfunction()
 
-# rm_python_test(NAME DIRECTORY tests TIMEOUT 300): all pytest files of a folder.
+# rm_python_test(NAME DIRECTORY tests TIMEOUT 300): all pytest files of a folder, or one file. IGNORE: a file that has a test of its own.
 function(rm_python_test name)
   if(NOT RINGMASTER_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "DIRECTORY;TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "DIRECTORY;TIMEOUT;IGNORE" "" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(ARG_IGNORE)
+    set(ignore --ignore=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_IGNORE})
+  endif()
   rm_find_python()
   if(RINGMASTER_PYTHON)
-    add_test(NAME ${name} COMMAND ${RINGMASTER_PYTHON} -m pytest -q -p no:cacheprovider
-             ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_DIRECTORY})
+    add_test(NAME ${name} COMMAND ${RINGMASTER_PYTHON} -m pytest -q -rs -p no:cacheprovider
+             ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_DIRECTORY} ${ignore})
   else()
     add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E cat
              "no python3 that can import torch, sklearn and pytest: install python3-torch python3-sklearn python3-pytest")

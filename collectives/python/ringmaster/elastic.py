@@ -99,6 +99,11 @@ class Steps:
 _running = None  # the state of the training function that runs now
 
 
+def is_running():
+    """Whether a training function under run() is under way."""
+    return _running is not None
+
+
 def _after_step(info):
     if _running is not None and info.view_changed:
         _running.on_view_changed()

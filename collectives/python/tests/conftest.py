@@ -25,9 +25,10 @@ def job():
     # A folder with a short name: a unix socket's path has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as folder:
 
-        def start(script, size, *arguments, spares=(), **environ):
+        def start(script, size, *arguments, spares=(), python=None, **environ):
             path = script if os.path.isabs(script) else os.path.join(HERE, "workers", script)
-            started.append(Job(folder, [path, *arguments], size, environ, spares).__enter__())
+            started.append(Job(folder, [path, *arguments], size, environ, spares,
+                               python).__enter__())
             return started[-1]
 
         yield start

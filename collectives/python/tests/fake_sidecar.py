@@ -264,16 +264,17 @@ class Job:
     takes.
     """
 
-    def __init__(self, folder, command, size, environ=None, spares=()):
-        self.command = [sys.executable] + command
+    def __init__(self, folder, command, size, environ=None, spares=(), python=None):
+        """`python`: the workers' interpreter. It gets what it needs of `environ`'s PYTHONPATH."""
+        self.command = [python or sys.executable] + command
         slots = list(range(size)) + list(spares)
         keys = [(slot, slots[:index].count(slot) + 1) for index, slot in enumerate(slots)]
         self.sidecar = FakeSidecar(os.path.join(str(folder), "s"), size, keys[size:])
         self.folder = str(folder)
         self._environ = dict(os.environ, RINGMASTER_SOCKET=self.sidecar.path,
                              RINGMASTER_JOB_UID="test", OMP_NUM_THREADS="1",
-                             PYTHONPATH=os.pathsep.join(path for path in sys.path if path),
-                             **(environ or {}))
+                             PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+        self._environ.update(environ or {})
         self.processes = {}  # (slot, incarnation): Popen
         self._started = {}  # slot: newest incarnation
         self._live = {slot: 1 for slot in range(size)}  # slot: incarnation in the world

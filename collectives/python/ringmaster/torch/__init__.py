@@ -13,21 +13,22 @@ from ringmaster import (HorovodInternalError, HostsUpdatedInterrupt, Left, Proce
                         mpi_threads_supported, nccl_built, on_resize, rank, remove_process_set,
                         report, rocm_built, shutdown, size, start_timeline, step_view,
                         stop_timeline, view)
+from ringmaster.barriers import barrier, join
+from ringmaster.reductions import Adasum, Average, Max, Min, Product, Sum
 from ringmaster.torch import elastic
 from ringmaster.torch.compression import Compression
 from ringmaster.torch.functions import (allgather_object, broadcast_object,
                                         broadcast_optimizer_state, broadcast_parameters)
 from ringmaster.torch.handles import poll, synchronize
-from ringmaster.torch.operations import (Adasum, Average, Max, Min, Product, Sum, allgather,
-                                         allgather_async, allreduce, allreduce_, allreduce_async,
-                                         allreduce_async_, alltoall, alltoall_async, barrier,
-                                         broadcast, broadcast_, broadcast_async, broadcast_async_,
-                                         grouped_allgather, grouped_allgather_async,
-                                         grouped_allreduce, grouped_allreduce_,
-                                         grouped_allreduce_async, grouped_allreduce_async_,
-                                         grouped_reducescatter, grouped_reducescatter_async, join,
-                                         reducescatter, reducescatter_async,
-                                         sparse_allreduce_async)
+from ringmaster.torch.operations import (allgather, allgather_async, allreduce, allreduce_,
+                                         allreduce_async, allreduce_async_, alltoall,
+                                         alltoall_async, broadcast, broadcast_, broadcast_async,
+                                         broadcast_async_, grouped_allgather,
+                                         grouped_allgather_async, grouped_allreduce,
+                                         grouped_allreduce_, grouped_allreduce_async,
+                                         grouped_allreduce_async_, grouped_reducescatter,
+                                         grouped_reducescatter_async, reducescatter,
+                                         reducescatter_async, sparse_allreduce_async)
 from ringmaster.torch.optimizer import DistributedOptimizer
 from ringmaster.torch.sync_batch_norm import SyncBatchNorm
 

@@ -11,8 +11,8 @@ import torch
 
 from ringmaster import _core
 from ringmaster.elastic import Steps
+from ringmaster.reductions import Adasum
 from ringmaster.torch import starting
-from ringmaster.torch.gradients import Adasum
 from ringmaster.torch.state_of_optimizer import GivesState
 
 

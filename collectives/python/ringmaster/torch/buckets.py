@@ -6,8 +6,8 @@ A bucket is filled from the gradients, sent, received, and put back into the gra
 
 import torch
 
+from ringmaster.reductions import Sum
 from ringmaster.torch.handles import synchronize
-from ringmaster.torch.operations import Sum
 from ringmaster.torch.starting import start_allgathers, start_allreduce
 
 

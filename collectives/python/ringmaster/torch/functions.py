@@ -4,10 +4,10 @@ import torch
 
 from ringmaster import _core
 from ringmaster._objects import allgather_object, broadcast_object as _broadcast_object
+from ringmaster._requests import full_name
 from ringmaster.process_sets import global_process_set
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_broadcast
-from ringmaster.torch.tensors import full_name
 
 __all__ = ["allgather_object", "broadcast_object", "broadcast_optimizer_state",
            "broadcast_parameters"]

@@ -9,12 +9,8 @@ import torch
 
 from ringmaster import _core
 from ringmaster.errors import HorovodInternalError
+from ringmaster.reductions import OPS, Average, Max, Min, Product, Sum  # noqa: F401
 from ringmaster.torch import starting
-
-Sum, Average, Min, Max, Product, Adasum = range(6)
-OPS = {Sum: "Sum", Average: "Average", Min: "Min", Max: "Max", Product: "Product",
-       Adasum: "Adasum"}
-
 
 def allreduce(tensors, names, op, prescale, postscale, process_set):
     return _apply(_Allreduce, tensors, names, op, prescale, postscale, process_set)

@@ -15,29 +15,16 @@ For all of them:
 * The others are differentiable, unless they work in place (their name ends with `_`).
 """
 
-from ctypes import byref, c_int
-
 import torch
 
-from ringmaster import _core, _in_flight, _library
-from ringmaster._library import Request
+from ringmaster import _core, _in_flight
+from ringmaster._requests import full_name, names_of_group
 from ringmaster.process_sets import global_process_set
+from ringmaster.reductions import OPS, Average, Sum, choose_op
 from ringmaster.torch import gradients, starting
 from ringmaster.torch.compression import Compression
-from ringmaster.torch.gradients import OPS, Adasum, Average, Max, Min, Product, Sum
 from ringmaster.torch.handles import Handle, synchronize
-from ringmaster.torch.tensors import dtype_of, dtype_of_rows, full_name, names_of_group
-
-
-def choose_op(op, average=None):
-    """The reduction that is asked for. `average` is Horovod's older way to say so."""
-    if op is not None and average is not None:
-        raise ValueError("average, op: both were given; op replaces average")
-    if op is None:
-        op = Average if average is None or average else Sum
-    if op not in OPS:
-        raise ValueError("op: is %r, must be one of %s" % (op, ", ".join(OPS.values())))
-    return op
+from ringmaster.torch.tensors import dtype_of, dtype_of_rows
 
 
 # ---- allreduce
@@ -236,7 +223,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     return rows if splits is None else (rows, received)
 
 
-# ---- broadcast, barrier, join
+# ---- broadcast
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -269,27 +256,6 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     """broadcast() in place. Returns `tensor`."""
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
-
-
-def barrier(process_set=global_process_set):
-    """Returns when all ranks of the set have called it."""
-    request = Request(_library.BARRIER, full_name("barrier", None, process_set),
-                      process_set.number())
-    operation, = _in_flight.submit([request], [None])
-    synchronize(_in_flight.Handle(operation, lambda _: None))
-
-
-def join(device=-1):
-    """This rank has no more data: it takes part with nothing until all ranks have joined.
-
-    Returns the last rank that joined, the same on all ranks. `device` is for Horovod's scripts.
-    """
-    del device
-    last = c_int()
-    operation = _in_flight.start("rm_join_async")
-    synchronize(_in_flight.Handle(
-        operation, lambda done: _core.call("rm_join_result", done.number, byref(last))))
-    return last.value
 
 
 # ---- Sparse

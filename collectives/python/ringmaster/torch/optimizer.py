@@ -17,11 +17,11 @@ import warnings
 from ringmaster import _core
 from ringmaster.elastic import Steps, on_dropped
 from ringmaster.process_sets import global_process_set
+from ringmaster.reductions import Adasum, Average, Sum
 from ringmaster.torch import adasum_optimizer, optimizer_options
 from ringmaster.torch.buckets import SparseBucket, make_buckets
 from ringmaster.torch.compression import Compression
 from ringmaster.torch.handles import synchronize
-from ringmaster.torch.operations import Adasum, Average, Sum
 from ringmaster.torch.state_of_optimizer import GivesState
 
 __all__ = ["DistributedOptimizer"]

@@ -8,8 +8,7 @@ import warnings
 import torch
 
 from ringmaster.process_sets import ProcessSet
-from ringmaster.torch.gradients import OPS, Adasum
-from ringmaster.torch.operations import Average, Sum, choose_op
+from ringmaster.reductions import OPS, Adasum, Average, Sum, choose_op
 
 
 def check(optimizer, named_parameters, backward_passes_per_step, op, gradient_predivide_factor,

@@ -4,7 +4,8 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ringmaster import _core
-from ringmaster.torch.operations import Sum, allreduce
+from ringmaster.reductions import Sum
+from ringmaster.torch.operations import allreduce
 
 __all__ = ["SyncBatchNorm"]
 

@@ -1,16 +1,12 @@
-"""What the library is told of tensors: type, shape, memory and names.
+"""What the library is told of tensors: type, shape and memory.
 
 Wrong tensors are a ValueError before anything is sent.
 """
 
-import functools
-from ctypes import c_size_t
-
 import torch
 
-from ringmaster import _core
-from ringmaster._library import Request, Tensor
-from ringmaster.process_sets import ProcessSet
+from ringmaster._library import Request
+from ringmaster._requests import described
 
 _DTYPES = {
     torch.uint8: 0, torch.int8: 1, torch.int32: 2, torch.int64: 3, torch.float16: 4,
@@ -65,30 +61,8 @@ def put_back(data, tensor):
     return tensor
 
 
-@functools.lru_cache(maxsize=4096)
-def described(shape, dtype):
-    """The rm_tensor of a shape: what ranks compare."""
-    return Tensor((c_size_t * len(shape))(*shape), len(shape), dtype)
-
-
 def request(kind, name, tensor, dtype, process_set, **fields):
     shape = described(tuple(tensor.shape), dtype)
     return Request(kind, name, input=tensor.data_ptr(), shape=shape.shape,
                    dimensions=shape.dimensions, dtype=dtype, process_set=process_set.number(),
                    **fields)
-
-
-def full_name(kind, name, process_set):
-    """As bytes; without a `name` counted within the step."""
-    if not isinstance(process_set, ProcessSet):
-        raise ValueError("process_set: is a %s, must be a ProcessSet" % type(process_set).__name__)
-    number = process_set.number()
-    if name:
-        return ("%s.%s" % (kind, name)).encode()
-    # Counted for each set: ranks of other sets ask for other numbers of operations.
-    return _core.auto_name("%s.set%d" % (kind, number) if number else kind).encode()
-
-
-def names_of_group(kind, name, count, process_set):
-    base = full_name(kind, name, process_set).decode()
-    return [("%s.%d" % (base, index)).encode() for index in range(count)]

@@ -6,11 +6,11 @@ from ringmaster.queries import (ccl_built, cuda_built, ddl_built, gloo_built, mp
 __all__ = ["ccl_built", "check_extension", "cuda_built", "ddl_built", "extension_available",
            "gloo_built", "mpi_built", "nccl_built", "rocm_built", "split_list"]
 
-_FRAMEWORKS = ("torch",)
+_FRAMEWORKS = ("keras", "tensorflow", "torch")
 
 
 def extension_available(ext_base_name, verbose=False):
-    """Whether this framework is supported: "torch" is."""
+    """Whether this framework is supported: "torch", "tensorflow" and "keras" are."""
     del verbose
     return ext_base_name in _FRAMEWORKS
 

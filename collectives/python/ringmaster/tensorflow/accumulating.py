@@ -1,0 +1,53 @@
+"""Gradients of several backward passes that add up before they are reduced and applied."""
+
+import tensorflow as tf
+
+
+class Accumulation:
+    """Of one optimizer. Its variables are made at the first gradients."""
+
+    def __init__(self, passes, average):
+        self._passes = passes
+        self._average = average
+        self._sums = None
+        self._count = None
+
+    def step(self, gradients, variables, apply, skip):
+        """apply(sums) in every `passes`th call, else skip(). Both return nothing.
+
+        Returns what a graph has to run (an operation, None in eager mode).
+        """
+        if self._sums is None:
+            self._make(gradients, variables)
+        added = [total.assign_add(tf.convert_to_tensor(gradient))
+                 for total, gradient in zip(self._sums, gradients) if gradient is not None]
+        with tf.control_dependencies(added or None):
+            count = self._count.assign_add(1)
+
+        def all_of_them():
+            divisor = self._passes if self._average else 1
+            sums = [None if gradient is None else total.read_value() / divisor
+                    for total, gradient in zip(self._sums, gradients)]
+            applied = apply(sums)
+            with tf.control_dependencies([] if applied is None else [applied]):
+                done = [total.assign(tf.zeros_like(total)) for total in self._sums
+                        if total is not None]
+                return self._read(done + [self._count.assign(0)])
+
+        def not_yet():
+            skipped = skip()
+            return self._read([] if skipped is None else [skipped])
+
+        return tf.cond(tf.convert_to_tensor(count) >= self._passes, all_of_them, not_yet)
+
+    @staticmethod
+    def _read(after):
+        with tf.control_dependencies(after):
+            return tf.constant(True)
+
+    def _make(self, gradients, variables):
+        with tf.init_scope():
+            self._sums = [None if gradient is None else
+                          tf.Variable(tf.zeros(variable.shape, gradient.dtype), trainable=False)
+                          for gradient, variable in zip(gradients, variables)]
+            self._count = tf.Variable(0, dtype=tf.int64, trainable=False)

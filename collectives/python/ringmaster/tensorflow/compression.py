@@ -1,0 +1,52 @@
+"""Compression of what travels: nothing, or half precision."""
+
+import tensorflow as tf
+
+__all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
+
+
+class Compressor:
+    """What a compression of the script's own derives from."""
+
+    @staticmethod
+    def compress(tensor):
+        """(what travels, what decompress() needs to know)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        """The reduced tensor in its own type. `ctx`: what compress() returned second."""
+        raise NotImplementedError
+
+
+class NoneCompressor(Compressor):
+    """Tensors travel as they are."""
+
+    @staticmethod
+    def compress(tensor):
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        return tensor
+
+
+class FP16Compressor(Compressor):
+    """Floating-point tensors travel as float16 and come back in their own type."""
+
+    @staticmethod
+    def compress(tensor):
+        if tensor.dtype.is_floating:
+            return tf.cast(tensor, tf.float16), tensor.dtype
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        return tensor if ctx is None else tf.cast(tensor, ctx)
+
+
+class Compression:
+    """Horovod's names for them: `compression=Compression.fp16`."""
+
+    none = NoneCompressor
+    fp16 = FP16Compressor

@@ -1,0 +1,208 @@
+"""DistributedOptimizer for Keras's optimizers and for those of tf.compat.v1."""
+
+import tensorflow as tf
+
+from ringmaster.process_sets import global_process_set
+from ringmaster.reductions import Adasum, Average
+from ringmaster.tensorflow.accumulating import Accumulation
+from ringmaster.tensorflow.calling import as_it_is
+from ringmaster.tensorflow.compression import Compression
+from ringmaster.tensorflow.reducing import Reduction, add_local_layers
+
+__all__ = ["DistributedAdasumOptimizer", "DistributedOptimizer", "PartialDistributedOptimizer"]
+
+
+def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="",
+                         device_sparse="", compression=Compression.none, sparse_as_dense=False,
+                         backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0,
+                         average_aggregated_gradients=False, num_groups=0, groups=None,
+                         process_set=global_process_set, scale_local_gradients=True):
+    """Wraps an optimizer: what it applies is the mean (`op`: or Sum) of the ranks' gradients.
+
+    Returns an object of the optimizer's class that shares its state. A wrong argument is a
+    ValueError that names it. Keras's optimizers reduce in apply_gradients(), so also under
+    model.fit(); those of tf.compat.v1 in compute_gradients().
+
+    optimizer: a Keras optimizer (2, its legacy ones, or 3), or a tf.compat.v1.train.Optimizer.
+    compression: what gradients travel as, see Compression.
+    sparse_as_dense: tf.IndexedSlices are made dense. Else the ranks' entries are gathered.
+    backward_passes_per_step: gradients of so many calls add up before they are reduced and applied;
+        average_aggregated_gradients divides their sum by that number.
+    op: Average or Sum; with Adasum gradients are combined by it, before the optimizer's update.
+    gradient_predivide_factor: gradients are divided by it before they are added up, and the mean is
+        made of the rest after it: for sums that float16 could not hold. Only with Average.
+    process_set: the ranks whose gradients are reduced. On the others they stay their own.
+    scale_local_gradients: see PartialDistributedOptimizer.
+    name, use_locking, device_dense, device_sparse, num_groups, groups: for Horovod's scripts. All
+        dense gradients travel as one group.
+    """
+    del device_dense, device_sparse
+    if isinstance(backward_passes_per_step, bool) or int(backward_passes_per_step) < 1:
+        raise ValueError("backward_passes_per_step: is %r, must be 1 or more"
+                         % (backward_passes_per_step,))
+    reduction = Reduction("optimizer", compression, sparse_as_dense, op,
+                          gradient_predivide_factor, groups, num_groups, process_set,
+                          scale_local_gradients)
+    accumulation = None
+    if int(backward_passes_per_step) > 1:
+        accumulation = Accumulation(int(backward_passes_per_step), average_aggregated_gradients)
+    if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        return _DistributedV1(optimizer, name, use_locking, reduction, accumulation)
+    return _wrap_keras(optimizer, reduction, accumulation)
+
+
+def PartialDistributedOptimizer(optimizer, name=None, device_dense="", device_sparse="",
+                                compression=Compression.none, sparse_as_dense=False,
+                                gradient_predivide_factor=1.0, op=Average, num_groups=0,
+                                groups=None, backward_passes_per_step=1,
+                                average_aggregated_gradients=False,
+                                process_set=global_process_set, local_layers=None,
+                                scale_local_gradients=True):
+    """A DistributedOptimizer for which the gradients of `local_layers`, a Keras layer or a list of
+    them, stay each rank's own; divided by the number of ranks unless scale_local_gradients is
+    False.
+    """
+    wrapped = DistributedOptimizer(optimizer, name, False, device_dense, device_sparse,
+                                   compression, sparse_as_dense, backward_passes_per_step, op,
+                                   gradient_predivide_factor, average_aggregated_gradients,
+                                   num_groups, groups, process_set, scale_local_gradients)
+    add_local_layers(wrapped._ringmaster_reduction, local_layers)
+    return wrapped
+
+
+def DistributedAdasumOptimizer(optimizer, name=None, use_locking=False, device_dense="",
+                               device_sparse="", compression=Compression.none,
+                               backward_passes_per_step=1):
+    """DistributedOptimizer(op=Adasum)."""
+    return DistributedOptimizer(optimizer, name, use_locking, device_dense, device_sparse,
+                                compression, backward_passes_per_step=backward_passes_per_step,
+                                op=Adasum)
+
+
+# ---- Keras
+
+
+class _Keras:
+    """What is added to the class of any Keras optimizer."""
+
+    @as_it_is
+    def _ringmaster_apply(self, gradients, variables, apply):
+        """apply(reduced gradients)."""
+        if self._ringmaster_accumulation is None:
+            return apply(self._ringmaster_reduction.reduce(gradients, variables))
+        self._ringmaster_build(variables)
+
+        def reduce_and_apply(sums):
+            apply(self._ringmaster_reduction.reduce(sums, variables))
+
+        def skip():
+            self.iterations.assign_add(1)
+
+        self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
+        return self.iterations
+
+    def _ringmaster_build(self, variables):
+        """Its own variables: a branch of a graph can't make them."""
+        with tf.init_scope():
+            if hasattr(self, "_create_all_weights"):  # of the legacy ones
+                self._create_all_weights(variables)
+            elif not getattr(self, "built", False):
+                self.build(variables)
+
+
+class _Keras2(_Keras):
+
+    def apply_gradients(self, grads_and_vars, *args, **kwargs):
+        """As the optimizer's own, with the gradients of all ranks."""
+        gradients, variables = _unzip(grads_and_vars)
+        own = super().apply_gradients
+        return self._ringmaster_apply(
+            gradients, variables, lambda reduced: own(list(zip(reduced, variables)), *args,
+                                                      **kwargs))
+
+
+class _Keras3(_Keras):
+
+    def apply(self, grads, trainable_variables=None):
+        """As the optimizer's own, with the gradients of all ranks."""
+        grads = list(grads)
+        variables = self._trainable_variables if trainable_variables is None \
+            else list(trainable_variables)
+        own = super().apply
+        return self._ringmaster_apply(grads, variables,
+                                      lambda reduced: own(reduced, trainable_variables))
+
+
+def is_distributed(optimizer):
+    """Whether it is a Keras optimizer that DistributedOptimizer() has made."""
+    return isinstance(optimizer, _Keras)
+
+
+def _unzip(grads_and_vars):
+    pairs = list(grads_and_vars)
+    return [gradient for gradient, _ in pairs], [variable for _, variable in pairs]
+
+
+def _wrap_keras(optimizer, reduction, accumulation):
+    kind = type(optimizer)
+    if is_distributed(optimizer):
+        raise ValueError("optimizer: is a DistributedOptimizer already")
+    if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
+        raise ValueError("optimizer: is a %s, must be a Keras optimizer or a "
+                         "tf.compat.v1.train.Optimizer" % kind.__name__)
+    added = _Keras3 if hasattr(kind, "apply") else _Keras2
+    # Its name and module are the optimizer's: a saved model can be loaded without Ringmaster.
+    wrapped = type(kind.__name__, (added, kind), {"__module__": kind.__module__})
+    result = wrapped.__new__(wrapped)
+    # The same state, not a copy, and past Keras's own bookkeeping of attributes.
+    result.__dict__.update(optimizer.__dict__, _ringmaster_reduction=reduction,
+                           _ringmaster_accumulation=accumulation)
+    return result
+
+
+# ---- tf.compat.v1
+
+
+class _DistributedV1(tf.compat.v1.train.Optimizer):
+    """Has the optimizer that it was given. compute_gradients() reduces, unless several backward
+    passes add up: then apply_gradients() does.
+    """
+
+    def __init__(self, optimizer, name, use_locking, reduction, accumulation):
+        super().__init__(use_locking, name or "Distributed" + type(optimizer).__name__)
+        self._optimizer = optimizer
+        self._ringmaster_reduction = reduction
+        self._ringmaster_accumulation = accumulation
+
+    @as_it_is
+    def compute_gradients(self, *args, **kwargs):
+        gradients, variables = _unzip(self._optimizer.compute_gradients(*args, **kwargs))
+        if self._ringmaster_accumulation is None:
+            gradients = self._ringmaster_reduction.reduce(gradients, variables)
+        return list(zip(gradients, variables))
+
+    @as_it_is
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        if self._ringmaster_accumulation is None:
+            return self._optimizer.apply_gradients(grads_and_vars, global_step, name)
+        gradients, variables = _unzip(grads_and_vars)
+        with tf.init_scope():
+            self._optimizer._create_slots(variables)
+
+        def reduce_and_apply(sums):
+            reduced = self._ringmaster_reduction.reduce(sums, variables)
+            return self._optimizer.apply_gradients(list(zip(reduced, variables)), global_step)
+
+        def skip():
+            return None if global_step is None else global_step.assign_add(1)
+
+        return self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
+
+    def get_slot(self, *args, **kwargs):
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args, **kwargs):
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def variables(self, *args, **kwargs):
+        return self._optimizer.variables(*args, **kwargs)

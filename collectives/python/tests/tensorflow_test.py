@@ -1,0 +1,84 @@
+"""TensorFlow and Keras: real worker processes with the versions of hack/lib/tensorflow-versions.
+
+Each version is in a virtual environment of its own, which hack/lib/tensorflow makes. Where one is
+not there its tests are skipped; with REQUIRE_FRAMEWORKS=1, as in CI, they fail.
+"""
+
+import os
+import re
+import sys
+
+import horovod
+import pytest
+
+import ringmaster
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tests", "support"))
+import tensorflow_environments  # noqa: E402
+
+
+VERSIONS = tensorflow_environments.versions()
+
+
+@pytest.fixture(params=VERSIONS)
+def options(request):
+    """For job() and passes(): the interpreter of a version, and its environment."""
+    python = tensorflow_environments.python_of(request.param)
+    packages = {os.path.dirname(os.path.dirname(os.path.abspath(package.__file__)))
+                for package in (ringmaster, horovod)}
+    return {"python": python, "TF_CPP_MIN_LOG_LEVEL": "3",
+            "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(packages)}
+
+
+def test_EveryCollectiveWithItsGradientInEagerModeAndInAGraph(passes, options):
+    passes("tensorflow_operations.py", 2, **options)
+
+
+def test_TapesOptimizersAndCallbacksDoWhatOneProcessWouldDo(passes, options, tmp_path):
+    passes("tensorflow_training.py", 2, str(tmp_path), **options)
+
+
+def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
+    passes("tensorflow_v1.py", 2, **options)
+
+
+def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):
+    one = job("keras_elastic.py", 2, EPOCHS="6", spares=[0], **options)
+    one.wait_world([0, 1], step=10)
+    one.kill(0)
+    one.wait_world([1], step=20)
+    one.admit(0)
+    one.wait_world([1, 0])
+    codes = one.wait()  # each compares weights, learning rate and iterations with the others'
+    assert {k: v for k, v in codes.items() if v} == {(0, 1): -9}, one.logs()
+    survivor, joiner = log_of(one, 1, 1), log_of(one, 0, 2)
+    entered = re.findall(r"enter (\d+) (\d)", survivor)
+    assert [size for _, size in entered] == ["2", "1", "2"] and survivor.count("reset") == 2
+    assert "enter %s 2" % entered[2][0] in joiner and "ended at 6 with 2" in joiner
+
+
+def test_AWorkerThatIsDroppedInsideAGraphComesBackWithTheOthersState(job, options):
+    one = job("tensorflow_elastic.py", 3, BATCHES="120", **options)
+    one.wait_world([0, 1, 2], step=10)
+    one.sidecar.drop(1)
+    one.wait_world([0, 2, 1])
+    codes = one.wait()
+    assert set(codes.values()) == {0}, one.logs()
+    text = log_of(one, 1, 1)
+    assert "waiting to be let in again" in text and text.count("enter ") == 2, text
+    assert "ended at 120 with 3" in text
+
+
+@pytest.mark.parametrize("options", VERSIONS[-1:], indirect=True)
+def test_WithoutElasticRunAWorkerThatIsDroppedEndsWithACodeThatCountsAsNoFailure(job, options):
+    one = job("tensorflow_elastic.py", 3, BATCHES="120", PLAIN="1", **options)
+    one.wait_world([0, 1, 2], step=10)
+    one.sidecar.drop(1)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
+
+
+def log_of(one, slot, incarnation):
+    with open("%s/%d-%d.log" % (one.folder, slot, incarnation)) as file:
+        return file.read()
