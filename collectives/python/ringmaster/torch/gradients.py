@@ -9,7 +9,7 @@ import torch
 
 from ringmaster import _core
 from ringmaster.errors import HorovodInternalError
-from ringmaster.reductions import OPS, Average, Max, Min, Product, Sum  # noqa: F401
+from ringmaster.reductions import OPS, Average, Sum
 from ringmaster.torch import starting
 
 def allreduce(tensors, names, op, prescale, postscale, process_set):

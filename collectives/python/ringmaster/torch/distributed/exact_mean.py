@@ -14,9 +14,9 @@ import torch
 
 from ringmaster.errors import WorkerDroppedError
 from ringmaster.process_sets import global_process_set
+from ringmaster.reductions import Sum
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_allreduce
-from ringmaster.torch.gradients import Sum
 
 _means = weakref.WeakSet()
 _numbers = itertools.count()  # of models, in the order in which all ranks make them

@@ -15,9 +15,9 @@ from ringmaster import _core, _in_flight, _library
 from ringmaster._library import Request
 from ringmaster.errors import HostsUpdatedInterrupt, RootLostError
 from ringmaster.process_sets import add_process_set, global_process_set
+from ringmaster.reductions import Average, Max, Min, Product, Sum
 from ringmaster.torch import starting
 from ringmaster.torch.distributed.work import Work
-from ringmaster.torch.gradients import Average, Max, Min, Product, Sum
 
 NAME = "ringmaster"
 
