@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 #include <utility>
 
@@ -20,6 +21,12 @@ using runtime::MetaField;
 
 // While the first lists are on their way.
 constexpr std::chrono::milliseconds kLookAtCaches{10};
+
+double ThreadCpuSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
@@ -153,6 +160,7 @@ void JobController::Stop() {
 void JobController::ReconcileJobs(std::stop_token stop) {
   while (const auto key = queue_.Take(stop)) {
     const auto began = std::chrono::steady_clock::now();
+    const double cpu_before = ThreadCpuSeconds();
     const bool ok = reconciler_.Reconcile(*key);
     if (ok) {
       queue_.Forget(*key);
@@ -162,7 +170,7 @@ void JobController::ReconcileJobs(std::stop_token stop) {
     queue_.Done(*key);
     if (options_.metrics == nullptr) continue;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    options_.metrics->Reconciled(ok, took.count());
+    options_.metrics->Reconciled(ok, took.count(), ThreadCpuSeconds() - cpu_before);
   }
 }
 

@@ -42,6 +42,11 @@ struct Metrics::Families {
                       .Name("ringmaster_operator_reconcile_seconds")
                       .Help("Duration of one look at one job, by result")
                       .Register(*registry)),
+        cpu(BuildCounter()
+                .Name("ringmaster_operator_reconcile_cpu_seconds_total")
+                .Help("Time that threads have worked in looks at jobs")
+                .Register(*registry)
+                .Add({})),
         recovery(BuildHistogram()
                      .Name("ringmaster_operator_recovery_seconds")
                      .Help("Duration of recoveries by phase and cause")
@@ -58,7 +63,9 @@ struct Metrics::Families {
         ok(reconcile.Add({{"result", "ok"}}, ReconcileBuckets())),
         retry(reconcile.Add({{"result", "retry"}}, ReconcileBuckets())) {}
 
-  prometheus::Family<Histogram>&reconcile, &recovery;
+  prometheus::Family<Histogram>& reconcile;
+  Counter& cpu;
+  prometheus::Family<Histogram>& recovery;
   prometheus::Family<Counter>& resizes;
   Counter& conflicts;
   Histogram &ok, &retry;
@@ -70,7 +77,8 @@ Metrics::Metrics(prometheus::Registry* registry)
     : families_(std::make_unique<Families>(registry)), recoveries_(UnixMs()) {}
 Metrics::~Metrics() = default;
 
-void Metrics::Reconciled(bool ok, double seconds) {
+void Metrics::Reconciled(bool ok, double seconds, double cpu_seconds) {
+  families_->cpu.Increment(cpu_seconds);
   (ok ? families_->ok : families_->retry).Observe(seconds);
 }
 
