@@ -60,6 +60,11 @@ struct Metrics::Families {
                       .Help("Writes of a job's record that another write came before")
                       .Register(*registry)
                       .Add({})),
+        events_dropped(BuildCounter()
+                           .Name("ringmaster_operator_events_dropped_total")
+                           .Help("Events that came faster than they could be written")
+                           .Register(*registry)
+                           .Add({})),
         ok(reconcile.Add({{"result", "ok"}}, ReconcileBuckets())),
         retry(reconcile.Add({{"result", "retry"}}, ReconcileBuckets())) {}
 
@@ -68,6 +73,7 @@ struct Metrics::Families {
   prometheus::Family<Histogram>& recovery;
   prometheus::Family<Counter>& resizes;
   Counter& conflicts;
+  Counter& events_dropped;
   Histogram &ok, &retry;
   // By namespace and job, so that they can be removed.
   std::map<std::pair<std::string, std::string>, std::map<std::string, Counter*>> resizes_of;
@@ -81,6 +87,8 @@ void Metrics::Reconciled(bool ok, double seconds, double cpu_seconds) {
   families_->cpu.Increment(cpu_seconds);
   (ok ? families_->ok : families_->retry).Observe(seconds);
 }
+
+void Metrics::EventDropped() { families_->events_dropped.Increment(); }
 
 void Metrics::Resized(const std::string& ns, const std::string& job, int before, int after) {
   if (before == 0 || after == 0 || before == after) return;

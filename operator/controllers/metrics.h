@@ -27,6 +27,7 @@ class Metrics {
   // The world size of a job in one view and in the next; 0: none.
   void Resized(const std::string& ns, const std::string& job, int before, int after);
   void RecordConflict();
+  void EventDropped();
   void Rebuilt(const std::string& job_uid, const job::Rebuild& rebuild);
   // The job is gone, and with it its series.
   void Forget(const std::string& ns, const std::string& job);

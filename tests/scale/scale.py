@@ -35,6 +35,11 @@ JOBS = "/apis/ringmaster.dev/v1alpha1/namespaces/%s/horovodjobs"
 POD_SELECTOR = "training.kubeflow.org%2Fjob-role%3Dworker"
 FAKE = {"nodeSelector": {"ringmaster.dev/fake-node": "true"},
         "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]}
+# What the operator makes for a job, in this order.
+MADE = [("/api/v1/namespaces/%s/secrets", "v1", "Secret"), ("/api/v1/namespaces/%s/services", "v1", "Service"),
+        ("/apis/policy/v1/namespaces/%s/poddisruptionbudgets", "policy/v1", "PodDisruptionBudget"),
+        ("/apis/networking.k8s.io/v1/namespaces/%s/networkpolicies", "networking.k8s.io/v1", "NetworkPolicy"),
+        ("/api/v1/namespaces/%s/pods", "v1", "Pod")]
 # What the API server writes itself and refuses, or ignores, when it is sent.
 SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences", "finalizers")
 
@@ -206,13 +211,17 @@ def in_parallel(connections, work, things):
 
 
 def remove_namespace(api, namespace):
-    """The namespace and all that is in it. Pods of fake nodes go at once when nobody waits for their end."""
+    """The namespace and all that is in it, jobs first. Pods of fake nodes go at once when nobody waits for their end."""
+    api.call("DELETE", JOBS % namespace + "?propagationPolicy=Orphan", fine=(404,))
     for pod in api.items("/api/v1/namespaces/%s/pods" % namespace):
         path = "/api/v1/namespaces/%s/pods/%s" % (namespace, pod["metadata"]["name"])
         if pod["metadata"].get("finalizers"):
             api.call("PATCH", path, {"metadata": {"finalizers": None}}, content="application/merge-patch+json", fine=(404,))
         api.call("DELETE", path + "?gracePeriodSeconds=0", fine=(404,))
     api.call("DELETE", "/api/v1/namespaces/" + namespace, fine=(404, 409))
+    # What is still being deleted would be work beside the next measurement.
+    until("the end of namespace " + namespace, lambda: api.call(
+        "GET", "/api/v1/namespaces/" + namespace, fine=(404,)).get("reason") == "NotFound", 600)
 
 
 def make_namespace(api, name):
@@ -242,12 +251,14 @@ class Run:
         print("%s  %s" % (time.strftime("%H:%M:%S"), text), file=sys.stderr, flush=True)
 
     def all_run(self, namespace, count, operator=None):
-        """Seconds until `count` pods of the namespace run."""
-        began, told = time.monotonic(), time.monotonic()
+        """Waits until `count` pods of the namespace run; returns when all of them were there (time.monotonic())."""
+        began, told, there = time.monotonic(), time.monotonic(), None
         while True:
             phases = self.api.phases(namespace)
+            if there is None and sum(phases.values()) >= count:
+                there = time.monotonic()
             if phases.get("Running", 0) >= count:
-                return
+                return there
             if time.monotonic() - told > 15:
                 told = time.monotonic()
                 self.say("%s: %s" % (namespace, phases))
@@ -284,9 +295,9 @@ class Run:
         began = time.monotonic()
         in_parallel(8, lambda n: api.call("POST", JOBS % "jobs", job("j%04d" % n, options.pods), fine=(409,)), range(options.jobs))
         self.figures["applied_s"] = time.monotonic() - began
-        self.all_run("jobs", options.jobs * options.pods, operator)
+        there = self.all_run("jobs", options.jobs * options.pods, operator)
         took = time.monotonic() - began
-        self.figures.update(operator_s=took, operator_jobs_per_s=options.jobs / took)
+        self.figures.update(operator_made_s=there - began, operator_s=took, operator_jobs_per_s=options.jobs / took)
         self.settle(operator)
         used = operator.cpu_seconds() - cpu
         self.figures.update(cpu_ms_per_job=1000 * used / options.jobs, rss_start_mib=rss, rss_end_mib=operator.memory_mib(),
@@ -307,16 +318,13 @@ class Run:
     def bare(self):
         """The same objects by a client that does nothing else."""
         options, api = self.options, self.api
-        kinds = [("/api/v1/namespaces/%s/", each) for each in ("secrets", "services")] + [
-            ("/apis/policy/v1/namespaces/%s/", "poddisruptionbudgets"),
-            ("/apis/networking.k8s.io/v1/namespaces/%s/", "networkpolicies"), ("/api/v1/namespaces/%s/", "pods")]
         groups = {}
-        for path, plural in kinds:
-            for thing in api.items((path % "jobs") + plural):
+        for path, version, kind in MADE:
+            for thing in api.items(path % "jobs"):
                 owners = thing["metadata"].get("ownerReferences", [])
                 if not owners:
                     continue
-                groups.setdefault(owners[0]["name"], []).append((path + plural, strip(thing)))
+                groups.setdefault(owners[0]["name"], []).append((path, strip(thing, version, kind)))
         remove_namespace(api, "jobs")
         make_namespace(api, "bare")
 
@@ -334,6 +342,7 @@ class Run:
         self.all_run("bare", options.jobs * options.pods)
         took = time.monotonic() - began
         self.figures.update(bare_made_s=made, bare_s=took, bare_jobs_per_s=options.jobs / took)
+        self.figures["made_ratio"] = made / self.figures["operator_made_s"]
         self.figures["ratio"] = self.figures["operator_jobs_per_s"] / self.figures["bare_jobs_per_s"]
         remove_namespace(api, "bare")
 
@@ -374,17 +383,17 @@ class Run:
         return self.figures
 
 
-def strip(thing):
+def strip(thing, version, kind):
     """What a client would have sent to get this object."""
     metadata = {key: value for key, value in thing["metadata"].items() if key not in SERVER_FIELDS + ("namespace",)}
-    mine = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], "metadata": metadata}
+    mine = {"apiVersion": version, "kind": kind, "metadata": metadata}
     mine.update({key: value for key, value in thing.items() if key in ("spec", "data", "type", "immutable")})
-    if thing["kind"] == "Pod":
+    if kind == "Pod":
         for field in ("nodeName", "serviceAccount", "serviceAccountName", "priority", "preemptionPolicy", "schedulingGates"):
             mine["spec"].pop(field, None)
         mine["spec"]["tolerations"] = FAKE["tolerations"]
         mine["spec"]["volumes"] = [each for each in mine["spec"].get("volumes", []) if not each["name"].startswith("kube-api-access")]
-    if thing["kind"] == "Service":
+    if kind == "Service":
         mine["spec"] = {key: value for key, value in mine["spec"].items() if key in ("selector", "ports", "publishNotReadyAddresses")}
         mine["spec"]["clusterIP"] = "None"
     return mine
