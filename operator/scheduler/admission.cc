@@ -24,7 +24,11 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
 GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>& started) {
   const std::string job = request.job;
   Waiting& waiting = waiting_[job];
-  if (!AskForTheSame(waiting.request, request)) {
+  // A pod that was made and is gone again has taken its place along.
+  const auto begin = waiting.request.pods.begin();
+  const bool holds = std::all_of(begin, begin + waiting.answer.fit,
+                                 [this](const auto& pod) { return capacity_.Holds(PathOf(*pod)); });
+  if (!holds || !AskForTheSame(waiting.request, request)) {
     Drop(job, started);
     waiting = {.request = std::move(request)};
   }

@@ -159,6 +159,17 @@ TEST_F(AdmissionTest, APlaceIsHeldUntilThePodRunsElsewhereOrIsGone) {
   EXPECT_EQ(Ask(Request("b", 2, 1)).fit, 1);
 }
 
+TEST_F(AdmissionTest, APodThatWasMadeAndIsGoneIsGrantedAnew) {
+  Gpus(1);
+  EXPECT_EQ(Ask(Request("a", 1, 1)).fit, 1);
+  Json pod = Pod("a-0");
+  pod["metadata"]["uid"] = "a-0";
+  admission_.capacity().SetPod(pod);
+  admission_.capacity().RemovePod("a-0");
+  Occupy("x", 1);
+  EXPECT_EQ(Ask(Request("a", 1, 1)).fit, 0) << "somebody else was quicker";
+}
+
 TEST_F(AdmissionTest, WhatAPodTurnsOutToTakeCounts) {
   Gpus(4);
   Ask(Request("a", 1, 1));

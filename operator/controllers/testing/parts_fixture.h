@@ -12,6 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/api/labels.h"
@@ -39,14 +40,17 @@ using runtime::MetaField;
 class RefusingApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
-  std::string refused_verb;                      // "create", "patch", "update", "list"; empty: none
+  // "create", "patch", "update", "list"; empty: none. Events are written from another thread.
+  std::atomic<const char*> refused_verb = "";
   std::atomic<int> creates_allowed = 1'000'000;  // of pods
   kube::Error refusal = {.code = kube::ErrorCode::kForbidden, .message = "the test says no"};
+
+  bool Refuses(std::string_view verb) const { return verb == refused_verb.load(); }
 
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
     const bool of_pod = resource == kube::Pods();
-    if (refused_verb == "create" || (of_pod && creates_allowed-- <= 0)) {
+    if (Refuses("create") || (of_pod && creates_allowed-- <= 0)) {
       return tl::unexpected(refusal);
     }
     return InMemoryApi::CreateWith(resource, ns, object, options);
@@ -54,17 +58,17 @@ class RefusingApi : public local::InMemoryApi {
   kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
                            const std::string& name, const Json& patch,
                            const kube::PatchOptions& options) override {
-    if (refused_verb == "patch") return tl::unexpected(refusal);
+    if (Refuses("patch")) return tl::unexpected(refusal);
     return InMemoryApi::Patch(resource, ns, name, patch, options);
   }
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
-    if (refused_verb == "update") return tl::unexpected(refusal);
+    if (Refuses("update")) return tl::unexpected(refusal);
     return InMemoryApi::Update(resource, ns, object, subresource);
   }
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions& options) override {
-    if (refused_verb == "list") return tl::unexpected(refusal);
+    if (Refuses("list")) return tl::unexpected(refusal);
     return InMemoryApi::ListAll(resource, ns, options);
   }
 };
