@@ -271,16 +271,25 @@ void Worker::OnBoundary(uint64_t epoch, uint64_t step) {
 }
 
 void Worker::OnSuspect(uint64_t epoch, int rank, const std::string& why) {
-  registration_.Suspects(epoch, rank, why);
-  SendSuspicion({epoch, rank, why});
+  Tell({epoch, rank, why, /*broken=*/false});
 }
 
-void Worker::SendSuspicion(const Registration::Suspicion& suspicion) {
+void Worker::OnBroken(uint64_t epoch, int rank, const std::string& why) {
+  if (rank >= 0) std::fprintf(stderr, "ringmaster: %s: waits for new connections\n", why.c_str());
+  Tell({epoch, rank, why, /*broken=*/true});
+}
+
+void Worker::Tell(const Registration::Trouble& trouble) {
+  registration_.InTrouble(trouble);
+  SendTrouble(trouble);
+}
+
+void Worker::SendTrouble(const Registration::Trouble& trouble) {
   if (!sidecar_) return;
-  sidecar_->Send({{"t", "suspect"},
-                  {"epoch", suspicion.epoch},
-                  {"rank", suspicion.rank},
-                  {"reason", suspicion.why}});
+  sidecar_->Send({{"t", trouble.broken ? "broken" : "suspect"},
+                  {"epoch", trouble.epoch},
+                  {"rank", trouble.rank},
+                  {"reason", trouble.why}});
 }
 
 void Worker::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {
@@ -378,7 +387,7 @@ void Worker::OnWelcome(const nlohmann::json& frame) {
   if (role != Role::kMember) engine_->ExpectMembership(ExpectedFrom(frame));
   const Registration::Repeat repeat = registration_.Welcomed(frame);
   if (repeat.enter) SendEnter();
-  for (const auto& suspicion : repeat.suspicions) SendSuspicion(suspicion);
+  for (const auto& trouble : repeat.troubles) SendTrouble(trouble);
   if (repeat.finished_epoch != 0)
     sidecar_->Send({{"t", "finished"}, {"epoch", repeat.finished_epoch}});
   if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->step()) {

@@ -68,7 +68,8 @@ class Worker : public engine::EngineListener, public sidecar_client::SidecarHand
   void RequestEntry();
   void AwaitFinishHeard(Clock::time_point deadline);
   void SendEnter();
-  void SendSuspicion(const Registration::Suspicion& suspicion);
+  void Tell(const Registration::Trouble& trouble);
+  void SendTrouble(const Registration::Trouble& trouble);
   // It would be a joiner with nothing to load.
   bool stateless() const;
   Status AwaitEntered(Clock::time_point deadline);
@@ -80,6 +81,7 @@ class Worker : public engine::EngineListener, public sidecar_client::SidecarHand
   void OnInstalled(uint64_t epoch, double connect_seconds) override;
   void OnBoundary(uint64_t epoch, uint64_t step) override;
   void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;
+  void OnBroken(uint64_t epoch, int rank, const std::string& why) override;
   void OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) override;
   void OnFinished(uint64_t epoch) override;
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;

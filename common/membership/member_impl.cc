@@ -114,6 +114,13 @@ void MemberImpl::Handle(const Event& event) {
         applicants_.SetExpected(e.expected_pods);
       },
       [&](const RecoveryAsked& e) { lineage_.Ask(e.lineage); },
+      [&](const LinkBroken& e) {
+        if (e.epoch != state_.epoch() || workers_.finishing()) return;
+        if (!peers_.SetLinkBroken(e.accused)) return;
+        report_.Renew();
+        outbox_.EmitLog("the ring of " + EpochText(e.epoch) + " is broken" +
+                        (e.accused.empty() ? "" : " again and again"));
+      },
       [&](const Finishing& e) {
         if (!workers_.SetFinishing(e.epoch) || !state_.in_view()) return;
         outbox_.SendToMembers(outbox_.MakeMessage(MessageKind::kFinishing));
@@ -316,7 +323,12 @@ void MemberImpl::HandleForView(const Message& message, int from) {
       if (!state_.is_coordinator()) return;
       for (const std::string& pod : message.pods) {
         const int accused = state_.view().FindPod(pod);
-        if (accused >= 0 && accused != from) peers_.Accuse(from, accused);
+        if (accused < 0 || accused == from) continue;
+        if (message.number == 1) {
+          peers_.AccuseLink(from, accused);
+        } else {
+          peers_.Accuse(from, accused);
+        }
       }
       return;
     case MessageKind::kPlan:

@@ -27,7 +27,8 @@ enum class MessageKind : std::uint8_t {
   kJoin,   // candidate, reason; `view`: the newest the sender knows
   // To the coordinator of `view`.
   kWorkersLost,  // workers: those of the sender that died; the pod stays
-  kSuspect,      // pods, text: the sender has not heard from them
+  kSuspect,      // pods, text: the sender has not heard from them; number 1: it has, but the link
+                 // between their workers and its own breaks again and again
   kLeave,        // pods: leave by plan
   kBoundary,     // number: of the plan; all workers of the sender stand at the boundary
   kRan,          // the first operation of `view` has completed: its joiners hold the state

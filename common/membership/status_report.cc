@@ -37,6 +37,11 @@ void StatusReport::SendToCoordinator() {
   const bool reachable = coordinator >= 0 && !parts_.peers->suspected(coordinator);
   if (!silent.pods.empty() && reachable) outbox.SendTo(view.coordinator, std::move(silent));
 
+  Message broken = outbox.MakeMessage(MessageKind::kSuspect);
+  broken.pods = parts_.peers->AccusedLinks();
+  broken.number = 1;
+  if (!broken.pods.empty()) outbox.SendTo(view.coordinator, std::move(broken));
+
   if (parts_.plan->at_boundary(parts_.state->self())) {
     Message boundary = outbox.MakeMessage(MessageKind::kBoundary);
     boundary.number = parts_.plan->number_heard();

@@ -216,15 +216,20 @@ TEST(PeerMonitorTest, APodIsLostWhenItsSidecarAndItsRankAreGone) {
   EXPECT_TRUE(parts.Logged("suspect to u1"));
 }
 
-TEST(PeerMonitorTest, ASuspicionOfALivingPodCountsWhenItLasts) {
+TEST(PeerMonitorTest, ASuspicionOfALivingPodBringsTheSameMembersAnewWhenItLasts) {
   AgentParts parts;
   parts.StartTraining();
   parts.peers.OnWorkerSuspects(kFirst, 2, "closed");
   parts.peers.CheckSuspicions();
-  EXPECT_FALSE(parts.Logged("suspect to u1"));
-  parts.now += seconds(3);
+  parts.now += milliseconds(1499);
   parts.peers.CheckSuspicions();
-  EXPECT_TRUE(parts.Logged("suspect to u1"));
+  EXPECT_FALSE(parts.membership.member().NextDeadline()) << "nothing is wrong yet";
+  parts.now += milliseconds(1);
+  parts.peers.CheckSuspicions();
+  parts.now += milliseconds(500);
+  parts.membership.Feed(membership::Tick{});
+  EXPECT_TRUE(parts.Logged("prepare to u1")) << "its turn after the coordinator's";
+  EXPECT_FALSE(parts.Logged("suspect to u1")) << "nobody is to be left out";
 }
 
 // ---- OperatorOrders

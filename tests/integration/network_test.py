@@ -141,6 +141,41 @@ def test_a_worker_dies_while_another_pod_is_cut_off(write, tmp_path, network):
         job.finish()
 
 
+def ring_connections(network, pod, other):
+    """[(own address, the other's)] of the connections between a pod's workers and those of the other."""
+    said = network.run(pod, ["ss", "-tnpH", "state", "established", "dst", network.address(other)], capture_output=True, text=True, check=True).stdout
+    return [tuple(line.split()[2:4]) for line in said.splitlines() if "elastic_worker" in line]
+
+
+def reset(network, pod, other):
+    """As a middlebox does that has forgotten the connections between two pods' workers; all else between them stays as it is."""
+    connections = ring_connections(network, pod, other)
+    assert connections, "no connection between the workers of %d and %d" % (pod, other)
+    for source, destination in connections:
+        network.run(pod, ["ss", "-K", "src", source, "dst", destination], capture_output=True, check=True)
+    if set(connections) & set(ring_connections(network, pod, other)):
+        pytest.skip("this kernel lets nobody reset a connection (CONFIG_INET_DIAG_DESTROY)")
+
+
+@pytest.mark.parametrize("encryption", ["On", "Off"])
+def test_a_connection_between_two_living_workers_is_reset(write, tmp_path, network, encryption):
+    with Job(write, tmp_path, PODS, network=network, collectives={"encryption": encryption}) as job:
+        epoch = job.world(PODS)
+        pids = set(read_logs(job.out))
+        reset(network, another(job), coordinator(job))
+        began = time.monotonic()
+        epoch = job.run.world("job", PODS, after=epoch)
+        job.steps_on()
+        print("stepping again %.1f s after the reset" % (time.monotonic() - began))
+        others = [index for index in range(PODS) if index != coordinator(job)]
+        reset(network, others[0], others[1])
+        job.run.world("job", PODS, after=epoch)
+        job.steps_on()
+        assert set(read_logs(job.out)) == pids, "a worker was started again"
+        reasons = job.reasons(job.finish())
+        assert reasons.count("LinkBroken") == 2 and len(reasons) == 3, reasons
+
+
 def test_half_of_the_pods_are_cut_off_from_the_other_half(write, tmp_path, network):
     with Job(write, tmp_path, PODS, network=network) as job:
         job.world(PODS)

@@ -234,7 +234,13 @@ void World::RepeatToSidecar(const WorkerPtr& worker) {
   if (worker->phase == Phase::kNoView) return;
   for (const int rank : worker->suspected) {
     worker->queued.push_back(
-        {{"t", "suspect"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", "reset"}});
+        {{"t", "suspect"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", "closed"}});
+  }
+  if (worker->broken) {
+    worker->queued.push_back({{"t", "broken"},
+                              {"epoch", worker->epoch},
+                              {"rank", *worker->broken},
+                              {"reason", "reset"}});
   }
 }
 
@@ -287,7 +293,7 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
   LeaveView(worker.get());
   worker->view = view;
   worker->suspected.clear();
-  worker->stalled_since = 0;
+  worker->broken.reset();
   worker->phase = Phase::kConnecting;
   TickSoon(view->epoch);
 }
