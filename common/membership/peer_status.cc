@@ -52,7 +52,6 @@ bool PeerStatus::SetLinkBroken(const std::vector<std::string>& accused) {
 }
 
 void PeerStatus::AccuseLink(int accuser, int accused) {
-  link_broken_ = true;
   link_accusations_.emplace(accuser, accused);
 }
 

@@ -35,6 +35,7 @@ class PeerStatus {
   // The ring is broken though both live; `accused`: the link to them has been too often. False:
   // nothing new.
   bool SetLinkBroken(const std::vector<std::string>& accused);
+  // Another member says so.
   void AccuseLink(int accuser, int accused);
   bool link_broken() const { return link_broken_; }
   // What this member has to tell the coordinator of.

@@ -226,10 +226,7 @@ TEST(PeerMonitorTest, ASuspicionOfALivingPodBringsTheSameMembersAnewWhenItLasts)
   EXPECT_FALSE(parts.membership.member().NextDeadline()) << "nothing is wrong yet";
   parts.now += milliseconds(1);
   parts.peers.CheckSuspicions();
-  parts.now += milliseconds(500);
-  parts.membership.Feed(membership::Tick{});
-  EXPECT_TRUE(parts.Logged("prepare to u1")) << "its turn after the coordinator's";
-  EXPECT_FALSE(parts.Logged("suspect to u1")) << "nobody is to be left out";
+  EXPECT_TRUE(parts.Logged("suspect to u1")) << "the coordinator's turn";
 }
 
 // ---- OperatorOrders
