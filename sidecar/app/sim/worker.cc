@@ -43,7 +43,9 @@ void World::Thaw(const WorkerPtr& worker) {
 void World::Exit(const WorkerPtr& worker, int code, int signal) {
   if (!std::exchange(worker->alive, false)) return;
   Trace([&] { return Name(*worker) + " exits with " + std::to_string(code); });
-  if (healed_at_ >= 0 && time_.now() > healed_at_ + 15 * kSecond && code != 0 &&
+  // A restart from the checkpoint ends workers: a fence may have to pass before it is known that it
+  // is needed, and the operator waits for 5 s.
+  if (healed_at_ >= 0 && time_.now() > healed_at_ + 20 * kSecond && code != 0 &&
       !pods_[worker->pod]->launcher.ending() && !job_finished_) {
     Fail(Name(*worker) + " exits with " + std::to_string(code) + " long after the last fault");
   }
