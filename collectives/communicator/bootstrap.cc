@@ -351,11 +351,14 @@ Status Bootstrap::Lost(int rank, const std::string& why) { return liveness_->Sus
 Status Bootstrap::TimeoutStatus() const {
   std::string ranks;
   std::string trouble;
+  int absent = -1;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == options_.rank || peers_[static_cast<size_t>(rank)].state == State::kReady) continue;
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    if (absent < 0) absent = rank;
     if (trouble.empty()) trouble = peers_[static_cast<size_t>(rank)].trouble;
   }
+  if (absent >= 0) liveness_->ReportBrokenLink(absent, "no connection to it could be made");
   return liveness_->Fail(RM_ERR_TIMEOUT, "epoch " + std::to_string(options_.epoch) +
                                              ": no connection with rank " + ranks + " within " +
                                              std::to_string(options_.connect_timeout.count()) +

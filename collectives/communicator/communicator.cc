@@ -40,7 +40,9 @@ class CommunicatorImpl : public Communicator {
         liveness_(std::make_shared<transport::LivenessMonitor>(transport::LivenessMonitor::Options{
             options.epoch, options.rank,
             endpoint == nullptr ? transport::Credentials() : endpoint->credentials(), options.peers,
-            options.on_suspect})) {}
+            options.on_suspect, options.on_broken_link, [endpoint, epoch = options.epoch] {
+              if (endpoint != nullptr) endpoint->listener().GiveUp(epoch);
+            }})) {}
   // A subset of `whole`.
   CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks);
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <latch>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "collectives/communicator/test_values.h"
 #include "collectives/communicator/test_world.h"
 #include "ringmaster/communicator.h"
+#include "tests/support/reset_links.h"
 #include "tests/support/rounds.h"
 
 namespace ringmaster {
@@ -196,6 +198,42 @@ TEST_P(EveryPath, LiveRanksThatGaveTheViewUpAreNotSuspected) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(suspects, 0);
 }
+
+class OverTcp : public ::testing::TestWithParam<Paths> {};
+
+// Only the ranks at the ends of a link know that it broke; the others see a rank that has given up.
+TEST_P(OverTcp, ALinkThatBreaksBetweenLiveRanksIsReportedAndNobodyIsSuspected) {
+  World world(2, GetParam());
+  std::vector<std::unique_ptr<Communicator>> communicators(2);
+  std::atomic<int> suspects{0};
+  std::atomic<int> links{0};
+  std::barrier<> connected(3), broken(3);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      CommunicatorOptions options = world.OptionsFor(rank, 1);
+      options.on_suspect = [&](int, const std::string&) { ++suspects; };
+      options.on_broken_link = [&](int peer, const std::string&) {
+        EXPECT_EQ(peer, 1 - static_cast<int>(rank));
+        ++links;
+      };
+      EXPECT_TRUE(Communicator::Create(world.endpoint(rank), options, &communicators[rank]).ok());
+      EXPECT_TRUE(communicators[rank]->Barrier().ok());
+      connected.arrive_and_wait();
+      broken.arrive_and_wait();
+      EXPECT_EQ(communicators[rank]->Barrier().code(), RM_ERR_EPOCH_MOVED);
+    });
+  }
+  connected.arrive_and_wait();
+  EXPECT_GE(support::ResetTcpConnections(), 1);
+  broken.arrive_and_wait();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(suspects, 0);
+  EXPECT_GE(links, 1) << "who sees it second may find that the first has given up";
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, OverTcp, ::testing::Values(Paths::kTcp, Paths::kEncrypted),
+                         [](const auto& info) { return PathsName(info.param); });
 
 // ---- epochs ----
 

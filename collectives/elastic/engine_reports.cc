@@ -1,5 +1,7 @@
 #include "collectives/elastic/engine_reports.h"
 
+#include <cstdio>
+
 namespace ringmaster::elastic {
 
 void EngineReports::OnInstalled(uint64_t epoch, double connect_seconds) {
@@ -13,8 +15,17 @@ void EngineReports::OnBoundary(uint64_t epoch, uint64_t step) {
 }
 
 void EngineReports::OnSuspect(uint64_t epoch, int rank, const std::string& why) {
-  registration_->Suspects(epoch, rank, why);
-  frames_->Suspect({epoch, rank, why});
+  Tell({epoch, rank, why, /*broken=*/false});
+}
+
+void EngineReports::OnBroken(uint64_t epoch, int rank, const std::string& why) {
+  if (rank >= 0) std::fprintf(stderr, "ringmaster: %s: waits for new connections\n", why.c_str());
+  Tell({epoch, rank, why, /*broken=*/true});
+}
+
+void EngineReports::Tell(const Registration::Trouble& trouble) {
+  registration_->InTrouble(trouble);
+  frames_->Trouble(trouble);
 }
 
 void EngineReports::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {

@@ -25,11 +25,14 @@ class EngineReports : public engine::EngineListener {
   void OnInstalled(uint64_t epoch, double connect_seconds) override;
   void OnBoundary(uint64_t epoch, uint64_t step) override;
   void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;
+  void OnBroken(uint64_t epoch, int rank, const std::string& why) override;
   void OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) override;
   void OnFinished(uint64_t epoch) override;
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
 
  private:
+  void Tell(const Registration::Trouble& trouble);
+
   Registration* const registration_;
   SidecarFrames* const frames_;
   PingFacts* const facts_;

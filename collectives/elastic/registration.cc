@@ -45,7 +45,7 @@ Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
     repeat.boundary_epoch = boundary_epoch_;
     repeat.boundary_step = boundary_step_;
   }
-  if (reconnect) repeat.suspicions = suspicions_;
+  if (reconnect) repeat.troubles = troubles_;
   repeat.finished_epoch = finished_;
   changed_.NotifyAll();
   return repeat;
@@ -94,7 +94,7 @@ void Registration::Installed(uint64_t epoch) {
   if (given_ < epoch) return;  // dropped meanwhile
   installed_ = epoch;
   wants_to_enter_ = false;
-  std::erase_if(suspicions_, [&](const Suspicion& s) { return s.epoch < epoch; });
+  std::erase_if(troubles_, [&](const Trouble& trouble) { return trouble.epoch < epoch; });
 }
 
 void Registration::AtBoundary(uint64_t epoch, uint64_t step) {
@@ -103,9 +103,9 @@ void Registration::AtBoundary(uint64_t epoch, uint64_t step) {
   boundary_step_ = step;
 }
 
-void Registration::Suspects(uint64_t epoch, int rank, const std::string& why) {
+void Registration::InTrouble(const Trouble& trouble) {
   sync::MutexLock lock(&mu_);
-  suspicions_.push_back({epoch, rank, why});
+  troubles_.push_back(trouble);
 }
 
 void Registration::Finished(uint64_t epoch) {
@@ -134,7 +134,7 @@ Status Registration::AwaitRole(Clock::time_point deadline, Role* role) {
 void Registration::LeaveView() {
   given_ = installed_ = boundary_epoch_ = 0;
   wants_to_enter_ = user_waits_;
-  suspicions_.clear();
+  troubles_.clear();
 }
 
 void Registration::TakeIdentity(const nlohmann::json& frame) {

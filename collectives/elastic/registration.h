@@ -31,19 +31,21 @@ class Registration {
   // The first frame of each connection.
   nlohmann::json Hello(const PeerEndpoint& address) const;
 
-  // A rank that the worker believes lost, in a view.
-  struct Suspicion {
+  // What ails a view: a rank that the worker believes lost; or it is `broken` for the worker, at
+  // the link to a rank that lives, or where nobody knows (-1).
+  struct Trouble {
     uint64_t epoch = 0;
     int rank = -1;
     std::string why;
+    bool broken = false;
   };
   // What a sidecar that has just started again may not know.
   struct Repeat {
     bool enter = false;
     uint64_t boundary_epoch = 0;  // 0: stands at no boundary
     uint64_t boundary_step = 0;
-    std::vector<Suspicion> suspicions;  // of the view that the worker is in
-    uint64_t finished_epoch = 0;        // 0: the job goes on
+    std::vector<Trouble> troubles;  // of the view that the worker is in
+    uint64_t finished_epoch = 0;    // 0: the job goes on
   };
   Repeat Welcomed(const nlohmann::json& frame);
   // A standby takes a dead worker's place, and is a joiner from now on.
@@ -65,7 +67,7 @@ class Registration {
   void AtBoundary(uint64_t epoch, uint64_t step);
   // Kept until another view is installed: a broken connection stays broken, and the others may wait
   // for this worker's word.
-  void Suspects(uint64_t epoch, int rank, const std::string& why);
+  void InTrouble(const Trouble& trouble);
 
   // The ranks of this view have agreed to end the job.
   void Finished(uint64_t epoch);
@@ -96,7 +98,7 @@ class Registration {
   uint64_t installed_ GUARDED_BY(mu_) = 0;       // epoch
   uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // stands at the boundary of this view
   uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
-  std::vector<Suspicion> suspicions_ GUARDED_BY(mu_);
+  std::vector<Trouble> troubles_ GUARDED_BY(mu_);
   uint64_t finished_ GUARDED_BY(mu_) = 0;  // epoch
 };
 

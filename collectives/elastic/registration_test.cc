@@ -87,22 +87,23 @@ TEST(RegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) 
 
 // A connection that is broken stays so until the next view, and the sidecar that was told may have
 // died of it.
-TEST(RegistrationTest, SuspicionsOfTheViewAreSaidAgain) {
+TEST(RegistrationTest, TroublesOfTheViewAreSaidAgain) {
   Registration registration(0, 1, false);
-  EXPECT_TRUE(registration.Welcomed(Welcome("bootstrap")).suspicions.empty());
+  EXPECT_TRUE(registration.Welcomed(Welcome("bootstrap")).troubles.empty());
   registration.Given(9);
   registration.Installed(9);
-  registration.Suspects(9, 2, "reset");
-  const auto again = registration.Welcomed(Welcome("member")).suspicions;
+  registration.InTrouble({9, 2, "reset", true});
+  const auto again = registration.Welcomed(Welcome("member")).troubles;
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].epoch, 9u);
   EXPECT_EQ(again[0].rank, 2);
   EXPECT_EQ(again[0].why, "reset");
+  EXPECT_TRUE(again[0].broken);
   registration.Given(10);
   registration.Installed(10);
-  EXPECT_TRUE(registration.Welcomed(Welcome("member")).suspicions.empty());
-  registration.Suspects(10, 1, "reset");
-  EXPECT_TRUE(registration.Welcomed(Welcome("joining")).suspicions.empty());
+  EXPECT_TRUE(registration.Welcomed(Welcome("member")).troubles.empty());
+  registration.InTrouble({10, 1, "reset"});
+  EXPECT_TRUE(registration.Welcomed(Welcome("joining")).troubles.empty());
 }
 
 TEST(RegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {

@@ -28,11 +28,11 @@ void SidecarFrames::Boundary(uint64_t epoch, uint64_t step) {
   Send({{"t", "boundary"}, {"epoch", epoch}, {"step", step}});
 }
 
-void SidecarFrames::Suspect(const Registration::Suspicion& suspicion) {
-  Send({{"t", "suspect"},
-        {"epoch", suspicion.epoch},
-        {"rank", suspicion.rank},
-        {"reason", suspicion.why}});
+void SidecarFrames::Trouble(const Registration::Trouble& trouble) {
+  Send({{"t", trouble.broken ? "broken" : "suspect"},
+        {"epoch", trouble.epoch},
+        {"rank", trouble.rank},
+        {"reason", trouble.why}});
 }
 
 void SidecarFrames::Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {

@@ -22,7 +22,7 @@ class SidecarFrames {
   void Stopped(uint64_t epoch);
   void Installed(uint64_t epoch, double connect_seconds);
   void Boundary(uint64_t epoch, uint64_t step);
-  void Suspect(const Registration::Suspicion& suspicion);
+  void Trouble(const Registration::Trouble& trouble);
   void Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed);
   void Finished(uint64_t epoch);
   void Bye();

@@ -64,7 +64,7 @@ void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
 
 void SidecarOrders::SayAgain(const Registration::Repeat& repeat) {
   if (repeat.enter) entry_->AskAgain();
-  for (const auto& suspicion : repeat.suspicions) frames_->Suspect(suspicion);
+  for (const auto& trouble : repeat.troubles) frames_->Trouble(trouble);
   if (repeat.finished_epoch != 0) frames_->Finished(repeat.finished_epoch);
   if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->step())
     frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);

@@ -16,18 +16,6 @@ constexpr std::chrono::seconds kConnectTimeout{60};
 // How often a rank that has nothing to ask for looks whether others wait for it.
 constexpr std::chrono::milliseconds kIdleAtLeast{50}, kIdleAtMost{5000};
 
-CommunicatorOptions OptionsFor(const View& view, EngineListener* listener) {
-  CommunicatorOptions options;
-  options.epoch = view.epoch;
-  options.rank = view.self;
-  options.peers = view.peers;
-  options.connect_timeout = kConnectTimeout;
-  options.on_suspect = [listener, epoch = view.epoch](int rank, const std::string& why) {
-    listener->OnSuspect(epoch, rank, why);
-  };
-  return options;
-}
-
 uint64_t BytesOf(const Retained& result) {
   uint64_t bytes = 0;
   for (const Part& part : result.parts) bytes += part.bytes;
@@ -274,7 +262,7 @@ void EngineLoop::Break(const Status& why) {
   if (host_->get() == nullptr) return;  // the job was shut down meanwhile
   phase_ = Phase::kBroken;
   host_->get()->Abort(why.message());
-  if (why.code() == RM_ERR_EPOCH_MOVED || why.code() == RM_ERR_TIMEOUT) return;
+  if (why.code() == RM_ERR_EPOCH_MOVED || why.code() == RM_ERR_TIMEOUT) return TellBroken(why);
   End(why);  // no memory, a defect: this worker can't go on, and its exit tells the others
 }
 
@@ -296,7 +284,7 @@ void EngineLoop::Install(View view, Clock::time_point since) {
   rebuild_.Begin();
   boundary_.set_synced(false);
   LeaveView();
-  Status connected = host_->Connect(options_.communicators, OptionsFor(view_, options_.listener));
+  Status connected = host_->Connect(options_.communicators, OptionsForView());
   if (!connected.ok()) return NotConnected(connected);
   pipeline_.Install(host_->get(), view_.workers);
   rebuild_.Connected(view_.epoch, view_.reason, Clock::now() - since);
@@ -382,7 +370,30 @@ void EngineLoop::LeaveView() {
 // A death or a stop brings the next view. What can't get better by itself ends this worker, and its
 // exit tells the others.
 void EngineLoop::NotConnected(const Status& why) {
-  if (why.code() != RM_ERR_EPOCH_MOVED && why.code() != RM_ERR_TIMEOUT) End(why);
+  if (why.code() == RM_ERR_EPOCH_MOVED || why.code() == RM_ERR_TIMEOUT) return TellBroken(why);
+  End(why);
+}
+
+// Where somebody has died others know it as well. Where a connection broke between two that live
+// nobody else does.
+void EngineLoop::TellBroken(const Status& why) {
+  if (host_->Aborted(view_.epoch)) return;
+  options_.listener->OnBroken(view_.epoch, broken_link_, why.message());
+}
+
+CommunicatorOptions EngineLoop::OptionsForView() {
+  broken_link_ = -1;
+  CommunicatorOptions options;
+  options.epoch = view_.epoch;
+  options.rank = view_.self;
+  options.peers = view_.peers;
+  options.connect_timeout = kConnectTimeout;
+  options.on_suspect = [listener = options_.listener, epoch = view_.epoch](int rank,
+                                                                           const std::string& why) {
+    listener->OnSuspect(epoch, rank, why);
+  };
+  options.on_broken_link = [this](int rank, const std::string&) { broken_link_ = rank; };
+  return options;
 }
 
 void EngineLoop::Detach(const std::string& why) {

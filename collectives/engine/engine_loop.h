@@ -68,6 +68,8 @@ class EngineLoop {
   void Enter(const RecoveryPlan& plan);
   void LeaveView();
   void NotConnected(const Status& why);
+  CommunicatorOptions OptionsForView();
+  void TellBroken(const Status& why);
   void Detach(const std::string& why);
 
   const EngineOptions options_;
@@ -78,6 +80,7 @@ class EngineLoop {
 
   Phase phase_ = Phase::kNoView;
   View view_;
+  int broken_link_ = -1;  // the other end of the connection that broke first; -1: none is known
   // Views up to this one are never used again: the sidecar was told so.
   uint64_t stopped_epoch_ = 0;
   bool has_state_;  // false: takes part, contributes nothing, and needs the job's state

@@ -26,6 +26,10 @@ class EngineListener {
   virtual void OnInstalled(uint64_t epoch, double connect_seconds) = 0;
   virtual void OnBoundary(uint64_t epoch, uint64_t step) = 0;
   virtual void OnSuspect(uint64_t epoch, int rank, const std::string& why) = 0;
+  // The view broke here, or could not be connected, and nobody has told this worker to stop: only
+  // another view helps. `rank`: the other end of a link that broke though both live; -1: it is not
+  // known which, or somebody is suspected instead.
+  virtual void OnBroken(uint64_t epoch, int rank, const std::string& why) = 0;
   // `step`: completed so far; `resumed`: how many will be once the operations that were interrupted
   // are done, so what the survivors go on from.
   virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;

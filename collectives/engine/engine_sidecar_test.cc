@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/engine/test_world.h"
+#include "tests/support/reset_links.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -84,6 +85,45 @@ TEST(EngineSidecarTest, AViewHasRunWhenAnOperationHasCompletedInIt) {
   world.Install({0, 1}, "WorkerLost");
   world.Await([&] { return world.workers[0]->installed_views.size() == 2; });
   EXPECT_EQ(world.workers[0]->engine->ran_epoch(), epoch);
+}
+
+// Nobody has died, so nobody but these two would bring another view.
+TEST(EngineSidecarTest, AViewThatBreaksBetweenLivingRanksIsToldAndItsOperationIsDoneInTheNext) {
+  TestWorld world(2, /*shm=*/false);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  std::vector<float> first(8, 1.0f), second(8, 1.0f);
+  std::thread one([&] { EXPECT_TRUE(world.workers[0]->Allreduce("a", &first).ok()); });
+  // Rank 0 waits in a round for the other one; the reset comes at any moment of that.
+  EXPECT_GE(support::ResetTcpConnections(), 1);
+  std::thread other([&] { EXPECT_TRUE(world.workers[1]->Allreduce("a", &second).ok()); });
+  // One of them at least knows which link it was; the other may only see that this one gives up.
+  const auto tells = [&](int id) {
+    const auto said = world.workers[id]->broken.find(epoch);
+    return said != world.workers[id]->broken.end() && said->second == 1 - id;
+  };
+  world.Await([&] { return tells(0) || tells(1); });
+  world.Stop({0, 1});
+  world.Install({0, 1}, "LinkBroken");
+  one.join();
+  other.join();
+  EXPECT_EQ(first, std::vector<float>(8, 2.0f));
+  EXPECT_EQ(second, first);
+}
+
+TEST(EngineSidecarTest, AViewThatItsSidecarHasStoppedIsNotToldToBeBroken) {
+  TestWorld world(2, /*shm=*/false);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  std::vector<float> data(8, 1.0f);
+  std::thread waits([&] { (void)world.workers[0]->Allreduce("a", &data); });
+  world.Stop({0, 1});
+  {
+    std::lock_guard lock(world.mu);
+    for (int id : {0, 1}) EXPECT_EQ(world.workers[id]->broken.count(epoch), 0u) << id;
+  }
+  for (int id : {0, 1}) world.workers[id]->engine->PostEnd({RM_ERR_SHUTDOWN, "the test ends"});
+  waits.join();
 }
 
 }  // namespace

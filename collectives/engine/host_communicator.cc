@@ -54,6 +54,11 @@ uint64_t HostCommunicator::AbortCurrent(const std::string& why) {
   return epoch;
 }
 
+bool HostCommunicator::Aborted(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  return epoch <= aborted_epoch_;
+}
+
 std::shared_ptr<Communicator> HostCommunicator::Interrupt(uint64_t epoch) {
   aborted_epoch_ = std::max(aborted_epoch_, epoch);
   if (connecting_epoch_ != 0 && connecting_epoch_ <= epoch) connecting_.request_stop();

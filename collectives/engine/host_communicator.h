@@ -4,7 +4,7 @@
 // An abort is for views up to an epoch, and sticky: a view that the engine's thread begins to
 // connect only afterwards ends the same way. So it doesn't matter which of the two comes first.
 //
-// Thread rule: Abort() and AbortCurrent() from any thread, the rest from the engine's.
+// Thread rule: Abort(), AbortCurrent() and Aborted() from any thread, the rest from the engine's.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,8 @@ class HostCommunicator {
   void Abort(uint64_t epoch, const std::string& why);
   // The same for the view that there is or that is being connected; returns its epoch, 0: none.
   uint64_t AbortCurrent(const std::string& why);
+  // One of the two has been called for this view.
+  bool Aborted(uint64_t epoch);
 
  private:
   // The communicator to abort, if its view is one that was aborted.

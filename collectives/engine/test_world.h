@@ -88,6 +88,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   void OnInstalled(uint64_t epoch, double) override;
   void OnBoundary(uint64_t epoch, uint64_t step) override;
   void OnSuspect(uint64_t, int, const std::string&) override {}
+  void OnBroken(uint64_t epoch, int rank, const std::string&) override;
   void OnRebuilt(const RebuildTimes&, uint64_t step, uint64_t resumed) override;
   void OnFinished(uint64_t) override;
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
@@ -104,6 +105,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   uint64_t stopped = 0;
   uint64_t boundary = 0;
   std::vector<uint64_t> installed_views;
+  std::map<uint64_t, int> broken;  // what it said of which view
   int finished = 0;
   int rebuilt = 0;
   std::vector<job::Stall> stalls;
@@ -233,6 +235,11 @@ inline void TestWorker::OnInstalled(uint64_t epoch, double) {
 inline void TestWorker::OnBoundary(uint64_t epoch, uint64_t) {
   std::lock_guard lock(world->mu);
   boundary = epoch;
+  world->changed.notify_all();
+}
+inline void TestWorker::OnBroken(uint64_t epoch, int rank, const std::string&) {
+  std::lock_guard lock(world->mu);
+  broken.emplace(epoch, rank);
   world->changed.notify_all();
 }
 inline void TestWorker::OnRebuilt(const RebuildTimes&, uint64_t, uint64_t) {

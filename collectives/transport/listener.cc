@@ -72,6 +72,7 @@ Status Listener::Begin(uint64_t epoch) {
                                           ", which this endpoint has built");
   }
   epoch_ = epoch;
+  given_up_ = std::max(given_up_, epoch - 1);
   for (const Arrival& overtaken : parked_.TakeBefore(epoch)) {
     HelloReply reply;
     reply.kind = ReplyKind::kMovedOn;
@@ -79,6 +80,11 @@ Status Listener::Begin(uint64_t epoch) {
     (void)SendSmall(overtaken.fd.get(), &reply, sizeof(reply));
   }
   return Status();
+}
+
+void Listener::GiveUp(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  given_up_ = std::max(given_up_, epoch);
 }
 
 std::vector<Arrival> Listener::Take(uint64_t epoch) {
@@ -127,7 +133,7 @@ void Listener::Accept(const Socket& socket, bool is_unix) {
       return;
     }
     if (is_unix && !SameUser(fd.get())) continue;
-    if (!is_unix) SetNoDelay(fd.get());
+    if (!is_unix) SetUpTcp(fd.get());
     Pending pending = Begun(std::move(fd), socket, is_unix);
     if (Read(&pending)) continue;
     // A member's handshake takes a moment: who has been here for longest is the least likely one.
@@ -163,7 +169,7 @@ bool Listener::Read(Pending* pending) {
 
 ListenerHandshake::Verdict Listener::Judge(const Hello& hello) const {
   sync::MutexLock lock(&mu_);
-  if (hello.kind == HelloKind::kProbe) return {ReplyKind::kAlive, epoch_};
+  if (hello.kind == HelloKind::kProbe) return {ReplyKind::kAlive, given_up_};
   if (hello.epoch < epoch_) return {ReplyKind::kMovedOn, epoch_};
   return {ReplyKind::kChallenge, epoch_};
 }

@@ -40,6 +40,8 @@ class Listener {
   // From now on Hellos of older epochs are refused, those of this one are there to be taken.
   Status Begin(uint64_t epoch);
   std::vector<Arrival> Take(uint64_t epoch);
+  // This process uses no view up to this one any more: probes hear so.
+  void GiveUp(uint64_t epoch);
   // The newest epoch that was begun or that a peer has announced.
   uint64_t Newest() const;
   // Readable when there may be something to take.
@@ -79,6 +81,7 @@ class Listener {
 
   mutable sync::Mutex mu_;
   uint64_t epoch_ GUARDED_BY(mu_) = 0;
+  uint64_t given_up_ GUARDED_BY(mu_) = 0;
   Credentials credentials_ GUARDED_BY(mu_);
   uint64_t key_number_ GUARDED_BY(mu_) = 0;  // counts SetKey
   ParkedHellos parked_ GUARDED_BY(mu_);

@@ -56,7 +56,12 @@ Status LivenessMonitor::status() const {
 
 void LivenessMonitor::Abort(const std::string& why) { (void)Fail(RM_ERR_EPOCH_MOVED, why); }
 
+void LivenessMonitor::SayGivenUp() const {
+  if (options_.on_given_up) options_.on_given_up();
+}
+
 Status LivenessMonitor::Fail(rm_status code, const std::string& why) {
+  if (!aborted()) SayGivenUp();
   {
     sync::MutexLock lock(&mu_);
     if (!status_.ok()) return status_;
@@ -81,12 +86,7 @@ Status LivenessMonitor::Explain(Progress progress, int peer) {
     case Progress::kSome:
       return Status();
     case Progress::kClosed:
-      if (aborted()) return status();
-      if (ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials,
-                     kProbeLimit)) {
-        return Fail(RM_ERR_EPOCH_MOVED, name + " has given up the view");
-      }
-      return Suspect(peer, "connection closed");
+      return ExplainClosed({&peer, 1});
     case Progress::kNewerEpoch:
       return Fail(RM_ERR_EPOCH_MOVED, name + " is in a newer epoch");
     case Progress::kBye:
@@ -99,6 +99,31 @@ Status LivenessMonitor::Explain(Progress progress, int peer) {
                   name + " is in another operation, or in this one with another size");
   }
   return Status();
+}
+
+Status LivenessMonitor::ExplainClosed(std::span<const int> peers) {
+  if (aborted()) return status();
+  int in_view = -1;
+  for (const int peer : peers) {
+    uint64_t given_up = 0;
+    // The dead first: others may have closed only because they saw it before us.
+    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials, kProbeLimit,
+                    &given_up)) {
+      return Suspect(peer, "connection closed");
+    }
+    if (given_up < options_.epoch && in_view < 0) in_view = peer;
+  }
+  if (in_view < 0) {
+    return Fail(RM_ERR_EPOCH_MOVED,
+                "rank " + std::to_string(peers.front()) + " has given up the view");
+  }
+  ReportBrokenLink(in_view, "the connection to it broke");
+  return Fail(RM_ERR_EPOCH_MOVED, "the connection to rank " + std::to_string(in_view) +
+                                      " broke, and that rank lives and is in the view");
+}
+
+void LivenessMonitor::ReportBrokenLink(int peer, const std::string& why) {
+  if (!aborted() && options_.on_broken_link) options_.on_broken_link(peer, why);
 }
 
 Status LivenessMonitor::Suspect(int peer, const std::string& why, bool forged) {
@@ -142,15 +167,7 @@ Status LivenessMonitor::CheckConnections(uint64_t op) {
     if (ending == Ending::kBroken) broken.push_back(connection->peer());
   }
   if (aborted()) return status();
-  if (broken.empty()) return Status();
-  // The dead first: others may have closed only because they saw it before us.
-  for (int peer : broken) {
-    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials, kProbeLimit)) {
-      return Suspect(peer, "connection closed");
-    }
-  }
-  return Fail(RM_ERR_EPOCH_MOVED,
-              "rank " + std::to_string(broken.front()) + " has given up the view");
+  return broken.empty() ? Status() : ExplainClosed(broken);
 }
 
 Status LivenessMonitor::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
@@ -252,6 +269,7 @@ Status LivenessMonitor::Receive(FrameReceiver* frame, void* into, size_t bytes, 
 
 void LivenessMonitor::SendBye(uint64_t op) {
   if (aborted()) return;
+  SayGivenUp();
   FrameHeader bye;
   bye.kind = FrameKind::kBye;
   bye.epoch = options_.epoch;

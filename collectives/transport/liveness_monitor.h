@@ -2,8 +2,9 @@
 //
 // It dies once, for the first reason that is given: Abort() from any thread, a connection that
 // broke, a peer that left. Dying shuts the connections, so that the peers' waits end too. A broken
-// connection alone doesn't make its peer a suspect: a live one may have given the view up. Only a
-// peer that no longer answers a probe is reported.
+// connection alone doesn't make its peer a suspect: a live one may have given the view up, which it
+// says when it is probed. One that no longer answers is reported as dead, and one that answers and
+// is still in the view as the other end of a link that broke.
 //
 // Thread rule: Abort() and aborted() from any thread, the rest from the thread of the collective.
 #pragma once
@@ -33,6 +34,8 @@ class LivenessMonitor {
     Credentials credentials;
     std::vector<PeerEndpoint> peers;
     std::function<void(int rank, const std::string& why)> on_suspect;
+    std::function<void(int rank, const std::string& why)> on_broken_link;
+    std::function<void()> on_given_up;  // before a peer can see that this rank leaves the view
   };
 
   explicit LivenessMonitor(Options options);
@@ -56,6 +59,9 @@ class LivenessMonitor {
   Status CheckConnections(uint64_t op);
   // Reports that rank as dead, and fails.
   Status Suspect(int peer, const std::string& why, bool forged = false);
+  // Reports that the connection to that rank, which lives and is in the view, broke or can't be
+  // made. The view ends by the Fail() that the caller makes of it.
+  void ReportBrokenLink(int peer, const std::string& why);
 
   // Waits until the flag has reached `count`.
   Status WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
@@ -71,6 +77,9 @@ class LivenessMonitor {
   void SendBye(uint64_t op);
 
  private:
+  // Their connections are closed: asks each why.
+  Status ExplainClosed(std::span<const int> peers);
+  void SayGivenUp() const;
   Status Overdue(int peer);
   // Repeats `step` of a frame on the connection until it is `done`.
   Status Finish(const Connection& connection, short events, const std::function<bool()>& done,

@@ -9,13 +9,15 @@
 namespace ringmaster::transport {
 namespace {
 
-bool ReadPlainAnswer(int fd, Clock::time_point deadline) {
+bool ReadPlainAnswer(int fd, Clock::time_point deadline, uint64_t* given_up) {
   HelloReply reply;
   size_t got = 0;
   while (WaitFor(fd, POLLIN, deadline)) {
     const IoResult io = RecvSmall(fd, &reply, sizeof(reply), &got, nullptr);
     if (io == IoResult::kClosed) return false;
-    if (io == IoResult::kDone) return reply.magic == kMagic && reply.kind == ReplyKind::kAlive;
+    if (io != IoResult::kDone) continue;
+    *given_up = reply.epoch;
+    return reply.magic == kMagic && reply.kind == ReplyKind::kAlive;
   }
   return false;
 }
@@ -32,7 +34,10 @@ bool ReadProvenAnswer(int fd, Clock::time_point deadline, DialerHandshake* hands
 }  // namespace
 
 bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
-                std::chrono::milliseconds limit) {
+                std::chrono::milliseconds limit, uint64_t* given_up) {
+  uint64_t unused = 0;
+  if (given_up == nullptr) given_up = &unused;
+  *given_up = 0;
   const auto deadline = Clock::now() + limit;
   UniqueFd fd;
   std::string why;
@@ -47,8 +52,10 @@ bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
   hello.kind = HelloKind::kProbe;
   DialerHandshake handshake(credentials, hello, kAnyRank, peer.tcp);
   if (!handshake.SendHello(fd.get(), -1)) return false;
-  return handshake.keyed() ? ReadProvenAnswer(fd.get(), deadline, &handshake)
-                           : ReadPlainAnswer(fd.get(), deadline);
+  if (!handshake.keyed()) return ReadPlainAnswer(fd.get(), deadline, given_up);
+  const bool alive = ReadProvenAnswer(fd.get(), deadline, &handshake);
+  if (alive) *given_up = handshake.epoch();
+  return alive;
 }
 
 }  // namespace ringmaster::transport

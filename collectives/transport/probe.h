@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "collectives/transport/ring_key.h"
 #include "ringmaster/endpoint.h"
@@ -11,7 +12,9 @@ namespace ringmaster::transport {
 // Asks the process behind this address, and waits at most `limit`. No only if there was none, it
 // did not answer, or it could not prove the ring's key: a process that can't ask says yes, because
 // it knows of no death.
+//
+// `given_up`: becomes the newest view that the process says is over for it, 0 where it says none.
 bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
-                std::chrono::milliseconds limit);
+                std::chrono::milliseconds limit, uint64_t* given_up = nullptr);
 
 }  // namespace ringmaster::transport

@@ -155,7 +155,7 @@ DialResult DialTcp(const std::string& host_port, UniqueFd* out, std::string* why
     return DialResult::kFailed;
   }
   DialResult result = Dial(where, out, why);
-  if (out->valid()) SetNoDelay(out->get());
+  if (out->valid()) SetUpTcp(out->get());
   return result;
 }
 
@@ -177,9 +177,13 @@ DialResult DialFinished(int fd, std::string* why) {
   return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
 }
 
-void SetNoDelay(int fd) {
-  int on = 1;
+void SetUpTcp(int fd) {
+  const int on = 1, idle_seconds = 30, interval_seconds = 10;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // Steps may be minutes apart, and what stands between two nodes forgets idle connections.
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof(interval_seconds));
 }
 
 bool SameUser(int unix_fd) {

@@ -30,7 +30,7 @@ DialResult DialTcp(const std::string& host_port, UniqueFd* out, std::string* why
 DialResult DialUnix(const std::string& name, UniqueFd* out, std::string* why);
 DialResult DialFinished(int fd, std::string* why);
 
-void SetNoDelay(int fd);
+void SetUpTcp(int fd);
 bool SameUser(int unix_fd);
 
 // One message of `bytes` with an optional descriptor. True if all of it went out at once (it fits

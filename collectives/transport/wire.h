@@ -53,7 +53,7 @@ enum class ReplyKind : uint32_t {
   kMovedOn = 3,   // stale epoch; `epoch` is the newer one
   kWrongJob = 4,  // the listener belongs to another job
   kWrongVersion = 5,
-  kAlive = 6,               // answer to a probe
+  kAlive = 6,               // answer to a probe; views up to `epoch` are over there
   kNoProof = 7,             // this listener has the job's key and asks for proof of it
   kChallenge = 8,           // the dialer's proof is awaited
   kChallengeToEncrypt = 9,  // the same, and what follows the HelloReply is encrypted

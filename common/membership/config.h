@@ -18,6 +18,9 @@ struct Timers {
       std::chrono::milliseconds(100);  // an unanswered message; doubles up to 8 times this
   Duration join_retry = std::chrono::milliseconds(200);
   Duration record_retry = std::chrono::milliseconds(500);
+  // A pod that was left out for a link that keeps breaking waits so long before it wants to come
+  // back; doubles each time, up to 32 times this.
+  Duration link_rest = std::chrono::seconds(10);
   Duration join_batch = std::chrono::milliseconds(100);  // waits so long for pods still expected
 };
 

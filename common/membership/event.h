@@ -65,6 +65,13 @@ struct TargetChanged {
 struct RecoveryAsked {
   std::uint64_t lineage = 0;
 };
+// The workers of this pod can't go on in the view, though nobody is known to have died: a
+// connection broke. The same members get a new view. `accused`: pods to which the link breaks again
+// and again; of such a pair one is left out.
+struct LinkBroken {
+  Epoch epoch = 0;
+  std::vector<std::string> accused;
+};
 // All ranks of the view have agreed to end: nothing is rebuilt any more.
 struct Finishing {
   Epoch epoch = 0;
@@ -73,6 +80,6 @@ struct Finishing {
 using Event =
     std::variant<Started, Tick, MessageReceived, ViewDecided, WorkersStopped, WorkersChanged,
                  BoundaryReached, FirstOperationDone, PodSuspected, PodHeard, DrainRequested,
-                 RecordAnswered, TargetChanged, RecoveryAsked, Finishing>;
+                 RecordAnswered, TargetChanged, RecoveryAsked, LinkBroken, Finishing>;
 
 }  // namespace ringmaster::membership

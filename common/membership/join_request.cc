@@ -1,14 +1,33 @@
 #include "common/membership/join_request.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringmaster::membership {
+namespace {
+
+constexpr int kLongestRest = 5;  // doublings
+// After so many of its longest rests without another a pod's links count as mended.
+constexpr int kForgotten = 4;
+
+}  // namespace
 
 void JoinRequest::EnterView(bool was_in, bool was_resigned) {
   repeat_.Stop();
   if (was_in && !parts_.state->in_view()) {
     reason_ = was_resigned ? Reason::kWorkerJoined : Reason::kRejoin;
+    if (parts_.state->view().reason == Reason::kLinkBroken && !was_resigned) RestAfterBrokenLink();
   }
+}
+
+void JoinRequest::RestAfterBrokenLink() {
+  const TimePoint now = parts_.outbox->now();
+  if (now > rests_until_ + link_rest_ * (kForgotten << kLongestRest)) rests_ = 0;
+  const Duration rest = link_rest_ * (1 << std::min(rests_++, kLongestRest));
+  rests_until_ = now + rest;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(rest).count();
+  parts_.outbox->EmitLog("left out because the link to another pod keeps breaking: comes back in " +
+                         std::to_string(seconds) + " s");
 }
 
 // The view counts on what this pod was before it lost its file. It will never answer as that, and
@@ -46,6 +65,10 @@ void JoinRequest::Check() {
   const MemberState& state = *parts_.state;
   const TimePoint now = parts_.outbox->now();
   if (!state.has_view() || (repeat_.at && !repeat_.Due(now))) return;
+  if (now < rests_until_ && !state.in_view() && !Replaced()) {
+    repeat_.at = rests_until_;
+    return;
+  }
   const std::optional<Message> message = RequestMessage();
   if (message && !state.is_coordinator() && Replaced()) {
     parts_.outbox->SendToMembers(*message);

@@ -25,7 +25,7 @@ class JoinRequest {
     Outbox* outbox;
   };
   JoinRequest(const Parts& parts, const Pod& self, const Timers& timers)
-      : parts_(parts), self_(self), retry_(timers.join_retry) {}
+      : parts_(parts), self_(self), retry_(timers.join_retry), link_rest_(timers.link_rest) {}
 
   // A newer view is known. `was_in`, `was_resigned`: of this pod in the former one.
   void EnterView(bool was_in, bool was_resigned);
@@ -38,14 +38,19 @@ class JoinRequest {
  private:
   std::optional<Message> RequestMessage() const;
   bool Replaced() const;
+  // Left out for a link that keeps breaking: each return would stop the others again.
+  void RestAfterBrokenLink();
 
   // Constant after construction.
   Parts parts_;
   Pod self_;
   Duration retry_;
+  Duration link_rest_;
 
   Reason reason_ = Reason::kPodJoined;
   Repeat repeat_;
+  TimePoint rests_until_{};
+  int rests_ = 0;  // in a row
 };
 
 }  // namespace ringmaster::membership

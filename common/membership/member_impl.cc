@@ -114,6 +114,13 @@ void MemberImpl::Handle(const Event& event) {
         applicants_.SetExpected(e.expected_pods);
       },
       [&](const RecoveryAsked& e) { lineage_.Ask(e.lineage); },
+      [&](const LinkBroken& e) {
+        if (e.epoch != state_.epoch() || workers_.finishing()) return;
+        if (!peers_.SetLinkBroken(e.accused)) return;
+        report_.Renew();
+        outbox_.EmitLog("the ring of " + EpochText(e.epoch) + " is broken" +
+                        (e.accused.empty() ? "" : " again and again"));
+      },
       [&](const Finishing& e) {
         if (!workers_.SetFinishing(e.epoch) || !state_.in_view()) return;
         outbox_.SendToMembers(outbox_.MakeMessage(MessageKind::kFinishing));
@@ -313,11 +320,7 @@ void MemberImpl::HandleMessage(const Message& message, const std::string& addres
 void MemberImpl::HandleForView(const Message& message, int from) {
   switch (message.kind) {
     case MessageKind::kSuspect:
-      if (!state_.is_coordinator()) return;
-      for (const std::string& pod : message.pods) {
-        const int accused = state_.view().FindPod(pod);
-        if (accused >= 0 && accused != from) peers_.Accuse(from, accused);
-      }
+      if (state_.is_coordinator()) HandleSuspect(message, from);
       return;
     case MessageKind::kPlan:
       if (plan_.OnPlan(message)) report_.Renew();
@@ -339,6 +342,20 @@ void MemberImpl::HandleForView(const Message& message, int from) {
       return;
     default:
       succession_.Handle(message, from);
+  }
+}
+
+void MemberImpl::HandleSuspect(const Message& message, int from) {
+  const bool link = message.number == 1;
+  if (link && !workers_.finishing()) peers_.SetLinkBroken({});
+  for (const std::string& pod : message.pods) {
+    const int accused = state_.view().FindPod(pod);
+    if (accused < 0 || accused == from) continue;
+    if (link) {
+      peers_.AccuseLink(from, accused);
+    } else {
+      peers_.Accuse(from, accused);
+    }
   }
 }
 

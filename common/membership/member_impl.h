@@ -46,6 +46,7 @@ class MemberImpl {
   void Handle(const Event& event);
   void HandleMessage(const Message& message, const std::string& address);
   void HandleForView(const Message& message, int from);
+  void HandleSuspect(const Message& message, int from);
   void HandleRecord(const Message& message);
   // True: what follows from the facts has to be done.
   bool HandleHeard(const PodHeard& event);

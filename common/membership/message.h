@@ -25,12 +25,14 @@ enum class MessageKind : std::uint8_t {
   // Finding one another.
   kFetch,  // the sender knows `view` and has heard of a newer one
   kJoin,   // candidate, reason; `view`: the newest the sender knows
-  // To the coordinator of `view`.
+  // To all members of `view`.
   kWorkersLost,  // workers: those of the sender that died; the pod stays
-  kSuspect,      // pods, text: the sender has not heard from them
-  kLeave,        // pods: leave by plan
-  kBoundary,     // number: of the plan; all workers of the sender stand at the boundary
-  kRan,          // the first operation of `view` has completed: its joiners hold the state
+  // To the coordinator of `view`.
+  kSuspect,   // pods, text: the sender has not heard from them; number 1: a link of its workers is
+              // broken, and those to the workers of these pods break again and again
+  kLeave,     // pods: leave by plan
+  kBoundary,  // number: of the plan; all workers of the sender stand at the boundary
+  kRan,       // the first operation of `view` has completed: its joiners hold the state
   // From the coordinator of `view`.
   kPlan,       // number: of the plan; arm the workers
   kFinishing,  // all ranks agreed to end: nothing is rebuilt any more

@@ -75,6 +75,7 @@ bool OnlyDrained(const View& view, const Change& change) {
 
 Reason ReasonOf(const View& view, const Change& change) {
   if (!change.planned) {
+    if (change.link_broken) return Reason::kLinkBroken;
     if (OnlyDrained(view, change)) return Reason::kPodDrained;
     return change.pod_lost ? Reason::kPodLost : Reason::kWorkerLost;
   }

@@ -21,6 +21,7 @@ struct Change {
   std::vector<bool> gone;         // one for each pod: leaves this view
   std::vector<bool> lost_worker;  // one for each rank: the process died, its pod stays
   bool pod_lost = false;          // a pod went silent (else: processes died)
+  bool link_broken = false;       // that is all that is wrong
   bool drained = false;           // a pod leaves by plan
   bool planned = false;           // all stand at the boundary
   bool ran = false;               // the view has completed an operation: all hold the state

@@ -1,5 +1,7 @@
 #include "common/membership/peer_status.h"
 
+#include <utility>
+
 namespace ringmaster::membership {
 
 PeerStatus::PeerStatus(const MemberState* state, ClauseSet without)
@@ -12,6 +14,8 @@ void PeerStatus::EnterView() {
   view_ = state_->stored().view;
   pods_.assign(view_ ? view_->pods.size() : 0, {});
   accusations_.clear();
+  link_accusations_.clear();
+  link_broken_ = false;
   for (const std::string& pod : silent) {
     if (int i = view_->FindPod(pod); i >= 0) pods_[i].suspected = true;
   }
@@ -36,6 +40,35 @@ bool PeerStatus::ClearSuspicion(const std::string& uid) {
   return true;
 }
 
+bool PeerStatus::SetLinkBroken(const std::vector<std::string>& accused) {
+  if (!state_->in_view()) return false;
+  bool news = !std::exchange(link_broken_, true);
+  for (const std::string& uid : accused) {
+    const int pod = view_->FindPod(uid);
+    if (pod < 0 || pod == state_->self()) continue;
+    news = link_accusations_.emplace(state_->self(), pod).second || news;
+  }
+  return news;
+}
+
+void PeerStatus::AccuseLink(int accuser, int accused) {
+  link_accusations_.emplace(accuser, accused);
+}
+
+std::vector<std::string> PeerStatus::AccusedLinks() const {
+  std::vector<std::string> uids;
+  for (const auto& [accuser, accused] : link_accusations_) {
+    if (accuser == state_->self()) uids.push_back(view_->pods[accused].uid);
+  }
+  return uids;
+}
+
+std::vector<std::pair<int, int>> PeerStatus::accusations() const {
+  std::vector<std::pair<int, int>> all(accusations_.begin(), accusations_.end());
+  all.insert(all.end(), link_accusations_.begin(), link_accusations_.end());
+  return all;
+}
+
 std::vector<std::string> PeerStatus::SuspectedPods() const {
   std::vector<std::string> uids;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -55,7 +88,7 @@ std::vector<const Resignation*> PeerStatus::Resignations() const {
 bool PeerStatus::Gone(int pod) const { return Lost(pod) || resigned(pod); }
 
 bool PeerStatus::AnyFault() const {
-  if (!accusations_.empty()) return true;
+  if (link_broken_ || !accusations_.empty()) return true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     if (Gone(static_cast<int>(i))) return true;
   }

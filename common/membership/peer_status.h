@@ -32,9 +32,17 @@ class PeerStatus {
   void SetReplaced(int pod) { pods_[pod].replaced = true; }
   // Another member says that it doesn't hear this one.
   void Accuse(int accuser, int accused) { accusations_.emplace(accuser, accused); }
-  std::vector<std::pair<int, int>> accusations() const {
-    return {accusations_.begin(), accusations_.end()};
-  }
+  // The ring is broken though both live; `accused`: the link to them has been too often. False:
+  // nothing new.
+  bool SetLinkBroken(const std::vector<std::string>& accused);
+  // Another member says so.
+  void AccuseLink(int accuser, int accused);
+  bool link_broken() const { return link_broken_; }
+  // What this member has to tell the coordinator of.
+  std::vector<std::string> AccusedLinks() const;
+  // Of both kinds.
+  std::vector<std::pair<int, int>> accusations() const;
+  bool silence_accused() const { return !accusations_.empty(); }
   void SetResignation(int pod, Resignation resignation) {
     pods_[pod].resignation = std::move(resignation);
   }
@@ -74,6 +82,8 @@ class PeerStatus {
   ViewPtr view_;
   std::vector<Peer> pods_;
   std::set<std::pair<int, int>> accusations_;  // {accuser, accused}; said again and again
+  std::set<std::pair<int, int>> link_accusations_;
+  bool link_broken_ = false;
 };
 
 }  // namespace ringmaster::membership

@@ -14,8 +14,9 @@ void StatusReport::Check() {
   const std::size_t before = parts_.outbox->size();
   if (parts_.state->stored().resigned) {
     parts_.outbox->SendToMembers(parts_.succession->ResignMessage());
-  } else if (!parts_.state->is_coordinator()) {
-    SendToCoordinator();
+  } else {
+    SendToAll();
+    if (!parts_.state->is_coordinator()) SendToCoordinator();
   }
   if (parts_.outbox->size() == before) {
     repeat_.Stop();
@@ -24,18 +25,29 @@ void StatusReport::Check() {
   }
 }
 
+// Where it was the last one that held the state no view follows, and a pod that did not know why
+// would say that it is able to train, which keeps the operator from helping.
+void StatusReport::SendToAll() {
+  Message lost = parts_.outbox->MakeMessage(MessageKind::kWorkersLost);
+  lost.workers = parts_.ranks->LostOf(parts_.state->self());
+  if (!lost.workers.empty()) parts_.outbox->SendToMembers(lost);
+}
+
 void StatusReport::SendToCoordinator() {
   const View& view = parts_.state->view();
   Outbox& outbox = *parts_.outbox;
-  Message lost = outbox.MakeMessage(MessageKind::kWorkersLost);
-  lost.workers = parts_.ranks->LostOf(parts_.state->self());
-  if (!lost.workers.empty()) outbox.SendTo(view.coordinator, std::move(lost));
-
   Message silent = outbox.MakeMessage(MessageKind::kSuspect);
   silent.pods = parts_.peers->SuspectedPods();
   const int coordinator = view.FindPod(view.coordinator);
   const bool reachable = coordinator >= 0 && !parts_.peers->suspected(coordinator);
   if (!silent.pods.empty() && reachable) outbox.SendTo(view.coordinator, std::move(silent));
+
+  if (parts_.peers->link_broken()) {
+    Message broken = outbox.MakeMessage(MessageKind::kSuspect);
+    broken.pods = parts_.peers->AccusedLinks();
+    broken.number = 1;
+    outbox.SendTo(view.coordinator, std::move(broken));
+  }
 
   if (parts_.plan->at_boundary(parts_.state->self())) {
     Message boundary = outbox.MakeMessage(MessageKind::kBoundary);

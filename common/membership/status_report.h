@@ -1,6 +1,6 @@
 // What the others must know from this member about the current view, repeated until a newer view
-// comes: that it has resigned (to all), or else (to the coordinator) which workers and pods are
-// lost, that it stands at the boundary, and which pods leave.
+// comes: that it has resigned (to all), or else which of its workers are lost (to all), and (to the
+// coordinator) which pods are, that it stands at the boundary, and which pods leave.
 //
 // Owned by MemberImpl; used by the member's thread only.
 #pragma once
@@ -38,6 +38,7 @@ class StatusReport {
   const Repeat& repeat() const { return repeat_; }
 
  private:
+  void SendToAll();
   void SendToCoordinator();
 
   // Constant after construction.

@@ -32,11 +32,17 @@ TEST(StatusReportTest, TheCoordinatorHearsWhatAMemberKnows) {
   f.peers.Suspect("p2");
   f.plan.SetOwnBoundary();
   f.departure.Add({"p1"});
-  EXPECT_EQ(f.Check(), (Strings{"workersLost p0", "suspect p0", "boundary p0", "leave p0"}));
+  EXPECT_EQ(f.Check(),
+            (Strings{"workersLost p0", "workersLost p2", "suspect p0", "boundary p0", "leave p0"}));
 }
 
+// Its lost workers apart: they may have been the last ones that held the state.
 TEST(StatusReportTest, TheCoordinatorItselfHasNobodyToTell) {
   Reporting f(0);
+  f.workers.Update({});
+  f.ranks.UpdateOwn(0, f.workers);
+  EXPECT_EQ(f.Check(), (Strings{"workersLost p1", "workersLost p2"}));
+  f.ranks.EnterView(f.state.stored().view);
   f.peers.Suspect("p2");
   f.departure.Add({"p1"});
   EXPECT_EQ(f.Check(), Strings{});
@@ -46,6 +52,14 @@ TEST(StatusReportTest, ASilentCoordinatorIsNotToldAboutSilence) {
   Reporting f(1);
   f.peers.Suspect("p0");
   EXPECT_EQ(f.Check(), Strings{});
+}
+
+TEST(StatusReportTest, ABrokenLinkIsTheCoordinatorsToJudgeItsOwnToo) {
+  Reporting f(1);
+  f.peers.SetLinkBroken({});
+  EXPECT_EQ(f.Check(), Strings{"suspect p0"});
+  f.peers.SetLinkBroken({"p0"});
+  EXPECT_EQ(f.Check(), Strings{"suspect p0"});
 }
 
 TEST(StatusReportTest, AResignationIsRepeatedToAll) {

@@ -38,7 +38,11 @@ Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>
     change.pod_lost = change.pod_lost || parts_.peers->Lost(pod);
     fault = fault || change.gone[i];
   }
-  for (int pod : accused) change.gone[pod] = change.pod_lost = fault = true;
+  change.link_broken =
+      parts_.peers->link_broken() && !fault && !without_self && !parts_.peers->silence_accused();
+  fault = fault || parts_.peers->link_broken();
+  for (int pod : accused) change.gone[pod] = fault = true;
+  change.pod_lost = change.pod_lost || (!accused.empty() && !change.link_broken);
   if (without_self) {
     change.gone[self] = fault = true;
   } else {

@@ -54,6 +54,8 @@ std::string_view ReasonText(Reason reason) {
       return "Rejoin";
     case Reason::kQuorumRecovered:
       return "QuorumRecovered";
+    case Reason::kLinkBroken:
+      return "LinkBroken";
   }
   return "Unknown";
 }

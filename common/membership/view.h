@@ -63,6 +63,7 @@ enum class Reason : std::uint8_t {
   kPodJoined,        // a new pod
   kRejoin,           // a pod that a wrong suspicion had dropped
   kQuorumRecovered,  // a new lineage, from the pods that were left (rule 9)
+  kLinkBroken,       // a connection broke between two that live: all connect anew, or one is out
 };
 std::string_view ReasonText(Reason reason);
 

@@ -55,7 +55,7 @@ json ToJson(const View& view) {
 }
 
 bool ReasonFromText(std::string_view text, Reason* out) {
-  for (int i = 0; i <= static_cast<int>(Reason::kQuorumRecovered); ++i) {
+  for (int i = 0; i <= static_cast<int>(Reason::kLinkBroken); ++i) {
     if (ReasonText(static_cast<Reason>(i)) != text) continue;
     *out = static_cast<Reason>(i);
     return true;
@@ -69,7 +69,7 @@ void ReadReason(fields::Reader* reader, const char* field, Reason* out) {
   if (reader->ok() && !ReasonFromText(text, out)) {
     reader->Fail(field, text,
                  "one of Bootstrap, WorkerLost, PodLost, PodDrained, WorkerJoined, PodJoined, "
-                 "Rejoin, QuorumRecovered");
+                 "Rejoin, QuorumRecovered, LinkBroken");
   }
 }
 

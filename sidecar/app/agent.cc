@@ -83,9 +83,15 @@ WorkerTableCallbacks Agent::TableCallbacks() {
   callbacks.stopped = [this](Epoch epoch) { workers_.OnStopped(epoch); };
   callbacks.boundary = [this](Epoch epoch) { workers_.OnBoundary(epoch); };
   callbacks.rebuilt = [this](const job::Rebuild& figures) { workers_.OnRebuilt(figures); };
-  callbacks.ran = [this](Epoch epoch) { membership_.Feed(membership::FirstOperationDone{epoch}); };
+  callbacks.ran = [this](Epoch epoch) {
+    peers_.OnRan(epoch);
+    membership_.Feed(membership::FirstOperationDone{epoch});
+  };
   callbacks.suspects = [this](Epoch epoch, int rank, const std::string& why) {
     peers_.OnWorkerSuspects(epoch, rank, why);
+  };
+  callbacks.broken = [this](Epoch epoch, int rank, const std::string& why) {
+    peers_.OnWorkerBroken(epoch, rank, why);
   };
   callbacks.finished = [this](Epoch epoch) { workers_.OnFinished(epoch); };
   callbacks.exited = [this](const job::WorkerExit& exit) { workers_.OnExited(exit); };
@@ -149,7 +155,7 @@ void Agent::Install(const ViewPtr& view) {
   table_.Install(view, now);
   peers_.SetNews(view->epoch);
   peers_.Watch(listed ? view->pods : std::vector<membership::Pod>{});
-  peers_.ForgetSuspicions();
+  peers_.ForgetTrouble();
   const job::Rebuild* rebuild =
       history_.Installed(before.get(), *view, now, outputs_.clock.unix_ms());
   reports_.View(*view, rebuild, history_.progress().Step(table_.processes().all()));
@@ -260,6 +266,7 @@ nlohmann::json Agent::Status() const {
                          .processes = table_.processes(),
                          .history = history_,
                          .exits = workers_.exits(),
+                         .broken_links = peers_.BrokenLinks(),
                          .installed = membership_.installed(),
                          .finishing = departure_.finishing(),
                          .leaving = departure_.draining() || departure_.left(),

@@ -216,15 +216,17 @@ TEST(PeerMonitorTest, APodIsLostWhenItsSidecarAndItsRankAreGone) {
   EXPECT_TRUE(parts.Logged("suspect to u1"));
 }
 
-TEST(PeerMonitorTest, ASuspicionOfALivingPodCountsWhenItLasts) {
+TEST(PeerMonitorTest, ASuspicionOfALivingPodBringsTheSameMembersAnewWhenItLasts) {
   AgentParts parts;
   parts.StartTraining();
   parts.peers.OnWorkerSuspects(kFirst, 2, "closed");
   parts.peers.CheckSuspicions();
-  EXPECT_FALSE(parts.Logged("suspect to u1"));
-  parts.now += seconds(3);
+  parts.now += milliseconds(1499);
   parts.peers.CheckSuspicions();
-  EXPECT_TRUE(parts.Logged("suspect to u1"));
+  EXPECT_FALSE(parts.membership.member().NextDeadline()) << "nothing is wrong yet";
+  parts.now += milliseconds(1);
+  parts.peers.CheckSuspicions();
+  EXPECT_TRUE(parts.Logged("suspect to u1")) << "the coordinator's turn";
 }
 
 // ---- OperatorOrders

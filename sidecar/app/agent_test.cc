@@ -47,6 +47,7 @@ class AgentTest : public testing::Test {
     outputs.peers.deliver = [this](const std::string& to, const std::string&,
                                    const Message& message) {
       log_.push_back(std::string(membership::MessageKindText(message.kind)) + " to " + to);
+      if (message.kind == MessageKind::kSuspect) suspected_ = message.pods;
     };
     outputs.job_operator.ask_record = [this](const Message&) { log_.push_back("record"); };
     outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {
@@ -165,6 +166,7 @@ class AgentTest : public testing::Test {
   std::string unreachable_;
   std::string rebuild_;
   std::vector<std::string> log_;
+  std::vector<std::string> suspected_;      // in the last message that says so
   std::map<uint64_t, std::string> errors_;  // by connection
   std::vector<job::WorkerExit> exits_;
   std::vector<std::string> stalls_;
@@ -449,17 +451,38 @@ TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
   EXPECT_EQ(agent_->exit_code(), 1);
 }
 
-TEST_F(AgentTest, AWorkersSuspicionOfALivingPodCountsOnlyWhenItLasts) {
+TEST_F(AgentTest, AViewThatIsBrokenForAWorkerHasASuccessorWhenThatLasts) {
+  for (const char* type : {"suspect", "broken"}) {
+    SetUp();
+    StartWorker();
+    agent_->orders().OnViewDecided(FirstView());
+    agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+    log_.clear();
+    agent_->workers().OnFrame(
+        2, {{"t", type}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "reset"}});
+    Advance(milliseconds(1250));
+    EXPECT_THAT(log_, testing::Each("pong")) << type;
+    Advance(milliseconds(1000));
+    EXPECT_TRUE(Logged("suspect to u1")) << type << json(log_).dump();
+    EXPECT_THAT(suspected_, testing::IsEmpty()) << "nobody is to be left out";
+    const json links = json::array({{{"pod", "p2"}, {"breaks", 1}}});
+    EXPECT_EQ(agent_->Status()["brokenLinks"], links);
+  }
+}
+
+TEST_F(AgentTest, ALinkThatBreaksInThreeViewsAccusesThePodAtItsOtherEnd) {
   StartWorker();
-  agent_->orders().OnViewDecided(FirstView());
-  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
-  log_.clear();
-  agent_->workers().OnFrame(
-      2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", 2}, {"reason", "reset"}});
-  Advance(milliseconds(2500));
-  EXPECT_FALSE(Logged("suspect to u1"));
-  Advance(milliseconds(1000));
-  EXPECT_TRUE(Logged("suspect to u1")) << json(log_).dump();
+  membership::View view = *membership::DecodeView(FirstView());
+  for (uint64_t number = 1; number <= 3; ++number) {
+    view.epoch = MakeEpoch(1, number);
+    agent_->orders().OnViewDecided(membership::EncodeView(view));
+    log_.clear();
+    agent_->workers().OnFrame(
+        2, {{"t", "broken"}, {"epoch", view.epoch}, {"rank", 2}, {"reason", "reset"}});
+    Advance(milliseconds(1750));
+    const std::vector<std::string> accused{"u2"};
+    EXPECT_EQ(suspected_, number < 3 ? std::vector<std::string>() : accused) << number;
+  }
 }
 
 TEST_F(AgentTest, AnUnreachableSidecarAloneIsNoSuspicion) {
@@ -511,8 +534,11 @@ TEST_F(AgentTest, ASuspicionOfAnOldViewOrNoRankIsNothing) {
   for (int rank : {-1, 3, 99})
     agent_->workers().OnFrame(2, {{"t", "suspect"}, {"epoch", MakeEpoch(1, 1)}, {"rank", rank}});
   agent_->workers().OnFrame(2, {{"t", "suspect"}, {"epoch", 5}, {"rank", 2}});
+  for (int rank : {-2, 3, 99})
+    agent_->workers().OnFrame(2, {{"t", "broken"}, {"epoch", MakeEpoch(1, 1)}, {"rank", rank}});
+  agent_->workers().OnFrame(2, {{"t", "broken"}, {"epoch", 5}, {"rank", 2}});
   Advance(milliseconds(4000));
-  EXPECT_FALSE(Logged("suspect to u1"));
+  EXPECT_THAT(log_, testing::Each("pong"));
 }
 
 TEST_F(AgentTest, GarbageFromOutsideChangesNothing) {

@@ -56,7 +56,7 @@ void PeerMonitor::OnUnreachable(const std::string& pod, const std::string& why) 
   if (departure_->finishing() || installed == nullptr) return;
   spdlog::info("sidecar unreachable pod={} reason=\"{}\" epoch={}", pod, why,
                EpochText(membership_->epoch()));
-  if (suspicions_.Accuse(*installed, installed->FindPod(pod))) OnSuspect(pod, kAllGone);
+  if (ring_.Accuse(*installed, installed->FindPod(pod))) OnSuspect(pod, kAllGone);
 }
 
 void PeerMonitor::OnHeard(const std::string& pod, Epoch epoch, uint64_t step) {
@@ -70,9 +70,17 @@ void PeerMonitor::OnWorkerSuspects(Epoch epoch, int rank, const std::string& rea
   if (installed == nullptr || epoch != installed->epoch) return;
   if (rank < 0 || rank >= static_cast<int>(installed->ranks.size())) return;
   spdlog::info("worker suspects rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
-  suspicions_.Add(epoch, rank, clock_.now());
+  ring_.Suspect(epoch, rank, clock_.now());
   const std::string pod = installed->pods[installed->ranks[rank].pod].uid;
   if (pod != pod_uid_ && outputs_.unreachable(pod)) OnSuspect(pod, kAllGone);
+}
+
+void PeerMonitor::OnWorkerBroken(Epoch epoch, int rank, const std::string& reason) {
+  const ViewPtr& installed = membership_->installed();
+  if (installed == nullptr || epoch != installed->epoch) return;
+  if (rank < -1 || rank >= static_cast<int>(installed->ranks.size())) return;
+  spdlog::info("ring broken rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
+  ring_.Broke(epoch, rank, clock_.now());
 }
 
 void PeerMonitor::Deliver(const membership::Send& send) const {
@@ -86,18 +94,19 @@ void PeerMonitor::CheckSuspicions() {
     if (pod.uid != pod_uid_ && outputs_.suspects(pod.uid))
       membership_->Feed(membership::PodSuspected{pod.uid, "silent"});
   }
+  CheckRing();
+}
+
+void PeerMonitor::CheckRing() {
   if (membership_->member().changing()) return;
-  // Each may lead to a new view, which ends the suspicions of the old one.
-  while (true) {
-    const ViewPtr view = membership_->installed();
-    const auto rank = suspicions_.TakeLasting(view->epoch, clock_.now());
-    if (!rank) return;
-    const membership::Pod& pod = view->pods[view->ranks[*rank].pod];
-    if (pod.uid == pod_uid_) continue;
-    spdlog::warn("ring stays broken though the pod answers rank={} pod={} epoch={}", *rank,
-                 pod.name, EpochText(view->epoch));
-    membership_->Feed(membership::PodSuspected{pod.uid, "the ring to it stays broken"});
-  }
+  const ViewPtr view = membership_->installed();
+  const auto trouble = ring_.TakeLasting(*view, pod_uid_, clock_.now());
+  if (!trouble) return;
+  std::string pods;
+  for (const membership::Pod& pod : trouble->pods) pods += (pods.empty() ? "" : ",") + pod.name;
+  spdlog::warn("ring broken though nobody is known to have died pods={} again={} epoch={}",
+               pods.empty() ? "unknown" : pods, !trouble->accused.empty(), EpochText(view->epoch));
+  membership_->Feed(membership::LinkBroken{view->epoch, trouble->accused});
 }
 
 }  // namespace ringmaster::app

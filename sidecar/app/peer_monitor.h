@@ -11,8 +11,8 @@
 #include "sidecar/app/agent_outputs.h"
 #include "sidecar/app/departure.h"
 #include "sidecar/app/membership_loop.h"
-#include "sidecar/app/rank_suspicions.h"
 #include "sidecar/app/rebuild_tracker.h"
+#include "sidecar/app/ring_trouble.h"
 
 namespace ringmaster::app {
 
@@ -27,23 +27,29 @@ class PeerMonitor {
   void OnUnreachable(const std::string& pod, const std::string& why);
   void OnHeard(const std::string& pod, Epoch epoch, uint64_t step);
   void OnWorkerSuspects(Epoch epoch, int rank, const std::string& reason);
+  // The view is broken for a worker of this pod, at its link to `rank`; -1: it doesn't know where.
+  void OnWorkerBroken(Epoch epoch, int rank, const std::string& reason);
+  void OnRan(Epoch epoch) { ring_.Ran(epoch); }
 
   // The pods of a new view; none where this pod is not in it.
   void Watch(const std::vector<membership::Pod>& pods) const { outputs_.watch(pods); }
-  void ForgetSuspicions() { suspicions_.Clear(); }
+  void ForgetTrouble() { ring_.Clear(); }
+  std::vector<BrokenLink> BrokenLinks() const { return ring_.Links(clock_.now()); }
   // What the own heartbeats tell the others from now on.
   void SetNews(Epoch epoch) const { outputs_.set_news(epoch, rebuilds_->newest_step()); }
   void Deliver(const membership::Send& send) const;
   void CheckSuspicions();
 
  private:
+  void CheckRing();
+
   const std::string pod_uid_;
   const AgentClock clock_;
   const PeerOutputs outputs_;
   MembershipLoop* const membership_;
   const Departure* const departure_;
   RebuildTracker* const rebuilds_;
-  RankSuspicions suspicions_;
+  RingTrouble ring_;
 };
 
 }  // namespace ringmaster::app

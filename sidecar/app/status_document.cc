@@ -65,9 +65,12 @@ json ProgressStatus(const StatusInput& in) {
 
 json StatusDocument(const StatusInput& in) {
   json workers = json::array(), exits = json::array(), rebuilds = json::array();
+  json links = json::array();
   for (const WorkerProcess& worker : in.processes.all())
     workers.push_back(WorkerStatus(in, worker));
   for (const job::WorkerExit& exit : in.exits) exits.push_back(job::StatusJson(exit));
+  for (const BrokenLink& link : in.broken_links)
+    links.push_back({{"pod", link.pod}, {"breaks", link.breaks}});
   for (const job::Rebuild& rebuild : in.history.rebuilds().all())
     rebuilds.push_back(job::ToJson(rebuild));
   const SidecarOptions& options = in.options;
@@ -86,6 +89,7 @@ json StatusDocument(const StatusInput& in) {
           {"operatorConnected", in.operator_connected},
           {"progress", ProgressStatus(in)},
           {"stalls", job::ToJson(StallsIn(in.installed.get(), in.processes.all(), options.slots))},
+          {"brokenLinks", std::move(links)},
           {"exits", std::move(exits)},
           {"rebuilds", std::move(rebuilds)}};
 }

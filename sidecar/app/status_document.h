@@ -5,10 +5,12 @@
 
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "common/job/worker_exit.h"
 #include "common/membership/member.h"
 #include "sidecar/app/options.h"
+#include "sidecar/app/ring_trouble.h"
 #include "sidecar/app/training_history.h"
 #include "sidecar/app/worker_processes.h"
 
@@ -20,6 +22,7 @@ struct StatusInput {
   const WorkerProcesses& processes;
   const TrainingHistory& history;
   const std::deque<job::WorkerExit>& exits;
+  std::vector<BrokenLink> broken_links;
   ViewPtr installed;  // the newest that was handed to the workers
   bool finishing = false;
   bool leaving = false;

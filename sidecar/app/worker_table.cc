@@ -188,6 +188,9 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   } else if (type == "suspect") {
     callbacks_.suspects(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
                         fields::Text(frame, "reason"));
+  } else if (type == "broken") {
+    callbacks_.broken(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
+                      fields::Text(frame, "reason"));
   } else if (type == "rebuilt") {
     worker->step = fields::Unsigned(frame, "step");
     callbacks_.rebuilt(ReadRebuilt(frame));

@@ -33,6 +33,8 @@ struct WorkerTableCallbacks {
   // An operation of this view has completed; said once, by whichever worker's ping is the first.
   std::function<void(Epoch)> ran;
   std::function<void(Epoch, int rank, const std::string& reason)> suspects;
+  // The view is broken for a worker; see PeerMonitor::OnWorkerBroken.
+  std::function<void(Epoch, int rank, const std::string& reason)> broken;
   std::function<void(Epoch)> finished;  // rm_shutdown was agreed by all ranks
   std::function<void(const job::WorkerExit&)> exited;
   std::function<void()> terminate;  // SIGTERM came to the worker container

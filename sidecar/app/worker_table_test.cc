@@ -33,6 +33,7 @@ class WorkerTableTest : public testing::Test {
     callbacks.rebuilt = [](const job::Rebuild&) {};
     callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
     callbacks.suspects = [](Epoch, int, const std::string&) {};
+    callbacks.broken = [](Epoch, int, const std::string&) {};
     callbacks.finished = [](Epoch) {};
     callbacks.exited = [this](const job::WorkerExit& exit) { exits_.push_back(exit); };
     callbacks.terminate = [] {};
@@ -557,7 +558,7 @@ TEST_F(WorkerTableTest, FramesOfAnyShapeAreHarmless) {
   Worker(2, 0, 1);
   for (const char* type : {"started", "exited", "promoted", "term", "nonsense"})
     Frame(1, {{"t", type}, {"slot", "x"}});
-  for (const char* type : {"ping", "enter", "stopped", "installed", "boundary", "suspect",
+  for (const char* type : {"ping", "enter", "stopped", "installed", "boundary", "suspect", "broken",
                            "rebuilt", "finished", "bye"}) {
     Frame(2, {{"t", type}, {"epoch", -1}, {"values", {1, 2}}, {"seconds", "x"}, {"rank", {}}});
   }

@@ -67,7 +67,7 @@ class Faults:
     # How often each is drawn, relative to the others.
     KINDS = {"worker_kill": 3, "worker_stop": 2, "worker_freeze": 2, "launcher_kill": 2, "launcher_stop": 1, "sidecar_kill": 3,
              "sidecar_stop": 2, "pod_kill": 2, "drain": 2, "scale": 2, "operator_stop": 2, "cut": 3, "long_cut": 1, "deaf": 2,
-             "mute": 2, "one_link": 2, "one_way": 2, "slow": 2, "shm_full": 2, "disk_full": 2, "record_deleted": 2,
+             "mute": 2, "one_link": 2, "one_way": 2, "link_reset": 2, "slow": 2, "shm_full": 2, "disk_full": 2, "record_deleted": 2,
              "state_deleted": 1, "clock": 2}
     PLACELESS = ("scale", "operator_stop", "record_deleted")
 
@@ -153,6 +153,11 @@ class Faults:
     def one_way(self, dice, pod):
         self.network.deafen(pod.place, [self._another(dice, pod)])
         yield from self._healed(pod, dice.uniform(0.2, 4))
+
+    def link_reset(self, dice, pod):
+        """Both ends live, and so do all other connections between their pods."""
+        self.network.reset(pod.place, self._another(dice, pod))
+        yield 0
 
     def slow(self, dice, pod):
         self.network.slow(pod.place, dice.randint(5, 50), dice.randint(2000, 20000))

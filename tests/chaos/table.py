@@ -18,6 +18,7 @@ NAMES = {
     "operator_stop": "operator, API server and kubelet stopped for 0.5 to 5 s", "cut": "pod cut off for 0.2 to 4 s",
     "long_cut": "pod cut off for 10 to 15 s", "deaf": "pod hears nobody for 0.2 to 4 s", "mute": "nobody hears pod for 0.2 to 4 s",
     "one_link": "link between two pods cut for 0.2 to 4 s", "one_way": "link between two pods cut in one direction for 0.2 to 4 s",
+    "link_reset": "connections between the workers of two pods reset",
     "slow": "pod's link slow for 0.5 to 4 s", "shm_full": "/dev/shm full, and a worker killed",
     "disk_full": "disk of the run directory full, and a worker killed", "record_deleted": "quorum record deleted",
     "state_deleted": "sidecar killed and its state file deleted", "clock": "wall clock of a pod stepped by 5 s to a day",

@@ -141,6 +141,46 @@ def test_a_worker_dies_while_another_pod_is_cut_off(write, tmp_path, network):
         job.finish()
 
 
+@pytest.mark.parametrize("encryption", ["On", "Off"])
+def test_a_connection_between_two_living_workers_is_reset(write, tmp_path, network, encryption):
+    with Job(write, tmp_path, PODS, network=network, collectives={"encryption": encryption}) as job:
+        epoch = job.world(PODS)
+        pids = set(read_logs(job.out))
+        if not network.reset(another(job), coordinator(job)):
+            pytest.skip("this kernel lets nobody reset a connection (CONFIG_INET_DIAG_DESTROY)")
+        began = time.monotonic()
+        epoch = job.run.world("job", PODS, after=epoch)
+        job.steps_on()
+        print("stepping again %.1f s after the reset" % (time.monotonic() - began))
+        others = [index for index in range(PODS) if index != coordinator(job)]
+        network.reset(others[0], others[1])
+        job.run.world("job", PODS, after=epoch)
+        job.steps_on()
+        assert set(read_logs(job.out)) == pids, "a worker was started again"
+        reasons = job.reasons(job.finish())
+        assert reasons.count("LinkBroken") == 2 and len(reasons) == 3, reasons
+
+
+@pytest.mark.parametrize("with_coordinator", [True, False])
+def test_workers_of_two_pods_can_not_connect_until_they_can(write, tmp_path, network, with_coordinator):
+    with Job(write, tmp_path, PODS, network=network) as job:
+        epoch = job.world(PODS)
+        pair = [index for index in range(PODS) if with_coordinator or index != coordinator(job)][:2]
+        first = coordinator(job)
+        network.refuse(*pair)
+        began = time.monotonic()
+        epoch = job.run.world("job", PODS - 1, after=epoch)
+        job.steps_on()
+        print("stepping without one of them %.1f s after that" % (time.monotonic() - began))
+        in_view = {place(row["pod"]) for row in job.run.job("job")["status"]["ring"]}
+        left_out = set(range(PODS)) - in_view
+        assert left_out < set(pair) and first not in left_out, "%s is out, %s can't connect" % (left_out, pair)
+        network.admit()
+        together_again(job)
+        reasons = job.reasons(job.finish())
+        assert "PodLost" not in reasons and reasons[-1] == "Rejoin", reasons
+
+
 def test_half_of_the_pods_are_cut_off_from_the_other_half(write, tmp_path, network):
     with Job(write, tmp_path, PODS, network=network) as job:
         job.world(PODS)

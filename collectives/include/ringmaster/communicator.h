@@ -33,6 +33,9 @@ struct CommunicatorOptions {
   // A peer was seen dead (reset, closed): called once, from the calling thread of the collective
   // that saw it. Also from the thread in Create().
   std::function<void(int rank, const std::string& why)> on_suspect;
+  // The connection to a live peer broke that is in this view as well, or can't be made: called as
+  // on_suspect is. Only a new view brings another connection.
+  std::function<void(int rank, const std::string& why)> on_broken_link;
   std::stop_token stop;  // request_stop() ends Create(), from any thread, with RM_ERR_EPOCH_MOVED;
                          // Abort() is for afterwards
 };

@@ -9,12 +9,13 @@ namespace {
 // Weights of the faults by profile, in the order of Fault.
 constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
     // worker pod restart file pause part cut wrong drain join opout stale target most recover
-    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3, 4, 4},    // mixed
-    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0, 0, 1},  // contended
-    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0, 0, 1},    // resigning
-    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0, 0, 1},    // forgetful
-    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1},    // planned
-    {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30},   // recovered
+    // broken
+    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3, 4, 4, 6},    // mixed
+    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0, 0, 1, 0},  // contended
+    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0, 0, 1, 0},    // resigning
+    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0, 0, 1, 0},    // forgetful
+    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1, 0},    // planned
+    {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30, 0},   // recovered
 };
 
 }  // namespace
@@ -24,7 +25,7 @@ const char* FaultName(Fault fault) {
       "worker killed",  "pod killed",       "sidecar restarted", "file lost",
       "paused",         "partitioned",      "link cut",          "wrongly suspected",
       "drained",        "joined",           "operator down",     "stale operator",
-      "target changed", "most pods killed", "recovered wrongly"};
+      "target changed", "most pods killed", "recovered wrongly", "link broken"};
   return kNames[static_cast<int>(fault)];
 }
 
@@ -146,6 +147,8 @@ void World::Inject(Fault fault, int pod) {
       return KillMost();
     case Fault::kRecover:
       return RecoverForNoReason();
+    case Fault::kBreakLink:
+      return BreakLink(pod);
     case Fault::kCount:
       return;
   }
@@ -193,6 +196,22 @@ void World::SuspectWrongly() {
     if (accuser >= 0 && accused >= 0) {
       At(now_ + random_.Below(4 * kMs), Kind::kReset, accuser, accused);
     }
+  }
+}
+
+// Both ends have their part to say, or one of them; now and then that it was not the first time.
+void World::BreakLink(int pod) {
+  const int other = RandomPod();
+  if (other < 0 || other == pod) return;
+  const bool again = random_.Chance(400);
+  for (const auto& [from, to] : {std::pair(pod, other), std::pair(other, pod)}) {
+    SimPod& end = pods_[from];
+    if (!end.up || end.paused_until > now_ || random_.Chance(200)) continue;
+    const ViewPtr view = end.member->current();
+    if (view == nullptr) continue;
+    LinkBroken broken{view->epoch, {}};
+    if (again) broken.accused.push_back(pods_[to].uid);
+    StepMember(from, broken);
   }
 }
 

@@ -32,8 +32,9 @@ enum class Fault : std::uint8_t {
   kOperatorOutage,
   kStaleOperator,
   kTarget,
-  kKillMost,  // so many pods at once that no majority is left
-  kRecover,   // an operator recovers the job from quorum loss though nothing asks for it
+  kKillMost,   // so many pods at once that no majority is left
+  kRecover,    // an operator recovers the job from quorum loss though nothing asks for it
+  kBreakLink,  // a connection of the ring between two pods
   kCount,
 };
 const char* FaultName(Fault fault);

@@ -205,6 +205,7 @@ class World {
   void Partition(int pod);
   void CutLink(int pod);
   void SuspectWrongly();
+  void BreakLink(int pod);
   void Drain(int pod);
   void StopOperators();
   void RecoverForNoReason();

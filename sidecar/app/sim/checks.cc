@@ -62,6 +62,10 @@ void World::Announce(const ViewPtr& view) {
   coverage_.planned_views += view->planned ? 1 : 0;
   coverage_.held_views += view->train ? 0 : 1;
   if (view->parent == 0) return;
+  const ViewPtr& before = Of(view->parent).view;
+  if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
+    ++(view->pods.size() < before->pods.size() ? coverage_.left_out : coverage_.reconnects);
+  }
   if (membership::EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
 }
@@ -257,6 +261,7 @@ void Coverage::Add(const Coverage& o) {
   promotions += o.promotions, fenced += o.fenced, kills += o.kills;
   resignations += o.resignations, left += o.left, recoveries += o.recoveries;
   restarts += o.restarts, finished += o.finished;
+  reconnects += o.reconnects, left_out += o.left_out;
 }
 
 std::string Coverage::Text() const {
@@ -270,6 +275,7 @@ std::string Coverage::Text() const {
     line(std::string("fault: ") + FaultName(static_cast<Fault>(i)), faults[i]);
   line("steps completed", steps), line("views", views), line("  planned", planned_views);
   line("  held below min", held_views), line("resignations", resignations);
+  line("  for a broken link", reconnects), line("  for one that breaks often", left_out);
   line("workers that reconnect with a view", late_hellos), line("standbys promoted", promotions);
   line("workers fenced", fenced), line("kills asked for", kills), line("pods left", left);
   line("recoveries begun", recoveries), line("  ended with a restart", restarts);

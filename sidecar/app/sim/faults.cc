@@ -129,7 +129,12 @@ void World::Inject(Fault fault, int index) {
       if (const WorkerPtr worker = RandomWorker(index)) CloseBySidecar(worker->stream);
       return;
     case Fault::kBreakRing:
-      if (const WorkerPtr worker = RandomWorker(index)) BreakRing(worker);
+      if (const WorkerPtr worker = RandomWorker(index)) {
+        // Mostly once; now and then it is a link that keeps breaking.
+        const int times = random_.Chance(700) ? 1 : 4;
+        for (int i = 0; i < times; ++i)
+          time_.After(i * 3 * kSecond, [=, this] { BreakRing(worker); });
+      }
       return;
     case Fault::kKillPod:
       KillPod(index, "killed");

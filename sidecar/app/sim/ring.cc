@@ -9,7 +9,6 @@ namespace ringmaster::app::sim {
 namespace {
 
 constexpr Micros kStep = 50 * kMs;
-constexpr Micros kNoProgress = 2 * kSecond;
 
 }  // namespace
 
@@ -50,7 +49,6 @@ void World::Tick(Epoch epoch) {
     return std::any_of(ranks.begin(), ranks.end(),
                        [&](const WorkerPtr& worker) { return worker->phase == wanted; });
   };
-  for (const WorkerPtr& worker : ranks) worker->stalled_since = 0;
   if (phase(Phase::kConnecting)) return ConnectRanks(ranks);
   if (phase(Phase::kConnected)) return RecoverRanks(*view, ranks);
   const bool stand = std::any_of(ranks.begin(), ranks.end(), [](const WorkerPtr& worker) {
@@ -176,31 +174,31 @@ void World::FinishJob(const membership::View& view, const std::vector<WorkerPtr>
   }
 }
 
-// A connection to a process that has died or gone on is reset; what is only silent makes no
-// progress.
+// A connection to a process that has died or given the view up is reset. What is only silent is not
+// noticed here.
 void World::LookForBroken(const membership::View& view, const std::vector<WorkerPtr>& ranks) {
   for (const WorkerPtr& worker : ranks) {
     if (!InView(worker, view.epoch) || Frozen(*worker) || worker->phase == Phase::kBroken) continue;
-    if (worker->stalled_since == 0) worker->stalled_since = time_.now();
-    const bool stalls = time_.now() - worker->stalled_since > kNoProgress;
+    const bool connected = worker->phase != Phase::kConnecting;
+    bool given_up = false;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      const int pod = IndexOf(view.pods[view.ranks[r].pod].uid);
       const WorkerPtr& other = ranks[r];
-      const bool was_there = worker->phase != Phase::kConnecting;
-      const bool gone = other == nullptr || !other->alive ||
-                        (was_there && !InView(other, view.epoch) && other->stopped >= view.epoch);
-      const bool silent =
-          !BothWays(worker->pod, pod) || pods_[pod]->gone || (other != nullptr && Frozen(*other));
-      if (gone && !silent) {
-        Suspect(worker, static_cast<int>(r), "reset", was_there);
-      } else if (stalls && silent) {
-        Suspect(worker, static_cast<int>(r), "no progress", false);
-      }
+      const int pod = IndexOf(view.pods[view.ranks[r].pod].uid);
+      if (!BothWays(worker->pod, pod) || pods_[pod]->gone) continue;
+      const bool dead = other == nullptr || !other->alive;
+      // One that is stopped by a signal doesn't answer a probe, but nothing of it is closed.
+      if (!dead && Frozen(*other)) continue;
+      if (dead) Suspect(worker, static_cast<int>(r));
+      const bool left = !dead && !InView(other, view.epoch) && other->stopped >= view.epoch;
+      given_up = given_up || left ||
+                 (!dead && InView(other, view.epoch) && other->phase == Phase::kBroken);
     }
+    if (!worker->suspected.empty() || (connected && given_up)) SayBroken(worker, -1);
   }
 }
 
-// A connection to a worker of another pod is reset, though both live. Both ends see it.
+// A connection to a worker of another pod is reset, though both live. One end sees it first, mostly
+// both do before they give the view up.
 void World::BreakRing(const WorkerPtr& worker) {
   if (worker->phase != Phase::kActive || Frozen(*worker)) return;
   const std::vector<WorkerPtr> ranks = RanksOf(*worker->view);
@@ -208,15 +206,23 @@ void World::BreakRing(const WorkerPtr& worker) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const WorkerPtr& other = ranks[r];
     if (!InView(other, worker->epoch) || other->pod == worker->pod || Frozen(*other)) continue;
-    Suspect(worker, static_cast<int>(r), "reset", true);
-    return Suspect(other, own, "reset", true);
+    SayBroken(worker, static_cast<int>(r));
+    if (random_.Chance(700)) SayBroken(other, own);
+    return;
   }
 }
 
-void World::Suspect(const WorkerPtr& worker, int rank, const std::string& why, bool broken) {
-  if (broken) worker->phase = Phase::kBroken;
+void World::Suspect(const WorkerPtr& worker, int rank) {
   if (!worker->suspected.insert(rank).second) return;
-  WorkerSend(worker, {{"t", "suspect"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", why}});
+  WorkerSend(worker,
+             {{"t", "suspect"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", "closed"}});
+}
+
+void World::SayBroken(const WorkerPtr& worker, int rank) {
+  worker->phase = Phase::kBroken;
+  worker->broken = rank;
+  WorkerSend(worker,
+             {{"t", "broken"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", "reset"}});
 }
 
 }  // namespace ringmaster::app::sim

@@ -33,6 +33,8 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.planned_views, schedules / 2);
   EXPECT_GT(coverage.held_views, schedules / 20);
   EXPECT_GT(coverage.resignations, schedules / 4);
+  EXPECT_GT(coverage.reconnects, schedules / 20);
+  EXPECT_GT(coverage.left_out, schedules / 500);
   EXPECT_GT(coverage.late_hellos, schedules / 4);
   EXPECT_GT(coverage.promotions, schedules / 20);
   EXPECT_GT(coverage.fenced, schedules / 200);

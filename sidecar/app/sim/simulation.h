@@ -65,7 +65,8 @@ struct Coverage {
   std::uint64_t fenced = 0;       // workers that stopped themselves
   std::uint64_t kills = 0;        // that a sidecar asked its launcher for
   std::uint64_t resignations = 0;
-  std::uint64_t left = 0;  // pods that left by plan
+  std::uint64_t reconnects = 0, left_out = 0;  // views for a broken link: of all, without some
+  std::uint64_t left = 0;                      // pods that left by plan
   std::uint64_t recoveries = 0, restarts = 0;
   std::uint64_t finished = 0;  // jobs whose ranks agreed to end
 

@@ -43,7 +43,9 @@ void World::Thaw(const WorkerPtr& worker) {
 void World::Exit(const WorkerPtr& worker, int code, int signal) {
   if (!std::exchange(worker->alive, false)) return;
   Trace([&] { return Name(*worker) + " exits with " + std::to_string(code); });
-  if (healed_at_ >= 0 && time_.now() > healed_at_ + 15 * kSecond && code != 0 &&
+  // A restart from the checkpoint ends workers: a fence may have to pass before it is known that it
+  // is needed, and the operator waits for 5 s.
+  if (healed_at_ >= 0 && time_.now() > healed_at_ + 20 * kSecond && code != 0 &&
       !pods_[worker->pod]->launcher.ending() && !job_finished_) {
     Fail(Name(*worker) + " exits with " + std::to_string(code) + " long after the last fault");
   }
@@ -234,7 +236,13 @@ void World::RepeatToSidecar(const WorkerPtr& worker) {
   if (worker->phase == Phase::kNoView) return;
   for (const int rank : worker->suspected) {
     worker->queued.push_back(
-        {{"t", "suspect"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", "reset"}});
+        {{"t", "suspect"}, {"epoch", worker->epoch}, {"rank", rank}, {"reason", "closed"}});
+  }
+  if (worker->broken) {
+    worker->queued.push_back({{"t", "broken"},
+                              {"epoch", worker->epoch},
+                              {"rank", *worker->broken},
+                              {"reason", "reset"}});
   }
 }
 
@@ -287,7 +295,7 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
   LeaveView(worker.get());
   worker->view = view;
   worker->suspected.clear();
-  worker->stalled_since = 0;
+  worker->broken.reset();
   worker->phase = Phase::kConnecting;
   TickSoon(view->epoch);
 }

@@ -76,8 +76,8 @@ struct Worker {
   bool has_state = true;
   bool entered = false, detached = false, standing = false, ended = false;
   bool rebuild_pending = false;
-  std::set<int> suspected;  // ranks of the view
-  Micros stalled_since = 0;
+  std::set<int> suspected;    // ranks of the view
+  std::optional<int> broken;  // what it has said of the view: the link that broke, -1: unknown
   std::int64_t step = 0;
   Epoch finished = 0;  // the ranks of this view agreed to end
 
@@ -274,7 +274,8 @@ class World {
   void CheckStep(const membership::View& view, const std::vector<WorkerPtr>& ranks);
   void FinishJob(const membership::View& view, const std::vector<WorkerPtr>& ranks);
   void LookForBroken(const membership::View& view, const std::vector<WorkerPtr>& ranks);
-  void Suspect(const WorkerPtr& worker, int rank, const std::string& why, bool broken);
+  void Suspect(const WorkerPtr& worker, int rank);
+  void SayBroken(const WorkerPtr& worker, int rank);
   void BreakRing(const WorkerPtr& worker);
 
   // operator.cc

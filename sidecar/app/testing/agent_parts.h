@@ -122,6 +122,7 @@ struct AgentParts {
     callbacks.stopped = callbacks.boundary = callbacks.ran = callbacks.finished = [](Epoch) {};
     callbacks.rebuilt = [](const job::Rebuild&) {};
     callbacks.suspects = [](Epoch, int, const std::string&) {};
+    callbacks.broken = [](Epoch, int, const std::string&) {};
     callbacks.exited = [](const job::WorkerExit&) {};
     callbacks.terminate = [] {};
     return callbacks;
