@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/fields/limits.h"
-
 namespace ringmaster::fields {
 namespace {
 
@@ -36,8 +34,7 @@ bool IsDeeperThan(std::string_view text, std::size_t limit) {
   return false;
 }
 
-}  // namespace
-
+// Empty, or which limit the text breaks.
 std::string Excess(std::string_view text, const Limits& limits) {
   if (text.size() > limits.bytes) {
     return std::to_string(text.size()) + " bytes, at most " + std::to_string(limits.bytes) +
@@ -48,6 +45,8 @@ std::string Excess(std::string_view text, const Limits& limits) {
   }
   return "";
 }
+
+}  // namespace
 
 tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
                                                 const Limits& limits) {

@@ -36,7 +36,7 @@ class JobReconciler {
     runtime::Informer* jobs = nullptr;
     runtime::Informer* pods = nullptr;
     NodeWatcher* nodes = nullptr;
-    AdmissionLoop* admission = nullptr;     // null: no gang admission
+    CapacityCache* capacity = nullptr;      // null: no gang admission
     ChildObjects* child_objects = nullptr;  // null: none are kept
   };
 

@@ -8,7 +8,6 @@
 #include "common/logging/log.h"
 #include "operator/controllers/node_facts.h"
 #include "operator/controllers/pod_facts.h"
-#include "operator/controllers/slim_objects.h"
 #include "operator/planner/disruption.h"
 
 namespace ringmaster::controllers {
@@ -24,13 +23,11 @@ using kube::Json;
 using runtime::MetaField;
 
 NodeWatcher::NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions options,
-                         std::function<void(const std::string&)> changed,
-                         runtime::Informer::Handler seen)
+                         std::function<void(const std::string&)> changed)
     : api_(std::move(api)),
       options_(std::move(options)),
       changed_(std::move(changed)),
-      each_(std::move(seen)),
-      nodes_(api_, kube::Nodes(), {.keep = SlimNode},
+      nodes_(api_, kube::Nodes(), {},
              [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {}
 
 void NodeWatcher::Start() {
@@ -47,7 +44,6 @@ void NodeWatcher::Start() {
 }
 
 void NodeWatcher::OnNode(const Json& node, bool deleted) {
-  if (each_) each_(node, deleted);
   // Most changes are heartbeats.
   planner::NodeFacts facts = deleted ? planner::NodeFacts() : ReadNode(node);
   const std::string name = MetaField(node, "name");
