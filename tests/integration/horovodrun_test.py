@@ -128,17 +128,18 @@ def test_workers_come_and_go_with_the_slots_that_a_script_finds(tmp_path):
         seen = []
         for line in run.stdout:
             seen.append(line)
-            if line == "[0] sizes [2]\n":
+            # Where a worker starts late the first view has one.
+            if re.match(r"\[0\] sizes \[(1, )?2\]$", line):
                 (tmp_path / "slots").write_text("localhost:2\n127.0.0.1\n")
-            elif line == "[1] sizes [2, 3]\n":
+            elif re.match(r"\[1\] sizes \[.*3\]$", line):
                 (tmp_path / "slots").write_text("localhost:1\n")
     assert run.returncode == 0, "".join(seen)
-    assert any("sizes [2, 3, 1]" in line for line in seen), "".join(seen)
+    assert any(re.search(r"sizes \[.*3, (2, )?1\]", line) for line in seen), "".join(seen)
 
 
 def test_a_signal_ends_a_job_that_follows_a_script(tmp_path):
     with discovering(tmp_path, "localhost:2\n") as run:
-        assert any("sizes [2]" in line for line in run.stdout)
+        assert any(re.search(r"sizes \[(1, )?2\]", line) for line in run.stdout)
         run.send_signal(signal.SIGINT)
         rest = run.stdout.read()
     assert run.returncode == 130, rest
@@ -146,7 +147,7 @@ def test_a_signal_ends_a_job_that_follows_a_script(tmp_path):
 
 def test_a_launcher_that_is_killed_takes_its_job_with_it(tmp_path):
     with discovering(tmp_path, "localhost:2\n") as run:
-        assert any("sizes [2]" in line for line in run.stdout)
+        assert any(re.search(r"sizes \[(1, )?2\]", line) for line in run.stdout)
         run.kill()
         run.communicate(timeout=30)  # the output comes to its end when the workers have ended, too
     for folder in pathlib.Path("/tmp").glob("horovodrun-*"):

@@ -6,16 +6,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <vector>
+
 namespace ringmaster::support {
 
 // Resets every established TCP connection of this process; listeners stay. Returns how many.
 inline int ResetTcpConnections() {
-  int resets = 0;
+  // All are found first: whoever sees the first reset may open a connection to look after the
+  // other.
+  std::vector<int> connected;
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_in peer{};
     socklen_t length = sizeof(peer);
-    const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
-    if (!connected || peer.sin_family != AF_INET) continue;
+    const bool is = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+    if (is && peer.sin_family == AF_INET) connected.push_back(fd);
+  }
+  int resets = 0;
+  for (int fd : connected) {
     sockaddr nobody{};
     nobody.sa_family = AF_UNSPEC;
     if (connect(fd, &nobody, sizeof(nobody)) == 0) ++resets;

@@ -59,7 +59,7 @@ def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):
 
 
 def test_AWorkerThatIsDroppedInsideAGraphComesBackWithTheOthersState(job, options):
-    one = job("tensorflow_elastic.py", 3, BATCHES="120", **options)
+    one = job("tensorflow_elastic.py", 3, BATCHES="400", **options)
     one.wait_world([0, 1, 2], step=10)
     one.sidecar.drop(1)
     one.wait_world([0, 2, 1])
@@ -67,7 +67,7 @@ def test_AWorkerThatIsDroppedInsideAGraphComesBackWithTheOthersState(job, option
     assert set(codes.values()) == {0}, one.logs()
     text = log_of(one, 1, 1)
     assert "waiting to be let in again" in text and text.count("enter ") == 2, text
-    assert "ended at 120 with 3" in text
+    assert "ended at 400 with 3" in text
 
 
 @pytest.mark.parametrize("options", VERSIONS[-1:], indirect=True)

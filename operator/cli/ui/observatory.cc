@@ -123,9 +123,10 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
   while (looks_ <= *seen) {
     if (!looked_.WaitUntil(&mu_, {}, deadline)) break;
   }
-  const auto found = jobs_.find(key);
-  if (looks_ <= *seen || found == jobs_.end()) return nullptr;
+  if (looks_ <= *seen) return nullptr;
   *seen = looks_;
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end()) return nullptr;
   return {
       {"error", error_}, {"job", NowOf(found->second)}, {"sample", found->second.history.newest()}};
 }

@@ -197,7 +197,10 @@ class Job:
         return json.loads(self._run("get", self.name, "-o", "json"))
 
     def _delete(self):
-        self._run("delete", self.name, may_fail=True)
+        try:
+            self._run("delete", self.name, may_fail=True)
+        except LaunchError as error:  # what the function has returned or raised is worth more
+            self._on_progress("job %s could not be deleted: %s" % (self.name, error))
 
 
 def _progress(status):

@@ -1,16 +1,34 @@
 """Gradients of several backward passes that add up before they are reduced and applied."""
 
+import weakref
+
 import tensorflow as tf
+
+from ringmaster import elastic
 
 
 class Accumulation:
-    """Of one optimizer. Its variables are made at the first gradients."""
+    """Of one optimizer. Its variables are made at the first gradients.
+
+    Whenever an elastic training function is entered it begins anew on all ranks: a joiner has added
+    up nothing, and what a rolled back batch has added is void.
+    """
 
     def __init__(self, passes, average):
         self._passes = passes
         self._average = average
         self._sums = None
         self._count = None
+        begin = weakref.WeakMethod(self._begin_anew)
+        elastic.on_entering(lambda: (begin() or (lambda: None))())
+
+    def _begin_anew(self):
+        # In a graph of TensorFlow 1 only a session could: elastic functions don't run there.
+        if self._count is None or not tf.executing_eagerly():
+            return
+        for variable in [*self._sums, self._count]:
+            if variable is not None:
+                variable.assign(tf.zeros_like(variable))
 
     def step(self, gradients, variables, apply, skip):
         """apply(sums) in every `passes`th call, else skip(). Both return nothing.
