@@ -12,6 +12,7 @@
 
 #include "common/http/server.h"
 
+using ringmaster::http::Request;
 using ringmaster::http::Response;
 using ringmaster::http::Server;
 
@@ -22,9 +23,9 @@ class World {
  public:
   World() {
     const asio::ip::tcp::endpoint any(asio::ip::address_v4::loopback(), 0);
-    server_ = Server::Start(asio::ip::tcp::acceptor(io_, any), [this](const std::string& path) {
+    server_ = Server::Start(asio::ip::tcp::acceptor(io_, any), [this](const Request& request) {
       ++answers_;
-      return Response{path == "/" ? 200 : 404, "text/plain", path};
+      return Response{request.path == "/" ? 200 : 404, "text/plain", request.path};
     });
   }
 
