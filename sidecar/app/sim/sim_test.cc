@@ -1,5 +1,6 @@
 // The schedules of the normal test run, with a floor under what they cover. Under sanitizers
-// (RINGMASTER_TEST_ROUNDS=small) fewer: there they look for bad memory, not for rare orders.
+// (RINGMASTER_TEST_ROUNDS=small) fewer and without the floor: there they look for bad memory, and a
+// hundred schedules need not meet what one in five hundred does.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -25,6 +26,7 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
         << Explain(options, outcome.violation);
   }
   std::printf("%s", coverage.Text().c_str());
+  if (support::SmallRounds()) return;
   // A run that covers less than this has gone blind.
   for (int i = 0; i < static_cast<int>(Fault::kCount); ++i)
     EXPECT_GT(coverage.faults[i], schedules / 50) << FaultName(static_cast<Fault>(i));
