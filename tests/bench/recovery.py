@@ -30,6 +30,7 @@ from processes import alive, with_environment  # noqa: E402
 from waiting import until  # noqa: E402
 
 SETTLED = 5.5  # seconds
+SIDECAR_SETTLED = 30.5  # after 30 s the kubelet of the local mode forgets that a container has crashed
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -151,10 +152,20 @@ def choose(job, kind):
     # The launcher backs off when a process dies again within seconds of its start; that is not what is measured.
     job.wait("a victim old enough", lambda: job.age(worker[victim["name"]]) > SETTLED, 30)
     if kind == "coordinator":
-        return [p for p, name in with_environment("RINGMASTER_POD_UID=" + victim["uid"]) if name == "ringmaster-sidecar"], set()
+        return [settled_sidecar(job, victim["uid"])], set()
     if kind == "pod":
         return [p for p, _ in with_environment("RINGMASTER_POD_UID=" + victim["uid"])], {worker[victim["name"]]}
     return [worker[victim["name"]]], {worker[victim["name"]]}
+
+
+def settled_sidecar(job, pod_uid):
+    """Process id of a pod's sidecar. The kubelet backs off too when a container ends again soon after its start, and a pod whose
+    sidecar is away for seconds is lost to the others."""
+    def old_enough():
+        pids = [p for p, name in with_environment("RINGMASTER_POD_UID=" + pod_uid) if name == "ringmaster-sidecar"]
+        return pids[0] if pids and time.time() - os.stat("/proc/%d" % pids[0]).st_mtime > SIDECAR_SETTLED else None
+
+    return job.wait("a sidecar old enough", old_enough, 2 * SIDECAR_SETTLED + 30)
 
 
 def one_kill(job, kind, moment):

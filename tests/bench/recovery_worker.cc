@@ -45,6 +45,38 @@ int Fail(const char* what) {
   return 1;
 }
 
+// RM_OK: `out` holds the sum over all ranks.
+rm_status Allreduce(const std::vector<float>& in, std::vector<float>* out) {
+  rm_handle handle = 0;
+  const rm_status begun = rm_allreduce_async("gradient", in.data(), out->data(), kCount, RM_FLOAT32,
+                                             RM_SUM, 1, 1, &handle);
+  if (begun != RM_OK) return begun;
+  const rm_status done = rm_wait(handle, 0);
+  rm_release(handle);
+  return done;
+}
+
+rm_status TakeStep(Model* model, rm_step_info* info) {
+  static std::vector<float> in(kCount), out(kCount);
+  for (size_t i = 0; i < kCount; ++i)
+    in[i] = static_cast<float>((model->steps + i) % 13 + rm_rank());
+  const rm_status reduced = Allreduce(in, &out);
+  if (reduced != RM_OK) return reduced;
+  model->hash = Fold(model->hash, out);
+  ++model->steps;
+  return rm_step_end(info);
+}
+
+void Append(FILE* log, const Model& model, uint64_t epoch) {
+  std::fprintf(log,
+               "{\"t\": %lld, \"step\": %llu, \"epoch\": %llu, \"rank\": %d, \"size\": %d, "
+               "\"hash\": \"%016llx\"}\n",
+               static_cast<long long>(MonotonicNanoseconds()),
+               static_cast<unsigned long long>(model.steps), static_cast<unsigned long long>(epoch),
+               rm_rank(), rm_size(), static_cast<unsigned long long>(model.hash));
+  std::fflush(log);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -59,33 +91,14 @@ int main(int argc, char** argv) {
       std::string(directory ? directory : "/tmp") + "/" + std::to_string(getpid()) + ".jsonl";
   FILE* log = std::fopen(path.c_str(), "a");
   if (log == nullptr) return Fail(path.c_str());
-  std::vector<float> in(kCount), out(kCount);
   while (static_cast<long>(model.steps) < steps) {
-    for (size_t i = 0; i < kCount; ++i)
-      in[i] = static_cast<float>((model.steps + i) % 13 + rm_rank());
-    rm_handle handle = 0;
-    if (rm_allreduce_async("gradient", in.data(), out.data(), kCount, RM_FLOAT32, RM_SUM, 1, 1,
-                           &handle) != RM_OK) {
-      return Fail("allreduce");
-    }
-    const rm_status done = rm_wait(handle, 0);
-    rm_release(handle);
-    if (done != RM_OK) return Fail("wait");
-    model.hash = Fold(model.hash, out);
-    ++model.steps;
     rm_report("total_steps", static_cast<double>(steps));
     rm_step_info info{};
-    const rm_status ended = rm_step_end(&info);
-    if (ended == RM_ERR_LEFT) return 0;
-    if (ended != RM_OK) return Fail("step_end");
-    std::fprintf(log,
-                 "{\"t\": %lld, \"step\": %llu, \"epoch\": %llu, \"rank\": %d, \"size\": %d, "
-                 "\"hash\": \"%016llx\"}\n",
-                 static_cast<long long>(MonotonicNanoseconds()),
-                 static_cast<unsigned long long>(model.steps),
-                 static_cast<unsigned long long>(info.epoch), rm_rank(), rm_size(),
-                 static_cast<unsigned long long>(model.hash));
-    std::fflush(log);
+    const rm_status status = TakeStep(&model, &info);
+    if (status == RM_ERR_LEFT) return 0;
+    if (status == RM_ERR_DROPPED && rm_enter(0) == RM_OK) continue;  // with the others' state
+    if (status != RM_OK) return Fail("step");
+    Append(log, model, info.epoch);
     usleep(kSleep);
   }
   std::fclose(log);
