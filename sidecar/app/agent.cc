@@ -105,14 +105,14 @@ void Agent::Start() {
   workers_.Start(view != nullptr);
   if (view != nullptr) {
     membership_.SetInstalled(view);
-    table_.Restore(view, started_at_);
-    table_.SettleWelcome();
+    table_.orders().Restore(view, started_at_);
+    table_.orders().SettleWelcome();
     spdlog::info("state reloaded epoch={} incarnation={}", EpochText(view->epoch),
                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
   }
-  if (options_.operator_target.empty()) table_.SettleWelcome();
+  if (options_.operator_target.empty()) table_.orders().SettleWelcome();
   membership_.Feed(membership::Started{});
 }
 
@@ -127,9 +127,9 @@ void Agent::Run(const membership::Action& action) {
     const SteadyTime now = outputs_.clock.now();
     history_.tracker().Noticed(now, outputs_.clock.unix_ms());
     history_.tracker().StopAsked(now);
-    table_.Stop(stop->epoch);
+    table_.orders().Stop(stop->epoch);
   } else if (auto* arm = std::get_if<membership::ArmWorkers>(&action)) {
-    table_.Arm(arm->epoch);
+    table_.orders().Arm(arm->epoch);
   } else if (auto* install = std::get_if<membership::InstallView>(&action)) {
     Install(install->view);
   } else if (std::get_if<membership::LeftByPlan>(&action) != nullptr) {
@@ -152,7 +152,7 @@ void Agent::Install(const ViewPtr& view) {
       "listed={}",
       EpochText(view->epoch), membership::ReasonText(view->reason), view->pods.size(),
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
-  table_.Install(view, now);
+  table_.orders().Install(view, now);
   peers_.SetNews(view->epoch);
   peers_.Watch(listed ? view->pods : std::vector<membership::Pod>{});
   peers_.ForgetTrouble();
@@ -167,8 +167,8 @@ void Agent::AfterEvents() {
   metrics_->SetCoordinator(membership_.member().is_coordinator());
   if (current != nullptr && membership_.installed() == nullptr) {
     // A view that does not list us: workers that come now are joiners.
-    table_.Restore(current, outputs_.clock.now());
-    table_.SettleWelcome();
+    table_.orders().Restore(current, outputs_.clock.now());
+    table_.orders().SettleWelcome();
   }
   ReportReadiness();
   ReportHealth();
@@ -178,7 +178,7 @@ void Agent::AfterEvents() {
 
 void Agent::Tick() {
   table_.Tick(outputs_.clock.now());
-  if (orders_.HasLooked()) table_.SettleWelcome();
+  if (orders_.HasLooked()) table_.orders().SettleWelcome();
   workers_.CheckKnown();
   membership_.Feed(membership::Tick{});
   peers_.CheckSuspicions();
@@ -231,7 +231,7 @@ void Agent::CheckStateLost() {
                               EpochText(membership_.epoch()) +
                               "): there is nothing to go on from; start the job again";
   spdlog::error("giving up error=\"{}\"", message);
-  table_.GiveUp(message);
+  table_.orders().GiveUp(message);
 }
 
 // ---- What is shown

@@ -41,7 +41,7 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
     Leave(reason);  // in no view there is no boundary to wait for
   } else if (EverybodyLeaves()) {
     // No view comes after this one: all go at its next boundary.
-    workers_->Arm(membership_->epoch());
+    workers_->orders().Arm(membership_->epoch());
   }
 }
 
@@ -67,7 +67,7 @@ void Departure::BoundaryReached(Epoch epoch) {
 void Departure::Leave(const std::string& reason) {
   if (std::exchange(left_, true)) return;
   spdlog::info("left by plan reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
-  workers_->Leave(membership_->epoch(), reason);
+  workers_->orders().Leave(membership_->epoch(), reason);
 }
 
 bool Departure::FinishedByRanks(Epoch epoch) {
@@ -75,7 +75,7 @@ bool Departure::FinishedByRanks(Epoch epoch) {
   finishing_since_ = clock_.now();
   spdlog::info("finishing epoch={}", EpochText(epoch));
   workers_->launcher().Finish();
-  workers_->LeaveJoiners(epoch, "the job has finished");
+  workers_->orders().LeaveJoiners(epoch, "the job has finished");
   return true;
 }
 
@@ -85,7 +85,8 @@ void Departure::FinishByOperator(const std::string& reason) {
   spdlog::info("told to finish reason=\"{}\" epoch={}", reason, EpochText(epoch));
   finishing_since_ = clock_.now();
   workers_->launcher().Finish();
-  workers_->LeaveJoiners(epoch, reason);  // ranks have agreed by themselves, or are about to
+  workers_->orders().LeaveJoiners(epoch,
+                                  reason);  // ranks have agreed by themselves, or are about to
   membership_->Feed(membership::Finishing{membership_->epoch()});
 }
 

@@ -77,7 +77,7 @@ void OperatorOrders::OnRecover(uint64_t lineage, bool fresh_workers) {
 void OperatorOrders::KillUsed() {
   if (departure_->draining() || departure_->left()) return;
   killed_at_ = clock_.now();
-  workers_->KillUsed("the job starts again from its checkpoint");
+  workers_->orders().KillUsed("the job starts again from its checkpoint");
 }
 
 void OperatorOrders::CheckFresh() {

@@ -12,24 +12,13 @@ namespace ringmaster::app {
 
 using nlohmann::json;
 
-namespace {
-
-// How long a worker may say nothing before the launcher is asked what it does: three pings.
-constexpr int kPingsMissed = 3;
-// A longer time between two ticks, which come four times a second, is this process's own
-// standstill.
-constexpr std::chrono::milliseconds kLongTick{1000};
-// Half a second without a launcher is its death, and its workers', so for that less is long, too.
-constexpr std::chrono::milliseconds kLongTickForLauncher{350};
-
-}  // namespace
-
 WorkerTable::WorkerTable(const WorkerTableOptions& options, WorkerTableCallbacks callbacks)
     : options_(options),
       callbacks_(std::move(callbacks)),
       processes_(options.slots),
       launcher_(callbacks_.send),
-      notifier_(options, callbacks_.send, callbacks_.changed) {}
+      orders_(options, &callbacks_, &processes_, &launcher_),
+      watch_(&options_, &processes_, &launcher_) {}
 
 // ---- From the link
 
@@ -57,11 +46,10 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello) {
   const std::vector<uint64_t> promoted = processes_.KeepOnly(names);
   for (const WorkerProcess& worker : processes_.all()) {
     const bool news = std::count(promoted.begin(), promoted.end(), worker.standby_incarnation) > 0;
-    if (news && worker.welcomed) notifier_.SendPromoted(worker);
+    if (news) orders_.Promoted(worker);
   }
   callbacks_.changed();
-  CheckStopped();
-  CheckBoundary();
+  orders_.CheckAnswers();
 }
 
 void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer_pid,
@@ -105,7 +93,7 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   worker->stop_sent = 0;
   // One that a newer view has left out says `enter` when it has heard of that.
   worker->ready = worker->ready || view().Lists(*worker);
-  notifier_.Welcome(worker, barrier_);
+  orders_.Welcome(worker);
   callbacks_.changed();
 }
 
@@ -136,33 +124,19 @@ void WorkerTable::OnLauncherFrame(const json& frame, SteadyTime now) {
     callbacks_.exited(exit);
     if (!processes_.Exited(exit)) return;  // its closed socket was enough
     callbacks_.changed();
-    CheckStopped();
-    CheckBoundary();
+    orders_.CheckAnswers();
   } else if (type == "promoted") {
     const ProcessName name = ReadProcessName(frame);
     const WorkerProcess* worker = processes_.Promote(
         static_cast<int>(fields::Integer(frame, "slot", -1)), name.incarnation, name.pid);
     if (worker == nullptr) return;
-    if (worker->welcomed) notifier_.SendPromoted(*worker);
+    orders_.Promoted(*worker);
     callbacks_.changed();
   } else if (type == "state") {
-    OnState(frame, now);
+    watch_.OnState(frame, now);
   } else if (type == "term") {
     callbacks_.terminate();
   }
-}
-
-// The others wait for it in the ring, and can't tell it from one that computes for long. A debugger
-// has its reasons; only the fence ends its patience.
-void WorkerTable::OnState(const json& frame, SteadyTime now) {
-  if (fields::Text(frame, "state") != "T") return;
-  const WorkerProcess* worker =
-      processes_.Find(false, static_cast<int>(fields::Integer(frame, "slot", -1)),
-                      fields::Unsigned(frame, "incarnation"));
-  if (worker == nullptr || now - worker->heard < options_.stopped_for) return;
-  const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - worker->heard);
-  launcher_.Kill(*worker, "stopped by a signal, silent for " + std::to_string(silent.count()) +
-                              " ms (elasticPolicy.stoppedWorkerSeconds)");
 }
 
 void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
@@ -178,13 +152,13 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     OnEnter(worker, frame);
   } else if (type == "stopped") {
     worker->stopped = std::max(worker->stopped, epoch);
-    CheckStopped();
+    orders_.CheckAnswers();
   } else if (type == "installed") {
     worker->installed = std::max(worker->installed, epoch);
   } else if (type == "boundary") {
     worker->boundary = std::max(worker->boundary, epoch);
     worker->step = fields::Unsigned(frame, "step");
-    CheckBoundary();
+    orders_.CheckAnswers();
   } else if (type == "suspect") {
     callbacks_.suspects(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
                         fields::Text(frame, "reason"));
@@ -219,35 +193,8 @@ void WorkerTable::Replace(const WorkerProcess& worker) {
   launcher_.Kill(worker, "fenced: this sidecar did not answer it for long", /*by_us=*/true);
 }
 
-// What was said meanwhile has yet to be read.
-void WorkerTable::ForgiveOwnSleep(SteadyTime now) {
-  const auto slept = now - ticked_.value_or(now);
-  ticked_ = now;
-  if (slept >= kLongTickForLauncher) launcher_.ForgiveSleep(slept);
-  if (slept < kLongTick) return;
-  for (WorkerProcess& worker : processes_.all()) {
-    worker.heard += slept;
-    worker.looked += slept;
-    if (worker.closed_at) *worker.closed_at += slept;
-  }
-}
-
-void WorkerTable::LookAfterSilent(SteadyTime now) {
-  for (WorkerProcess& worker : processes_.all()) {
-    // One that is in no view may connect when it likes.
-    if ((worker.connection == 0 && !view().Lists(worker)) || worker.standby()) continue;
-    if (now - worker.heard < kPingsMissed * options_.ping) continue;
-    if (now - worker.looked < options_.ping) continue;
-    worker.looked = now;
-    launcher_.Look(worker);
-  }
-}
-
 void WorkerTable::Tick(SteadyTime now) {
-  ForgiveOwnSleep(now);
-  LookAfterSilent(now);
-  const std::vector<WorkerProcess> all_dead =
-      processes_.TakeDead(now, options_.fence, launcher_.lost_at());
+  const std::vector<WorkerProcess> all_dead = watch_.Tick(now, view());
   if (all_dead.empty()) return;
   for (const WorkerProcess& dead : all_dead) {
     if (dead.connection != 0)
@@ -258,97 +205,7 @@ void WorkerTable::Tick(SteadyTime now) {
       launcher_.Kill(dead, "silent for longer than the fence");
   }
   callbacks_.changed();
-  CheckStopped();
-  CheckBoundary();
-}
-
-// ---- What the membership wants
-
-void WorkerTable::Restore(ViewPtr view, SteadyTime now) {
-  notifier_.Restore(std::move(view));
-  ExpectWorkers(now);
-}
-
-void WorkerTable::ExpectWorkers(SteadyTime now) {
-  for (const membership::RankEntry& rank : this->view().view()->ranks) {
-    if (this->view().IsOwn(rank)) processes_.AddUnheard(rank.slot, rank.incarnation, now);
-  }
-}
-
-void WorkerTable::Stop(Epoch epoch) {
-  barrier_.Stop(epoch);
-  for (WorkerProcess& worker : processes_.all()) {
-    if (!worker.standby() && worker.welcomed) notifier_.SendStop(&worker, epoch);
-  }
-  CheckStopped();
-}
-
-void WorkerTable::CheckStopped() {
-  if (auto epoch = barrier_.TakeStopped(processes_.all(), view())) callbacks_.stopped(*epoch);
-}
-
-void WorkerTable::Arm(Epoch epoch) {
-  if (view().view() == nullptr || view().epoch() != epoch) return;
-  barrier_.Arm(epoch);
-  for (const WorkerProcess& worker : processes_.all()) {
-    if (worker.welcomed && view().Lists(worker)) notifier_.SendArm(worker, epoch);
-  }
-  CheckBoundary();
-}
-
-void WorkerTable::CheckBoundary() {
-  if (auto epoch = barrier_.TakeBoundary(processes_.all(), view())) callbacks_.boundary(*epoch);
-}
-
-void WorkerTable::Install(ViewPtr view, SteadyTime now) {
-  notifier_.Install(std::move(view));
-  // Its workers have been heard by a forerunner of this sidecar, which died before it knew the
-  // view.
-  if (!launcher_.seen()) ExpectWorkers(now);
-  barrier_.Disarm();
-  for (WorkerProcess& worker : processes_.all()) {
-    if (worker.standby() || worker.connection == 0) continue;
-    if (!worker.welcomed) {
-      notifier_.Welcome(&worker, barrier_);
-    } else {
-      notifier_.SendView(&worker);
-    }
-  }
-}
-
-void WorkerTable::SettleWelcome() {
-  if (!notifier_.Settle()) return;
-  for (WorkerProcess& worker : processes_.all()) {
-    if (worker.connection != 0 && !worker.welcomed) notifier_.Welcome(&worker, barrier_);
-  }
-}
-
-// ---- The end
-
-void WorkerTable::Leave(Epoch epoch, const std::string& reason) {
-  notifier_.Leave(epoch, reason);
-  launcher_.Finish();
-  for (WorkerProcess& worker : processes_.all()) notifier_.SendLeft(&worker, epoch, reason);
-}
-
-void WorkerTable::LeaveJoiners(Epoch epoch, const std::string& reason) {
-  notifier_.LeaveJoiners(epoch, reason);
-  for (WorkerProcess& worker : processes_.all()) {
-    if (!view().Lists(worker)) notifier_.SendLeft(&worker, epoch, reason);
-  }
-}
-
-void WorkerTable::GiveUp(const std::string& message) {
-  notifier_.GiveUp(message);
-  for (const WorkerProcess& worker : processes_.all()) {
-    if (worker.welcomed) notifier_.SendGivenUp(worker);
-  }
-}
-
-void WorkerTable::KillUsed(const std::string& reason) {
-  for (const WorkerProcess& worker : processes_.all()) {
-    if (!worker.standby() && worker.installed != 0) launcher_.Kill(worker, reason);
-  }
+  orders_.CheckAnswers();
 }
 
 }  // namespace ringmaster::app

@@ -39,7 +39,7 @@ class WorkerTableTest : public testing::Test {
     callbacks.terminate = [] {};
     table_ = std::make_unique<WorkerTable>(
         WorkerTableOptions{.job = "job", .pod = "p0", .pod_uid = "u0", .slots = slots}, callbacks);
-    if (settle) table_->SettleWelcome();
+    if (settle) table_->orders().SettleWelcome();
   }
 
   void Launcher(json running = json::array()) {
@@ -111,11 +111,11 @@ TEST_F(WorkerTableTest, WelcomeWaitsUntilItIsKnownWhetherTheJobIsFounded) {
   Make(1, false);
   Worker(2, 0, 1);
   EXPECT_TRUE(sent_.empty());
-  table_->SettleWelcome();
+  table_->orders().SettleWelcome();
   EXPECT_EQ(LastTo(2, "welcome")["state"], "bootstrap");
   Make(1, false);
   Worker(3, 0, 1);
-  table_->Install(MakeView(kFirst, {}), now_);
+  table_->orders().Install(MakeView(kFirst, {}), now_);
   EXPECT_EQ(LastTo(3, "welcome")["state"], "joining");
   EXPECT_EQ(TypesTo(3), Types{"welcome"}) << "a view that does not list a joiner is no news to it";
 }
@@ -137,8 +137,8 @@ TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
   Launcher();
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
-  table_->Stop(kFirst);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
+  table_->orders().Stop(kFirst);
   EXPECT_EQ(LastTo(3, "stop")["epoch"], kFirst);
   Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
   EXPECT_TRUE(stopped_.empty());
@@ -150,7 +150,7 @@ TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
 TEST_F(WorkerTableTest, StopIsAnsweredAtOnceWhereNobodyHasAView) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Stop(kFirst);
+  table_->orders().Stop(kFirst);
   EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
   EXPECT_EQ(TypesTo(2), Types{"welcome"});
 }
@@ -158,9 +158,9 @@ TEST_F(WorkerTableTest, StopIsAnsweredAtOnceWhereNobodyHasAView) {
 TEST_F(WorkerTableTest, StopWaitsForAWorkerThatIsAwayAndTellsItWhenItReturns) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->OnClosed(2, now_);
-  table_->Stop(kFirst);
+  table_->orders().Stop(kFirst);
   EXPECT_TRUE(stopped_.empty()) << "it may be using the view";
   Worker(3, 0, 1, kFirst);
   EXPECT_EQ(TypesTo(3), (Types{"welcome", "stop"}));
@@ -171,17 +171,17 @@ TEST_F(WorkerTableTest, StopWaitsForAWorkerThatIsAwayAndTellsItWhenItReturns) {
 
 TEST_F(WorkerTableTest, ARestartedSidecarWaitsForWorkersOfTheStoredView) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Restore(MakeView(kFirst, {{0, 1}}), now_);
   Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}});
-  table_->Stop(kFirst);
+  table_->orders().Stop(kFirst);
   EXPECT_TRUE(stopped_.empty());
 }
 
 TEST_F(WorkerTableTest, ARestartedSidecarAnswersNothingForWorkersThatItHasNotHeardOf) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
-  table_->Stop(kFirst);
-  table_->Arm(kFirst);
+  table_->orders().Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Stop(kFirst);
+  table_->orders().Arm(kFirst);
   Pass(seconds(2));
   EXPECT_TRUE(stopped_.empty()) << "the worker may be using the view";
   EXPECT_TRUE(boundaries_.empty());
@@ -195,8 +195,8 @@ TEST_F(WorkerTableTest, ARestartedSidecarAnswersNothingForWorkersThatItHasNotHea
 
 TEST_F(WorkerTableTest, ARestartedSidecarWaitsForWorkersOfAViewThatItHasYetToLearn) {
   Make(1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
-  table_->Arm(kFirst);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Arm(kFirst);
   EXPECT_TRUE(boundaries_.empty()) << "nobody has said where the worker stands";
   Worker(10, 0, 1);
   EXPECT_EQ(TypesTo(10), (Types{"welcome", "view", "arm"}));
@@ -206,16 +206,16 @@ TEST_F(WorkerTableTest, ARestartedSidecarWaitsForWorkersOfAViewThatItHasYetToLea
 
 TEST_F(WorkerTableTest, AWorkerOfTheStoredViewThatTheLauncherDoesNotNameHasNothingToStop) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
-  table_->Stop(kFirst);
+  table_->orders().Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Stop(kFirst);
   Launcher();
   EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
 }
 
 TEST_F(WorkerTableTest, AWorkerOfTheStoredViewThatNobodyNamesIsDeadAfterItsFence) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 1}}), now_);
-  table_->Stop(kFirst);
+  table_->orders().Restore(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Stop(kFirst);
   Pass(seconds(11));
   EXPECT_TRUE(stopped_.empty());
   Pass(milliseconds(1));
@@ -244,14 +244,14 @@ TEST_F(WorkerTableTest, AStandbyThatWasPromotedWhileTheSidecarWasAwayHearsItWhoe
 TEST_F(WorkerTableTest, AWorkerThatHasStoppedAViewIsNotGivenItAgain) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
-  table_->Stop(kFirst);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Stop(kFirst);
   Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
   EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
   table_->OnClosed(2, now_);
   Worker(3, 0, 1);  // it had not built the view when it stopped it
   EXPECT_EQ(TypesTo(3), Types{"welcome"});
-  table_->Install(MakeView(kSecond, {{0, 1}}), now_);
+  table_->orders().Install(MakeView(kSecond, {{0, 1}}), now_);
   EXPECT_EQ(LastTo(3, "view")["view"]["epoch"], kSecond);
 }
 
@@ -259,7 +259,7 @@ TEST_F(WorkerTableTest, APingTellsOnceThatAnOperationOfTheViewHasCompleted) {
   Make(2);
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
   Frame(2, {{"t", "ping"}, {"n", 1}, {"step", 0}, {"ran", 0}});
   EXPECT_TRUE(ran_.empty());
   Frame(2, {{"t", "ping"}, {"n", 2}, {"step", 1}, {"ran", kFirst}});
@@ -270,8 +270,8 @@ TEST_F(WorkerTableTest, APingTellsOnceThatAnOperationOfTheViewHasCompleted) {
 TEST_F(WorkerTableTest, WhoComesAfterTheJobWasGivenUpHearsWhy) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
-  table_->GiveUp("all have died");
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().GiveUp("all have died");
   EXPECT_EQ(LastTo(2, "error")["message"], "all have died");
   table_->OnClosed(2, now_);
   Worker(3, 0, 2);
@@ -282,8 +282,8 @@ TEST_F(WorkerTableTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
   Make(1);
   Worker(2, 0, 1);
   Frame(2, {{"t", "enter"}});
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
-  table_->Install(MakeView(kSecond, {}), now_);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Install(MakeView(kSecond, {}), now_);
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view", "stop", "view"}))
       << "stop of the parent comes first";
   EXPECT_EQ(LastTo(2, "view")["self"], -1);
@@ -296,8 +296,8 @@ TEST_F(WorkerTableTest, TheBoundaryIsReachedWhenAllRanksOfThePodStandThere) {
   Make(2);
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
-  table_->Arm(kFirst);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}, {1, 1}}), now_);
+  table_->orders().Arm(kFirst);
   Frame(2, {{"t", "boundary"}, {"epoch", kFirst}});
   EXPECT_TRUE(boundaries_.empty());
   Frame(3, {{"t", "boundary"}, {"epoch", kFirst}});
@@ -336,7 +336,7 @@ TEST_F(WorkerTableTest, AWorkerOfAnotherPidNamespaceIsDeadAfterTheFence) {
 TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
   Pass(seconds(12));
   EXPECT_TRUE(table_->processes().Living().empty());
   EXPECT_EQ(refused_.size(), 1u);
@@ -367,7 +367,7 @@ TEST_F(WorkerTableTest, AWorkerThatASignalStoppedIsKilledAfterASecond) {
 
 TEST_F(WorkerTableTest, AWorkerThatWasStoppedWhileTheSidecarWasAwayIsKilledToo) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 3}}), now_);
+  table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);
   Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
   Pass(milliseconds(750));
   EXPECT_EQ(LastTo(1, "look")["pid"], 5) << "its own word for itself was the former sidecar's";
@@ -378,9 +378,9 @@ TEST_F(WorkerTableTest, AWorkerThatWasStoppedWhileTheSidecarWasAwayIsKilledToo) 
 
 TEST_F(WorkerTableTest, AWorkerThatNeverComesBackToARestartedSidecarIsKilledAfterItsFence) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 3}}), now_);
+  table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);
   Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
-  table_->Stop(kFirst);
+  table_->orders().Stop(kFirst);
   Pass(seconds(11));
   EXPECT_TRUE(stopped_.empty());
   EXPECT_EQ(LastTo(1, "kill"), json::object());
@@ -391,7 +391,7 @@ TEST_F(WorkerTableTest, AWorkerThatNeverComesBackToARestartedSidecarIsKilledAfte
 
 TEST_F(WorkerTableTest, AScriptThatHasNotCalledInitYetIsLeftAlone) {
   Make(1);
-  table_->Restore(MakeView(kFirst, {{0, 3}}), now_);
+  table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);
   Launcher({{{"slot", 0}, {"incarnation", 4}, {"pid", 5}}});
   Pass(seconds(60));
   EXPECT_EQ(LastTo(1, "look"), json::object());
@@ -406,7 +406,7 @@ TEST_F(WorkerTableTest, AFencedWorkerThatAViewStillListsIsReplacedAndNobodysFaul
     Launcher(running);
     Worker(2, 0, 1);
     Frame(2, {{"t", "enter"}});
-    table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+    table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
     Frame(2, {{"t", "enter"}});
     EXPECT_EQ(LastTo(1, "kill"), json::object()) << "it has not built the view yet";
     Frame(2, {{"t", "installed"}, {"epoch", kFirst}});
@@ -422,7 +422,7 @@ TEST_F(WorkerTableTest, AFencedWorkerThatAViewStillListsIsReplacedAndNobodysFaul
 
 TEST_F(WorkerTableTest, AWorkerThatANewerViewLeftOutIsNotReadyBeforeItSaysSo) {
   Make(1);
-  table_->Restore(MakeView(kSecond, {}), now_);
+  table_->orders().Restore(MakeView(kSecond, {}), now_);
   Worker(2, 0, 1, kFirst);
   EXPECT_FALSE(table_->processes().Living()[0].ready);
   Frame(2, {{"t", "enter"}, {"state", false}});
@@ -452,7 +452,7 @@ TEST_F(WorkerTableTest, ASilentWorkerIsKilledSoThatANewOneComes) {
 TEST_F(WorkerTableTest, AFounderThatReconnectsBeforeItsFirstViewStandsKeepsItsState) {
   Make(1);
   Worker(2, 0, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->OnClosed(2, now_);
   Worker(3, 0, 1, 0);
   EXPECT_EQ(LastTo(3, "welcome")["state"], "member");
@@ -463,16 +463,16 @@ TEST_F(WorkerTableTest, OnlyJoinersLeaveWhenTheRanksHaveAgreedToEnd) {
   Make(2);
   Worker(2, 0, 1);
   Worker(3, 1, 1);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
-  table_->LeaveJoiners(kFirst, "over");
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().LeaveJoiners(kFirst, "over");
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view"}));
   EXPECT_EQ(TypesTo(3), (Types{"welcome", "left"}));
 }
 
 TEST_F(WorkerTableTest, AJoinerThatComesAfterTheJobsEndLeavesToo) {
   Make(2);
-  table_->Install(MakeView(kFirst, {{0, 1}}), now_);
-  table_->LeaveJoiners(kFirst, "over");
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  table_->orders().LeaveJoiners(kFirst, "over");
   Worker(10, 0, 1, kFirst);
   Worker(11, 1, 1);
   EXPECT_EQ(TypesTo(10).back(), "welcome") << "its ranks agree by themselves";
@@ -481,7 +481,7 @@ TEST_F(WorkerTableTest, AJoinerThatComesAfterTheJobsEndLeavesToo) {
 
 TEST_F(WorkerTableTest, AWorkerThatComesAfterAPodInNoViewHasLeftLeavesToo) {
   Make(1);
-  table_->Leave(0, "drained");
+  table_->orders().Leave(0, "drained");
   Worker(10, 0, 1);
   EXPECT_EQ(TypesTo(10).back(), "left");
 }
@@ -568,7 +568,7 @@ TEST_F(WorkerTableTest, LeavingTellsTheLauncherBeforeItsWorkersEnd) {
   Make(1);
   Launcher();
   Worker(2, 0, 1);
-  table_->Leave(kFirst, "drained");
+  table_->orders().Leave(kFirst, "drained");
   ASSERT_EQ(sent_.size(), 3u);
   EXPECT_EQ(sent_[1].second["t"], "finish");
   EXPECT_EQ(sent_[2].second["t"], "left");

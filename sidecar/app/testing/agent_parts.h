@@ -53,7 +53,7 @@ struct AgentParts {
 
   // Connection 1 is the launcher, 2 the worker of slot 0, in the first view.
   void StartTraining() {
-    table.SettleWelcome();
+    table.orders().SettleWelcome();
     const nlohmann::json running = {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}};
     table.OnHello(1, true, {{"slots", 1}, {"running", running}}, 0, now);
     table.OnHello(2, false, {{"slot", 0}, {"incarnation", 1}, {"tcp", "t"}}, 0, now);
@@ -107,7 +107,7 @@ struct AgentParts {
   void Run(const membership::Action& action) {
     if (auto* install = std::get_if<membership::InstallView>(&action)) {
       membership.SetInstalled(install->view);
-      table.Install(install->view, now);
+      table.orders().Install(install->view, now);
     } else if (auto* send = std::get_if<membership::Send>(&action)) {
       peers.Deliver(*send);
     }

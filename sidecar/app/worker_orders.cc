@@ -1,0 +1,102 @@
+#include "sidecar/app/worker_orders.h"
+
+#include <utility>
+
+namespace ringmaster::app {
+
+WorkerOrders::WorkerOrders(const WorkerTableOptions& options, const WorkerTableCallbacks* callbacks,
+                           WorkerProcesses* processes, LauncherPeer* launcher)
+    : callbacks_(callbacks),
+      processes_(processes),
+      launcher_(launcher),
+      notifier_(options, callbacks->send, callbacks->changed) {}
+
+void WorkerOrders::Promoted(const WorkerProcess& worker) {
+  if (worker.welcomed) notifier_.SendPromoted(worker);
+}
+
+void WorkerOrders::Restore(ViewPtr view, SteadyTime now) {
+  notifier_.Restore(std::move(view));
+  ExpectWorkers(now);
+}
+
+void WorkerOrders::ExpectWorkers(SteadyTime now) {
+  for (const membership::RankEntry& rank : this->view().view()->ranks) {
+    if (this->view().IsOwn(rank)) processes_->AddUnheard(rank.slot, rank.incarnation, now);
+  }
+}
+
+void WorkerOrders::Stop(Epoch epoch) {
+  barrier_.Stop(epoch);
+  for (WorkerProcess& worker : processes_->all()) {
+    if (!worker.standby() && worker.welcomed) notifier_.SendStop(&worker, epoch);
+  }
+  CheckAnswers();
+}
+
+void WorkerOrders::CheckAnswers() {
+  if (auto epoch = barrier_.TakeStopped(processes_->all(), view())) callbacks_->stopped(*epoch);
+  if (auto epoch = barrier_.TakeBoundary(processes_->all(), view())) callbacks_->boundary(*epoch);
+}
+
+void WorkerOrders::Arm(Epoch epoch) {
+  if (view().view() == nullptr || view().epoch() != epoch) return;
+  barrier_.Arm(epoch);
+  for (const WorkerProcess& worker : processes_->all()) {
+    if (worker.welcomed && view().Lists(worker)) notifier_.SendArm(worker, epoch);
+  }
+  CheckAnswers();
+}
+
+void WorkerOrders::Install(ViewPtr view, SteadyTime now) {
+  notifier_.Install(std::move(view));
+  // Its workers have been heard by a forerunner of this sidecar, which died before it knew the
+  // view.
+  if (!launcher_->seen()) ExpectWorkers(now);
+  barrier_.Disarm();
+  for (WorkerProcess& worker : processes_->all()) {
+    if (worker.standby() || worker.connection == 0) continue;
+    if (!worker.welcomed) {
+      notifier_.Welcome(&worker, barrier_);
+    } else {
+      notifier_.SendView(&worker);
+    }
+  }
+}
+
+void WorkerOrders::SettleWelcome() {
+  if (!notifier_.Settle()) return;
+  for (WorkerProcess& worker : processes_->all()) {
+    if (worker.connection != 0 && !worker.welcomed) notifier_.Welcome(&worker, barrier_);
+  }
+}
+
+// ---- The end
+
+void WorkerOrders::Leave(Epoch epoch, const std::string& reason) {
+  notifier_.Leave(epoch, reason);
+  launcher_->Finish();
+  for (WorkerProcess& worker : processes_->all()) notifier_.SendLeft(&worker, epoch, reason);
+}
+
+void WorkerOrders::LeaveJoiners(Epoch epoch, const std::string& reason) {
+  notifier_.LeaveJoiners(epoch, reason);
+  for (WorkerProcess& worker : processes_->all()) {
+    if (!view().Lists(worker)) notifier_.SendLeft(&worker, epoch, reason);
+  }
+}
+
+void WorkerOrders::GiveUp(const std::string& message) {
+  notifier_.GiveUp(message);
+  for (const WorkerProcess& worker : processes_->all()) {
+    if (worker.welcomed) notifier_.SendGivenUp(worker);
+  }
+}
+
+void WorkerOrders::KillUsed(const std::string& reason) {
+  for (const WorkerProcess& worker : processes_->all()) {
+    if (!worker.standby() && worker.installed != 0) launcher_->Kill(worker, reason);
+  }
+}
+
+}  // namespace ringmaster::app
