@@ -167,8 +167,7 @@ class Builder {
                   "go on until the job ends, with the pods that join it");
     Number(app, "--tail", &p_->logs_tail, "of each pod, only the last N lines", 0, 100'000'000);
     Number(app, "--rank", &p_->logs_rank,
-           "only the worker whose lines have [N] in front: the rank that it began with", 0,
-           100'000'000);
+           "only the worker whose lines have [N] in front (HOROVOD_RANK)", 0, 100'000'000);
     AddTarget(app, &logs.target);
   }
 
