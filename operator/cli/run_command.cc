@@ -187,6 +187,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
       stack->api, display.get(),
       {.timeout = options.timeout,
        .sidecar_token = stack->sidecar_token,
+       .logs = run_dir / "logs",
        .output = options.np > 0 ? SessionOptions::Output::kAll : SessionOptions::Output::kRankZero,
        .kill_pod = kill_pod});
   interrupts->Attach(&session);
