@@ -40,6 +40,7 @@ struct RunOptions {
   bool plain = false;
   bool keep = false;
   bool ui = false;                  // serve the page while it runs
+  std::string metrics_listen;       // host:port of the operator's metrics; empty: not served
   std::chrono::seconds timeout{0};  // 0: none
 };
 

@@ -78,6 +78,9 @@ class Builder {
         ->check(CLI::Range(1.0, 1e9));
     app->add_flag("--plain", run.plain, "plain lines, also on a terminal");
     app->add_flag("--ui", run.ui, "serve a page that shows the run, and print its address");
+    app->add_option("--metrics-listen", run.metrics_listen,
+                    "serve the operator's metrics, and /targets: where those of the workers are")
+        ->type_name("HOST:PORT");
     app->add_flag("--keep", run.keep, "keep the run directory with its logs");
   }
 
@@ -164,8 +167,7 @@ class Builder {
                   "go on until the job ends, with the pods that join it");
     Number(app, "--tail", &p_->logs_tail, "of each pod, only the last N lines", 0, 100'000'000);
     Number(app, "--rank", &p_->logs_rank,
-           "only the worker whose lines have [N] in front: the rank that it began with", 0,
-           100'000'000);
+           "only the worker whose lines have [N] in front (HOROVOD_RANK)", 0, 100'000'000);
     AddTarget(app, &logs.target);
   }
 

@@ -54,6 +54,23 @@ std::string SizeText(const Json& job) {
                      ViewName(fields::Unsigned(status, "epoch")));
 }
 
+// Bytes that went through collectives between two looks.
+uint64_t BytesBetween(const Inspection& earlier, const Inspection& later) {
+  uint64_t bytes = 0;
+  for (const auto& [pod, status] : later.answers) {
+    const auto before = earlier.answers.find(pod);
+    if (before == earlier.answers.end()) continue;
+    for (const WorkerStatus& worker : status.workers)
+      for (const WorkerStatus& same : before->second.workers)
+        if (same.slot == worker.slot) bytes += job::Between(same.times, worker.times).bytes;
+  }
+  return bytes;
+}
+
+bool Stands(const Inspection& found, const Inspection& earlier) {
+  return StepOf(found) == StepOf(earlier) && BytesBetween(earlier, found) == 0;
+}
+
 // Of a job of which no condition says anything wrong.
 std::string GoesOn(const Inspection& found, const Inspection* earlier, double seconds) {
   const uint64_t step = StepOf(found);
@@ -65,6 +82,12 @@ std::string GoesOn(const Inspection& found, const Inspection* earlier, double se
   if (step > before)
     return fmt::format("trains: step {}, {} more in {:.0f} s, {}; nothing holds it up", step,
                        step - before, seconds, SizeText(found.job));
+  if (!Stands(found, *earlier))
+    return fmt::format(
+        "trains: {} bytes went through collectives in {:.0f} s, {}; no step was completed "
+        "meanwhile "
+        "(a long step, or a script that counts none)",
+        BytesBetween(*earlier, found), seconds, SizeText(found.job));
   return fmt::format("stands at step {}: none was completed in {:.0f} s, {}", step, seconds,
                      SizeText(found.job));
 }
@@ -123,7 +146,7 @@ std::string WhyText(const Inspection& found, const Inspection* earlier, double s
     if (failed && !failure.empty()) break;  // said already, in more words
     text += (i == 0 ? name + ": " : "  also: ") + TroubleText(troubles[i], now) + "\n";
   }
-  const bool stands = troubles.empty() && earlier != nullptr && StepOf(found) == StepOf(*earlier);
+  const bool stands = troubles.empty() && earlier != nullptr && Stands(found, *earlier);
   if (const std::string steps = stands ? StepsText(found) : ""; !steps.empty())
     text += "  " + steps + "\n";
   text += Indented("Pods:", PodTroubles(found, now));

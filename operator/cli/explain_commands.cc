@@ -26,7 +26,8 @@ std::vector<std::string> FailureOf(const Connection& to, const Inspection& found
   for (const Json& pod : found.pods) run.OnPod(pod, false);
   run.OnJob(found.job, false);
   if (!run.end() || run.end()->succeeded) return {};
-  return FailureLinesOf(to.api.get(), run, run.end()->message, false);
+  return FailureLinesOf(to.api.get(), run, run.end()->message, false,
+                        to.run_dir.empty() ? "" : to.run_dir / "logs");
 }
 
 }  // namespace

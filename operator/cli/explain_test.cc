@@ -109,6 +109,26 @@ TEST(WhyTest, TwoLooksTellWhetherStepsAreCompleted) {
                     HasSubstr("rank 0 at 10, rank 1 at 9")));
 }
 
+// A plain Horovod script calls nothing that completes a step.
+TEST(WhyTest, AScriptThatCountsNoStepsTrainsWhileTensorsGoThrough) {
+  Inspection before = Trains(0), after = Trains(0);
+  after.answers["p0"].workers[0].times.bytes = 4096;
+  EXPECT_THAT(WhyText(after, &before, 2, {}, kNow),
+              AllOf(StartsWith("digits trains: 4096 bytes went through collectives in 2 s"),
+                    Not(HasSubstr("rank 0 at"))));
+}
+
+TEST(PodTroublesTest, APodWhoseScriptHasNoStateSaysThatItCannotJoin) {
+  Inspection found = Trains(3);
+  found.answers["p0"].state = "Joining";
+  EXPECT_THAT(PodTroubles(found, kNow),
+              testing::ElementsAre("p0  Running; its sidecar is Joining"));
+  found.answers["p0"].workers[1].takes_state = false;
+  EXPECT_THAT(PodTroubles(found, kNow),
+              testing::ElementsAre(HasSubstr("its sidecar is Joining; can't join those who train: "
+                                             "its script registers no state")));
+}
+
 TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
   Inspection found = Trains(3);
   found.answers["p0"].missing_slots = {1, 2};

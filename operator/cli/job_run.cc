@@ -159,9 +159,11 @@ bool JobRun::LabelsLines() const {
 
 std::string JobRun::PodToBlame() const {
   const std::string why = end_ ? " " + end_->message + " " : "";
+  // A pod whose worker was to be started again runs until the job fails, and may be gone by now.
+  for (const auto& [name, index] : indexes_)
+    if (why.find(" " + name + " ") != std::string::npos) return name;
   std::string failed, failed_at;
   for (const auto& [name, pod] : pods_) {
-    if (why.find(" " + name + " ") != std::string::npos) return name;
     if (!FailedContainer(pod)) continue;
     const std::string at = EndedAt(pod);
     if (!failed.empty() && at >= failed_at) continue;

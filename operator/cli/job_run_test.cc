@@ -116,6 +116,8 @@ TEST_F(JobRunTest, BlamesThePodThatTheConditionNames) {
   job["status"]["conditions"][0]["message"] = "worker 0 of pod p10 was ended by signal 11";
   run_.OnJob(job, false);
   EXPECT_EQ(run_.PodToBlame(), "p10");
+  run_.OnPod(Pod("p10", "Running"), true);
+  EXPECT_EQ(run_.PodToBlame(), "p10") << "also when it was deleted because the job has failed";
 }
 
 Json Numbered(const std::string& name, const char* index) {

@@ -87,60 +87,82 @@ class Printer {
   std::FILE* const out_;
 };
 
-// Prints the last lines of a log that are wanted; how many bytes it has now.
-Outcome<size_t> PrintLast(const Connection& to, const std::string& pod, const Wanted& wanted,
-                          const std::string& prefix, Printer* printer, std::stop_token stop) {
-  size_t bytes = 0;
-  std::deque<std::string> last;
-  lines::LineSplitter lines([&](std::string_view line) {
-    if (wanted.Has(line)) last.emplace_back(line);
-    if (last.size() > static_cast<size_t>(*wanted.tail)) last.pop_front();
-  });
-  auto on_text = [&](std::string_view text) {
-    bytes += text.size();
-    lines.Feed(text, std::chrono::steady_clock::now());
-    return true;
-  };
-  auto read =
-      to.api->PodLogWith(to.ns, pod, {.container = wanted.container}, on_text, std::move(stop));
-  lines.Finish();
-  if (!read) return tl::unexpected(FromKube(read.error()));
-  for (const std::string& line : last) printer->Line(prefix, line);
-  return bytes;
-}
+// One pod's log, in as many streams as it takes: a line that a stream was cut in is put together.
+class PodReader {
+ public:
+  PodReader(const Connection& to, std::string pod, const Wanted& wanted, std::string prefix,
+            Printer* printer)
+      : to_(to),
+        pod_(std::move(pod)),
+        wanted_(wanted),
+        prefix_(std::move(prefix)),
+        printer_(printer) {}
 
-// `*seen`: bytes of the log that were printed before, and then those that were printed in all.
-Outcome<void> PrintPod(const Connection& to, const std::string& pod, const Wanted& wanted,
-                       const std::string& prefix, bool follow, Printer* printer, size_t* seen,
-                       std::stop_token stop) {
-  size_t skip = *seen;
-  kube::PodLogOptions options{.container = wanted.container, .follow = follow, .tail = wanted.tail};
-  // The server counts from the end: what was seen of that doesn't say where to go on.
-  if (*seen > 0 && wanted.tail) options.tail = 0, skip = 0;
-  if (wanted.CountsItself() && *seen == 0) {
-    auto printed = PrintLast(to, pod, wanted, prefix, printer, stop);
-    if (!printed) return tl::unexpected(printed.error());
-    if (!follow) return {};
-    skip = *seen = *printed;
-    options.tail.reset();
+  // From where the last call ended; at first from the lines that are wanted.
+  Outcome<void> Read(bool follow, const std::stop_token& stop) {
+    if (wanted_.CountsItself() && seen_ == 0) {
+      held_.emplace();
+      auto read = Stream({.container = wanted_.container}, stop);
+      if (!follow) lines_.Finish();
+      const std::deque<std::string> last = std::move(*held_);
+      held_.reset();
+      for (const std::string& line : last) printer_->Line(prefix_, line);
+      if (!read || !follow) return read;
+    }
+    kube::PodLogOptions options{.container = wanted_.container, .follow = follow};
+    skip_ = seen_;
+    // The server counts from the end: what was seen of that doesn't say where to go on.
+    if (wanted_.tail && !wanted_.CountsItself()) {
+      options.tail = seen_ > 0 ? 0 : *wanted_.tail;
+      skip_ = 0;
+    }
+    return Stream(options, stop);
   }
-  lines::LineSplitter lines([&](std::string_view line) {
-    if (wanted.Has(line)) printer->Line(prefix, line);
-  });
-  auto on_text = [&](std::string_view text) {
-    const size_t old = std::min(skip, text.size());
-    skip -= old;
-    *seen += text.size() - old;
-    lines.Feed(text.substr(old), std::chrono::steady_clock::now());
-    return true;
-  };
-  auto read = to.api->PodLogWith(to.ns, pod, options, on_text, std::move(stop));
-  lines.Finish();
-  // A pod that has no node yet has printed nothing.
-  constexpr int kNoContent = 204;
-  if (!read && read.error().http_status == kNoContent) return {};
-  if (!read) return tl::unexpected(FromKube(read.error()));
-  return {};
+
+  // Nothing follows: a line without an end is one, too.
+  void Finish() { lines_.Finish(); }
+
+ private:
+  Outcome<void> Stream(const kube::PodLogOptions& options, const std::stop_token& stop) {
+    auto on_text = [this](std::string_view text) {
+      const size_t old = std::min(skip_, text.size());
+      skip_ -= old;
+      seen_ += text.size() - old;
+      lines_.Feed(text.substr(old), std::chrono::steady_clock::now());
+      return true;
+    };
+    auto read = to_.api->PodLogWith(to_.ns, pod_, options, on_text, stop);
+    // A pod that has no node yet has printed nothing.
+    constexpr int kNoContent = 204;
+    if (!read && read.error().http_status != kNoContent)
+      return tl::unexpected(FromKube(read.error()));
+    return {};
+  }
+
+  void OnLine(std::string_view line) {
+    if (!wanted_.Has(line)) return;
+    if (!held_) return printer_->Line(prefix_, line);
+    held_->emplace_back(line);
+    if (held_->size() > static_cast<size_t>(*wanted_.tail)) held_->pop_front();
+  }
+
+  const Connection& to_;
+  const std::string pod_;
+  const Wanted& wanted_;
+  const std::string prefix_;
+  Printer* const printer_;
+  size_t seen_ = 0;                              // bytes of the log
+  size_t skip_ = 0;                              // of these, what the stream brings again
+  std::optional<std::deque<std::string>> held_;  // the newest lines, while they are counted
+  lines::LineSplitter lines_{[this](std::string_view line) { OnLine(line); }};
+};
+
+Outcome<void> PrintPod(const Connection& to, const std::string& pod, const Wanted& wanted,
+                       const std::string& prefix, bool follow, Printer* printer) {
+  PodReader reader(to, pod, wanted, prefix, printer);
+  auto read = reader.Read(follow, {});
+  reader.Finish();
+  return read;
 }
 
 // Follows the pods that a job has and gets, each from when its container has begun.
@@ -188,12 +210,13 @@ class JobFollower {
     const std::string name = fields::TextAt(pod, "/metadata/name");
     readers_[uid] =
         std::jthread([this, name, prefix = wanted_.PrefixOf(pod)](std::stop_token stop) {
-          size_t seen = 0;
+          PodReader reader(to_, name, wanted_, prefix, printer_);
           do {
-            auto read = PrintPod(to_, name, wanted_, prefix, true, printer_, &seen, stop);
+            auto read = reader.Read(true, stop);
             if (!read && !stop.stop_requested())
               std::fprintf(stderr, "ringmaster: %s\n", read.error().message.c_str());
           } while (GoesOn(name, stop));
+          reader.Finish();
           inbox_.Post([this] { --reading_; });
         });
   }
@@ -249,9 +272,8 @@ Outcome<void> PrintJob(const Connection& to, const Json& job, const LogsOptions&
                             : fmt::format("job \"{}\" has no pods", options.name));
   Outcome<void> all;
   for (const Json& pod : *pods) {
-    size_t seen = 0;
     auto one = PrintPod(to, fields::TextAt(pod, "/metadata/name"), wanted, wanted.PrefixOf(pod),
-                        false, printer, &seen, {});
+                        false, printer);
     if (!one && all) all = std::move(one);
   }
   return all;
@@ -265,11 +287,7 @@ Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::F
   if (pod && options.rank)
     return Fail(ExitCode::kUsage,
                 fmt::format("--rank goes with a job, and {} is a pod", options.name));
-  size_t seen = 0;
-  if (pod) {
-    return PrintPod(to, options.name, Wanted::Of({}, options), "", options.follow, &printer, &seen,
-                    {});
-  }
+  if (pod) return PrintPod(to, options.name, Wanted::Of({}, options), "", options.follow, &printer);
   if (pod.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(pod.error()));
   auto job = to.api->Get(kube::HorovodJobs(), to.ns, options.name);
   if (job) return PrintJob(to, *job, options, &printer);

@@ -143,6 +143,21 @@ TEST_F(LogsCommandTest, AStreamThatBreaksIsGoneOnWithWhereItWas) {
   EXPECT_EQ(Print({.follow = true}), "[0] a\n[0] b\n[0] c\n[0] d\n[0] e\n[0] e\n");
 }
 
+// Whoever looks at the last lines of one worker, while it is writing one.
+TEST_F(LogsCommandTest, ALineThatAStreamIsCutInStaysWhole) {
+  MakeJob(2);
+  MakePod(1);
+  api_->more = "[2] a\n[3] b\n[2] one half";
+  api_->more_each = " and the other\n[2] e";
+  std::atomic<int> read{0};
+  api_->on_read = [&](const std::string&) {
+    if (++read == 1) api_->more_each = "nd";
+    if (read == 3) EndJob();
+  };
+  EXPECT_EQ(Print({.follow = true, .tail = 1, .rank = 2}),
+            "[2] a\n[2] one half and the other\n[2] end\n");
+}
+
 TEST_F(LogsCommandTest, FollowingOneRankFollowsItsPodAlone) {
   MakeJob(2);
   MakePod(0);

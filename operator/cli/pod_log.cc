@@ -1,7 +1,9 @@
 #include "operator/cli/pod_log.h"
 
 #include <chrono>
+#include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "common/lines/line_splitter.h"
 #include "operator/api/horovod_job.h"
@@ -9,27 +11,55 @@
 
 namespace ringmaster::cli {
 
+namespace {
+
+// Keeps the newest lines of a text that comes in pieces.
+class Newest {
+ public:
+  static constexpr int kMost = 2000;
+
+  void Feed(std::string_view text) { lines_.Feed(text, std::chrono::steady_clock::now()); }
+  std::deque<std::string> Take() {
+    lines_.Finish();
+    return std::move(last_);
+  }
+
+ private:
+  std::deque<std::string> last_;
+  lines::LineSplitter lines_{[this](std::string_view line) {
+    last_.emplace_back(line);
+    if (last_.size() > kMost) last_.pop_front();
+  }};
+};
+
+std::deque<std::string> LastLinesOfFile(const std::filesystem::path& file) {
+  Newest newest;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) newest.Feed(line + "\n");
+  return newest.Take();
+}
+
+}  // namespace
+
 std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
                                   const std::string& pod) {
-  constexpr int kMost = 2000;
-  std::deque<std::string> last;
-  lines::LineSplitter lines([&](std::string_view line) {
-    last.emplace_back(line);
-    if (last.size() > kMost) last.pop_front();
-  });
+  Newest newest;
   auto on_text = [&](std::string_view text) {
-    lines.Feed(text, std::chrono::steady_clock::now());
+    newest.Feed(text);
     return true;
   };
-  (void)api->PodLogWith(ns, pod, {.container = api::kWorkerContainer, .tail = kMost}, on_text, {});
-  lines.Finish();
-  return last;
+  (void)api->PodLogWith(ns, pod, {.container = api::kWorkerContainer, .tail = Newest::kMost},
+                        on_text, {});
+  return newest.Take();
 }
 
 std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
-                                        const std::string& why, bool shown) {
+                                        const std::string& why, bool shown,
+                                        const std::filesystem::path& logs) {
   const std::string pod = job.PodToBlame();
-  const auto log = pod.empty() ? std::deque<std::string>() : LastLines(api, job.ns(), pod);
+  auto log = pod.empty() ? std::deque<std::string>() : LastLines(api, job.ns(), pod);
+  if (log.empty() && !pod.empty() && !logs.empty())
+    log = LastLinesOfFile(logs / pod / (std::string(api::kWorkerContainer) + ".log"));
   return FailureReport(job.name(), why,
                        {.name = pod,
                         .first_rank = job.FirstNumberOf(pod),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
                                   const std::string& pod);
 
 // FailureReport() of the pod that is to blame. `shown`: what the workers printed has been shown.
+// `logs`: where a run on this machine keeps the logs, also of a pod that is gone; empty: nowhere.
 std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
-                                        const std::string& why, bool shown);
+                                        const std::string& why, bool shown,
+                                        const std::filesystem::path& logs);
 
 }  // namespace ringmaster::cli

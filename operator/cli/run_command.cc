@@ -20,10 +20,10 @@
 #include "operator/cli/kept_output.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/manifest.h"
+#include "operator/cli/run_metrics.h"
 #include "operator/cli/run_session.h"
 #include "operator/cli/signals.h"
 #include "operator/cli/ui_command.h"
-#include "operator/kube/kube_client.h"
 #include "operator/local/local_cluster.h"
 
 namespace ringmaster::cli {
@@ -93,6 +93,7 @@ class Interrupts {
 
 // Cluster and operator, ended in the order that leaves nothing to be created again.
 struct Stack {
+  std::unique_ptr<RunMetrics> metrics = std::make_unique<RunMetrics>();  // first: all others use it
   std::unique_ptr<local::LocalCluster> cluster;
   std::shared_ptr<kube::KubeApi> api;
   std::unique_ptr<app::OperatorApp> app;
@@ -105,8 +106,8 @@ struct Stack {
         local::LocalCluster::Start({.run_dir = run_dir, .bin_dir = bin_dir, .port = options.port});
     if (!cluster) return tl::unexpected(FromKube(cluster.error()));
     stack.cluster = std::move(*cluster);
-    auto api = kube::ConnectByKubeconfig(stack.cluster->kubeconfig());
-    if (!api) return tl::unexpected(FromKube(api.error()));
+    auto api = stack.metrics->Connect(stack.cluster->kubeconfig());
+    if (!api) return tl::unexpected(api.error());
     stack.api = std::move(*api);
     const fs::path key = run_dir / ring_key::kFileName;
     const std::string ring_key = ring_key::MakeRandom();
@@ -114,15 +115,21 @@ struct Stack {
       return Fail(ExitCode::kMachineLacks, wrote.error());
     }
     stack.sidecar_token = ring_key::MakeToken(ring_key);
-    auto app = app::OperatorApp::Start(
-        stack.api,
-        {.listen = "unix:" + (run_dir / "operator.sock").string(), .ring_key_file = key.string()});
+    auto app = app::OperatorApp::Start(stack.api,
+                                       {.listen = "unix:" + (run_dir / "operator.sock").string(),
+                                        .ring_key_file = key.string(),
+                                        .metrics = stack.metrics->of_controllers()});
     if (!app) return tl::unexpected(FromKube(app.error()));
     stack.app = std::move(*app);
+    if (!options.metrics_listen.empty()) {
+      auto listens = stack.metrics->Listen(options.metrics_listen, stack.app.get());
+      if (!listens) return tl::unexpected(listens.error());
+    }
     return stack;
   }
 
   void Stop() {
+    metrics->Stop();
     if (app) app->Stop();
     if (cluster) cluster->Stop(kGrace);
     app.reset();
@@ -180,6 +187,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
       stack->api, display.get(),
       {.timeout = options.timeout,
        .sidecar_token = stack->sidecar_token,
+       .logs = run_dir / "logs",
        .output = options.np > 0 ? SessionOptions::Output::kAll : SessionOptions::Output::kRankZero,
        .kill_pod = kill_pod});
   interrupts->Attach(&session);
@@ -190,6 +198,8 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
     return created;
   }
   Page page;
+  if (!options.metrics_listen.empty())
+    display->Line(fmt::format("metrics on port {}", stack->metrics->port()));
   if (options.ui) {
     auto opened = Page::Open({stack->api, run_dir, ""}, 0, kPagePeriod);
     display->Line(opened ? "page " + opened->address() : opened.error().message);

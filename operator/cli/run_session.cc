@@ -247,7 +247,7 @@ std::vector<std::string> RunSession::FailureLines() {
     const std::string why =
         job->end() ? job->end()->message : TimeoutText(options_.timeout, job->HeldUpBy());
     const bool shown = options_.output == SessionOptions::Output::kAll;
-    for (std::string& line : FailureLinesOf(api_.get(), *job, why, shown))
+    for (std::string& line : FailureLinesOf(api_.get(), *job, why, shown, options_.logs))
       lines.push_back(std::move(line));
   }
   return lines;

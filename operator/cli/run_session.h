@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ namespace ringmaster::cli {
 struct SessionOptions {
   std::chrono::seconds timeout{0};  // 0: none
   std::chrono::milliseconds poll_period{150};
-  std::string sidecar_token;  // of all jobs; empty: none
+  std::string sidecar_token;   // of all jobs; empty: none
+  std::filesystem::path logs;  // of pods that are gone, too; empty: nowhere
   // Of the workers, above the progress line: all, or what rank 0 prints.
   enum class Output { kAll, kRankZero } output = Output::kRankZero;
   // Ends a pod without a word; called for a pod that `ringmaster kill` has marked

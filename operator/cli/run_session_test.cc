@@ -5,14 +5,18 @@
 #include <httplib.h>
 
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "operator/api/labels.h"
+#include "operator/cli/pod_log.h"
 #include "operator/local/store.h"
 #include "operator/local/testing/in_memory_api.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -159,6 +163,29 @@ TEST_F(RunSessionTest, FailedJobSaysWhy) {
   EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kFailed);
   EXPECT_THAT(session_->FailureLines(), Contains(HasSubstr("the worker fell over")));
   EXPECT_EQ(session_->Summary(SessionEnd::kFailed)["exitReason"], "Failed");
+}
+
+// A job that fails because of a worker that was to be started again takes its pod away.
+TEST_F(RunSessionTest, TheLogOfAPodThatIsGoneStillSaysWhichRankFailed) {
+  const support::TempDir logs;
+  std::filesystem::create_directories(logs.path() / "p1");
+  std::ofstream(logs.path() / "p1/worker.log")
+      << "ringmaster-launcher: worker exited slot=0 incarnation=1 exit_code=134\n";
+  JobRun job("default", "digits");
+  const Json labels = {{"training.kubeflow.org/job-name", "digits"},
+                       {"training.kubeflow.org/replica-index", "1"}};
+  const Json pod = {{"metadata", {{"name", "p1"}, {"namespace", "default"}, {"labels", labels}}}};
+  job.OnPod(pod, false);
+  job.OnJob({{"status",
+              {{"conditions",
+                {{{"type", "Failed"},
+                  {"status", "True"},
+                  {"message", "worker 0 of pod p1 was ended by signal 6"}}}}}}},
+            false);
+  job.OnPod(pod, true);
+  EXPECT_THAT(FailureLinesOf(api_.get(), job, "why", false, logs.path()),
+              testing::ElementsAre("digits failed: rank 1 ended with exit code 134",
+                                   "  killed by SIGABRT (signal 6, aborted)", HasSubstr("why")));
 }
 
 TEST_F(RunSessionTest, PodsThatComeWithTheJobsEndDisturbNothing) {

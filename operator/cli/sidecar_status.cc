@@ -41,7 +41,8 @@ WorkerStatus ParseWorker(const Json& w) {
           .state = fields::Text(w, "state"),
           .step = fields::Unsigned(w, "step"),
           .times = job::WorkerTimesFromJson(fields::Member(w, "times")),
-          .standby = fields::Flag(w, "standby")};
+          .standby = fields::Flag(w, "standby"),
+          .takes_state = fields::Flag(w, "takesState", true)};
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct WorkerStatus {
   uint64_t step = 0;
   job::WorkerTimes times;
   bool standby = false;
+  bool takes_state = true;  // no: its script registers none, so it can't join those who train
 };
 
 struct RankStatus {

@@ -74,6 +74,13 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
   if (!usual) parts->push_back("its sidecar is " + status.state);
   if (!status.missing_slots.empty())
     parts->push_back(SlotsText(status.missing_slots) + " not in init() yet");
+  // Its workers wait in a collective, and those who train go on without them.
+  const bool can_join = std::all_of(status.workers.begin(), status.workers.end(),
+                                    [](const WorkerStatus& worker) { return worker.takes_state; });
+  if (status.state == "Joining" && !can_join)
+    parts->push_back(
+        "can't join those who train: its script registers no state (elastic.run and a State would "
+        "let it in)");
   if (!status.operator_connected) parts->push_back("its sidecar has no operator");
 }
 

@@ -48,6 +48,7 @@ json WorkerStatus(const StatusInput& in, const WorkerProcess& worker) {
           {"step", worker.step},
           {"times", job::ToJson(worker.times)},
           {"standby", worker.standby()},
+          {"takesState", worker.loads},
           {"connected", worker.connection != 0}};
 }
 

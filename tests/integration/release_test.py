@@ -1,0 +1,51 @@
+"""`hack/release` makes what users install, and tries it: the command where there is nothing but glibc."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from harness import BIN, REPOSITORY, environment
+
+VERSION = re.search(r"project\(ringmaster VERSION ([\d.]+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
+
+
+def release(*words):
+    return subprocess.run([str(REPOSITORY / "hack/release"), *map(str, words)], capture_output=True, text=True, timeout=250, env=environment(),
+                          stdin=subprocess.DEVNULL)
+
+
+def test_everything_is_made_and_tried_and_the_bill_names_what_is_inside(tmp_path):
+    done = release(VERSION, "--build-dir", BIN.parent, "--out", tmp_path, "--without", "wheels")
+    if done.returncode == 3 and os.environ.get("REQUIRE_CLUSTER") != "1":
+        pytest.skip("the machine lacks something, so a release was NOT tried: " + done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    sums = dict(reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {file.name for file in tmp_path.iterdir()} - {"SHA256SUMS"} and len(sums) == 4
+    for name, digest in sums.items():
+        assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest
+
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as tarball:
+        names = tarball.getnames()
+    inside = {name.rsplit("/", 1)[1] for name in names if "/lib/ringmaster/private/" in name}
+    bill = json.loads(next(tmp_path.glob("*.cdx.json")).read_text())
+    files = {each["value"].split()[0] for part in bill["components"] for each in part["properties"] if each["name"] == "ringmaster:file"}
+    assert bill["bomFormat"] == "CycloneDX" and files == inside and len(inside) > 20
+    licences = {name.rsplit("/", 1)[1] for name in names if "/licences/" in name}
+    assert licences == {part["name"] for part in bill["components"]}
+
+
+@pytest.mark.parametrize("words, says", [((), "VERSION is missing"), (("0.0.9",), "VERSION is 0.0.9, and CMakeLists.txt says " + VERSION),
+                                         ((VERSION, "--without", "chart"), '--without is "chart", allowed is wheels')])
+def test_bad_usage_is_said(words, says):
+    done = release(*words)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
