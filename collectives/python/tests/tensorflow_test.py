@@ -43,6 +43,10 @@ def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
     passes("tensorflow_v1.py", 2, **options)
 
 
+def test_WhatWasAddedUpIsVoidWhenTheFunctionIsEnteredAgainAndAStateKeepsItsSampler(passes, options):
+    passes("tensorflow_state.py", 1, **options)
+
+
 def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):
     one = job("keras_elastic.py", 2, EPOCHS="6", spares=[0], **options)
     one.wait_world([0, 1], step=10)
