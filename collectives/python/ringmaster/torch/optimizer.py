@@ -68,6 +68,13 @@ class _Distributed(GivesState):
         if sampler is not None and self._sampler is None:
             self._sampler = sampler
             sampler.batches_per_step = self._backward_passes
+            sampler.on_epoch_end(self._step_with_the_rest)
+
+    def _step_with_the_rest(self):
+        """The epoch has ended before backward_passes_per_step passes were made."""
+        if any(left < self._backward_passes for left in self._delay.values()):
+            self.step()
+            self.zero_grad()
 
     # ---- While backward runs
 
