@@ -70,11 +70,12 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
       return Fail(ExitCode::kUsage,
                   "--min-np, --max-np and --standby go with -np N COMMAND; for a manifest set "
                   "spec.elasticPolicy");
-    if (run.init_timeout || run.backoff_limit || run.fusion_threshold)
+    if (run.init_timeout || run.backoff_limit || run.fusion_threshold || !run.backend.empty())
       return Fail(ExitCode::kUsage,
-                  "--init-timeout, --backoff-limit and --fusion-threshold go with -np N COMMAND; "
-                  "for a manifest set spec.initTimeoutSeconds, spec.runPolicy.backoffLimit and "
-                  "spec.collectives.fusionThresholdBytes");
+                  "--init-timeout, --backoff-limit, --fusion-threshold and --backend go with "
+                  "-np N COMMAND; for a manifest set spec.initTimeoutSeconds, "
+                  "spec.runPolicy.backoffLimit, spec.collectives.fusionThresholdBytes and "
+                  "spec.collectives.backend");
     if (p->run_words.empty())
       return Fail(ExitCode::kUsage,
                   fmt::format("run: what? A manifest ({0} run job.yaml) or a command ({0} run "
