@@ -492,7 +492,7 @@ class ForeignLauncherTest : public LauncherTest {
 
 TEST_F(ForeignLauncherTest, AProcessRunsInAViewAndIsGoneBeforeTheViewCountsAsStopped) {
   StartInView(
-      "trap 'echo saved > $DIR/saved; exit 0' TERM; echo $$ > $DIR/pids; echo $RANK $WORLD_SIZE "
+      "trap 'sleep 0.3; echo saved > $DIR/saved; exit 0' TERM; echo $$ > $DIR/pids; echo $RANK $WORLD_SIZE "
       "$MASTER_ADDR:$MASTER_PORT >> $DIR/env; while :; do sleep 0.01; done");
   ASSERT_EQ(running_.size(), 1u);  // as if the worker lived already
   const pid_t pid = Pids("pids", 1)[0];
