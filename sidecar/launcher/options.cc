@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "common/fields/fields.h"

@@ -6,6 +6,7 @@ not there its tests are skipped; with REQUIRE_FRAMEWORKS=1, as in CI, they fail.
 
 import os
 import re
+import subprocess
 import sys
 
 import horovod
@@ -37,6 +38,13 @@ def test_EveryCollectiveWithItsGradientInEagerModeAndInAGraph(passes, options):
 
 def test_TapesOptimizersAndCallbacksDoWhatOneProcessWouldDo(passes, options, tmp_path):
     passes("tensorflow_training.py", 2, str(tmp_path), **options)
+
+
+def test_StubsSayWhatThereIs(options):
+    worker = os.path.join(HERE, "workers", "tensorflow_stubs.py")
+    done = subprocess.run([options["python"], worker], env=dict(os.environ, **options),
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
