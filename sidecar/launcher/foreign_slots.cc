@@ -1,7 +1,6 @@
 #include "sidecar/launcher/foreign_slots.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -106,7 +105,7 @@ json ForeignSlots::Running() const {
     if (seat.stand_in == nullptr || slot.closed) continue;
     running.push_back({{"slot", seat.slot},
                        {"incarnation", slot.incarnation},
-                       {"pid", slot.pid != 0 ? slot.pid : getpid()},
+                       {"pid", slot.pid},
                        {"standby", false},
                        {"standbyIncarnation", 0}});
   }
@@ -185,13 +184,13 @@ void ForeignSlots::Renew(Seat* seat, const std::string& reason, bool by_us) {
 
 void ForeignSlots::FinishRenewal(Seat* seat) {
   Slot& slot = (*parts_.slots)[seat->slot];
-  ChildExit exit{.pid = getpid(), .child = {}, .exit_code = 128 + SIGKILL, .signal = SIGKILL};
+  ChildExit exit{.pid = 0, .child = {}, .exit_code = 128 + SIGKILL, .signal = SIGKILL};
   exit.child.slot = seat->slot;
   exit.child.incarnation = slot.incarnation;
   Report(exit, /*restarting=*/true, seat->renewed_by_us, /*stays=*/false, "");
   seat->renewing = seat->told_to_end = false;
   seat->stand_in->Renew(++slot.incarnation, Clock::now());
-  parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, getpid()));
+  parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, 0));
 }
 
 // ---- Processes that end

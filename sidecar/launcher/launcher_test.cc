@@ -358,10 +358,11 @@ TEST_F(LauncherTest, KillsTheChildrenOfADeadWorkerButNotThoseOfOthers) {
 TEST_F(LauncherTest, LeavesNobodyBehindWhenTerminatedWithoutASidecar) {
   Start(kWithLoaders);
   std::vector<pid_t> kids = Pids("kids", 3);
+  const pid_t worker = Pids("workers", 1)[0];  // it is the last to be written
   kill(launcher_, SIGTERM);
   EXPECT_EQ(ExitCode(), 0);
   for (pid_t kid : kids) EXPECT_FALSE(Alive(kid)) << kid;
-  EXPECT_FALSE(Alive(Pids("workers", 1)[0]));
+  EXPECT_FALSE(Alive(worker));
 }
 
 TEST_F(LauncherTest, AsksTheSidecarToDrainBeforeItPassesSigtermOn) {
@@ -492,7 +493,8 @@ class ForeignLauncherTest : public LauncherTest {
 
 TEST_F(ForeignLauncherTest, AProcessRunsInAViewAndIsGoneBeforeTheViewCountsAsStopped) {
   StartInView(
-      "trap 'sleep 0.3; echo saved > $DIR/saved; exit 0' TERM; echo $$ > $DIR/pids; echo $RANK $WORLD_SIZE "
+      "trap 'sleep 0.3; echo saved > $DIR/saved; exit 0' TERM; echo $$ > $DIR/pids; echo $RANK "
+      "$WORLD_SIZE "
       "$MASTER_ADDR:$MASTER_PORT >> $DIR/env; while :; do sleep 0.01; done");
   ASSERT_EQ(running_.size(), 1u);  // as if the worker lived already
   const pid_t pid = Pids("pids", 1)[0];
@@ -519,6 +521,7 @@ TEST_F(ForeignLauncherTest, AKilledProcessBreaksTheViewAndItsLauncherStaysInIt) 
   kill(Pids("pids", 1)[0], SIGKILL);
   EXPECT_EQ(Await("broken")["epoch"], 1);
   ToLauncher();
+  EXPECT_NE(Await("started")["pid"], 0);  // what people see, and may kill
   const json exited = Await("exited");
   EXPECT_EQ(exited["exitCode"], 137);
   EXPECT_EQ(exited["byUs"], false);

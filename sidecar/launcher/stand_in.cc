@@ -1,7 +1,5 @@
 #include "sidecar/launcher/stand_in.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -29,7 +27,7 @@ json StandIn::Hello() const {
           {"role", "worker"},
           {"slot", place_.slot},
           {"incarnation", incarnation_},
-          {"pid", getpid()},
+          {"pid", 0},  // of its process the launcher tells
           {"standby", false},
           {"tcp", place_.address},
           {"shm", ""},
