@@ -125,7 +125,8 @@ void ForeignSlots::Enter(Seat* seat, World world) {
 
 void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
   Slot& slot = (*parts_.slots)[seat->slot];
-  if (parts_.shutdown->ending() || slot.closed || !seat->world) return;
+  if (parts_.shutdown->ending() || parts_.shutdown->terminating() || slot.closed || !seat->world)
+    return;
   const World& world = *seat->world;
   Log("starting the process of a view", {{"slot", std::to_string(seat->slot)},
                                          {"view", world.view},

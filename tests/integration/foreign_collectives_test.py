@@ -88,6 +88,44 @@ def test_a_pod_that_is_killed_and_one_that_leaves_by_plan_restart_the_others_wit
         assert run.wait() == 0, run.text()
 
 
+def test_when_the_only_pod_dies_the_job_begins_again_in_a_new_one(tmp_path):
+    with harness.Run("-np", 2, "--backend", "none", PYTHON, "-c", WAITS, cwd=tmp_path) as run:
+        found = starts(tmp_path, "1.1", 2)
+        run.do("kill", "python3-worker-0")
+        starts(tmp_path, "2.1", 2)
+        assert all(gone(line["pid"]) for line in found.values())
+        (tmp_path / "go").touch()
+        assert run.wait() == 0, run.text()
+
+
+def test_a_sidecar_that_dies_and_comes_back_ends_no_process(tmp_path):
+    with harness.Run("-np", 2, "--min-np", 1, "--backend", "none", PYTHON, "-c", WAITS, cwd=tmp_path) as run:
+        found = starts(tmp_path, "1.1", 2)
+        before = run.world("python3", 2)
+        sidecar = sidecar_of("python3-worker-0")
+        os.kill(sidecar, signal.SIGKILL)
+        harness.wait_for("another sidecar", lambda: sidecar_of("python3-worker-0") not in (None, sidecar))
+        harness.wait_for("the pod's state", lambda: len(run.workers("python3")) == 2)
+        assert run.world("python3", 2) == before and not any(gone(line["pid"]) for line in found.values())
+        (tmp_path / "go").touch()
+        assert run.wait() == 0, run.text()
+
+
+def sidecar_of(pod):
+    return next(iter(harness.pids("RINGMASTER_POD_NAME=" + pod, "ringmaster-sidecar")), None)
+
+
+def test_the_first_process_that_exits_with_zero_ends_the_job_and_the_others_are_waited_for(tmp_path):
+    script = ("import os, time\nif os.environ['RANK'] != '0':\n  while not os.path.exists('go'): time.sleep(0.02)\n"
+              "open('ended', 'a').write(os.environ['RANK'])\n")
+    with harness.Run("-np", 2, "--min-np", 1, "--backend", "none", PYTHON, "-c", script, cwd=tmp_path) as run:
+        run.line("Finished")
+        assert (tmp_path / "ended").read_text() == "0"
+        (tmp_path / "go").touch()
+        assert run.wait() == 0, run.text()
+        assert (tmp_path / "ended").read_text() == "01"
+
+
 def test_an_exit_code_fails_the_job_and_names_the_rank_that_failed_first(tmp_path):
     script = tmp_path / "fails.py"
     script.write_text("import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
