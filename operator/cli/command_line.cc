@@ -92,6 +92,11 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
                 fmt::format("run -np: the command is missing, for example: {} run "
                             "-np 4 python3 train.py",
                             program));
+  if (run.standby > 0 && run.backend == "None")
+    return Fail(
+        ExitCode::kUsage,
+        "--standby has no meaning with --backend none: a standby waits in init(), which the "
+        "command does not call");
   if (run.min_np > run.np)
     return Fail(ExitCode::kUsage,
                 fmt::format("--min-np {} is more than -np {}", run.min_np, run.np));

@@ -115,6 +115,7 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"run", "-np", "four", "true"}, "four"},
       {{"run", "-np", "2", "--min-np", "3", "true"}, "--min-np 3 is more than -np 2"},
       {{"run", "-np", "2", "--backend", "gloo", "true"}, "gloo"},
+      {{"run", "-np", "2", "--backend", "none", "--standby", "1", "true"}, "--standby has no"},
       {{"run", "--backend", "none", "a.yaml"}, "spec.collectives.backend"},
       {{"run", "-np", "4", "--max-np", "3", "true"}, "--max-np 3 is less than -np 4"},
       {{"run", "--min-np", "2", "a.yaml"}, "elasticPolicy"},

@@ -133,8 +133,8 @@ void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
                                          {"reason", world.reason},
                                          {"rank", std::to_string(world.rank)},
                                          {"size", std::to_string(world.size)}});
-  const StartedProcess started = parts_.children->Start(seat->slot, slot.incarnation, now,
-                                                        EnvironmentOf(world, seat->starts++));
+  const StartedProcess started = parts_.children->Start(
+      seat->slot, slot.incarnation, now, EnvironmentOf(world, parts_.options->job, seat->starts++));
   if (started.pid < 0) {
     LogError(started.error, {{"slot", std::to_string(seat->slot)}});
     return parts_.fail(127, started.error);

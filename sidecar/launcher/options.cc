@@ -87,6 +87,7 @@ bool ParseOptions(int argc, char** argv, char** environment, Options* options, s
              " bytes, at most 107 are allowed: " + options->socket;
     return false;
   }
+  options->job = Lookup(env, "RINGMASTER_JOB_UID");
   options->output_dir = Lookup(env, "RINGMASTER_OUTPUT_DIR");
   if (!ReadBackend(options, error)) return false;
   int grace = 30;

@@ -12,6 +12,7 @@ namespace ringmaster::launcher {
 struct Options {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value, handed on to the workers
+  std::string job;                       // its uid
   std::string socket;              // of the sidecar; empty: none, workers only run and are watched
   std::string bind = "127.0.0.1";  // where the workers listen
   std::string output_dir;          // what each worker prints is kept there; empty: only in the log

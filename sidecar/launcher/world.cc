@@ -63,13 +63,15 @@ std::optional<World> WorldOf(const json& view, int self) {
   return world;
 }
 
-std::vector<std::string> EnvironmentOf(const World& world, int starts) {
+std::vector<std::string> EnvironmentOf(const World& world, const std::string& job, int starts) {
   const auto [host, port] = HostAndPort(world.addresses.front());
-  std::vector<std::string> environment = {"MASTER_ADDR=" + host, "MASTER_PORT=" + port,
-                                          "TF_CONFIG=" + TfConfig(world),
-                                          "RINGMASTER_VIEW=" + world.view,
-                                          // It must not speak for itself: the launcher does.
-                                          "RINGMASTER_SOCKET="};
+  std::vector<std::string> environment = {
+      "MASTER_ADDR=" + host, "MASTER_PORT=" + port, "TF_CONFIG=" + TfConfig(world),
+      "RINGMASTER_VIEW=" + world.view,
+      // By it scripts see that their processes are started for them.
+      "TORCHELASTIC_RUN_ID=" + job,
+      // It must not speak for itself: the launcher does.
+      "RINGMASTER_SOCKET="};
   const auto set = [&environment](const char* name, int value) {
     environment.push_back(std::string(name) + "=" + std::to_string(value));
   };

@@ -28,8 +28,8 @@ struct World {
 // Nothing: it is no view with such a rank.
 std::optional<World> WorldOf(const nlohmann::json& view, int self);
 
-// NAME=value, for torchrun's scripts, tf.distribute's and Horovod's. `starts`: how many times the
-// process was started before.
-std::vector<std::string> EnvironmentOf(const World& world, int starts);
+// NAME=value, for torchrun's scripts, tf.distribute's and Horovod's. `job`: its uid; `starts`: how
+// many times the process was started before.
+std::vector<std::string> EnvironmentOf(const World& world, const std::string& job, int starts);
 
 }  // namespace ringmaster::launcher

@@ -33,12 +33,12 @@ json View() {
 TEST(WorldTest, ProcessesFindTheRanksOfTheirView) {
   const auto world = WorldOf(View(), 2);
   ASSERT_TRUE(world);
-  const auto environment = EnvironmentOf(*world, 3);
+  const auto environment = EnvironmentOf(*world, "job-uid", 3);
   for (const char* entry :
        {"RANK=2", "WORLD_SIZE=3", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=0",
         "GROUP_WORLD_SIZE=2", "MASTER_ADDR=10.0.0.2", "MASTER_PORT=50", "HOROVOD_RANK=2",
         "HOROVOD_LOCAL_RANK=1", "HOROVOD_CROSS_SIZE=2", "TORCHELASTIC_RESTART_COUNT=3",
-        "RINGMASTER_VIEW=1.7", "RINGMASTER_SOCKET="}) {
+        "RINGMASTER_VIEW=1.7", "RINGMASTER_SOCKET=", "TORCHELASTIC_RUN_ID=job-uid"}) {
     EXPECT_THAT(environment, Contains(entry));
   }
   EXPECT_THAT(
@@ -46,14 +46,14 @@ TEST(WorldTest, ProcessesFindTheRanksOfTheirView) {
       Contains(R"(TF_CONFIG={"cluster":{"worker":["10.0.0.2:50","10.0.0.1:51","10.0.0.2:52"]},)"
                R"("task":{"index":2,"type":"worker"}})"));
   const auto other = WorldOf(View(), 1);
-  EXPECT_THAT(EnvironmentOf(*other, 0), Contains("GROUP_RANK=1"));
-  EXPECT_THAT(EnvironmentOf(*other, 0), Contains("LOCAL_RANK=0"));
+  EXPECT_THAT(EnvironmentOf(*other, "j", 0), Contains("GROUP_RANK=1"));
+  EXPECT_THAT(EnvironmentOf(*other, "j", 0), Contains("LOCAL_RANK=0"));
 }
 
 TEST(WorldTest, AnAddressOfSixthVersionLosesItsBrackets) {
   json view = View();
   view["ranks"][0]["tcp"] = "[fd00::2]:50";
-  const auto environment = EnvironmentOf(*WorldOf(view, 0), 0);
+  const auto environment = EnvironmentOf(*WorldOf(view, 0), "j", 0);
   EXPECT_THAT(environment, Contains("MASTER_ADDR=fd00::2"));
   EXPECT_THAT(environment, Contains("MASTER_PORT=50"));
 }
