@@ -42,6 +42,11 @@ Status ReadCollectives(WorkerOptions* options) {
   if (!spec) return {RM_ERR_INVALID, spec.error()};
   if (!spec->is_object())
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES is not a JSON object: " + text};
+  if (spec->value("backend", nlohmann::json()) == "None") {
+    return {RM_ERR_INVALID,
+            "spec.collectives.backend is None: this job's processes are to use collectives of "
+            "their own; for Ringmaster's set it to Auto"};
+  }
   if (spec->value("timeline", nlohmann::json()) == "Off") options->timeline_file.clear();
   const auto encryption = spec->find("encryption");
   if (encryption != spec->end()) {

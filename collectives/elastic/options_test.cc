@@ -29,6 +29,9 @@ TEST(WorkerOptionsTest, WhatIsNoneIsNamed) {
   const std::pair<std::string, std::string> cases[] = {
       {"{", "RINGMASTER_COLLECTIVES: not JSON: {"},
       {"[]", "RINGMASTER_COLLECTIVES is not a JSON object: []"},
+      {R"({"backend": "None"})",
+       "spec.collectives.backend is None: this job's processes are to use collectives of their "
+       "own; for Ringmaster's set it to Auto"},
       {R"({"encryption": "on"})",
        "RINGMASTER_COLLECTIVES: encryption is \"on\", allowed is \"On\" or \"Off\""},
       {R"({"fusionThresholdBytes": -1})",

@@ -174,7 +174,8 @@ Json ReadCollectives(ObjectReader& collectives) {
                    {{"Auto", std::string("Auto")},
                     {"Cpu", std::string("Cpu")},
                     {"Nccl", std::string("Nccl")},
-                    {"Mpi", std::string("Mpi")}},
+                    {"Mpi", std::string("Mpi")},
+                    {"None", std::string("None")}},
                    &backend);
   collectives.Enum("encryption", switches, &encryption);
   collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);

@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.worker.template.metadata.labels",
                 "are taken"},
         BadCase{"Backend", "/spec/collectives/backend", "gloo", "spec.collectives.backend",
-                "one of Auto, Cpu, Nccl, Mpi"}),
+                "one of Auto, Cpu, Nccl, Mpi, None"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(HorovodJobTest, AllErrorsAreReportedAtOnce) {

@@ -70,11 +70,12 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
       return Fail(ExitCode::kUsage,
                   "--min-np, --max-np and --standby go with -np N COMMAND; for a manifest set "
                   "spec.elasticPolicy");
-    if (run.init_timeout || run.backoff_limit || run.fusion_threshold)
+    if (run.init_timeout || run.backoff_limit || run.fusion_threshold || !run.backend.empty())
       return Fail(ExitCode::kUsage,
-                  "--init-timeout, --backoff-limit and --fusion-threshold go with -np N COMMAND; "
-                  "for a manifest set spec.initTimeoutSeconds, spec.runPolicy.backoffLimit and "
-                  "spec.collectives.fusionThresholdBytes");
+                  "--init-timeout, --backoff-limit, --fusion-threshold and --backend go with "
+                  "-np N COMMAND; for a manifest set spec.initTimeoutSeconds, "
+                  "spec.runPolicy.backoffLimit, spec.collectives.fusionThresholdBytes and "
+                  "spec.collectives.backend");
     if (p->run_words.empty())
       return Fail(ExitCode::kUsage,
                   fmt::format("run: what? A manifest ({0} run job.yaml) or a command ({0} run "
@@ -91,6 +92,11 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
                 fmt::format("run -np: the command is missing, for example: {} run "
                             "-np 4 python3 train.py",
                             program));
+  if (run.standby > 0 && run.backend == "None")
+    return Fail(
+        ExitCode::kUsage,
+        "--standby has no meaning with --backend none: a standby waits in init(), which the "
+        "command does not call");
   if (run.min_np > run.np)
     return Fail(ExitCode::kUsage,
                 fmt::format("--min-np {} is more than -np {}", run.min_np, run.np));

@@ -31,6 +31,7 @@ struct RunOptions {
   std::optional<int> init_timeout;
   std::optional<int> backoff_limit;
   std::optional<int> fusion_threshold;
+  std::string backend;  // of spec.collectives; empty: the default
   std::vector<std::string> command;
   std::filesystem::path run_dir;  // empty: a new one, removed at the end
   int port = 0;                   // of the API server; 0: chosen free

@@ -40,6 +40,10 @@ TEST(CommandLineTest, OutputFilenameGoesWithACommandAndWithAManifest) {
   EXPECT_THAT(run.command, ElementsAre("python3", "x.py"));
 }
 
+TEST(CommandLineTest, TheNameOfABackendMayBeInAnyCase) {
+  EXPECT_EQ(Parse<RunOptions>({"run", "-np", "2", "--backend", "none", "true"}).backend, "None");
+}
+
 TEST(CommandLineTest, NpMayBeJoinedByAnEqualsSign) {
   auto run = Parse<RunOptions>({"run", "-np=3", "true"});
   EXPECT_EQ(run.np, 3);
@@ -110,6 +114,9 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"run", "-np", "0", "true"}, "0"},
       {{"run", "-np", "four", "true"}, "four"},
       {{"run", "-np", "2", "--min-np", "3", "true"}, "--min-np 3 is more than -np 2"},
+      {{"run", "-np", "2", "--backend", "gloo", "true"}, "gloo"},
+      {{"run", "-np", "2", "--backend", "none", "--standby", "1", "true"}, "--standby has no"},
+      {{"run", "--backend", "none", "a.yaml"}, "spec.collectives.backend"},
       {{"run", "-np", "4", "--max-np", "3", "true"}, "--max-np 3 is less than -np 4"},
       {{"run", "--min-np", "2", "a.yaml"}, "elasticPolicy"},
       {{"run", "--backoff-limit", "2", "a.yaml"}, "spec.runPolicy.backoffLimit"},

@@ -64,6 +64,12 @@ class Builder {
     Optional(app, "--fusion-threshold", &run.fusion_threshold,
              "fuse small tensors into buffers of this size; 0: none (default: 64 MiB)", 0, 1 << 30)
         ->type_name("BYTES");
+    app->add_option(
+           "--backend", run.backend,
+           "what carries the collectives; None: those of COMMAND itself, such as torchrun's "
+           "scripts (default: Auto)")
+        ->transform(CLI::IsMember({"Auto", "Cpu", "Nccl", "Mpi", "None"}, CLI::ignore_case))
+        ->type_name("NAME");
     app->add_option("--run-dir", run.run_dir,
                     "where logs, sockets and kubeconfig go; its logs are kept")
         ->type_name("DIR");

@@ -184,6 +184,7 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
   if (options.backoff_limit) spec["runPolicy"]["backoffLimit"] = *options.backoff_limit;
   if (options.fusion_threshold)
     spec["collectives"]["fusionThresholdBytes"] = *options.fusion_threshold;
+  if (!options.backend.empty()) spec["collectives"]["backend"] = options.backend;
   Json job = {{"apiVersion", api::kApiVersion},
               {"kind", api::kKind},
               {"metadata",

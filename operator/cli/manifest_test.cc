@@ -130,11 +130,13 @@ TEST(JobForCommandTest, WhatIsSaidOfTheJobStandsInItsSpec) {
   options.init_timeout = 30;
   options.backoff_limit = 0;
   options.fusion_threshold = 0;
+  options.backend = "None";
   job = JobForCommand(options, "/work");
   ASSERT_TRUE(job.has_value()) << job.error().message;
   EXPECT_EQ((*job)["spec"]["initTimeoutSeconds"], 30);
   EXPECT_EQ((*job)["spec"]["runPolicy"]["backoffLimit"], 0);
   EXPECT_EQ((*job)["spec"]["collectives"]["fusionThresholdBytes"], 0);
+  EXPECT_EQ((*job)["spec"]["collectives"]["backend"], "None");
 }
 
 TEST(JobForCommandTest, NamesAreWhatKubernetesTakes) {

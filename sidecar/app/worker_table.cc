@@ -122,7 +122,8 @@ void WorkerTable::OnLauncherFrame(const json& frame, SteadyTime now) {
   } else if (type == "exited") {
     const job::WorkerExit exit = job::WorkerExitFromJson(frame);
     callbacks_.exited(exit);
-    if (!processes_.Exited(exit)) return;  // its closed socket was enough
+    if (fields::Flag(frame, "stays")) return;  // its launcher is the member, not the process
+    if (!processes_.Exited(exit)) return;      // its closed socket was enough
     callbacks_.changed();
     orders_.CheckAnswers();
   } else if (type == "promoted") {

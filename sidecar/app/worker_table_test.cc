@@ -147,6 +147,21 @@ TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
   EXPECT_EQ(exits_[0].signal, 9);
 }
 
+TEST_F(WorkerTableTest, AWorkerWhoseLauncherStandsInForItStaysWhenItsProcessEnds) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}});
+  Worker(2, 0, 1);
+  Frame(2, {{"t", "enter"}});
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  Frame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 137}, {"stays", true}});
+  EXPECT_EQ(exits_[0].exit_code, 137);
+  EXPECT_EQ(table_->processes().Living().size(), 1u);
+  table_->orders().Stop(kFirst);
+  EXPECT_TRUE(stopped_.empty()) << "its launcher says when the view is used no more";
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+}
+
 TEST_F(WorkerTableTest, StopIsAnsweredAtOnceWhereNobodyHasAView) {
   Make(1);
   Worker(2, 0, 1);

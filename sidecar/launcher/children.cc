@@ -40,12 +40,14 @@ std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uin
 
 }  // namespace
 
-StartedProcess Children::Start(int slot, uint64_t incarnation, TimePoint now) {
+StartedProcess Children::Start(int slot, uint64_t incarnation, TimePoint now,
+                               const std::vector<std::string>& own) {
   const int family = next_family_++;
   const Output::Files files = output_.Open(family, Label(slot));
-  StartedProcess started = StartProcess(options_->command, options_->environment,
-                                        WorkerEnvironment(*options_, slot, incarnation), family,
-                                        files.output, files.error);
+  StartedProcess started =
+      StartProcess(options_->command, options_->environment,
+                   MergeEnvironment(WorkerEnvironment(*options_, slot, incarnation), own), family,
+                   files.output, files.error);
   if (started.pid >= 0)
     children_[started.pid] = {
         .family = family, .slot = slot, .incarnation = incarnation, .began = now};
@@ -95,6 +97,12 @@ void Children::Kill(int64_t slot, int64_t incarnation, const std::string& reason
     Log("killing a worker", {{"slot", std::to_string(child.slot)}, {"reason", reason}});
     child.ended_by_us = by_us;
     kill(-pid, SIGKILL);  // its exit is handled as any other: a signal restarts it
+  }
+}
+
+void Children::Signal(int slot, int signal) const {
+  for (const auto& [pid, child] : children_) {
+    if (child.slot == slot) kill(-pid, signal);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sidecar/launcher/options.h"
 #include "sidecar/launcher/output.h"
@@ -43,14 +44,16 @@ class Children {
         output_(
             {.labelled = options->slots + options->standbys > 1, .keep_in = options->output_dir}) {}
 
-  // `slot` -1: a standby.
-  StartedProcess Start(int slot, uint64_t incarnation, TimePoint now);
+  // `slot` -1: a standby. `own`: NAME=value, replaces what the worker would find else.
+  StartedProcess Start(int slot, uint64_t incarnation, TimePoint now,
+                       const std::vector<std::string>& own = {});
   // A standby gets this slot; its process id, or 0 where there is none.
   pid_t PromoteStandby(int slot, uint64_t incarnation, TimePoint now);
   // The next child that has ended, with its process group; it is none of ours any more.
   std::optional<ChildExit> ReapNext();
 
   void Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us);
+  void Signal(int slot, int signal) const;
   void KillStandbys() const;
   void SignalAll(int signal) const;
   // Kills processes that outlive the worker they descend from; again later, where some were found.

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
-#include "common/job/worker_exit.h"
+#include "sidecar/launcher/frames.h"
 #include "sidecar/launcher/log.h"
 #include "sidecar/launcher/process.h"
 
@@ -30,35 +30,6 @@ constexpr seconds kLongestWait{60};
 // For whoever reads our output to take the rest.
 constexpr seconds kLastWords{2};
 
-// Containers of one pod share the kernel's clock, so the sidecar can compare.
-int64_t MonotonicUs() {
-  const auto now = Clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
-json StartedFrame(int slot, uint64_t incarnation, pid_t pid) {
-  return {{"t", "started"},
-          {"slot", slot},
-          {"incarnation", incarnation},
-          {"pid", pid},
-          {"standby", slot < 0}};
-}
-
-json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us, const std::string& message) {
-  json frame = job::FrameJson({.slot = exit.child.slot,
-                               .exit_code = exit.exit_code,
-                               .restarting = restarting,
-                               .by_us = by_us,
-                               .incarnation = exit.child.incarnation,
-                               .signal = exit.signal,
-                               .standby = exit.child.standby(),
-                               .at_us = MonotonicUs()});
-  frame["t"] = "exited";
-  frame["pid"] = exit.pid;
-  frame["message"] = message;
-  return frame;
-}
-
 }  // namespace
 
 Launcher::Launcher(Options options)
@@ -67,15 +38,23 @@ Launcher::Launcher(Options options)
           options_.socket, [this] { return Greeting(); },
           [this](const json& frame) { OnFrame(frame); }),
       children_(&options_),
-      slots_(options_.slots) {}
+      slots_(options_.slots) {
+  if (!options_.foreign) return;
+  foreign_.emplace(ForeignSlots::Parts{
+      .options = &options_,
+      .slots = &slots_,
+      .children = &children_,
+      .link = &link_,
+      .shutdown = &shutdown_,
+      .fail = [this](int code, const std::string& why) { StopAll(code, kFailureGrace, why); }});
+}
 
 int Launcher::Run() {
   if (!signals_.Open()) {
     LogError("cannot watch processes", {{"error", std::strerror(errno)}});
     return 1;
   }
-  for (int slot = 0; slot < options_.slots && !shutdown_.exit_code(); ++slot) StartWorker(slot);
-  if (options_.standbys > 0 && !shutdown_.exit_code()) StartStandby();
+  Begin();
   while (!(slots_.AllClosed() && children_.empty()) && !orphaned_) {
     WaitForSomething();
     HandleSignals();
@@ -85,6 +64,7 @@ int Launcher::Run() {
     }
     children_.output()->Pass(Clock::now());
     link_.Poll(Clock::now());
+    if (foreign_) foreign_->Poll(Clock::now());
     RunTimers();
     link_.Poll(Clock::now());  // what was decided just now goes out at once
   }
@@ -94,8 +74,18 @@ int Launcher::Run() {
   return shutdown_.exit_code().value_or(0);
 }
 
+void Launcher::Begin() {
+  if (foreign_) {
+    foreign_->Begin();
+    return;
+  }
+  for (int slot = 0; slot < options_.slots && !shutdown_.exit_code(); ++slot) StartWorker(slot);
+  if (options_.standbys > 0 && !shutdown_.exit_code()) StartStandby();
+}
+
 void Launcher::WaitForSomething() {
   std::optional<TimePoint> wake = std::min(link_.wake_at(), Clock::now() + kLongestWait);
+  if (foreign_) wake = std::min(*wake, foreign_->NextWake());
   for (const auto& at :
        {slots_.NextWake(), standby_.NextWake(), children_.NextWake(), shutdown_.NextWake()}) {
     wake = Earlier(wake, at);
@@ -104,6 +94,7 @@ void Launcher::WaitForSomething() {
   const int timeout = static_cast<int>(std::clamp<int64_t>(wait.count(), 0, 60'000));
   std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {link_.fd(), link_.events(), 0}};
   children_.output()->AddTo(&fds);
+  if (foreign_) foreign_->AddTo(&fds);
   poll(fds.data(), fds.size(), timeout);  // a negative fd is ignored
 }
 
@@ -137,6 +128,8 @@ void Launcher::RunTimers() {
 void Launcher::OnExit(const ChildExit& exit) {
   if (exit.child.standby()) {
     OnStandbyExit(exit);
+  } else if (foreign_) {
+    foreign_->OnExit(exit);
   } else {
     slots_[exit.child.slot].pid = 0;
     const bool by_us = shutdown_.ending();
@@ -252,12 +245,13 @@ void Launcher::StartStandby() {
 // ---- The sidecar
 
 std::string Launcher::Greeting() const {
-  std::string bytes = worker_link::EncodeFrame({{"t", "hello"},
-                                                {"version", worker_link::kLinkVersion},
-                                                {"role", "launcher"},
-                                                {"slots", options_.slots},
-                                                {"standbys", options_.standbys},
-                                                {"running", children_.Running()}});
+  std::string bytes =
+      worker_link::EncodeFrame({{"t", "hello"},
+                                {"version", worker_link::kLinkVersion},
+                                {"role", "launcher"},
+                                {"slots", options_.slots},
+                                {"standbys", options_.standbys},
+                                {"running", foreign_ ? foreign_->Running() : children_.Running()}});
   if (shutdown_.terminating()) {
     bytes += worker_link::EncodeFrame({{"t", "term"}, {"graceSeconds", options_.grace.count()}});
   }
@@ -272,8 +266,15 @@ void Launcher::OnFrame(const json& frame) {
     const int64_t grace = std::clamp<int64_t>(fields::Integer(frame, "graceSeconds", 5), 0, 3600);
     StopAll(0, seconds(grace), fields::Text(frame, "reason"));
   } else if (type == "kill") {
-    children_.Kill(fields::Integer(frame, "slot", -2), fields::Integer(frame, "incarnation", -1),
-                   fields::Text(frame, "reason"), fields::Flag(frame, "byUs"));
+    const int64_t slot = fields::Integer(frame, "slot", -2);
+    const int64_t incarnation = fields::Integer(frame, "incarnation", -1);
+    const std::string reason = fields::Text(frame, "reason");
+    const bool by_us = fields::Flag(frame, "byUs");
+    if (foreign_) {
+      foreign_->Kill(slot, incarnation, reason, by_us);
+    } else {
+      children_.Kill(slot, incarnation, reason, by_us);
+    }
   } else if (type == "look") {
     ReportState(frame);
   } else if (type == "error") {

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sidecar/launcher/children.h"
 #include "sidecar/launcher/exit_policy.h"
+#include "sidecar/launcher/foreign_slots.h"
 #include "sidecar/launcher/link.h"
 #include "sidecar/launcher/options.h"
 #include "sidecar/launcher/shutdown.h"
@@ -28,6 +30,7 @@ class Launcher {
   int Run();
 
  private:
+  void Begin();
   void WaitForSomething();
   void HandleSignals();
   void RunTimers();
@@ -56,6 +59,7 @@ class Launcher {
   Slots slots_;
   StandbySchedule standby_;
   Shutdown shutdown_;
+  std::optional<ForeignSlots> foreign_;  // where the processes' collectives are not ours
   bool orphaned_ = false;
 };
 

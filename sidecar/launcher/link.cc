@@ -94,6 +94,11 @@ void Link::Read(Clock::time_point now) {
   }
 }
 
+void Link::Drop(Clock::time_point now) {
+  pending_.clear();
+  Close(now);
+}
+
 void Link::Close(Clock::time_point now) {
   if (fd_ >= 0) close(fd_);
   fd_ = -1;

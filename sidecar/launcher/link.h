@@ -30,6 +30,9 @@ class Link {
   // Kept until a connection takes it.
   void Send(const nlohmann::json& frame);
 
+  // Ends the connection, and forgets what is to be sent. The next one opens by itself.
+  void Drop(Clock::time_point now);
+
   // Connects if it is time to, writes what is pending, reads what came.
   void Poll(Clock::time_point now);
 

@@ -2,8 +2,11 @@
 
 #include <charconv>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "common/fields/fields.h"
+#include "common/fields/parse.h"
 #include "sidecar/launcher/exit_policy.h"
 #include "sidecar/launcher/layout.h"
 
@@ -48,6 +51,24 @@ void PrefixPath(std::vector<std::string>* environment, const std::string& name,
   environment->push_back(name + "=" + dir + (rest.empty() ? "" : ":" + rest));
 }
 
+bool ReadBackend(Options* options, std::string* error) {
+  const auto& env = options->environment;
+  const std::string text = Lookup(env, "RINGMASTER_COLLECTIVES");
+  if (text.empty()) return true;
+  const auto collectives = fields::Parse(text, "RINGMASTER_COLLECTIVES");
+  if (!collectives) return *error = collectives.error(), false;
+  options->foreign = fields::Text(*collectives, "backend") == "None";
+  if (!options->foreign) return true;
+  const std::string pod_ip = Lookup(env, "RINGMASTER_POD_IP");
+  const std::string bind = Lookup(env, "RINGMASTER_BIND_WORKER");
+  if (!bind.empty() || !pod_ip.empty()) options->bind = bind.empty() ? pod_ip : bind;
+  if (!options->socket.empty()) return true;
+  *error =
+      "RINGMASTER_SOCKET is empty, but spec.collectives.backend is None: without a sidecar "
+      "nobody knows the ranks";
+  return false;
+}
+
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, char** environment, Options* options, std::string* error) {
@@ -66,7 +87,9 @@ bool ParseOptions(int argc, char** argv, char** environment, Options* options, s
              " bytes, at most 107 are allowed: " + options->socket;
     return false;
   }
+  options->job = Lookup(env, "RINGMASTER_JOB_UID");
   options->output_dir = Lookup(env, "RINGMASTER_OUTPUT_DIR");
+  if (!ReadBackend(options, error)) return false;
   int grace = 30;
   if (!ReadInt(env, "RINGMASTER_SLOTS", 1, 1024, &options->slots, error) ||
       !ReadInt(env, "RINGMASTER_STANDBYS", 0, 1, &options->standbys, error) ||
@@ -76,6 +99,7 @@ bool ParseOptions(int argc, char** argv, char** environment, Options* options, s
     return false;
   }
   options->grace = std::chrono::seconds(grace);
+  if (options->foreign) options->standbys = 0;  // there is nothing that could wait in init()
   const std::string installed = Lookup(env, "RINGMASTER_MOUNT_RINGMASTER_BIN");
   if (!installed.empty()) {
     PrefixPath(&options->environment, "LD_LIBRARY_PATH", installed + "/" + kLibraryDir);

@@ -12,10 +12,13 @@ namespace ringmaster::launcher {
 struct Options {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value, handed on to the workers
-  std::string socket;      // of the sidecar; empty: none, workers only run and are watched
-  std::string output_dir;  // what each worker prints is kept there; empty: only in the log
+  std::string job;                       // its uid
+  std::string socket;              // of the sidecar; empty: none, workers only run and are watched
+  std::string bind = "127.0.0.1";  // where the workers listen
+  std::string output_dir;          // what each worker prints is kept there; empty: only in the log
   int slots = 1;
   int standbys = 0;
+  bool foreign = false;  // the workers' collectives are not ours (spec.collectives.backend: None)
   int replica_index = 0;
   int replicas = 1;
   std::chrono::seconds grace{30};           // of the pod

@@ -82,8 +82,10 @@ bool SameName(std::string_view a, std::string_view b) {
   return a.substr(0, a.find('=')) == b.substr(0, b.find('='));
 }
 
-std::vector<std::string> Merge(const std::vector<std::string>& base,
-                               const std::vector<std::string>& extra) {
+}  // namespace
+
+std::vector<std::string> MergeEnvironment(const std::vector<std::string>& base,
+                                          const std::vector<std::string>& extra) {
   std::vector<std::string> merged = extra;
   for (const std::string& entry : base) {
     bool replaced = false;
@@ -93,8 +95,6 @@ std::vector<std::string> Merge(const std::vector<std::string>& base,
   return merged;
 }
 
-}  // namespace
-
 StartedProcess StartProcess(const std::vector<std::string>& command,
                             const std::vector<std::string>& environment,
                             const std::vector<std::string>& extra, int family, int output,
@@ -102,7 +102,7 @@ StartedProcess StartProcess(const std::vector<std::string>& command,
   std::vector<std::string> own = extra;
   own.push_back(std::string(kFamilyVariable) + "=" + std::to_string(family));
   const process::SpawnResult spawned = process::Spawn({.argv = command,
-                                                       .env = Merge(environment, own),
+                                                       .env = MergeEnvironment(environment, own),
                                                        .output = output,
                                                        .error = error,
                                                        .parent_death_signal = SIGKILL});

@@ -17,6 +17,10 @@ namespace ringmaster::launcher {
 // started it.
 inline constexpr char kFamilyVariable[] = "RINGMASTER_PROCESS";
 
+// `base` and `extra` (NAME=value), which replaces what `base` says.
+std::vector<std::string> MergeEnvironment(const std::vector<std::string>& base,
+                                          const std::vector<std::string>& extra);
+
 struct StartedProcess {
   pid_t pid = -1;
   std::string error;  // why not, e.g. the command does not exist

@@ -243,37 +243,77 @@ class State:
 
 
 class ObjectState(State):
-    """Plain values as attributes: ObjectState(batch=0, epoch=0)."""
+    """Values as attributes: ObjectState(batch=0, epoch=0, sampler=sampler). What has state_dict()
+    and load_state_dict(), such as a sampler, stays the object that it is and is kept and handed on
+    by them; everything else by value.
+    """
 
     def __init__(self, bcast_object=None, get_rank=None, **values):
         super().__init__(bcast_object, get_rank)
-        self._names = sorted(values)
+        self._parts = {name: value for name, value in values.items()
+                       if hasattr(value, "state_dict") and hasattr(value, "load_state_dict")}
+        self._names = sorted(set(values) - set(self._parts))
         for name, value in values.items():
             setattr(self, name, value)
-        self._kept = None
+        self._kept = self._kept_parts = None
+        self._bind_sampler()
         self.save()
+
+    def __setattr__(self, name, value):
+        """A part that is replaced is the new one from then on, also for joiners and restore()."""
+        if name in self.__dict__.get("_parts", ()):
+            self._parts[name] = value
+        super().__setattr__(name, value)
 
     def values(self):
         return {name: getattr(self, name) for name in self._names}
 
     def save(self):
         self._kept = copy.deepcopy(self.values())
+        self._kept_parts = copy.deepcopy(self._part_states())
 
     def restore(self):
         for name, value in copy.deepcopy(self._kept).items():
             setattr(self, name, value)
+        self._load_parts(copy.deepcopy(self._kept_parts))
 
     def capture(self):
-        return {"values": self.values(),
+        return {"values": self.values(), "parts": self._part_states(),
                 "random": {name: kept for name, kept in self.random_states().items()
                            if name in self.same_random}}
 
     def install(self, captured):
+        self._load_parts(captured["parts"])
         for name, value in captured["values"].items():
             setattr(self, name, value)
         self.same_random = list(captured["random"])
         self.set_random_states(captured["random"])
         self.save()
+
+    def prepare_commit(self):
+        for index, sampler in enumerate(self._samplers()):
+            if sampler.streams:
+                name = "ringmaster.sampler.%d" % index
+                sampler.merge(allgather_object(sampler.recorded(), name))
+
+    def _samplers(self):
+        return [part for part in self._parts.values() if isinstance(part, ElasticSampler)]
+
+    def _bind_sampler(self):
+        """To what wants to know of one: a DistributedOptimizer of PyTorch."""
+        for part in self._parts.values():
+            if hasattr(part, "adopt"):
+                part.adopt(self, self._samplers()[0] if len(self._samplers()) == 1 else None)
+
+    def _part_states(self):
+        return {name: part.state_dict() for name, part in self._parts.items()}
+
+    def _load_parts(self, states):
+        if set(states) != set(self._parts):
+            raise ValueError("the state has %s here and %s elsewhere: all workers must run the "
+                             "same script" % (sorted(self._parts), sorted(states)))
+        for name, part in self._parts.items():
+            part.load_state_dict(states[name])
 
 
 def _syncs_itself(state):

@@ -13,6 +13,7 @@ died first has 0 there and goes back into the pool of the same epoch.
 
 import itertools
 import random
+import weakref
 from collections import namedtuple
 
 from ringmaster import _core
@@ -52,6 +53,7 @@ class ElasticSampler(SamplerNames):
         self.shuffle = shuffle
         self.seed = seed
         self._own_total = 0
+        self._at_epoch_end = []  # weak references to methods
         self.last_settled = None  # the Settled of the last step; None: none since the state came
         self._begin_epoch(0)
 
@@ -119,10 +121,28 @@ class ElasticSampler(SamplerNames):
         if cut != self.cut(cut.global_batch):
             return False
         if not cut.window:
-            self._begin_epoch(self._epoch + 1)
+            self._end_epoch()
             return False
         self._handed_out.append(cut)
         return True
+
+    def on_epoch_end(self, method):
+        """Calls it where an epoch ends with batches that no step has settled: it makes the step."""
+        self._at_epoch_end.append(weakref.WeakMethod(method))
+
+    def _end_epoch(self):
+        if self._handed_out:
+            for method in [reference() for reference in self._at_epoch_end]:
+                if method is not None:
+                    method()
+        if self._handed_out:
+            raise RuntimeError(
+                "the epoch has ended with %d batch(es) that no step has settled, of the %d of a "
+                "step: make a step with what is there at the end of each epoch"
+                % (len(self._handed_out), self.batches_per_step))
+        # That step may have brought samples of a dead worker back.
+        if not self.remaining:
+            self._begin_epoch(self._epoch + 1)
 
     def _window(self, begin, end):
         """Of the positions that are to do, the `begin`th up to the `end`th."""

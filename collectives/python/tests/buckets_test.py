@@ -5,7 +5,7 @@ samples.
 import pytest
 import torch
 
-from ringmaster import _core
+from ringmaster import _core, presence
 from ringmaster.sampler import ElasticSampler
 from ringmaster.torch import buckets, optimizer as module
 
@@ -113,3 +113,37 @@ def test_ASparseGradientIsSentAgainWithTheOthersAndDividedByThoseThatAreInIt(
     expected = torch.zeros(5, 2)
     expected[[1, 3]] = 0.5
     assert torch.equal(embedding.weight.grad.to_dense(), expected)
+
+
+@pytest.mark.parametrize("dtype, ranks", [(torch.bfloat16, 257), (torch.bfloat16, 16001),
+                                          (torch.float16, 3001), (torch.float32, 70001)])
+def test_TheNumberOfRanksIsExactInEveryTypeOfGradients(dtype, ranks):
+    total = torch.zeros(len(presence.flags(0)), dtype=dtype)
+    for rank in range(ranks):
+        total += torch.tensor(presence.flags(rank), dtype=dtype)
+    assert presence.count(total.tolist()) == ranks
+
+
+@pytest.mark.parametrize("dtype, ranks", [(torch.bfloat16, 300), (torch.float32, 2500)])
+def test_TheMeanIsDividedByExactlyTheRanksThatTookPart(monkeypatch, dtype, ranks):
+    peers = Peers(monkeypatch, alive=[], batch=0)
+    divided_by = []
+
+    def start(source, target, name, op, process_set):
+        elements = source.numel() - len(presence.flags(0))
+        target.copy_(source)
+        for rank in range(1, ranks):
+            target[elements:] += torch.tensor(presence.flags(rank), dtype=target.dtype)
+        return target
+
+    monkeypatch.setattr(buckets, "start_allreduce", start)
+    monkeypatch.setattr(buckets.DenseBucket, "scatter",
+                        lambda self, divisor: divided_by.append(divisor) or self.reset())
+    model = torch.nn.Linear(3, 1).to(dtype)
+    compression = module.Compression.fp16 if dtype == torch.float32 else module.Compression.none
+    optimizer = module.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),
+                                            compression=compression)
+    for parameter in model.parameters():
+        parameter.sum().backward()
+    optimizer.step()
+    assert divided_by == [ranks] and not peers.sent

@@ -255,6 +255,55 @@ def test_SeveralBatchesInAStepFollowEachOther(monkeypatch):
     assert len(world.counted) == 20 and world.samplers[0].remaining == 30
 
 
+class Optimizer:
+    """Makes the step that is left at an epoch's end."""
+
+    def __init__(self, sampler, took_part=True):
+        self.sampler = sampler
+        self.steps = []
+        self._took_part = took_part
+        sampler.batches_per_step = 2
+        sampler.on_epoch_end(self.step)
+
+    def step(self):
+        sums = self.sampler.contribution()
+        if not self._took_part and not self.steps:
+            sums = [float(index < 3) for index in range(len(sums))]
+        self.steps.append(self.sampler.settle(sums).counted)
+
+
+@pytest.mark.parametrize("stream", [iter, reading_ahead(random.Random(1))])
+def test_ABatchThatIsLeftAtAnEpochsEndIsAStepOfItsOwn(monkeypatch, stream):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    monkeypatch.setattr(_core, "enter", lambda: None)
+    sampler = ElasticSampler(50, seed=3)
+    optimizer = Optimizer(sampler)
+    for number, _ in enumerate(stream(sampler.batches(10))):
+        if number % 2:
+            optimizer.step()
+    assert [len(counted) for counted in optimizer.steps] == [20, 20, 10]
+    assert sorted(sum(optimizer.steps, [])) == list(range(50))
+    assert (sampler.epoch, sampler.done) == (1, 50)
+
+
+def test_WhatADeadWorkerHadOfAnEpochsLastStepComesAgainInTheSameEpoch(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    monkeypatch.setattr(_core, "enter", lambda: None)
+    sampler = ElasticSampler(10, seed=3)
+    optimizer = Optimizer(sampler, took_part=False)
+    shares = list(sampler.batches(10))
+    assert [len(share) for share in shares] == [10, 7]
+    assert sorted(sum(optimizer.steps, [])) == list(range(10)) and sampler.epoch == 1
+
+
+def test_ABatchThatNobodySettlesAtAnEpochsEndIsAnErrorAndNoLoss(monkeypatch):
+    world = World(monkeypatch, samples=10, size=1, batch=10)
+    world.samplers[0].batches_per_step = 2
+    world.hand_out()
+    with pytest.raises(RuntimeError, match=r"ended with 1 batch\(es\) .* of the 2 of a step"):
+        world.hand_out()
+
+
 @pytest.mark.parametrize("make, says", [
     (lambda: ElasticSampler([]), "dataset"),
     (lambda: ElasticSampler(5).batches(0), "global_batch: is 0, must be 1 or more"),

@@ -6,6 +6,7 @@ not there its tests are skipped; with REQUIRE_FRAMEWORKS=1, as in CI, they fail.
 
 import os
 import re
+import subprocess
 import sys
 
 import horovod
@@ -39,8 +40,19 @@ def test_TapesOptimizersAndCallbacksDoWhatOneProcessWouldDo(passes, options, tmp
     passes("tensorflow_training.py", 2, str(tmp_path), **options)
 
 
+def test_StubsSayWhatThereIs(options):
+    worker = os.path.join(HERE, "workers", "tensorflow_stubs.py")
+    done = subprocess.run([options["python"], worker], env=dict(os.environ, **options),
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
     passes("tensorflow_v1.py", 2, **options)
+
+
+def test_WhatWasAddedUpIsVoidWhenTheFunctionIsEnteredAgainAndAStateKeepsItsSampler(passes, options):
+    passes("tensorflow_state.py", 1, **options)
 
 
 def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):

@@ -226,6 +226,35 @@ def test_AnInterruptOfTheScriptsOwnSyncsUnlessItSaysNotTo(world):
     assert rm.HostsUpdatedInterrupt(True).skip_sync and not rm.HostsUpdatedInterrupt().skip_sync
 
 
+def test_TheLastPassOfAnEpochIsAStepThoughTheScriptStepsAfterTwo(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    sampler = rm.elastic.ElasticSampler(6, shuffle=False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),
+                                        backward_passes_per_step=2, sampler=sampler)
+    begun = model.weight.item()
+    for number, own in enumerate(sampler.batches(2)):
+        model(torch.tensor([[float(index)] for index in own])).mean().backward()
+        if number % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+    assert (sampler.epoch, sampler.done) == (1, 6) and rm.last_step().step == 2
+    assert begun - model.weight.item() == pytest.approx(0.5 + 2.5 + 4.5)
+    model(torch.ones(1, 1)).mean().backward()  # the next epoch's first of two begins clean
+    assert model.weight.grad.item() == 1.0
+
+
+def test_ASamplerInAnObjectStateIsHandledAsInATorchState(world):
+    donor, joiner = [rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(20, seed=seed), n=seed)
+                     for seed in (1, 2)]
+    stream, sampler = list(donor.sampler), joiner.sampler
+    donor.sampler.record_batch(0, 4)
+    donor.commit()
+    assert donor.sampler.processed_indices == set(stream[:4])
+    joiner.install(pickle.loads(pickle.dumps(donor.capture())))
+    assert joiner.sampler is sampler and joiner.n == 1
+    assert sampler.processed_indices == set(stream[:4])
+
+
 def test_TheStateOfAWorkerMakesAnotherEqual(world):
     def make(seed):
         torch.manual_seed(seed)

@@ -2,7 +2,7 @@
 samples.
 
 Gradients travel in buckets (last layers first). Behind its gradients each bucket carries the rank's
-*contribution* (see sampler.py; without a sampler a single 1): the sum says which ranks' gradients
+*contribution* (see sampler.py; without a sampler presence.py): the sum says which ranks' gradients
 are in the result, and divides it. If a death falls between two buckets of a step, one may have the
 dead worker's part and the other not: the sums then differ, all survivors see the same, and all
 reduce the step's buckets again from the inputs, which are kept. So the gradient of a step is always
@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import warnings
 
-from ringmaster import _core
+from ringmaster import _core, presence
 from ringmaster.elastic import Steps, on_dropped
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Adasum, Average, Sum
@@ -68,6 +68,13 @@ class _Distributed(GivesState):
         if sampler is not None and self._sampler is None:
             self._sampler = sampler
             sampler.batches_per_step = self._backward_passes
+            sampler.on_epoch_end(self._step_with_the_rest)
+
+    def _step_with_the_rest(self):
+        """The epoch has ended before backward_passes_per_step passes were made."""
+        if any(left < self._backward_passes for left in self._delay.values()):
+            self.step()
+            self.zero_grad()
 
     # ---- While backward runs
 
@@ -135,7 +142,7 @@ class _Distributed(GivesState):
             weight = sum(handed_out) / len(handed_out) if self._options.op == Average else 1.0
             self._contribution = (0.0 if not any(handed_out) else weight, handed_out)
         else:
-            self._contribution = (1.0, [1.0])
+            self._contribution = (1.0, presence.flags(_core.step_view().rank))
         if late:
             self._contribution = (0.0, [0.0] * len(self._contribution[1]))
 
@@ -191,10 +198,12 @@ class _Distributed(GivesState):
 
     def _settle(self, sums):
         """What to divide by. Tells the sampler which samples are in."""
-        total, self._void = sum(sums), False
+        self._void = False
         if self._sampler is not None and self._sampler.contribution():
             self._void = self._sampler.settle(sums).void
-            total = total / len(sums)
+            total = sum(sums) / len(sums)
+        else:
+            total = presence.count(sums)
         if total == 0.0 or self._void:
             self._void = True  # the result has no rank's gradient: no update
             return 1.0

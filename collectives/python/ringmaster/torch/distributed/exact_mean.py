@@ -12,6 +12,7 @@ import weakref
 
 import torch
 
+from ringmaster import _core, presence
 from ringmaster.errors import WorkerDroppedError
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Sum
@@ -112,7 +113,7 @@ class _Mean:
     def _contribution(self):
         flags = self._sampler.contribution() if self._sampler is not None else []
         if not flags:
-            return 1.0, [1.0]
+            return 1.0, presence.flags(_core.step_view().rank)
         return sum(flags) / len(flags), flags
 
     def _finish(self):
@@ -131,7 +132,7 @@ class _Mean:
         """What to divide by; 0: the step doesn't count."""
         if self._sampler is not None and self._sampler.contribution():
             return 0.0 if self._sampler.settle(sums).void else sum(sums) / len(sums)
-        return sum(sums)
+        return presence.count(sums)
 
     def _drop(self):
         parts = list(self._parts)

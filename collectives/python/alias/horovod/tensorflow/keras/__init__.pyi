@@ -1,0 +1,1 @@
+from ringmaster.keras import *

@@ -1,0 +1,25 @@
+from typing import Callable, Optional, Union
+
+import tensorflow as tf
+
+from ringmaster import ProcessSet
+
+class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
+    def __init__(self, root_rank: int, device: str = ...) -> None: ...
+
+class MetricAverageCallback(tf.keras.callbacks.Callback):
+    def __init__(self, device: str = ..., process_set: ProcessSet = ...) -> None: ...
+
+class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
+    def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[int], float]],
+                 start_epoch: int = ..., end_epoch: Optional[int] = ..., staircase: bool = ...,
+                 momentum_correction: bool = ..., steps_per_epoch: Optional[int] = ...) -> None: ...
+
+class LearningRateWarmupCallback(LearningRateScheduleCallback):
+    def __init__(self, initial_lr: float, warmup_epochs: float = ...,
+                 momentum_correction: bool = ..., steps_per_epoch: Optional[int] = ...,
+                 verbose: int = ...) -> None: ...
+
+class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
+    def __init__(self, monitor: str = ..., verbose: int = ..., mode: str = ...,
+                 save_freq: Union[str, int] = ..., filepath: str = ...) -> None: ...

@@ -1,0 +1,20 @@
+from typing import Any, Iterable, Optional
+
+import tensorflow as tf
+
+from ringmaster.elastic import (ElasticSampler as ElasticSampler,
+                                HostsUpdatedInterrupt as HostsUpdatedInterrupt,
+                                ObjectState as ObjectState, State as State, run as run)
+
+class TensorFlowState(ObjectState):
+    variables: Any
+    session: Any
+    def __init__(self, variables: Optional[Iterable[tf.Variable]] = ..., session: Any = ...,
+                 **values: Any) -> None: ...
+
+class TensorFlowKerasState(ObjectState):
+    model: Any
+    optimizer: Any
+    backend: Any
+    def __init__(self, model: Any, optimizer: Any = ..., backend: Any = ...,
+                 **values: Any) -> None: ...

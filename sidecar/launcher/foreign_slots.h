@@ -1,0 +1,95 @@
+// The slots of a pod whose processes use collectives of their own
+// (spec.collectives.backend: None).
+//
+// Such a process can't go on when the world changes, and does not speak to the sidecar. So a
+// StandIn is the member of the view in its place, as long as the launcher lives; a process is
+// started in each view with the ranks of that view, and ended when the view is over. A process that
+// ends breaks the view for all: the same members get a new one. docs/foreign-collectives.md.
+// Thread rule: the launcher's one thread.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sidecar/launcher/children.h"
+#include "sidecar/launcher/exit_policy.h"
+#include "sidecar/launcher/link.h"
+#include "sidecar/launcher/options.h"
+#include "sidecar/launcher/reserved_port.h"
+#include "sidecar/launcher/shutdown.h"
+#include "sidecar/launcher/slots.h"
+#include "sidecar/launcher/stand_in.h"
+#include "sidecar/launcher/world.h"
+
+namespace ringmaster::launcher {
+
+class ForeignSlots {
+ public:
+  struct Parts {
+    const Options* options;
+    Slots* slots;
+    Children* children;
+    Link* link;  // the launcher's own
+    Shutdown* shutdown;
+    std::function<void(int exit_code, const std::string& why)> fail;  // ends the pod
+  };
+
+  explicit ForeignSlots(Parts parts);
+
+  // Stand-ins for all slots. False: the pod has failed.
+  bool Begin();
+  void Poll(TimePoint now);
+  void AddTo(std::vector<pollfd>* fds) const;
+  TimePoint NextWake() const;
+
+  void OnExit(const ChildExit& exit);
+  // The sidecar wants another worker in this place.
+  void Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us);
+  // For `hello`: stand-ins live as long as the launcher.
+  nlohmann::json Running() const;
+
+ private:
+  struct Seat {
+    int slot = 0;
+    std::unique_ptr<ReservedPort> port;
+    std::unique_ptr<StandIn> stand_in;  // null: nobody will be here again
+    std::optional<World> world;         // that a process runs in, or is about to
+    std::optional<TimePoint> start_at, kill_at;
+    bool told_to_end = false;
+    bool leaving = false;   // by plan
+    bool renewing = false;  // another worker comes in this place
+    bool renewed_by_us = false;
+    // It failed, maybe only because another one of this world did before.
+    std::optional<ChildExit> unexplained;
+    TimePoint explain_by{};
+    int starts = 0;
+  };
+
+  StandIn::Events EventsOf(Seat* seat);
+  void Enter(Seat* seat, World world);
+  void StartProcess(Seat* seat, TimePoint now);
+  void End(Seat* seat);
+  void Leave(Seat* seat);
+  void Renew(Seat* seat, const std::string& reason, bool by_us);
+  void FinishRenewal(Seat* seat);
+  void OnFailure(Seat* seat, const ChildExit& exit);
+  void Judge(Seat* seat, const ChildExit& exit);
+  void Explain(Seat* seat);
+  void Report(const ChildExit& exit, bool restarting, bool by_us, bool stays,
+              const std::string& why);
+  bool Runs(const Seat& seat) const;
+
+  const Parts parts_;
+  std::vector<Seat> seats_;
+  uint64_t broken_ = 0;  // the newest view that a process of this pod has broken
+};
+
+}  // namespace ringmaster::launcher

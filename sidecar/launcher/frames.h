@@ -1,0 +1,17 @@
+// Frames of the launcher that tell the sidecar of processes (docs/contracts.md, section 2).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sidecar/launcher/children.h"
+
+namespace ringmaster::launcher {
+
+// `slot` below 0: a standby.
+nlohmann::json StartedFrame(int slot, uint64_t incarnation, pid_t pid);
+nlohmann::json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us,
+                           const std::string& message);
+
+}  // namespace ringmaster::launcher
