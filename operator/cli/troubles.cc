@@ -75,6 +75,14 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
   if (!status.missing_slots.empty())
     parts->push_back(SlotsText(status.missing_slots) + " not in init() yet");
   if (!status.operator_connected) parts->push_back("its sidecar has no operator");
+  for (const BrokenLink& link : status.broken_links) {
+    if (!link.kept) continue;  // mended, or one of the two is out and says so
+    parts->push_back(
+        fmt::format("the connection to {} broke {} times in the last ten minutes; neither pod is "
+                    "left out, because the job would be below minReplicas: all connect anew, ever "
+                    "more rarely",
+                    link.pod, link.breaks));
+  }
 }
 
 std::string Phase(const Json& pod, api::Time now) {

@@ -154,8 +154,7 @@ void Agent::Install(const ViewPtr& view) {
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
   table_.Install(view, now);
   peers_.SetNews(view->epoch);
-  peers_.Watch(listed ? view->pods : std::vector<membership::Pod>{});
-  peers_.ForgetTrouble();
+  peers_.EnterView(*view);
   const job::Rebuild* rebuild =
       history_.Installed(before.get(), *view, now, outputs_.clock.unix_ms());
   reports_.View(*view, rebuild, history_.progress().Step(table_.processes().all()));

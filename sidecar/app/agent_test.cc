@@ -465,7 +465,7 @@ TEST_F(AgentTest, AViewThatIsBrokenForAWorkerHasASuccessorWhenThatLasts) {
     Advance(milliseconds(1000));
     EXPECT_TRUE(Logged("suspect to u1")) << type << json(log_).dump();
     EXPECT_THAT(suspected_, testing::IsEmpty()) << "nobody is to be left out";
-    const json links = json::array({{{"pod", "p2"}, {"breaks", 1}}});
+    const json links = json::array({{{"pod", "p2"}, {"breaks", 1}, {"kept", false}}});
     EXPECT_EQ(agent_->Status()["brokenLinks"], links);
   }
 }

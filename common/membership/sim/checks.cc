@@ -36,6 +36,10 @@ void World::Announce(const ViewPtr& view) {
   if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   const ViewPtr parent = Of(view->parent).view;
   if (!parent) return;
+  if (view->reason == Reason::kLinkBroken && view->pods.size() < parent->pods.size() &&
+      !view->train) {
+    Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
+  }
   // A joiner must find the others at a boundary: a state copied in the middle of a step is torn.
   bool admits = std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankEntry& rank) {
     return parent->FindRank(view->pods[rank.pod].uid, rank.slot, rank.incarnation) < 0;

@@ -64,7 +64,10 @@ void World::Announce(const ViewPtr& view) {
   if (view->parent == 0) return;
   const ViewPtr& before = Of(view->parent).view;
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
-    ++(view->pods.size() < before->pods.size() ? coverage_.left_out : coverage_.reconnects);
+    const bool smaller = view->pods.size() < before->pods.size();
+    ++(smaller ? coverage_.left_out : coverage_.reconnects);
+    if (smaller && !view->train)
+      Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
   }
   if (membership::EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
