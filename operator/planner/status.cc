@@ -175,7 +175,8 @@ void SetRing(PlanContext& plan) {
                   fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
                               view->ranks.size(), status.world_size));
   }
-  status.epoch = view->epoch;
+  // A recovery from quorum loss has written the lineage that it looks for.
+  status.epoch = std::max(status.epoch, view->epoch);
   status.world_size = static_cast<int>(view->ranks.size());
   status.ring.clear();
   for (std::size_t rank = 0; rank < view->ranks.size(); ++rank) {
