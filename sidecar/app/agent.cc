@@ -111,6 +111,9 @@ void Agent::Start() {
                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
+    // It may be the only one who can tell an operator that finds no record, even where it has begun
+    // to leave the view and hands it out no more.
+    reports_.View(*view, nullptr, 0);
   }
   if (options_.operator_target.empty()) table_.SettleWelcome();
   membership_.Feed(membership::Started{});
