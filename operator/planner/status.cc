@@ -170,6 +170,7 @@ void SetRing(PlanContext& plan) {
   if (view->epoch > status.epoch) {
     const bool loss = !view->planned && (view->reason == membership::Reason::kWorkerLost ||
                                          view->reason == membership::Reason::kPodLost ||
+                                         view->reason == membership::Reason::kLinkBroken ||
                                          view->reason == membership::Reason::kQuorumRecovered);
     plan.AddEvent(loss, std::string(ReasonText(view->reason)),
                   fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
