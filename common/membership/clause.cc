@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, static_cast<int>(Clause::kCount)> kNames 
     "RecordVotes",       "RecordSwaps",       "RecordRefusesOlder", "FaultAdmitsNobody",
     "BoundaryFirst",     "HolderStays",       "ReportAllOrProof",   "FreshPods",
     "StopBeforeReport",  "LineagePromise",    "HighestView",        "ResignedExcluded",
-    "RecordLineageSwap"};
+    "RecordLineageSwap", "LineageWritten"};
 
 }  // namespace
 

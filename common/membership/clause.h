@@ -39,6 +39,7 @@ enum class Clause : std::uint8_t {
   kHighestView,         // 9: the highest reported view that a holder of the state is in
   kResignedExcluded,    // 9: a pod that has resigned is no member
   kRecordLineageSwap,   // 9: R is moved to the new lineage by compare-and-swap
+  kLineageWritten,      // 9: each lineage is written down apart from R, the next is above it
   kCount,
 };
 

@@ -98,6 +98,34 @@ TEST(LinkBrokenTest, APodThatIsLeftOutAgainRestsLonger) {
   EXPECT_EQ(job.Pods("p0").size(), 3u) << "that was long ago";
 }
 
+TEST(LinkBrokenTest, NobodyIsLeftOutWhereTooFewWouldBeLeft) {
+  Job job(3, 1, 3);
+  for (std::uint64_t number = 1; number < 6; ++number) {
+    job.Give("p1", LinkBroken{MakeEpoch(1, number), {"p2"}});
+    const View& view = job.ViewOf("p0");
+    EXPECT_EQ(view.epoch, MakeEpoch(1, number + 1));
+    EXPECT_EQ(view.pods.size(), 3u);
+    EXPECT_EQ(view.reason, Reason::kLinkBroken);
+    EXPECT_TRUE(view.train);
+  }
+  job.Give("p0", TargetChanged{2, 3});
+  job.Give("p1", LinkBroken{MakeEpoch(1, 6), {"p2"}});
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"})) << "the job may be smaller by now";
+}
+
+TEST(LinkBrokenTest, WhoIsSilentIsLeftOutThoughTooFewAreLeft) {
+  Job job(3, 1, 3);
+  job.stops_ = false;
+  job.Give("p1", LinkBroken{MakeEpoch(1, 1), {"p0"}});
+  job.Give("p0", PodSuspected{"p2", "silent"});
+  job.silent_ = {"p2"};
+  job.stops_ = true;
+  for (const char* who : {"p0", "p1"}) job.Give(who, WorkersStopped{MakeEpoch(1, 1)});
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"})) << "the accused of a link stays";
+  EXPECT_EQ(job.ViewOf("p0").reason, Reason::kPodLost);
+  EXPECT_FALSE(job.ViewOf("p0").train);
+}
+
 TEST(LinkBrokenTest, OfTwoPodsOneGoesOn) {
   Job job(2);
   job.Give("p1", LinkBroken{MakeEpoch(1, 1), {"p0"}});

@@ -78,6 +78,8 @@ class Member {
   // Every worker of the current view that holds the state is known to be dead, so nothing can go
   // on from it. Not final at once: a message that a joiner holds the state by now may be under way.
   bool state_lost() const;
+  // With fewer pods nobody trains, as far as it was told.
+  std::uint32_t min_pods() const;
   // In the current view, and knows of nothing that keeps it from training.
   bool able() const;
   const PersistentState& state() const;

@@ -41,6 +41,7 @@ class MemberImpl {
   bool Done() const;
   bool Able() const;
   bool StateLost() const;
+  std::uint32_t min_pods() const { return successor_.min_pods(); }
 
  private:
   void Handle(const Event& event);

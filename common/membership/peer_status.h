@@ -42,6 +42,7 @@ class PeerStatus {
   std::vector<std::string> AccusedLinks() const;
   // Of both kinds.
   std::vector<std::pair<int, int>> accusations() const;
+  const std::set<std::pair<int, int>>& silence_accusations() const { return accusations_; }
   bool silence_accused() const { return !accusations_.empty(); }
   void SetResignation(int pod, Resignation resignation) {
     pods_[pod].resignation = std::move(resignation);

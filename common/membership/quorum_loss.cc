@@ -52,6 +52,11 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
 
 }  // namespace
 
+std::uint64_t NextLineage(Epoch newest, std::uint64_t written, ClauseSet without) {
+  if (without.Has(Clause::kLineageWritten)) written = 0;
+  return std::max(EpochLineage(newest), written) + 1;
+}
+
 bool QuorumLost(const QuorumRecord& record) {
   return record.lineage > EpochLineage(EpochOf(record.view));
 }

@@ -3,7 +3,8 @@
 //
 // Pure. The operator drives it, in steps each of which may be lost and repeated:
 //
-//   1. R is moved to a lineage above all that are known (BeginRecovery, by compare-and-swap).
+//   1. R is moved to a lineage above all that are known (NextLineage, BeginRecovery, by
+//      compare-and-swap).
 //   2. Every pod that is not proven dead is asked, by `RecoveryAsked`. It stops its workers, stores
 //      the promise of that lineage, and reports (RecoveryReport).
 //   3. When no pod is silent (RecoverFromQuorumLoss), R is moved to the first view of the lineage
@@ -33,6 +34,13 @@ struct RecoveryReport {
   bool ran = false;           // an operation of `view` has completed: its joiners hold the state
   Candidate candidate;        // the pod and its living workers
 };
+
+// The lineage of a recovery that begins now, above all that may have had a first view. `newest`:
+// the newest view that is known. `written`: the highest lineage that was ever begun, kept apart
+// from R, where it is written (by compare-and-swap) before R is moved: an R that was deleted may
+// have named a first view of that lineage of which no pod has heard, and another one with the same
+// epoch would be a second job.
+std::uint64_t NextLineage(Epoch newest, std::uint64_t written, ClauseSet without = {});
 
 // R looks for the first view of its lineage.
 bool QuorumLost(const QuorumRecord& record);

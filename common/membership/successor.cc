@@ -8,7 +8,19 @@ namespace ringmaster::membership {
 ViewPtr SuccessorFromFacts::Successor(bool without_self) const {
   const std::vector<int> accused = PodsToDrop(parts_.peers->accusations(), parts_.state->self());
   Change change = KnownChange(without_self, accused);
-  return change.planned ? AtBoundary(std::move(change)) : AfterFault(std::move(change), accused);
+  if (change.planned) return AtBoundary(std::move(change));
+  ViewPtr next = AfterFault(std::move(change), accused);
+  if (next != nullptr && next->train) return next;
+  // Nobody would train, or nobody hold the state, without the ends of broken links. With all of
+  // them the job goes on as soon as the link works.
+  const std::vector<int> silent = AccusedOfSilence();
+  if (silent == accused) return next;
+  return AfterFault(KnownChange(without_self, silent), silent);
+}
+
+std::vector<int> SuccessorFromFacts::AccusedOfSilence() const {
+  const auto& accusations = parts_.peers->silence_accusations();
+  return PodsToDrop({accusations.begin(), accusations.end()}, parts_.state->self());
 }
 
 bool SuccessorFromFacts::ChangeWanted() const {

@@ -32,6 +32,7 @@ class SuccessorFromFacts final : public SuccessorSource {
       : parts_(parts), min_pods_(min_pods), without_(without) {}
 
   void SetMinPods(std::uint32_t pods) { min_pods_ = pods; }
+  std::uint32_t min_pods() const { return min_pods_; }
 
   ViewPtr Successor(bool without_self) const override;
   // The view is not what it could be: a plan is worth the wait at the boundary.
@@ -40,6 +41,7 @@ class SuccessorFromFacts final : public SuccessorSource {
  private:
   bool Holds(Clause clause) const { return !without_.Has(clause); }
   Change KnownChange(bool without_self, const std::vector<int>& accused) const;
+  std::vector<int> AccusedOfSilence() const;
   ViewPtr AfterFault(Change change, const std::vector<int>& accused) const;
   ViewPtr AtBoundary(Change change) const;
 

@@ -63,14 +63,12 @@ bool ReasonFromText(std::string_view text, Reason* out) {
   return false;
 }
 
+// A newer version may know another reason. It says why there is a view, not what is in it, so the
+// view is taken for one that a plain fault made.
 void ReadReason(fields::Reader* reader, const char* field, Reason* out) {
   std::string text;
   reader->String(field, &text, true);
-  if (reader->ok() && !ReasonFromText(text, out)) {
-    reader->Fail(field, text,
-                 "one of Bootstrap, WorkerLost, PodLost, PodDrained, WorkerJoined, PodJoined, "
-                 "Rejoin, QuorumRecovered, LinkBroken");
-  }
+  if (reader->ok() && !ReasonFromText(text, out)) *out = Reason::kWorkerLost;
 }
 
 tl::expected<Pod, std::string> ReadPod(const json& value, std::string path) {

@@ -159,6 +159,19 @@ TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
   EXPECT_THAT(PodTroubles(Trains(3), kNow), IsEmpty());
 }
 
+TEST(PodTroublesTest, ABrokenLinkThatNoPodIsLeftOutForIsSaid) {
+  Inspection found = Trains(3);
+  const Json answer = Json::parse(R"({"pod": {"name": "p0"},
+      "brokenLinks": [{"pod": "p1", "breaks": 2, "kept": false},
+                      {"pod": "p2", "breaks": 4, "kept": true}]})");
+  found.answers["p0"].broken_links = ParseSidecarStatus(answer)->broken_links;
+  EXPECT_THAT(PodTroubles(found, kNow),
+              testing::ElementsAre(
+                  "p0  Running; the connection to p2 broke 4 times in the last ten minutes; "
+                  "neither pod is left out, because the job would be below minReplicas: all "
+                  "connect anew, ever more rarely"));
+}
+
 TEST(EventLinesTest, TheNewestIsLastAndPodsAreNamed) {
   const auto lines =
       EventLines({{{"reason", "B"},

@@ -65,6 +65,9 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
     if (slot.is_number_integer()) status.missing_slots.push_back(slot.get<int>());
   status.operator_connected = fields::Flag(text, "operatorConnected", true);
   status.stalls = job::StallsFromJson(fields::Member(text, "stalls"));
+  for (const Json& link : fields::List(text, "brokenLinks"))
+    status.broken_links.push_back(
+        {fields::Text(link, "pod"), Int(link, "breaks"), fields::Flag(link, "kept")});
   const Json& progress = fields::Member(text, "progress");
   status.step = fields::Unsigned(progress, "step");
   status.values = Numbers(progress, "values");

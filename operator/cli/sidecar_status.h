@@ -33,6 +33,12 @@ struct RankStatus {
   uint64_t incarnation = 0;
 };
 
+struct BrokenLink {
+  std::string pod;  // at its other end
+  int breaks = 0;   // in the last ten minutes
+  bool kept = false;
+};
+
 struct SidecarStatus {
   std::string job;
   std::string pod;
@@ -51,6 +57,7 @@ struct SidecarStatus {
   double samples_per_second = 0;
   std::vector<job::Rebuild> rebuilds;
   std::vector<job::Stall> stalls;
+  std::vector<BrokenLink> broken_links;
 };
 
 // Lenient, because a sidecar of another version may answer: what is missing or of another type

@@ -82,6 +82,14 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
         "can't join those who train: its script registers no state (elastic.run and a State would "
         "let it in)");
   if (!status.operator_connected) parts->push_back("its sidecar has no operator");
+  for (const BrokenLink& link : status.broken_links) {
+    if (!link.kept) continue;  // mended, or one of the two is out and says so
+    parts->push_back(
+        fmt::format("the connection to {} broke {} times in the last ten minutes; neither pod is "
+                    "left out, because the job would be below minReplicas: all connect anew, ever "
+                    "more rarely",
+                    link.pod, link.breaks));
+  }
 }
 
 std::string Phase(const Json& pod, api::Time now) {

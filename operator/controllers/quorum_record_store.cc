@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/fields/fields.h"
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
@@ -125,22 +127,41 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
   return Write(identity, *entry, membership::FinishRecovery(state, view));
 }
 
+kube::Result<std::uint64_t> QuorumRecordStore::WriteLineage(const JobIdentity& job,
+                                                            std::uint64_t lineage,
+                                                            const membership::ViewPtr& newest) {
+  auto object = api_->Get(kube::HorovodJobs(), job.ns, job.name);
+  if (!object) return tl::unexpected(object.error());
+  if (object->value("/metadata/uid"_json_pointer, "") != job.uid) {
+    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kNotFound,
+                                      .message = "the job was deleted, another has its name"});
+  }
+  const std::uint64_t written =
+      membership::EpochLineage(fields::Unsigned(fields::Member(*object, "status"), "epoch"));
+  lineage = std::max(lineage, membership::NextLineage(membership::EpochOf(newest), written));
+  (*object)["status"]["epoch"] = membership::MakeEpoch(lineage, 0);
+  const auto updated = api_->Update(kube::HorovodJobs(), job.ns, *object, "status");
+  if (!updated) return tl::unexpected(updated.error());
+  return lineage;
+}
+
 kube::Result<void> QuorumRecordStore::BeginRecovery(const JobIdentity& job, std::uint64_t lineage,
                                                     const membership::ViewPtr& newest) {
   const auto entry = EntryOf(job.uid);
   const sync::MutexLock lock(&entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return loaded;
-  if (!entry->state) {
-    // Its votes are forgotten. It gives none on the views that it may have voted on.
-    const membership::QuorumRecord anew = membership::NewRecord(newest);
-    return Write(job, *entry, membership::BeginRecovery(anew, lineage));
-  }
-  const membership::QuorumRecord& state = *entry->state;
-  if (state.lineage >= lineage || membership::EpochLineage(state.view->epoch) >= lineage) {
+  // Made anew its votes are forgotten. It gives none on the views that it may have voted on.
+  const membership::QuorumRecord before =
+      entry->state ? *entry->state : membership::NewRecord(newest);
+  const bool begun =
+      before.lineage >= lineage || membership::EpochLineage(before.view->epoch) >= lineage;
+  if (entry->state && begun) {
     return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
                                       .message = "the record is at this lineage already"});
   }
-  return Write(job, *entry, membership::BeginRecovery(state, lineage));
+  const auto above = WriteLineage(job, lineage, newest);
+  if (!above) return tl::unexpected(above.error());
+  return Write(job, *entry, membership::BeginRecovery(before, *above));
 }
 
 kube::Result<std::string> QuorumRecordStore::Answer(const JobIdentity& job,

@@ -5,6 +5,7 @@
 // Thread rule: every method is safe from any thread; one job is answered one message at a time.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,8 +38,10 @@ class QuorumRecordStore {
   // Makes the record with its first view, or ends the recovery of the view's lineage with it.
   // kAlreadyExists: somebody was quicker, and Newest says what.
   kube::Result<void> Bootstrap(const api::HorovodJob& job, const membership::ViewPtr& view);
-  // Moves the record to this lineage: a recovery from quorum loss begins. kAlreadyExists: as for
-  // Bootstrap. If somebody has deleted it, it is made anew with the newest view that is known.
+  // Moves the record to this lineage or a higher one: a recovery from quorum loss begins.
+  // kAlreadyExists: as for Bootstrap. If somebody has deleted it, it is made anew with the newest
+  // view that is known, and above every lineage that was ever begun: that is in the job's status
+  // (the lineage of `epoch`) before the record is written.
   kube::Result<void> BeginRecovery(const JobIdentity& job, std::uint64_t lineage,
                                    const membership::ViewPtr& newest);
   // Answers a message for the voter R, both as JSON text. kNotFound: no record yet.
@@ -53,6 +56,10 @@ class QuorumRecordStore {
     std::string resource_version GUARDED_BY(mu);
   };
   std::shared_ptr<Entry> EntryOf(const std::string& job_uid);
+  // The lineage to begin, `lineage` at least; it is in the job's status by then. kConflict:
+  // somebody else has written the status meanwhile.
+  kube::Result<std::uint64_t> WriteLineage(const JobIdentity& job, std::uint64_t lineage,
+                                           const membership::ViewPtr& newest);
   kube::Result<void> Load(const JobIdentity& job, Entry& entry) REQUIRES(entry.mu);
   // kConflict: somebody else wrote it; the entry is forgotten then.
   kube::Result<void> Write(const JobIdentity& job, Entry& entry,

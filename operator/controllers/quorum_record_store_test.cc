@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
@@ -32,6 +33,7 @@ class CountingApi : public local::InMemoryApi {
   }
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
+    if (before_update) before_update(resource);
     ++updates;
     if (away)
       return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = "away"});
@@ -39,6 +41,7 @@ class CountingApi : public local::InMemoryApi {
   }
   std::atomic<int> gets = 0, updates = 0;
   std::atomic<bool> away = false;
+  std::function<void(const kube::Resource&)> before_update;
 };
 
 class QuorumRecordStoreTest : public testing::Test {
@@ -148,6 +151,37 @@ TEST_F(QuorumRecordStoreTest, ARecoveryMakesALostRecordAnewAndItVotesOnNothingTh
   ASSERT_TRUE(next.Answer(id_, Propose({0, "a"})));
   EXPECT_TRUE((*next.Newest(id_))->accepted.none());
   EXPECT_TRUE(next.Bootstrap(job_, View(2, 1)));
+}
+
+// It may have named a view of which no pod has heard.
+TEST_F(QuorumRecordStoreTest, ARecordThatIsMadeAnewIsAboveEveryLineageThatWasBegun) {
+  ASSERT_TRUE(records_.Bootstrap(job_, View(1, 1)));
+  ASSERT_TRUE(records_.BeginRecovery(id_, 2, View(1, 1)));
+  ASSERT_TRUE(records_.Bootstrap(job_, View(2, 1)));
+  for (const std::uint64_t above : {3, 4}) {
+    ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
+    QuorumRecordStore next(api_);
+    ASSERT_TRUE(next.BeginRecovery(id_, 2, View(1, 1)));
+    EXPECT_EQ((*next.Newest(id_))->lineage, above);
+    const Json job = *api_->Get(kube::HorovodJobs(), "default", "digits");
+    EXPECT_EQ(job["status"]["epoch"], MakeEpoch(above, 0));
+  }
+}
+
+TEST_F(QuorumRecordStoreTest, ARecoveryWhoseLineageCouldNotBeWrittenDoesNotBegin) {
+  ASSERT_TRUE(records_.Bootstrap(job_, View(1, 1)));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
+  QuorumRecordStore next(api_);
+  api_->before_update = [&](const kube::Resource&) {
+    api_->before_update = nullptr;
+    ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), "default", "digits",
+                            {{"metadata", {{"labels", {{"a", "b"}}}}}}, {}));
+  };
+  EXPECT_EQ(next.BeginRecovery(id_, 2, View(1, 1)).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(Version(), "none");
+  EXPECT_TRUE(next.BeginRecovery(id_, 2, View(1, 1)));
+  const JobIdentity another{id_.ns, id_.name, "another"};
+  EXPECT_EQ(next.BeginRecovery(another, 2, View(1, 1)).error().code, ErrorCode::kInternal);
 }
 
 TEST_F(QuorumRecordStoreTest, NothingIsKeptForASidecarThatOutlivesItsJob) {

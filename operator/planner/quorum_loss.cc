@@ -69,6 +69,13 @@ bool SomebodyTrains(const Snapshot& in) {
   });
 }
 
+// The record was deleted in the middle of a recovery: some pods have made way for its lineage and
+// take part in no lower one, whatever the others can.
+bool WasCutShort(const Snapshot& in) {
+  return in.lineage == 0 &&
+         membership::EpochLineage(in.job.status.epoch) > membership::EpochLineage(in.view->epoch);
+}
+
 // Where nobody says that its view trains: since when none can; nullopt where nothing says so
 // either.
 std::optional<Time> StalledSince(const Snapshot& in) {
@@ -122,9 +129,9 @@ void LeaveItToTheView(PlanContext& plan, Time since) {
 
 void Begin(PlanContext& plan) {
   const Snapshot& in = plan.in;
-  if (SomebodyTrains(in)) return;
+  if (SomebodyTrains(in) && !WasCutShort(in)) return;
   if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(plan);
-  const std::optional<Time> since = StalledSince(in);
+  const std::optional<Time> since = WasCutShort(in) ? Time() : StalledSince(in);
   if (!since) return;
   if (in.now < *since + kStallPatience) return LeaveItToTheView(plan, *since);
   std::vector<std::string> waits;

@@ -123,6 +123,20 @@ TEST(QuorumLossPlanTest, NobodyIsBlamedWhileTheOperatorHasNotHeardAnybody) {
   EXPECT_FALSE(out.status.Is("Rebuilding"));
 }
 
+TEST(QuorumLossPlanTest, ARecoveryThatWasDeletedWithItsRecordIsBegunAgainThoughOthersTrain) {
+  Stalled job(3);
+  job.Sidecar(0).able = true;
+  job.in.view_since = kNow;
+  job.in.job.status.epoch = membership::MakeEpoch(2, 0);
+  EXPECT_EQ(Plan(job.in).recover, 0u) << "the record is there";
+  job.in.lineage = 0;
+  const Decision out = Plan(job.in);
+  EXPECT_EQ(out.recover, 2u) << "or above it: the record's store knows";
+  EXPECT_EQ(out.status.epoch, membership::MakeEpoch(2, 0));
+  job.Silent(2);
+  EXPECT_EQ(Plan(job.in).recover, 0u);
+}
+
 // ---- An operator that has just begun to lead has heard nobody yet.
 
 TEST(QuorumLossPlanTest, OnceBegunEverybodyIsAskedAndHeard) {

@@ -170,12 +170,14 @@ void SetRing(PlanContext& plan) {
   if (view->epoch > status.epoch) {
     const bool loss = !view->planned && (view->reason == membership::Reason::kWorkerLost ||
                                          view->reason == membership::Reason::kPodLost ||
+                                         view->reason == membership::Reason::kLinkBroken ||
                                          view->reason == membership::Reason::kQuorumRecovered);
     plan.AddEvent(loss, std::string(ReasonText(view->reason)),
                   fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
                               view->ranks.size(), status.world_size));
   }
-  status.epoch = view->epoch;
+  // A recovery from quorum loss has written the lineage that it looks for.
+  status.epoch = std::max(status.epoch, view->epoch);
   status.world_size = static_cast<int>(view->ranks.size());
   status.ring.clear();
   for (std::size_t rank = 0; rank < view->ranks.size(); ++rank) {

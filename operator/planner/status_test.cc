@@ -172,6 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
     StatusTest, LossTable,
     testing::Values(LossCase{"WorkerLost", Reason::kWorkerLost, false, true},
                     LossCase{"PodLost", Reason::kPodLost, false, true},
+                    LossCase{"LinkBroken", Reason::kLinkBroken, false, true},
                     LossCase{"QuorumRecovered", Reason::kQuorumRecovered, false, true},
                     LossCase{"ReleasedAfterALoss", Reason::kPodLost, true, false},
                     LossCase{"Drained", Reason::kPodDrained, true, false},

@@ -111,6 +111,9 @@ void Agent::Start() {
                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
+    // It may be the only one who can tell an operator that finds no record, even where it has begun
+    // to leave the view and hands it out no more.
+    reports_.View(*view, nullptr, 0);
   }
   if (options_.operator_target.empty()) table_.orders().SettleWelcome();
   membership_.Feed(membership::Started{});
@@ -154,8 +157,7 @@ void Agent::Install(const ViewPtr& view) {
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
   table_.orders().Install(view, now);
   peers_.SetNews(view->epoch);
-  peers_.Watch(listed ? view->pods : std::vector<membership::Pod>{});
-  peers_.ForgetTrouble();
+  peers_.EnterView(*view);
   const job::Rebuild* rebuild =
       history_.Installed(before.get(), *view, now, outputs_.clock.unix_ms());
   reports_.View(*view, rebuild, history_.progress().Step(table_.processes().all()));

@@ -61,8 +61,11 @@ class AgentTest : public testing::Test {
       ready_ = ready;
       missing_ = missing;
     };
-    outputs.job_operator.report_view = [this](const std::string&, const std::string& rebuild,
-                                              uint64_t) { rebuild_ = rebuild; };
+    outputs.job_operator.report_view = [this](const std::string& view, const std::string& rebuild,
+                                              uint64_t) {
+      reported_view_ = view;
+      rebuild_ = rebuild;
+    };
     outputs.job_operator.report_exit = [this](const job::WorkerExit& exit) {
       exits_.push_back(exit);
     };
@@ -77,12 +80,10 @@ class AgentTest : public testing::Test {
       log_.push_back("report");
       report_ = report;
     };
-    membership::PersistentState state;
-    state.incarnation = 1;
     membership::Pod self;
     self.uid = "u0";
     self.name = "p0";
-    agent_ = std::make_unique<Agent>(options_, self, state, outputs, &metrics_);
+    agent_ = std::make_unique<Agent>(options_, self, stored_, outputs, &metrics_);
     agent_->Start();
   }
 
@@ -163,6 +164,8 @@ class AgentTest : public testing::Test {
   bool disk_full_ = false, ready_ = false;
   std::vector<uint32_t> missing_;
   size_t watched_ = 0;
+  std::string reported_view_;
+  membership::PersistentState stored_{.incarnation = 1};
   std::string unreachable_;
   std::string rebuild_;
   std::vector<std::string> log_;
@@ -207,6 +210,15 @@ TEST_F(AgentTest, InstallsTheFirstViewAndIsReadyWhenItsWorkersHaveIt) {
   EXPECT_EQ(status["state"], "Training");
   EXPECT_EQ(status["workers"][0]["rank"], 0);
   EXPECT_EQ(status["epoch"], MakeEpoch(1, 1));
+}
+
+// The record may be gone, and with the view nobody would know where the job goes on.
+TEST_F(AgentTest, AViewThatIsOnlyStoredIsReportedThoughThePodHasLeftIt) {
+  stored_.view = std::make_shared<membership::View>(*membership::DecodeView(FirstView()));
+  stored_.resigned = true;
+  SetUp();
+  EXPECT_FALSE(Logged("view"));
+  EXPECT_EQ(reported_view_, FirstView());
 }
 
 TEST_F(AgentTest, ADeadWorkerIsSaidToTheOthersAtOnceAndAfterTheStateIsStored) {
@@ -465,7 +477,7 @@ TEST_F(AgentTest, AViewThatIsBrokenForAWorkerHasASuccessorWhenThatLasts) {
     Advance(milliseconds(1000));
     EXPECT_TRUE(Logged("suspect to u1")) << type << json(log_).dump();
     EXPECT_THAT(suspected_, testing::IsEmpty()) << "nobody is to be left out";
-    const json links = json::array({{{"pod", "p2"}, {"breaks", 1}}});
+    const json links = json::array({{{"pod", "p2"}, {"breaks", 1}, {"kept", false}}});
     EXPECT_EQ(agent_->Status()["brokenLinks"], links);
   }
 }

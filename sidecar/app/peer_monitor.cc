@@ -25,6 +25,17 @@ PeerMonitor::PeerMonitor(std::string pod_uid, AgentClock clock, PeerOutputs outp
       departure_(departure),
       rebuilds_(rebuilds) {}
 
+void PeerMonitor::EnterView(const membership::View& view) {
+  const bool listed = view.FindPod(pod_uid_) >= 0;
+  Watch(listed ? view.pods : std::vector<membership::Pod>{});
+  ring_.EnterView(view);
+}
+
+std::vector<BrokenLink> PeerMonitor::BrokenLinks() const {
+  return ring_.Links(membership_->installed().get(), membership_->member().min_pods(),
+                     clock_.now());
+}
+
 void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
                             const std::string& address) {
   auto message = membership::DecodeMessage(body);
@@ -104,8 +115,16 @@ void PeerMonitor::CheckRing() {
   if (!trouble) return;
   std::string pods;
   for (const membership::Pod& pod : trouble->pods) pods += (pods.empty() ? "" : ",") + pod.name;
+  const bool again = !trouble->accused.empty();
+  const std::uint32_t min_pods = membership_->member().min_pods();
   spdlog::warn("ring broken though nobody is known to have died pods={} again={} epoch={}",
-               pods.empty() ? "unknown" : pods, !trouble->accused.empty(), EpochText(view->epoch));
+               pods.empty() ? "unknown" : pods, again, EpochText(view->epoch));
+  if (again && view->pods.size() <= min_pods) {
+    spdlog::warn(
+        "no pod is left out for its broken link pods={} reason=\"the view has {} pods and "
+        "minReplicas is {}: all connect anew, ever more rarely\"",
+        pods, view->pods.size(), min_pods);
+  }
   membership_->Feed(membership::LinkBroken{view->epoch, trouble->accused});
 }
 

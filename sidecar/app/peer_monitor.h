@@ -31,10 +31,10 @@ class PeerMonitor {
   void OnWorkerBroken(Epoch epoch, int rank, const std::string& reason);
   void OnRan(Epoch epoch) { ring_.Ran(epoch); }
 
-  // The pods of a new view; none where this pod is not in it.
   void Watch(const std::vector<membership::Pod>& pods) const { outputs_.watch(pods); }
-  void ForgetTrouble() { ring_.Clear(); }
-  std::vector<BrokenLink> BrokenLinks() const { return ring_.Links(clock_.now()); }
+  // A new view: its pods are watched if this one is among them.
+  void EnterView(const membership::View& view);
+  std::vector<BrokenLink> BrokenLinks() const;
   // What the own heartbeats tell the others from now on.
   void SetNews(Epoch epoch) const { outputs_.set_news(epoch, rebuilds_->newest_step()); }
   void Deliver(const membership::Send& send) const;

@@ -12,8 +12,6 @@ using std::chrono::seconds;
 
 // Longer than a silent pod takes to be suspected: a death that is the cause is seen as death.
 constexpr milliseconds kPatience{1500};
-// An accusation goes first, so that it is known when the new view is proposed.
-constexpr milliseconds kAccuserPatience{1000};
 constexpr seconds kLongestPatience{30};
 constexpr int kQuickTries = 3;  // before the patience doubles with each view that does nothing
 constexpr int kTooManyBreaks = 3;
@@ -35,6 +33,12 @@ void RingTrouble::Suspect(Epoch epoch, int rank, SteadyTime now) {
 void RingTrouble::Broke(Epoch epoch, int rank, SteadyTime now) {
   Begin(epoch, now);
   if (rank >= 0) broken_.insert(rank);
+}
+
+void RingTrouble::EnterView(const membership::View& view) {
+  Clear();
+  if (view.reason != membership::Reason::kLinkBroken) return;
+  fruitless_ = ran_ >= view.parent ? 0 : fruitless_ + 1;
 }
 
 void RingTrouble::Clear() {
@@ -70,9 +74,11 @@ int RingTrouble::Breaks(const std::string& uid, SteadyTime now) const {
 }
 
 SteadyTime::duration RingTrouble::Patience(bool accuses) const {
-  if (accuses) return kAccuserPatience;
   const int doublings = std::clamp(fruitless_ - kQuickTries, 0, 5);
-  return std::min<SteadyTime::duration>(kPatience * (1 << doublings), kLongestPatience);
+  const auto patience =
+      std::min<SteadyTime::duration>(kPatience * (1 << doublings), kLongestPatience);
+  // An accusation goes first, so that it is known when the new view is proposed.
+  return accuses ? patience * 2 / 3 : patience;
 }
 
 std::optional<RingTrouble::Lasting> RingTrouble::TakeLasting(const membership::View& view,
@@ -86,7 +92,6 @@ std::optional<RingTrouble::Lasting> RingTrouble::TakeLasting(const membership::V
   }
   if (now - *since_ < Patience(!lasting.accused.empty())) return std::nullopt;
   Clear();
-  fruitless_ = ran_ >= view.epoch ? 0 : fruitless_ + 1;
   for (const membership::Pod& pod : lasting.pods) {
     History& history = history_[pod.uid];
     history.name = pod.name;
@@ -97,10 +102,15 @@ std::optional<RingTrouble::Lasting> RingTrouble::TakeLasting(const membership::V
   return lasting;
 }
 
-std::vector<BrokenLink> RingTrouble::Links(SteadyTime now) const {
+std::vector<BrokenLink> RingTrouble::Links(const membership::View* view, std::uint32_t min_pods,
+                                           SteadyTime now) const {
   std::vector<BrokenLink> links;
   for (const auto& [uid, history] : history_) {
-    if (const int breaks = Breaks(uid, now); breaks > 0) links.push_back({history.name, breaks});
+    const int breaks = Breaks(uid, now);
+    if (breaks == 0) continue;
+    const bool together = view != nullptr && view->FindPod(uid) >= 0;
+    const bool kept = together && breaks >= kTooManyBreaks && view->pods.size() <= min_pods;
+    links.push_back({history.name, breaks, kept});
   }
   return links;
 }

@@ -25,6 +25,9 @@ namespace ringmaster::app {
 struct BrokenLink {
   std::string pod;  // name of the pod at its other end
   int breaks = 0;
+  // It breaks so often that one of its ends would be left out, and neither is: without it the job
+  // would be below its minimum.
+  bool kept = false;
 };
 
 class RingTrouble {
@@ -36,8 +39,9 @@ class RingTrouble {
   void Broke(Epoch epoch, int rank, SteadyTime now);
   // An operation has completed in this view.
   void Ran(Epoch epoch) { ran_ = std::max(ran_, epoch); }
-  // Another view.
-  void Clear();
+  // Another view. Every pod counts by it how many in a row have done nothing, so that all of them
+  // become patient together, whoever has asked for it.
+  void EnterView(const membership::View& view);
 
   // Whether a rank of this pod is suspected in this view.
   bool Accuse(const membership::View& view, int pod_index) const;
@@ -50,7 +54,9 @@ class RingTrouble {
   // Says it once. `own`: this pod's uid.
   std::optional<Lasting> TakeLasting(const membership::View& view, const std::string& own,
                                      SteadyTime now);
-  std::vector<BrokenLink> Links(SteadyTime now) const;
+  // `min_pods`: with fewer pods in a view nobody trains.
+  std::vector<BrokenLink> Links(const membership::View* view, std::uint32_t min_pods,
+                                SteadyTime now) const;
 
  private:
   struct History {
@@ -59,6 +65,7 @@ class RingTrouble {
   };
 
   void Begin(Epoch epoch, SteadyTime now);
+  void Clear();
   std::vector<membership::Pod> OtherEnds(const membership::View& view,
                                          const std::string& own) const;
   int Breaks(const std::string& uid, SteadyTime now) const;

@@ -37,9 +37,9 @@ TEST(RingTroubleTest, CountsFromTheFirstWordOnAndOnce) {
 TEST(RingTroubleTest, WhatANewViewHasMendedIsForgotten) {
   RingTrouble ring;
   ring.Broke(5, 2, SteadyTime());
-  ring.Clear();
+  ring.EnterView(ViewOf(6));
   EXPECT_FALSE(ring.TakeLasting(ViewOf(5), "u0", SteadyTime(seconds(9))));
-  EXPECT_TRUE(ring.Links(SteadyTime(seconds(9))).empty()) << "somebody had died";
+  EXPECT_TRUE(ring.Links(nullptr, 1, SteadyTime(seconds(9))).empty()) << "somebody had died";
 }
 
 TEST(RingTroubleTest, ALinkThatBreaksTheThirdTimeInTenMinutesAccusesItsOtherEndAndSooner) {
@@ -58,10 +58,16 @@ TEST(RingTroubleTest, ALinkThatBreaksTheThirdTimeInTenMinutesAccusesItsOtherEndA
   ASSERT_TRUE(lasting);
   EXPECT_EQ(lasting->pods.size(), 2u);
   EXPECT_EQ(lasting->accused, std::vector<std::string>{"u2"});
-  const auto links = ring.Links(now + seconds(1));
+  const membership::View view = ViewOf(8);
+  auto links = ring.Links(&view, 2, now + seconds(1));
   ASSERT_EQ(links.size(), 2u);
   EXPECT_EQ(links[1].pod, "p2");
   EXPECT_EQ(links[1].breaks, 3);
+  EXPECT_FALSE(links[1].kept);
+  links = ring.Links(&view, 3, now + seconds(1));
+  EXPECT_FALSE(links[0].kept) << "nobody would leave it out";
+  EXPECT_TRUE(links[1].kept) << "with two pods nobody would train";
+  EXPECT_FALSE(ring.Links(nullptr, 3, now + seconds(1))[1].kept) << "in no view together";
 
   ring.Broke(8, 3, now + minutes(20));
   const auto later = ring.TakeLasting(ViewOf(8), "u0", now + minutes(21));
@@ -79,24 +85,58 @@ TEST(RingTroubleTest, ALinkWithinThePodAccusesNobody) {
   }
 }
 
+// The sidecar of one pod while view after view breaks.
+struct Breaking {
+  // What it takes until it wants another view because the link to `rank` broke; -1: which, it
+  // doesn't know.
+  SteadyTime::duration Patience(int rank) {
+    const SteadyTime broke = now;
+    ring.Broke(epoch, rank, broke);
+    while (!ring.TakeLasting(ViewOf(epoch), "u0", now)) now += milliseconds(250);
+    EnterNext();
+    return now - broke;
+  }
+  void EnterNext() {
+    membership::View view = ViewOf(epoch + 1);
+    view.parent = epoch++;
+    view.reason = membership::Reason::kLinkBroken;
+    ring.EnterView(view);
+  }
+
+  RingTrouble ring;
+  SteadyTime now{seconds(10)};
+  Epoch epoch = 2;
+};
+
 // Where it is not known which link breaks nobody can be left out, so the tries become rarer.
 TEST(RingTroubleTest, AViewThatBreaksBeforeItHasDoneAnythingIsTriedEverMoreRarely) {
-  SteadyTime now(seconds(10));
-  RingTrouble ring;
-  Epoch epoch = 1;
-  const auto patience = [&] {
-    const SteadyTime broke = now;
-    ring.Broke(++epoch, -1, broke);
-    while (!ring.TakeLasting(ViewOf(epoch), "u0", now)) now += milliseconds(250);
-    return now - broke;
-  };
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(patience(), milliseconds(1500)) << i;
-  EXPECT_EQ(patience(), seconds(3));
-  for (int i = 0; i < 9; ++i) patience();
-  EXPECT_EQ(patience(), seconds(30));
-  ring.Ran(epoch + 1);
-  patience();
-  EXPECT_EQ(patience(), milliseconds(1500)) << "a view has done something";
+  Breaking pod;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(pod.Patience(-1), milliseconds(1500)) << i;
+  EXPECT_EQ(pod.Patience(-1), seconds(3));
+  for (int i = 0; i < 9; ++i) pod.Patience(-1);
+  EXPECT_EQ(pod.Patience(-1), seconds(30));
+  pod.ring.Ran(pod.epoch);
+  pod.Patience(-1);
+  EXPECT_EQ(pod.Patience(-1), milliseconds(1500)) << "a view has done something";
+}
+
+// Nor where the job would be too small without either end.
+TEST(RingTroubleTest, AnAccusationThatChangesNothingIsSaidEverMoreRarelyAndStillFirst) {
+  Breaking pod;
+  pod.Patience(3);
+  pod.Patience(3);
+  EXPECT_EQ(pod.Patience(3), seconds(1));
+  EXPECT_EQ(pod.Patience(3), seconds(1));
+  EXPECT_EQ(pod.Patience(3), seconds(2));
+  EXPECT_EQ(pod.Patience(3), seconds(4));
+  for (int i = 0; i < 9; ++i) pod.Patience(3);
+  EXPECT_EQ(pod.Patience(3), seconds(20));
+}
+
+TEST(RingTroubleTest, ThePodsBecomePatientTogetherWhoeverAsksForTheView) {
+  Breaking pod;
+  for (int i = 0; i < 5; ++i) pod.EnterNext();
+  EXPECT_EQ(pod.Patience(-1), seconds(6));
 }
 
 TEST(RingTroubleTest, AccusesThePodOfASuspectedRankInThatViewOnly) {
@@ -107,7 +147,7 @@ TEST(RingTroubleTest, AccusesThePodOfASuspectedRankInThatViewOnly) {
   EXPECT_FALSE(ring.Accuse(ViewOf(5), 0));
   EXPECT_FALSE(ring.Accuse(ViewOf(5), 2)) << "its rank lives";
   EXPECT_FALSE(ring.Accuse(ViewOf(6), 1));
-  ring.Clear();
+  ring.EnterView(ViewOf(6));
   EXPECT_FALSE(ring.Accuse(ViewOf(5), 1));
 }
 

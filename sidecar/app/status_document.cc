@@ -71,7 +71,7 @@ json StatusDocument(const StatusInput& in) {
     workers.push_back(WorkerStatus(in, worker));
   for (const job::WorkerExit& exit : in.exits) exits.push_back(job::StatusJson(exit));
   for (const BrokenLink& link : in.broken_links)
-    links.push_back({{"pod", link.pod}, {"breaks", link.breaks}});
+    links.push_back({{"pod", link.pod}, {"breaks", link.breaks}, {"kept", link.kept}});
   for (const job::Rebuild& rebuild : in.history.rebuilds().all())
     rebuilds.push_back(job::ToJson(rebuild));
   const SidecarOptions& options = in.options;

@@ -36,6 +36,10 @@ void World::Announce(const ViewPtr& view) {
   if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   const ViewPtr parent = Of(view->parent).view;
   if (!parent) return;
+  if (view->reason == Reason::kLinkBroken && view->pods.size() < parent->pods.size() &&
+      !view->train) {
+    Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
+  }
   // A joiner must find the others at a boundary: a state copied in the middle of a step is torn.
   bool admits = std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankEntry& rank) {
     return parent->FindRank(view->pods[rank.pod].uid, rank.slot, rank.incarnation) < 0;
@@ -129,14 +133,17 @@ bool World::RightlyBlocked() {
     unproven = unproven || (pods_[i].gone && pods_[i].started && !Proven(static_cast<int>(i)));
   }
   if (!anybody) return true;
-  if (!unproven) return false;
-  if (QuorumLost(record_)) return true;
   ViewPtr known = record_.view;
+  std::uint64_t promised = record_.lineage;
   for (const SimPod& pod : pods_) {
-    if (!pod.gone && pod.up && EpochOf(pod.member->current()) > EpochOf(known)) {
-      known = pod.member->current();
-    }
+    if (pod.gone || !pod.up) continue;
+    promised = std::max(promised, pod.member->state().lineage);
+    if (EpochOf(pod.member->current()) > EpochOf(known)) known = pod.member->current();
   }
+  // The record is gone, and nobody remembers a view: a person has to begin the job again.
+  if (known == nullptr && !operators_[0].heard && !operators_[1].heard) return true;
+  if (!unproven) return false;
+  if (known == nullptr || promised > EpochLineage(known->epoch)) return true;
   const View& view = *known;
   std::size_t votes = 0;
   bool all = true;
@@ -158,12 +165,19 @@ bool World::RightlyBlocked() {
     }
   }
   if (!holder || votes == 0) return true;
-  std::size_t voters = view.pods.size() + (view.pods.size() % 2 == 0 ? 1 : 0);
-  bool majority = (votes + (view.pods.size() % 2 == 0 ? 1 : 0)) * 2 > voters;
+  const std::size_t record = view.pods.size() % 2 == 0 ? 1 : 0;
+  const std::size_t record_votes = record_.view != nullptr ? record : 0;
+  bool majority = (votes + record_votes) * 2 > view.pods.size() + record;
   return !majority && !all;
 }
 
 void World::CheckEnd() {
+  // Whoever leaves waits for the record to have the view without it, till it is killed.
+  for (std::size_t i = 0; i < pods_.size() && record_.view == nullptr; ++i) {
+    if (!pods_[i].leaving || pods_[i].gone || now_ < end_ - 30000 * kMs) continue;
+    KillPod(static_cast<int>(i));
+    pods_[i].proven_at = now_;
+  }
   if (Healthy()) {
     finished_ = true;
   } else if (now_ >= end_) {

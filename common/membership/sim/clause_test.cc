@@ -49,6 +49,7 @@ constexpr Row kTable[] = {
     {Clause::kHighestView, Profile::kQuorumRecovered, "I5", 2000},
     {Clause::kResignedExcluded, Profile::kQuorumRecovered, "liveness", 2000},
     {Clause::kRecordLineageSwap, Profile::kQuorumRecovered, "I2", 1000},
+    {Clause::kLineageWritten, Profile::kQuorumRecovered, "I2", 5000},
 };
 
 class ClauseTest : public testing::TestWithParam<Row> {};

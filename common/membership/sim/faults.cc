@@ -9,13 +9,13 @@ namespace {
 // Weights of the faults by profile, in the order of Fault.
 constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
     // worker pod restart file pause part cut wrong drain join opout stale target most recover
-    // broken
-    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3, 4, 4, 6},    // mixed
-    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0, 0, 1, 0},  // contended
-    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0, 0, 1, 0},    // resigning
-    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0, 0, 1, 0},    // forgetful
-    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1, 0},    // planned
-    {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30, 0},   // recovered
+    // broken deleted
+    {14, 8, 10, 5, 8, 10, 6, 8, 8, 8, 5, 5, 3, 4, 4, 6, 3},    // mixed
+    {4, 3, 10, 3, 12, 16, 16, 30, 2, 2, 2, 8, 0, 0, 1, 0, 0},  // contended
+    {50, 4, 10, 2, 4, 6, 6, 14, 2, 2, 2, 4, 0, 0, 1, 0, 0},    // resigning
+    {8, 4, 30, 24, 4, 6, 4, 16, 2, 2, 2, 8, 0, 0, 1, 0, 0},    // forgetful
+    {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1, 0, 0},    // planned
+    {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30, 0, 12},  // recovered
 };
 
 }  // namespace
@@ -25,7 +25,8 @@ const char* FaultName(Fault fault) {
       "worker killed",  "pod killed",       "sidecar restarted", "file lost",
       "paused",         "partitioned",      "link cut",          "wrongly suspected",
       "drained",        "joined",           "operator down",     "stale operator",
-      "target changed", "most pods killed", "recovered wrongly", "link broken"};
+      "target changed", "most pods killed", "recovered wrongly", "link broken",
+      "record deleted"};
   return kNames[static_cast<int>(fault)];
 }
 
@@ -149,6 +150,10 @@ void World::Inject(Fault fault, int pod) {
       return RecoverForNoReason();
     case Fault::kBreakLink:
       return BreakLink(pod);
+    case Fault::kDeleteRecord:
+      record_ = {};
+      ++record_version_;
+      return;
     case Fault::kCount:
       return;
   }

@@ -13,12 +13,14 @@ void World::AskRecord(int index, const Message& message, int from) {
   SimOperator& op = operators_[index];
   if (op.down_until > now_) return;
   Trace([&] { return "operator " + std::to_string(index) + " <- " + Describe(message); });
+  if (op.state.view == nullptr) ReadRecord(index);
+  if (op.state.view == nullptr) return;
   RecordResult result = AnswerAsRecord(op.state, message, options_.without);
   if (result.changed && op.version != record_version_ &&
       !options_.without.Has(Clause::kRecordSwaps)) {
     ++coverage_.record_conflicts;
-    op.state = record_;
-    op.version = record_version_;
+    ReadRecord(index);
+    if (op.state.view == nullptr) return;
     result = AnswerAsRecord(op.state, message, options_.without);
   }
   if (result.changed) {
@@ -30,13 +32,19 @@ void World::AskRecord(int index, const Message& message, int from) {
      Keep(std::move(result.answer)));
 }
 
-// A pod that is behind gets the newest view that the record knows.
+void World::ReadRecord(int index) {
+  operators_[index].state = record_;
+  operators_[index].version = record_version_;
+}
+
+// A pod that is behind gets the newest view that the record knows, or the pods where it is gone.
 void World::NotifyView(int pod) {
   SimPod& self = pods_[pod];
   if (!self.up) return;
   bool reachable = operators_[0].down_until <= now_ && ReachesOperators(pod);
-  bool behind = EpochOf(self.member->current()) < EpochOf(record_.view);
-  if (reachable && behind) StepMember(pod, ringmaster::membership::ViewDecided{record_.view});
+  const ViewPtr known = record_.view ? record_.view : operators_[0].heard;
+  bool behind = EpochOf(self.member->current()) < EpochOf(known);
+  if (reachable && behind) StepMember(pod, ringmaster::membership::ViewDecided{known});
   if (reachable) StepMember(pod, TargetChanged{min_pods_, 0});
   if (reachable && self.leaving) StepMember(pod, DrainRequested{{self.uid}, std::nullopt});
   if (self.up) At(now_ + 500 * kMs, Kind::kNotifyView, pod);
@@ -54,8 +62,7 @@ bool World::WriteRecord(int index, const QuorumRecord& state, bool swap) {
   SimOperator& op = operators_[index];
   if (swap && op.version != record_version_) {
     ++coverage_.record_conflicts;
-    op.state = record_;
-    op.version = record_version_;
+    ReadRecord(index);
     return false;
   }
   record_ = op.state = state;
@@ -75,14 +82,14 @@ std::vector<int> World::MustReport() const {
 void World::RunRecovery(int index) {
   SimOperator& op = operators_[index];
   if (op.down_until > now_) return;
-  if (random_.Chance(600)) {  // else from its own last write
-    op.state = record_;
-    op.version = record_version_;
-  }
-  if (op.view != EpochOf(op.state.view)) op.able_at = now_;  // a new view gets its time
-  op.view = EpochOf(op.state.view);
+  if (random_.Chance(600)) ReadRecord(index);  // else from its own last write
+  HearPods(index);
+  const ViewPtr known = KnownView(op);
+  if (known == nullptr) return;
+  if (op.view != known->epoch) op.able_at = now_;  // a new view gets its time
+  op.view = known->epoch;
   BeginIfStalled(index);
-  if (!QuorumLost(op.state)) return;
+  if (op.state.view == nullptr || !QuorumLost(op.state)) return;
   if (op.lineage != op.state.lineage) {
     op.lineage = op.state.lineage;
     op.reports.clear();
@@ -93,10 +100,22 @@ void World::RunRecovery(int index) {
   FinishIfHeard(index, true);
 }
 
+void World::HearPods(int index) {
+  SimOperator& op = operators_[index];
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    const SimPod& pod = pods_[i];
+    const bool heard = pod.up && pod.paused_until <= now_ && ReachesOperators(static_cast<int>(i));
+    if (heard && EpochOf(pod.member->current()) > EpochOf(op.heard))
+      op.heard = pod.member->current();
+  }
+}
+
 // R is moved only when every pod that may live can be heard, so that it is likely to come to an
 // end.
 void World::BeginIfStalled(int index) {
   SimOperator& op = operators_[index];
+  const bool deleted = op.state.view == nullptr;
+  const QuorumRecord before = deleted ? NewRecord(op.heard) : op.state;
   bool all_heard = true;
   for (int i : MustReport()) {
     const SimPod& pod = pods_[i];
@@ -104,10 +123,16 @@ void World::BeginIfStalled(int index) {
     all_heard = all_heard && heard;
     if (heard && pod.member->able()) op.able_at = now_;
   }
-  bool begin = (all_heard && now_ - op.able_at >= kPatience) || std::exchange(op.at_once, false);
-  if (!begin || QuorumLost(op.state)) return;
-  std::uint64_t lineage = std::max(op.state.lineage, EpochLineage(EpochOf(op.state.view))) + 1;
-  if (!WriteRecord(index, BeginRecovery(op.state, lineage), true)) return;
+  // The record was deleted in the middle of a recovery: some pods have made way for it and take
+  // part in no lower lineage, whatever the others can.
+  const bool cut_short = deleted && lineage_written_ > EpochLineage(before.view->epoch);
+  bool begin = (all_heard && (cut_short || now_ - op.able_at >= kPatience)) ||
+               std::exchange(op.at_once, false);
+  if (!begin || (!deleted && QuorumLost(op.state))) return;
+  const std::uint64_t lineage =
+      NextLineage(before.view->epoch, std::max(before.lineage, lineage_written_), options_.without);
+  lineage_written_ = std::max(lineage_written_, lineage);
+  if (!WriteRecord(index, BeginRecovery(before, lineage), true)) return;
   ++coverage_.recoveries;
   Trace([&] {
     return "operator " + std::to_string(index) + " begins lineage " + std::to_string(lineage);
@@ -142,7 +167,7 @@ void World::OnReport(int index, int from, const RecoveryReport& report) {
 
 void World::FinishIfHeard(int index, bool ask) {
   SimOperator& op = operators_[index];
-  if (!QuorumLost(op.state) || op.lineage != op.state.lineage) return;
+  if (op.state.view == nullptr || !QuorumLost(op.state) || op.lineage != op.state.lineage) return;
   std::vector<int> pods = MustReport();
   if (options_.without.Has(Clause::kFreshPods)) {
     pods = op.pods_at_begin;

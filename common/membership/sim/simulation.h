@@ -35,6 +35,7 @@ enum class Fault : std::uint8_t {
   kKillMost,   // so many pods at once that no majority is left
   kRecover,    // an operator recovers the job from quorum loss though nothing asks for it
   kBreakLink,  // a connection of the ring between two pods
+  kDeleteRecord,
   kCount,
 };
 const char* FaultName(Fault fault);

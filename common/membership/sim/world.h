@@ -113,7 +113,8 @@ struct SimEvent {
 
 // What an operator process believes about the record.
 struct SimOperator {
-  QuorumRecord state;
+  QuorumRecord state;  // no view: the record was deleted
+  ViewPtr heard;       // the newest view of the pods that it hears
   std::uint64_t version = 0;
   Micros down_until = 0;
   // Recovery from quorum loss.
@@ -176,6 +177,11 @@ class World {
   bool WriteRecord(int op, const QuorumRecord& state, bool swap);
   void RunRecovery(int op);
   void BeginIfStalled(int op);
+  void ReadRecord(int op);
+  void HearPods(int op);
+  ViewPtr KnownView(const SimOperator& op) const {
+    return op.state.view ? op.state.view : op.heard;
+  }
   void FinishIfHeard(int op, bool ask);
   void FinishWith(int op, const ViewPtr& view);
   void Restart(int op, const std::vector<std::string>& pods, bool ask);
@@ -252,8 +258,9 @@ class World {
   std::uint32_t min_pods_ = 1;
   int wanted_ = 1;
 
-  QuorumRecord record_;
+  QuorumRecord record_;  // no view: it was deleted
   std::uint64_t record_version_ = 1;
+  std::uint64_t lineage_written_ = 0;  // the highest begun, apart from the record
   SimOperator operators_[2];
 
   // What really happened.

@@ -64,7 +64,10 @@ void World::Announce(const ViewPtr& view) {
   if (view->parent == 0) return;
   const ViewPtr& before = Of(view->parent).view;
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
-    ++(view->pods.size() < before->pods.size() ? coverage_.left_out : coverage_.reconnects);
+    const bool smaller = view->pods.size() < before->pods.size();
+    ++(smaller ? coverage_.left_out : coverage_.reconnects);
+    if (smaller && !view->train)
+      Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
   }
   if (membership::EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
@@ -239,9 +242,20 @@ void World::TraceEnd() {
   }
 }
 
+// The record is gone, and nobody remembers a view: a person has to begin the job again.
+bool World::RightlyBlocked() const {
+  if (record_ || !has_had_view_ || reported_ != nullptr) return false;
+  return std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
+    return pod->gone || !pod->disk || pod->disk->view == nullptr;
+  });
+}
+
 void World::CheckEnd() {
   std::string why;
-  if (Healthy(&why)) {
+  if (RightlyBlocked()) {
+    ++coverage_.blocked;
+    over_ = true;
+  } else if (Healthy(&why)) {
     over_ = true;
   } else if (time_.now() > healed_at_ + kEndPatience) {
     TraceEnd();
@@ -260,7 +274,7 @@ void Coverage::Add(const Coverage& o) {
   planned_views += o.planned_views, held_views += o.held_views, late_hellos += o.late_hellos;
   promotions += o.promotions, fenced += o.fenced, kills += o.kills;
   resignations += o.resignations, left += o.left, recoveries += o.recoveries;
-  restarts += o.restarts, finished += o.finished;
+  restarts += o.restarts, finished += o.finished, blocked += o.blocked;
   reconnects += o.reconnects, left_out += o.left_out;
 }
 
@@ -279,7 +293,7 @@ std::string Coverage::Text() const {
   line("workers that reconnect with a view", late_hellos), line("standbys promoted", promotions);
   line("workers fenced", fenced), line("kills asked for", kills), line("pods left", left);
   line("recoveries begun", recoveries), line("  ended with a restart", restarts);
-  line("jobs finished", finished);
+  line("jobs finished", finished), line("rightly blocked at the end", blocked);
   return text;
 }
 

@@ -67,6 +67,7 @@ void World::OperatorPoll(int index) {
   registered.unable_since = time_.now();
   registered.epoch = pod.news;
   registered.candidate = stream.candidate;
+  HearOf(stream.view);
   registered.ready = stream.all_slots;
   job_finished_ = job_finished_ || stream.finished;
   ToAgent(index, pod.life, [](Agent& agent) {
@@ -82,6 +83,7 @@ void World::OperatorStops(Micros away) {
   operator_back_ = time_.now() + away;
   registered_.clear();
   view_seen_.clear();
+  reported_ = nullptr;
   job_finished_ = false;
   ready_since_ = -1;
 }
@@ -130,9 +132,10 @@ void World::OperatorLook() {
     job_finished_ =
         job_finished_ || (finishing_ && pod->gone && pod->launcher.ended && !pod->leaving);
   // A job that has had a view is never begun anew beside it.
-  if (OperatorsView() == nullptr) MakeFirstView();
+  if (OperatorsView() == nullptr && !has_had_view_) MakeFirstView();
   if (const ViewPtr view = OperatorsView()) {
     view_seen_.try_emplace(view->epoch, time_.now());
+    has_had_view_ = true;
     if (!job_finished_) {
       record_&& membership::QuorumLost(*record_) ? FinishRecovery() : BeginIfStalled();
     }
@@ -142,7 +145,14 @@ void World::OperatorLook() {
   for (const int index : connected) NotifyPod(index);
 }
 
-ViewPtr World::OperatorsView() const { return record_ ? record_->view : newest_; }
+void World::HearOf(const ViewPtr& view) {
+  if (membership::EpochOf(view) > membership::EpochOf(reported_)) reported_ = view;
+}
+
+ViewPtr World::OperatorsView() const {
+  const Epoch recorded = record_ ? membership::EpochOf(record_->view) : 0;
+  return recorded > membership::EpochOf(reported_) ? record_->view : reported_;
+}
 
 void World::MakeFirstView() {
   std::vector<membership::Candidate> ready;
@@ -232,19 +242,22 @@ std::vector<int> World::MustReport() const {
 
 void World::BeginIfStalled() {
   const ViewPtr view = OperatorsView();
+  // It was deleted in the middle of a recovery.
+  const bool cut_short = !record_ && lineage_written_ > membership::EpochLineage(view->epoch);
   Micros since = view_seen_[view->epoch];
   for (const int index : MustReport()) {
     const Registered* registered = RegisteredOf(index);
     const bool connected = registered != nullptr && pods_[index]->to_operator.connected &&
                            pods_[index]->to_operator.number == registered->stream;
-    if (!connected || registered->able) return;
+    if (!connected || (registered->able && !cut_short)) return;
     if (view->FindPod(pods_[index]->uid) >= 0) since = std::max(since, registered->unable_since);
   }
   const bool all_dead =
       std::all_of(view->pods.begin(), view->pods.end(),
                   [&](const membership::Pod& pod) { return Proven(IndexOf(pod.uid)); });
-  if (!all_dead && time_.now() - since < kPatience) return;
-  const std::uint64_t lineage = membership::EpochLineage(view->epoch) + 1;
+  if (!all_dead && !cut_short && time_.now() - since < kPatience) return;
+  const std::uint64_t lineage = membership::NextLineage(view->epoch, lineage_written_);
+  lineage_written_ = lineage;
   // Made anew it gives no votes on the views that it may have voted on.
   record_ = membership::BeginRecovery(record_ ? *record_ : membership::NewRecord(view), lineage);
   ++coverage_.recoveries;

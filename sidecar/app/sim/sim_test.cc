@@ -45,6 +45,7 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.recoveries, schedules / 50);
   EXPECT_GT(coverage.restarts, schedules / 100);
   EXPECT_GT(coverage.finished, schedules / 50);
+  EXPECT_LT(coverage.blocked, schedules / 50);
 }
 
 TEST(AgentSimulationTest, TheSameSeedGivesTheSameSchedule) {

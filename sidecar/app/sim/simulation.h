@@ -69,6 +69,7 @@ struct Coverage {
   std::uint64_t left = 0;                      // pods that left by plan
   std::uint64_t recoveries = 0, restarts = 0;
   std::uint64_t finished = 0;  // jobs whose ranks agreed to end
+  std::uint64_t blocked = 0;   // rightly: the record is gone and nobody remembers a view
 
   void Add(const Coverage& other);
   std::string Text() const;

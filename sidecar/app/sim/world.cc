@@ -351,11 +351,15 @@ OperatorOutputs World::OperatorOf(int index) {
       registered.ready = ready;
     });
   };
-  outputs.report_view = [this, index](const std::string& text, const std::string&, std::uint64_t) {
+  outputs.report_view = [this, index, report](const std::string& text, const std::string&,
+                                              std::uint64_t) {
     if (!Output(index)) return;
     auto view = membership::DecodeView(text);
     if (!view) return Fail("a view that can't be read: " + view.error());
-    Announce(std::make_shared<const membership::View>(std::move(*view)));
+    const auto reported = std::make_shared<const membership::View>(std::move(*view));
+    Announce(reported);
+    pods_[index]->to_operator.view = reported;
+    report([this, reported](Registered&) { HearOf(reported); });
   };
   outputs.report_exit = [](const job::WorkerExit&) {};
   outputs.report_finished = [this, index, report](Epoch) {

@@ -112,6 +112,7 @@ struct Watched {
 
 // Where the sidecar's operator client stands.
 struct OperatorStream {
+  ViewPtr view;  // the newest that was reported, told again to the next operator
   bool connected = false;
   std::uint64_t number = 0;
   std::optional<membership::Candidate> candidate;  // the newest readiness
@@ -287,6 +288,8 @@ class World {
   void MakeFirstView();
   void NotifyPod(int pod);
   void NotifyDrains(int pod, const membership::View& view);
+  // A sidecar tells of a view.
+  void HearOf(const ViewPtr& view);
   // The newest view as the operator knows it; null: none yet. Without the record, by its sidecars.
   ViewPtr OperatorsView() const;
   void Notify(int pod, const std::string& topic, const std::string& what,
@@ -321,6 +324,7 @@ class World {
   bool Healthy(std::string* why);
   bool PodHealthy(const SimPod& pod, std::string* why);
   void TraceEnd();
+  bool RightlyBlocked() const;
   void CheckEnd();
   Decided& Of(Epoch epoch) { return decided_[epoch]; }
 
@@ -348,6 +352,9 @@ class World {
 
   // The operator: the record is the API server's, the rest its own.
   std::optional<membership::QuorumRecord> record_;  // absent: not made yet, or deleted
+  ViewPtr reported_;                                // the newest view that it has heard of
+  std::uint64_t lineage_written_ = 0;               // the highest begun: in the job's status
+  bool has_had_view_ = false;                       // the job's status says so
   Micros operator_back_ = 0;
   bool operator_soon_ = false;
   std::uint64_t next_operator_stream_ = 1;
