@@ -76,7 +76,7 @@ void ReadElasticPolicy(ObjectReader& elastic, ElasticPolicy* policy) {
 
 void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   if (!worker.Has("replicas")) worker.Error("replicas", "is required: how many pods to run");
-  worker.Int("replicas", 1, kMaxReplicas, &spec->replicas);
+  worker.Int("replicas", 0, kMaxReplicas, &spec->replicas);
   const Json& pod_template = worker.Raw("template");
   if (pod_template.is_null()) {
     worker.Error("template", "is required: a pod template with a container named \"worker\"");
@@ -104,6 +104,11 @@ void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
     scheduling.String("queue", &policy->scheduling_policy.queue);
     scheduling.AtMost("priorityClass", 253);
     scheduling.AtMost("queue", 253);
+    const std::string& queue = policy->scheduling_policy.queue;
+    if (!queue.empty()) {
+      scheduling.Error("queue",
+                       fmt::format("\"{}\": queues are not served yet: leave it out", queue));
+    }
     scheduling.RefuseUnknown();
   });
   run.RefuseUnknown();
@@ -170,11 +175,7 @@ Json ReadCollectives(ObjectReader& collectives) {
   const std::initializer_list<std::pair<const char*, std::string>> switches = {{"On", "On"},
                                                                                {"Off", "Off"}};
   int fusion = 64 << 20;
-  collectives.Enum("backend",
-                   {{"Auto", std::string("Auto")},
-                    {"Cpu", std::string("Cpu")},
-                    {"Nccl", std::string("Nccl")},
-                    {"Mpi", std::string("Mpi")}},
+  collectives.Enum("backend", {{"Auto", std::string("Auto")}, {"Cpu", std::string("Cpu")}},
                    &backend);
   collectives.Enum("encryption", switches, &encryption);
   collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);
@@ -208,7 +209,8 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
                                            *elastic.max_replicas)});
     return;  // what replicas would be compared with makes no sense
   }
-  if (replicas < elastic.min_replicas) {
+  const bool none = replicas == 0;  // as if it were suspended
+  if (!none && replicas < elastic.min_replicas) {
     errors->push_back(
         {"spec.worker.replicas", fmt::format("{} is less than elasticPolicy.minReplicas ({})",
                                              replicas, elastic.min_replicas)});
@@ -218,7 +220,7 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
         {"spec.worker.replicas", fmt::format("{} is more than elasticPolicy.maxReplicas ({})",
                                              replicas, *elastic.max_replicas)});
   }
-  bool one_fits = elastic.allowed_sizes.empty();
+  bool one_fits = none || elastic.allowed_sizes.empty();
   std::vector<int> outside;
   for (const int size : elastic.allowed_sizes) {
     if (size < elastic.min_replicas || (elastic.max_replicas && size > *elastic.max_replicas)) {
@@ -289,6 +291,7 @@ int HorovodJob::MaxPods() const { return spec.elastic_policy.max_replicas.value_
 
 int HorovodJob::WantedPods() const {
   const ElasticPolicy& elastic = spec.elastic_policy;
+  if (spec.worker.replicas == 0) return 0;
   const int wish = std::clamp(spec.worker.replicas, elastic.min_replicas,
                               std::max(elastic.min_replicas, MaxPods()));
   int best = 0;
@@ -309,7 +312,7 @@ FieldErrors CheckUpdate(const Spec& before, const Spec& after) {
   if (before.run_policy.managed_by != after.run_policy.managed_by) {
     errors.push_back({"spec.runPolicy.managedBy", kNewJob});
   }
-  if (before.run_policy.suspend) return errors;
+  if (before.run_policy.suspend || after.run_policy.suspend) return errors;
   if (before.worker.pod_template != after.worker.pod_template) {
     errors.push_back({"spec.worker.template", kSuspend});
   }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/logging/log.h"
+#include "common/sync/parallel.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/node_affinity.h"
@@ -21,47 +23,106 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
+namespace {
+
+constexpr std::size_t kPodsAtOnce = 8;      // calls to the API server
+constexpr std::size_t kPodsInOneLook = 64;  // pods
+
+}  // namespace
+
 PodWriter::PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches,
                      runtime::WorkQueue* queue, CreationBackoff* backoff, EventWriter* events,
                      PodWriterOptions options)
     : api_(std::move(api)),
       pods_(caches.pods),
-      capacity_(caches.capacity),
+      jobs_(caches.jobs),
       queue_(queue),
       backoff_(backoff),
       events_(events),
       options_(std::move(options)) {}
 
 bool PodWriter::CreateAll(const api::HorovodJob& job,
-                          const std::vector<planner::PodCreate>& creates) {
+                          const std::vector<planner::PodCreate>& creates, bool all_or_none) {
   if (creates.empty()) {
     backoff_->Worked(job, Needed::kPods);  // nobody wants any
     return true;
   }
   if (backoff_->Waits(job, Needed::kPods)) return true;
-  for (const auto& create : creates) {
-    // What the first is refused for, the others would be too.
-    if (!Create(job, create)) return backoff_->Waits(job, Needed::kPods);
+  std::vector<Json> made;
+  bool ok = true;
+  std::size_t done = 0;
+  // What the first is refused for, the others would be too: it is tried alone.
+  for (std::size_t batch = 1; ok && done < creates.size();
+       batch = std::min(2 * batch, kPodsAtOnce)) {
+    if (done >= kPodsInOneLook || !IsStillWanted(job)) break;
+    batch = std::min(batch, creates.size() - done);
+    std::vector<Json> pods(batch);
+    std::vector<char> went_well(batch, 1);
+    sync::InParallel(batch, [&](std::size_t i) {
+      bool well = true;
+      pods[i] = Create(job, creates[done + i], &well);
+      went_well[i] = well ? 1 : 0;
+    });
+    ok = std::all_of(went_well.begin(), went_well.end(), [](char well) { return well != 0; });
+    for (Json& pod : pods) {
+      if (!pod.is_null()) made.push_back(std::move(pod));
+    }
+    done += batch;
   }
+  if (!ok && all_or_none) {
+    for (const Json& pod : made) {
+      Delete(job, {MetaField(pod, "name"), MetaField(pod, "uid"), "NotAllCouldBeMade"});
+    }
+  }
+  TellCreated(job, made, creates.front().reason);
+  if (!ok) return backoff_->Waits(job, Needed::kPods);
+  if (done < creates.size()) queue_->Add(job.Key());
   return true;
 }
 
-bool PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
-  Json pod = BuildPod(job, create.index, options_.pod);
+bool PodWriter::IsStillWanted(const api::HorovodJob& job) const {
+  const auto object = jobs_->Get(job.ns, job.name);
+  return object != nullptr && MetaField(*object, "uid") == job.uid &&
+         MetaField(*object, "deletionTimestamp").empty() &&
+         fields::IntegerAt(*object, "/metadata/generation") == job.generation;
+}
+
+// One event for all: a thousand would tell nobody more.
+void PodWriter::TellCreated(const api::HorovodJob& job, const std::vector<Json>& made,
+                            const std::string& reason) {
+  constexpr std::size_t kNamed = 3;
+  if (made.empty()) return;
+  std::vector<std::string> names;
+  for (const Json& pod : made) names.push_back(MetaField(pod, "name"));
+  if (names.size() == 1) {
+    return events_->EmitEvent(
+        job, {false, "PodCreated", fmt::format("pod {} created {}", names[0], reason), ""});
+  }
+  const std::size_t total = names.size();
+  names.resize(std::min(total, kNamed));
+  const std::string more = total > kNamed ? fmt::format(" and {} more", total - kNamed) : "";
+  events_->EmitEvent(
+      job,
+      {false, "PodCreated",
+       fmt::format("{} pods created {}: {}{}", total, reason, fmt::join(names, ", "), more), ""});
+}
+
+Json PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create, bool* ok) {
+  PodOptions options = options_.pod;
+  options.gang_gate = options.gang_gate && !create.granted;
+  Json pod = BuildPod(job, create.index, options);
   DropOwnAnnotations(pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);
   KeepOffNodes(pod, create.keep_off);
   WriteAnnounced(pod, create.announced);
-  const std::string name = planner::PodName(job.name, create.index);
-  const auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
-  if (created) {
-    pods_->Observe(*created);
-    events_->EmitEvent(
-        job, {false, "PodCreated", fmt::format("pod {} created {}", name, create.reason), ""});
-    return true;
+  auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
+  if (!created) {
+    *ok = NotCreated(job, create, created.error());
+    return {};
   }
-  return NotCreated(job, create, created.error());
+  pods_->Observe(*created);
+  return std::move(*created);
 }
 
 bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
@@ -98,7 +159,7 @@ bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate&
 bool PodWriter::RestoreLabels(const api::HorovodJob& job,
                               const std::vector<planner::SidecarFacts>& sidecars) {
   bool ok = true;
-  for (const auto& pod : pods_->InNamespace(job.ns)) {
+  for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
     const auto index = IndexOf(job, MetaField(*pod, "name"));
     if (!index || !IsOwnedBy(*pod, job.uid) || HasLabels(*pod, LabelsOf(job, *index))) continue;
     ok = Relabel(job, *pod, *index) && ok;
@@ -133,6 +194,19 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
   return true;
 }
 
+bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods) {
+  bool ok = true;
+  for (std::size_t done = 0; done < pods.size() && done < kPodsInOneLook; done += kPodsAtOnce) {
+    if (!IsStillWanted(job)) break;
+    const std::size_t batch = std::min(kPodsAtOnce, pods.size() - done);
+    std::vector<char> went_well(batch, 0);
+    sync::InParallel(batch, [&](std::size_t i) { went_well[i] = Admit(job, pods[done + i]); });
+    ok = ok && std::all_of(went_well.begin(), went_well.end(), [](char well) { return well != 0; });
+  }
+  if (pods.size() > kPodsInOneLook) queue_->Add(job.Key());
+  return ok;
+}
+
 bool PodWriter::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) {
   const auto object = pods_->Get(job.ns, pod.name);
   if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
@@ -141,14 +215,16 @@ bool PodWriter::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) 
   for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
     if (gate.value("name", "") != api::kGangGate) gates.push_back(gate);
   }
-  const auto patched =
-      api_->Patch(kube::Pods(), job.ns, pod.name,
-                  {{"metadata", {{"resourceVersion", MetaField(*object, "resourceVersion")}}},
-                   {"spec", {{"schedulingGates", gates}}}},
-                  {});
+  const auto patched = api_->Patch(
+      kube::Pods(), job.ns, pod.name,
+      {{"metadata",
+        {{"resourceVersion", MetaField(*object, "resourceVersion")},
+         {"annotations",
+          {{api::kAdmittedAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}}},
+       {"spec", {{"schedulingGates", gates}}}},
+      {});
   if (patched) {
     pods_->Observe(*patched);
-    if (capacity_ != nullptr) capacity_->Observe(*patched);
     return true;
   }
   if (patched.error().code == ErrorCode::kNotFound) return true;

@@ -2,6 +2,8 @@
 // answers goes to the caches at once, so that the next look at the job is not older than this one's
 // writes.
 //
+// Pods are made, and let start, several at a time.
+//
 // Each method returns false where the job has to be looked at again after a while.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "operator/api/horovod_job.h"
-#include "operator/controllers/capacity_cache.h"
 #include "operator/controllers/creation_backoff.h"
 #include "operator/controllers/event_writer.h"
 #include "operator/controllers/pod_options.h"
@@ -32,23 +33,28 @@ struct PodWriterOptions {
 
 class PodWriter {
  public:
-  // What hears of a pod that was written; all outlive the writer.
+  // Pods that were written go to `pods`; `jobs` tells whether a job is still what it was. Both
+  // outlive the writer.
   struct Caches {
     runtime::Informer* pods = nullptr;
-    CapacityCache* capacity = nullptr;  // null: no gang admission
+    const runtime::Informer* jobs = nullptr;
   };
 
   PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches, runtime::WorkQueue* queue,
             CreationBackoff* backoff, EventWriter* events, PodWriterOptions options);
 
-  bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
+  // Stops where the job changes meanwhile, and after as many as one look may take: the job comes
+  // back for the rest, so that its drains, and other jobs, don't wait for that. `all_or_none`: half
+  // of those that are made without a gate is of no use, and would hold what others need.
+  bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
+                 bool all_or_none);
   // Writes the labels by which pods of the job are found, where somebody has taken them off.
   // Without the label of the role a pod is not even in the cache, but its sidecar has been heard.
   // False: not all of them can be found yet.
   bool RestoreLabels(const api::HorovodJob& job,
                      const std::vector<planner::SidecarFacts>& sidecars);
-  // Takes the scheduling gate off.
-  bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
+  // Takes the scheduling gates off.
+  bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
   // A null value removes the annotation.
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
                 const kube::Json& annotations);
@@ -57,14 +63,19 @@ class PodWriter {
   bool Release(const api::HorovodJob& job, const planner::PodRelease& pod);
 
  private:
-  bool Create(const api::HorovodJob& job, const planner::PodCreate& create);
+  // The pod that was made; null: none was, and `ok` says whether the others may be tried.
+  kube::Json Create(const api::HorovodJob& job, const planner::PodCreate& create, bool* ok);
+  bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
+  bool IsStillWanted(const api::HorovodJob& job) const;
+  void TellCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
+                   const std::string& reason);
   bool NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
                   const kube::Error& error);
   bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
 
   const std::shared_ptr<kube::KubeApi> api_;
   runtime::Informer* const pods_;
-  CapacityCache* const capacity_;
+  const runtime::Informer* const jobs_;
   runtime::WorkQueue* const queue_;
   CreationBackoff* const backoff_;
   EventWriter* const events_;

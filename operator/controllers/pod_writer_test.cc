@@ -19,28 +19,65 @@ class PodWriterTest : public testing::PartsTest {
 };
 
 TEST_F(PodWriterTest, APodThatIsMadeIsInTheCacheAtOnceAndHasTheFinalizer) {
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}, false));
   const auto cached = pods_.Get("default", "digits-worker-1");
   ASSERT_NE(cached, nullptr);
   EXPECT_TRUE(IsOwnedBy(*cached, job_.uid) && HasFinalizer(*cached));
   EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
 }
 
+TEST_F(PodWriterTest, ManyAreMadeAndToldOfInOneEvent) {
+  std::vector<planner::PodCreate> creates(20);
+  for (int i = 0; i < 20; ++i) creates[i] = {.index = i, .reason = "to start the job"};
+  EXPECT_TRUE(writer_.CreateAll(job_, creates, false));
+  EXPECT_EQ(pods_.Indexed("default", job_.Key()).size(), 20u);
+  EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
+  const auto events = api_->ListAll(kube::Events(), "default", {});
+  EXPECT_THAT(events->items[0].value("note", ""), ::testing::HasSubstr("20 pods created"));
+}
+
+TEST_F(PodWriterTest, OneLookMakesSoManyAndComesBackForTheRest) {
+  std::vector<planner::PodCreate> creates(100);
+  for (int i = 0; i < 100; ++i) creates[i].index = i;
+  EXPECT_TRUE(writer_.CreateAll(job_, creates, false));
+  const std::size_t made = pods_.Indexed("default", job_.Key()).size();
+  EXPECT_LT(made, 100u);
+  EXPECT_GT(made, 50u);
+  EXPECT_EQ(queue_.size(), 1u);
+}
+
+TEST_F(PodWriterTest, NoMoreAreMadeWhenTheJobIsAnotherThanItWas) {
+  object_["metadata"]["generation"] = job_.generation + 1;
+  object_["metadata"]["resourceVersion"] = "1000000";
+  ASSERT_TRUE(jobs_.Observe(object_));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}, false));
+  EXPECT_TRUE(Pod(0).is_null());
+}
+
+TEST_F(PodWriterTest, HalfAGangIsTakenAwayAgain) {
+  api_->creates_allowed = 3;
+  EXPECT_TRUE(writer_.CreateAll(
+      job_, {{.index = 0}, {.index = 1}, {.index = 2}, {.index = 3}, {.index = 4}}, true));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(Pod(i).is_null() || !MetaField(Pod(i), "deletionTimestamp").empty()) << i;
+  }
+}
+
 TEST_F(PodWriterTest, AfterARefusalTheOthersAreNotAskedFor) {
   api_->refused_verb = "create";
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}))
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}, false))
       << "the backoff brings it back";
   api_->refused_verb = "";
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}, false));
   EXPECT_TRUE(Pod(0).is_null()) << "it is too early";
-  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "nothing is needed any more";
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
+  EXPECT_TRUE(writer_.CreateAll(job_, {}, false)) << "nothing is needed any more";
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}, false));
   EXPECT_FALSE(Pod(0).is_null());
 }
 
 TEST_F(PodWriterTest, APodThatTheCacheLacksIsTakenFromTheServer) {
   MakePod(0, Json::object(), false);
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}, false));
   EXPECT_NE(pods_.Get("default", "digits-worker-0"), nullptr);
   EXPECT_EQ(queue_.size(), 1u) << "the job is looked at with it";
 }
@@ -60,9 +97,9 @@ TEST_F(PodWriterTest, LabelsThatSomebodyTookOffAreWrittenAgain) {
 TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
   const Json pod = MakePod(
       0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}, {{"name", "a/b"}}}}}}});
-  EXPECT_TRUE(writer_.Admit(job_, {"digits-worker-0", "another uid"}));
+  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", "another uid"}}));
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"].size(), 2u);
-  EXPECT_TRUE(writer_.Admit(job_, {"digits-worker-0", MetaField(pod, "uid")}));
+  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", MetaField(pod, "uid")}}));
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
 }
 

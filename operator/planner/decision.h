@@ -16,6 +16,8 @@
 
 namespace ringmaster::planner {
 
+using api::Time;
+
 struct PodCreate {
   int index = 0;
   std::string reason;
@@ -23,6 +25,7 @@ struct PodCreate {
   std::vector<std::string> keep_off;  // nodes, whatever else there is
   // Ends of nodes that are announced and would not keep the pod off: reasons by node.
   std::map<std::string, std::string> announced;
+  bool granted = false;  // it may look for a node at once: no gate
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.
@@ -107,23 +110,29 @@ struct Event {
 };
 
 struct Decision {
-  std::vector<PodAdmit> admits;  // before anything else: another job may count on the same capacity
   // Make the record with this first view; or end the recovery with it. Then only if
   // EvaluateRecovery() says the same of the pods as listed afterwards: these may be of a cache.
   membership::ViewPtr first_view;
   std::uint64_t recover = 0;  // move the record to this lineage: a recovery from quorum loss begins
-  std::vector<PodCreate> creates;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   // All that each sidecar should know by now; the registry sends what is new.
   std::vector<PodNotice> notices;
   std::vector<PodDelete> deletes;
+  std::vector<PodAdmit> admits;
+  std::vector<PodCreate> creates;
+  bool all_or_none = false;  // of the creates that are granted: fewer would be of no use
   std::vector<PodRelease> releases;
   bool delete_job = false;
   api::Status status;
   std::size_t exits_counted = 0;  // of Snapshot::exits: in `status` now
   std::vector<Event> events;      // after the status has been written
   std::optional<std::chrono::milliseconds> look_again;
+
+  // How many of those that wait (gated pods by index, then creates) are of use together, ascending,
+  // and since when the job stands in line for them.
+  std::vector<int> gang_sizes;
+  Time in_line_since;
 };
 
 }  // namespace ringmaster::planner

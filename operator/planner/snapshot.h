@@ -53,6 +53,7 @@ struct PodFacts {
   bool proven_dead = false;
   std::string proof;  // which proof, for people; empty: none
   Time created;
+  std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was lifted
   std::optional<Time> running_since;        // the worker container's
   std::optional<Time> ended_at;             // the worker container's
   std::optional<int> exit_code;             // the worker container's; 128+n for signal n

@@ -1,6 +1,7 @@
 #include "operator/scheduler/capacity.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/fields/fields.h"
 #include "operator/scheduler/node_rules.h"
@@ -73,69 +74,171 @@ Amounts RequestsOf(const Json& pod) {
   return total;
 }
 
-void Capacity::SetNode(const Json& node) {
-  Node& known = nodes_[fields::TextAt(node, "/metadata/name")];
-  known.object = node;
-  known.allocatable = AmountsIn(fields::ObjectAt(node, "/status/allocatable"));
+std::string PathOf(const Json& object) {
+  return fields::TextAt(object, "/metadata/namespace") + "/" +
+         fields::TextAt(object, "/metadata/name");
 }
 
-void Capacity::RemoveNode(const std::string& name) { nodes_.erase(name); }
+void Capacity::SetNode(const Json& node) {
+  Node& known = nodes_[fields::TextAt(node, "/metadata/name")];
+  Amounts allocatable = AmountsIn(fields::ObjectAt(node, "/status/allocatable"));
+  const bool same_rules =
+      known.object != nullptr && fields::At(*known.object, "/spec") == fields::At(node, "/spec") &&
+      fields::At(*known.object, "/metadata/labels") == fields::At(node, "/metadata/labels");
+  if (same_rules && known.allocatable == allocatable) return;  // a heartbeat
+  if (!same_rules) open_.clear();
+  known.object = std::make_shared<const Json>(node);
+  known.allocatable = std::move(allocatable);
+  grown_ = true;
+}
+
+void Capacity::RemoveNode(const std::string& name) {
+  nodes_.erase(name);
+  open_.clear();
+}
 
 void Capacity::SetPod(const Json& pod) {
   const std::string uid = fields::TextAt(pod, "/metadata/uid"),
-                    node = fields::TextAt(pod, "/spec/nodeName");
-  RemovePod(uid);
-  if (HasEnded(pod)) return;
+                    node = fields::TextAt(pod, "/spec/nodeName"), path = PathOf(pod);
+  if (HasEnded(pod)) return RemovePod(uid);
   if (!node.empty()) {
-    Take(pod, node);
-  } else if (fields::ListAt(pod, "/spec/schedulingGates").empty() &&
-             fields::TextAt(pod, "/metadata/deletionTimestamp").empty()) {
+    Amounts requests = RequestsOf(pod);
+    const auto known = pods_.find(uid);
+    if (known != pods_.end() && *known->second.node == node &&
+        *known->second.requests == requests) {
+      return;  // it goes on
+    }
+    if (const auto held = held_.find(path); held != held_.end()) {
+      if (held->second.uid.empty() || held->second.uid == uid) Release(path);
+    }
+    RemovePod(uid);
+    return Occupy(uid, node, std::move(requests));
+  }
+  const bool gated = !fields::ListAt(pod, "/spec/schedulingGates").empty();
+  const bool going = !fields::TextAt(pod, "/metadata/deletionTimestamp").empty();
+  if (going) return RemovePod(uid);
+  floating_.erase(uid);
+  if (const auto held = held_.find(path); held != held_.end()) {
+    held->second.uid = uid;
+    waiting_[uid] = path;
+    if (!gated) Adjust(&held->second, RequestsOf(pod));
+  } else if (!gated) {
     floating_[uid] = pod;
   }
 }
 
 void Capacity::RemovePod(const std::string& uid) {
   floating_.erase(uid);
+  if (const auto waits = waiting_.find(uid); waits != waiting_.end()) {
+    const auto held = held_.find(waits->second);
+    if (held != held_.end() && held->second.uid == uid) Release(std::string(waits->second));
+    waiting_.erase(uid);
+  }
   const auto known = pods_.find(uid);
   if (known == pods_.end()) return;
-  Add(used_[known->second.node], known->second.requests, -1);
+  Use(*known->second.node, *known->second.requests, -1);
   pods_.erase(known);
 }
 
-void Capacity::Take(const Json& pod, const std::string& node) {
-  const std::string uid = fields::TextAt(pod, "/metadata/uid");
-  RemovePod(uid);
-  Pod& taken = pods_[uid] = {node, RequestsOf(pod)};
-  Add(used_[node], taken.requests);
+void Capacity::Hold(const Json& pod, const std::string& node) {
+  const std::string uid = fields::TextAt(pod, "/metadata/uid"), path = PathOf(pod);
+  Release(path);
+  floating_.erase(uid);
+  Held& held = held_[path] = {uid, node, Share(RequestsOf(pod))};
+  if (!uid.empty()) waiting_[uid] = path;
+  Use(node, *held.requests, 1);
+}
+
+void Capacity::Release(const std::string& path) {
+  const auto held = held_.find(path);
+  if (held == held_.end()) return;
+  Use(held->second.node, *held->second.requests, -1);
+  waiting_.erase(held->second.uid);
+  held_.erase(held);
+}
+
+// The API server has added defaults, or a gate of somebody else is gone.
+void Capacity::Adjust(Held* held, Amounts requests) {
+  if (*held->requests == requests) return;
+  Use(held->node, *held->requests, -1);
+  held->requests = Share(std::move(requests));
+  Use(held->node, *held->requests, 1);
 }
 
 void Capacity::PlaceFloating() {
   const auto waiting = floating_;
   for (const auto& [uid, pod] : waiting) {
-    if (const auto node = Place(pod)) Take(pod, *node);
+    if (const auto node = Place(pod)) Hold(pod, *node);
   }
+}
+
+void Capacity::Use(const std::string& node, const Amounts& requests, double sign) {
+  Add(used_[node], requests, sign);
+  grown_ = grown_ || sign < 0;
+}
+
+void Capacity::Occupy(const std::string& uid, const std::string& node, Amounts requests) {
+  auto& name = names_[node];
+  if (name == nullptr) name = std::make_shared<const std::string>(node);
+  Pod& pod = pods_[uid] = {name, Share(std::move(requests))};
+  Use(node, *pod.requests, 1);
+}
+
+Capacity::Shared Capacity::Share(Amounts requests) {
+  constexpr std::size_t kMost = 1024;
+  if (shared_.size() > kMost) {
+    std::erase_if(shared_, [](const auto& known) { return known.second.expired(); });
+  }
+  auto& known = shared_[requests];
+  Shared shared = known.lock();
+  if (shared == nullptr) {
+    shared = std::make_shared<const Amounts>(std::move(requests));
+    known = shared;
+  }
+  return shared;
+}
+
+// What a pod says of nodes is mostly what its like have said.
+const Capacity::Open& Capacity::OpenTo(const Json& pod) const {
+  constexpr std::size_t kMost = 256;
+  const Json& spec = fields::Object(pod, "spec");
+  std::string rules;
+  for (const char* field : {"nodeSelector", "affinity", "tolerations"}) {
+    rules += fields::Member(spec, field).dump() + ";";
+  }
+  if (const auto known = open_.find(rules); known != open_.end()) return known->second;
+  if (open_.size() >= kMost) open_.clear();
+  Open& open = open_[rules];
+  for (const auto& [name, node] : nodes_) {
+    if (std::string why = Refusal(pod, *node.object); !why.empty()) {
+      ++open.refusals[why];
+    } else {
+      open.nodes.push_back(name);
+    }
+  }
+  return open;
 }
 
 tl::expected<std::string, std::string> Capacity::Place(const Json& pod) const {
   const Amounts wanted = RequestsOf(pod);
-  std::map<std::string, int> refusals;
+  const Open& open = OpenTo(pod);
+  std::map<std::string, int> refusals = open.refusals;
   const std::string* best = nullptr;
   double best_cpu = 0;
-  for (const auto& [name, node] : nodes_) {
-    if (std::string why = Refusal(pod, node.object); !why.empty()) {
-      ++refusals[why];
-      continue;
-    }
+  for (const std::string& name : open.nodes) {
+    const Node& node = nodes_.at(name);
     const auto at = used_.find(name);
-    const Amounts& used = at == used_.end() ? Amounts{} : at->second;
+    static const Amounts kNothing;
+    const Amounts& used = at == used_.end() ? kNothing : at->second;
     bool fits = true;
     for (const auto& [resource, n] : wanted) {
       if (n <= 0 || FreeOf(node.allocatable, used, resource) >= n - kRounding) continue;
       ++refusals["Insufficient " + resource];
       fits = false;
     }
+    if (!fits) continue;
     const double cpu = FreeOf(node.allocatable, used, "cpu");
-    if (fits && (best == nullptr || cpu > best_cpu)) {
+    if (best == nullptr || cpu > best_cpu) {
       best = &name;
       best_cpu = cpu;
     }
@@ -158,8 +261,8 @@ GangFit FitTogether(Capacity capacity, const std::vector<Json>& pods) {
       result.why = node.error();
       break;
     }
-    capacity.Take(pod, *node);
-    ++result.fit;
+    capacity.Hold(pod, *node);
+    result.tried = ++result.fit;
   }
   return result;
 }
