@@ -43,11 +43,12 @@ std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
   return std::make_shared<const Json>(std::move(light));
 }
 
-// Paths of pods that may start and wait for the scheduler.
+// Paths of pods that may start or have started. What is held for one of them stays so until the
+// count of the nodes has seen it run: it may hear of that later than this look has.
 std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   std::vector<std::string> started;
   for (const planner::PodFacts& pod : snapshot.pods) {
-    if (!pod.gated && !pod.scheduled && !pod.leaving() && !pod.ended()) {
+    if (!pod.gated && !pod.leaving() && !pod.ended()) {
       started.push_back(snapshot.job.ns + "/" + pod.name);
     }
   }

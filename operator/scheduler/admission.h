@@ -38,7 +38,7 @@ class Admission {
   Capacity& capacity() { return capacity_; }
 
   // Puts the job in line, or changes what it asks for. Decides at once where nobody else waits,
-  // else the next Pass does. `started`: paths of its pods that wait for the scheduler.
+  // else the next Pass does. `started`: paths of its pods that may start or have started.
   // The answer: how many of the pods may start, and why not the next one.
   GangFit Ask(AdmissionRequest request, const std::vector<std::string>& started);
   // The job asks for nothing any more. What is held for its pods but `started` is free again.
