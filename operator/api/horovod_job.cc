@@ -87,7 +87,7 @@ void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   worker.RefuseUnknown();
 }
 
-void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
+void ReadRunPolicy(ObjectReader& run, bool taken_up, RunPolicy* policy) {
   run.Bool("suspend", &policy->suspend);
   run.Enum("cleanPodPolicy",
            {{"Running", CleanPodPolicy::kRunning},
@@ -105,7 +105,7 @@ void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
     scheduling.AtMost("priorityClass", 253);
     scheduling.AtMost("queue", 253);
     const std::string& queue = policy->scheduling_policy.queue;
-    if (!queue.empty()) {
+    if (!queue.empty() && !taken_up) {
       scheduling.Error("queue",
                        fmt::format("\"{}\": queues are not served yet: leave it out", queue));
     }
@@ -170,13 +170,18 @@ void ReadFailurePolicy(ObjectReader& failure, FailurePolicy* policy) {
   failure.RefuseUnknown();
 }
 
-Json ReadCollectives(ObjectReader& collectives) {
+Json ReadCollectives(ObjectReader& collectives, bool taken_up) {
   std::string backend = "Auto", encryption = "Off", timeline = "On";
   const std::initializer_list<std::pair<const char*, std::string>> switches = {{"On", "On"},
                                                                                {"Off", "Off"}};
   int fusion = 64 << 20;
-  collectives.Enum("backend", {{"Auto", std::string("Auto")}, {"Cpu", std::string("Cpu")}},
-                   &backend);
+  const bool earlier = collectives.Raw("backend") == "Nccl" || collectives.Raw("backend") == "Mpi";
+  if (taken_up && earlier) {
+    backend = collectives.Raw("backend").get<std::string>();
+  } else {
+    collectives.Enum("backend", {{"Auto", std::string("Auto")}, {"Cpu", std::string("Cpu")}},
+                     &backend);
+  }
   collectives.Enum("encryption", switches, &encryption);
   collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);
   collectives.Enum("timeline", switches, &timeline);
@@ -240,23 +245,25 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
   }
 }
 
-void ReadSpec(ObjectReader& spec, HorovodJob* job, FieldErrors* errors) {
+// `taken_up`: the job runs, or waits to. What an earlier version took and this one refuses, as it
+// had no meaning, stays without one then.
+void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* errors) {
   const std::size_t before = errors->size();
   Spec& out = job->spec;
   Json collectives = Json::object();
   ObjectReader no_collectives(collectives, "spec.collectives", errors);
-  out.collectives = ReadCollectives(no_collectives);
+  out.collectives = ReadCollectives(no_collectives, taken_up);
   spec.Int("slotsPerWorker", 1, 1024, &out.slots_per_worker);
   spec.Int("initTimeoutSeconds", 1, kYear, &out.init_timeout_seconds);
   spec.Object("elasticPolicy", false,
               [&](ObjectReader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
   spec.Object("worker", true, [&](ObjectReader& reader) { ReadWorker(reader, &out.worker); });
   spec.Object("runPolicy", false,
-              [&](ObjectReader& reader) { ReadRunPolicy(reader, &out.run_policy); });
+              [&](ObjectReader& reader) { ReadRunPolicy(reader, taken_up, &out.run_policy); });
   spec.Object("failurePolicy", false,
               [&](ObjectReader& reader) { ReadFailurePolicy(reader, &out.failure_policy); });
   spec.Object("collectives", false,
-              [&](ObjectReader& reader) { out.collectives = ReadCollectives(reader); });
+              [&](ObjectReader& reader) { out.collectives = ReadCollectives(reader, taken_up); });
   spec.RefuseUnknown();
   out.failure_policy_json = FailurePolicyToJson(out.failure_policy);
   if (errors->size() == before) CheckSizes(out, errors);
@@ -331,8 +338,10 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
   CheckConstant(root, "apiVersion", kApiVersion);
   CheckConstant(root, "kind", kKind);
   root.Object("metadata", true, [&](ObjectReader& reader) { ReadMetadata(reader, &job); });
-  root.Object("spec", true, [&](ObjectReader& reader) { ReadSpec(reader, &job, &errors); });
   job.status = StatusFromJson(root.Raw("status"));
+  const bool taken_up = !job.status.start_time.empty() || !job.status.completion_time.empty();
+  root.Object("spec", true,
+              [&](ObjectReader& reader) { ReadSpec(reader, taken_up, &job, &errors); });
   root.RefuseUnknown();
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return job;

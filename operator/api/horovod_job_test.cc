@@ -281,6 +281,22 @@ TEST(HorovodJobTest, AQueueIsRefusedAsNobodyServesIt) {
       "spec.runPolicy.schedulingPolicy.queue: \"gpus\": queues are not served yet: leave it out");
 }
 
+TEST(HorovodJobTest, WhatAnEarlierVersionTookStaysRightInAJobThatHasBeenTakenUp) {
+  Json json = Minimal();
+  json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};
+  for (const char* backend : {"Nccl", "Mpi"}) {
+    json["spec"]["collectives"] = {{"backend", backend}};
+    json.erase("status");
+    EXPECT_FALSE(ParseHorovodJob(json)) << backend;
+    json["status"] = {{"startTime", "2026-01-31T12:00:00Z"}};
+    const auto job = ParseHorovodJob(json);
+    ASSERT_TRUE(job) << ToString(job.error());
+    EXPECT_EQ(job->spec.collectives["backend"], backend) << "its pods have to be alike";
+  }
+  json["spec"]["collectives"] = {{"backend", "gloo"}};
+  EXPECT_FALSE(ParseHorovodJob(json));
+}
+
 TEST(HorovodJobTest, WhatIsNoObjectIsRefusedWithoutACrash) {
   for (const Json& json : {Json(), Json(3), Json("x"), Json::array({1})}) {
     EXPECT_FALSE(ParseHorovodJob(json));

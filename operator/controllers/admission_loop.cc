@@ -4,6 +4,8 @@
 
 #include "common/fields/fields.h"
 #include "common/sync/pause.h"
+#include "operator/controllers/pod_identity.h"
+#include "operator/controllers/slim_objects.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -28,7 +30,7 @@ void AdmissionLoop::OnPod(const kube::Json& pod, bool deleted) {
   if (deleted) {
     admission_.capacity().RemovePod(fields::TextAt(pod, "/metadata/uid"));
   } else {
-    admission_.capacity().SetPod(pod);
+    admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "");
   }
   if (admission_.IsPassDue()) due_.NotifyOne();
 }

@@ -33,7 +33,8 @@ bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::De
   for (const auto& pod : decision.deletes) ok = to_.pods->Delete(job, pod) && ok;
   // What takes long comes last: whoever leaves waits for nobody who comes.
   ok = to_.pods->AdmitAll(job, decision.admits) && ok;
-  ok = to_.pods->CreateAll(job, decision.creates, decision.all_or_none) && ok;
+  ok = to_.pods->CreateAll(job, decision.creates, decision.least_creates, decision.useless_alone) &&
+       ok;
   for (const auto& pod : decision.releases) ok = to_.pods->Release(job, pod) && ok;
   if (decision.delete_job) ok = DeleteJob(job) && ok;
   return ok;

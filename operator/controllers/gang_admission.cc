@@ -8,6 +8,7 @@
 #include "operator/api/labels.h"
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
+#include "operator/controllers/pod_facts.h"
 #include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
@@ -43,12 +44,14 @@ std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
   return std::make_shared<const Json>(std::move(light));
 }
 
+bool MayStart(const planner::PodFacts& pod) { return !pod.gated && !pod.leaving() && !pod.ended(); }
+
 // Paths of pods that may start or have started. What is held for one of them stays so until the
 // count of the nodes has seen it run: it may hear of that later than this look has.
 std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   std::vector<std::string> started;
   for (const planner::PodFacts& pod : snapshot.pods) {
-    if (!pod.gated && !pod.leaving() && !pod.ended()) {
+    if (MayStart(pod)) {
       started.push_back(snapshot.job.ns + "/" + pod.name);
     }
   }
@@ -73,14 +76,21 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
 }
 
 void GangAdmission::Forget(const std::string& job_key) {
-  if (loop_ != nullptr) loop_->Withdraw(job_key);
+  if (loop_ == nullptr) return;
+  std::vector<std::string> started;
+  for (const auto& pod : pods_->Indexed(job_key.substr(0, job_key.find('/')), job_key)) {
+    if (MayStart(ReadPod(*pod))) started.push_back(scheduler::PathOf(*pod));
+  }
+  loop_->Withdraw(job_key, started);
 }
 
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     const planner::Snapshot& snapshot, const planner::Decision& wishes) const {
   const api::HorovodJob& job = snapshot.job;
-  scheduler::AdmissionRequest request{
-      .job = job.Key(), .since = wishes.in_line_since, .sizes = wishes.gang_sizes};
+  scheduler::AdmissionRequest request{.job = job.Key(),
+                                      .standing = wishes.gang_standing,
+                                      .since = wishes.in_line_since,
+                                      .sizes = wishes.gang_sizes};
   for (const planner::PodAdmit& pod : wishes.admits) {
     auto object = pods_->Get(job.ns, pod.name);
     if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;

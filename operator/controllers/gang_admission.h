@@ -26,7 +26,7 @@ class GangAdmission {
   // Sets gang_fit of `snapshot`. What the decision admits, or makes without a gate, has a place
   // held for it.
   planner::Decision Plan(planner::Snapshot* snapshot);
-  // The job asks for nothing, and nothing is held for it.
+  // The job asks for nothing, and nothing is held for pods of it that aren't there.
   void Forget(const std::string& job_key);
 
  private:

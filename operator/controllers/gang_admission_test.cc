@@ -61,7 +61,7 @@ TEST_F(GangAdmissionTest, PodsThatMayStartAtOnceAreMadeWithoutAGate) {
   const planner::Decision decision = admission_.Plan(&snapshot_);
   ASSERT_EQ(decision.creates.size(), 2u);
   EXPECT_EQ(Granted(decision), 2);
-  EXPECT_TRUE(decision.all_or_none);
+  EXPECT_EQ(decision.least_creates, 2);
 }
 
 TEST_F(GangAdmissionTest, APodThatSomebodyElseGatesHoldsNothing) {
@@ -89,6 +89,29 @@ TEST_F(GangAdmissionTest, WhatIsHeldForAJobIsFreeWhenItIsForgotten) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
   admission_.Forget(snapshot_.job.Key());
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
+}
+
+TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile) {
+  Cpus(2);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
+  snapshot_.creation_waits = true;
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 0);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  other.creation_waits = false;
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
+}
+
+TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
+  Cpus(2);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
+  MakePod(0);  // and the count of the nodes has not heard of it
+  admission_.Forget(snapshot_.job.Key());
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
+  other.job.spec.elastic_policy.min_replicas = 1;
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 1);
 }
 
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {

@@ -101,6 +101,21 @@ TEST_F(GangRacesTest, TwoJobsDoNotCountOnTheSameRoom) {
   EXPECT_TRUE(IsGated("b-worker-0") && IsGated("b-worker-1"));
 }
 
+TEST_F(GangRacesTest, AJobWhosePodsAreRefusedLeavesItsRoomToTheNext) {
+  api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
+    if (Makes(call, "a")) return ErrorCode::kForbidden;
+    return std::nullopt;
+  });
+  ASSERT_NO_FATAL_FAILURE(StartWithRoomFor(2));
+  Apply("a");
+  ASSERT_TRUE(Until([&] {
+    const api::Status status = Status("a");
+    return status.Find("Created") != nullptr && !status.Is("Created");
+  }));
+  Apply("b");
+  EXPECT_TRUE(Until([&] { return IsAdmitted("b-worker-0") && IsAdmitted("b-worker-1"); }));
+}
+
 TEST_F(GangRacesTest, WhoIsAdmittedTakesItsRoomBeforeTheCacheKnows) {
   api_->SetHeld(
       [](const kube::Resource& resource, const std::string& ns, const kube::WatchOptions& options) {

@@ -57,9 +57,13 @@ bool JobReconciler::Reconcile(const std::string& key) {
     admission_.Forget(key);
     return released;
   }
-  if (IsManagedByOthers(*object)) return released;
+  if (IsManagedByOthers(*object)) {
+    admission_.Forget(key);
+    return released;
+  }
   const auto job = api::ParseHorovodJob(*object);
   if (!job) {
+    admission_.Forget(key);
     const bool deleting = !MetaField(*object, "deletionTimestamp").empty();
     const bool dead_released = releaser_.ReleaseUnreadableJob(key, uid, deleting);
     return status_writer_.WriteInvalid(*object, api::ToString(job.error())) && dead_released &&
@@ -72,17 +76,27 @@ bool JobReconciler::Reconcile(const std::string& key) {
 
 bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object) {
   // A pod that is not found would get a successor while it trains.
-  if (!pod_writer_.RestoreLabels(job, registry_->Facts(job.uid).sidecars)) return false;
+  if (!pod_writer_.RestoreLabels(job, registry_->Facts(job.uid).sidecars)) {
+    admission_.Forget(job.Key());  // nobody knows when it will take what it was granted
+    return false;
+  }
   auto snapshot = observer_.Observe(job);
   if (!snapshot) {
     spdlog::warn("job not observed job={} error={}", job.Key(),
                  logging::Value(snapshot.error().message));
     status_writer_.WriteRecordUnreadable(job, object, snapshot.error());
+    admission_.Forget(job.Key());
     return false;
   }
   const bool kept = KeepChildObjects(job);
+  snapshot->creation_waits = backoff_.IsPaused(job, Needed::kPods);
   planner::Decision decision = admission_.Plan(&*snapshot);
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
+  if (!snapshot->creation_waits && backoff_.IsPaused(job, Needed::kPods)) {
+    // What could not be made leaves its room to others meanwhile. The next look asks for the rest.
+    admission_.Forget(job.Key());
+    queue_->Add(job.Key());
+  }
   if (decision.delete_job) return applied;
   backoff_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
   if (!status_writer_.Write(job, object, decision.status)) return false;

@@ -42,42 +42,55 @@ PodWriter::PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches,
       options_(std::move(options)) {}
 
 bool PodWriter::CreateAll(const api::HorovodJob& job,
-                          const std::vector<planner::PodCreate>& creates, bool all_or_none) {
+                          const std::vector<planner::PodCreate>& creates, int least,
+                          const std::vector<planner::PodDelete>& useless_alone) {
   if (creates.empty()) {
     backoff_->Worked(job, Needed::kPods);  // nobody wants any
     return true;
   }
   if (backoff_->Waits(job, Needed::kPods)) return true;
   std::vector<Json> made;
-  bool ok = true;
+  std::vector<planner::PodDelete> useless = useless_alone;
+  int granted = 0;
   std::size_t done = 0;
+  const planner::PodCreate* failed = nullptr;
+  Attempt failure;
   // What the first is refused for, the others would be too: it is tried alone.
-  for (std::size_t batch = 1; ok && done < creates.size();
+  for (std::size_t batch = 1; failed == nullptr && done < creates.size();
        batch = std::min(2 * batch, kPodsAtOnce)) {
     if (done >= kPodsInOneLook || !IsStillWanted(job)) break;
     batch = std::min(batch, creates.size() - done);
-    std::vector<Json> pods(batch);
-    std::vector<char> went_well(batch, 1);
-    sync::InParallel(batch, [&](std::size_t i) {
-      bool well = true;
-      pods[i] = Create(job, creates[done + i], &well);
-      went_well[i] = well ? 1 : 0;
-    });
-    ok = std::all_of(went_well.begin(), went_well.end(), [](char well) { return well != 0; });
-    for (Json& pod : pods) {
-      if (!pod.is_null()) made.push_back(std::move(pod));
+    std::vector<Attempt> attempts(batch);
+    sync::InParallel(batch, [&](std::size_t i) { attempts[i] = Create(job, creates[done + i]); });
+    for (std::size_t i = 0; i < batch; ++i) {
+      const planner::PodCreate& create = creates[done + i];
+      Attempt& attempt = attempts[i];
+      granted += attempt.there && create.granted ? 1 : 0;
+      if (!attempt.there && failed == nullptr) {
+        failed = &create;
+        failure = attempt;
+      }
+      if (attempt.made.is_null()) continue;
+      if (create.granted) {
+        useless.push_back(
+            {MetaField(attempt.made, "name"), MetaField(attempt.made, "uid"), "NotAllCouldBeMade"});
+      }
+      made.push_back(std::move(attempt.made));
     }
     done += batch;
   }
-  if (!ok && all_or_none) {
-    for (const Json& pod : made) {
-      Delete(job, {MetaField(pod, "name"), MetaField(pod, "uid"), "NotAllCouldBeMade"});
-    }
-  }
   TellCreated(job, made, creates.front().reason);
-  if (!ok) return backoff_->Waits(job, Needed::kPods);
-  if (done < creates.size()) queue_->Add(job.Key());
-  return true;
+  if (failed == nullptr) {
+    if (done < creates.size()) queue_->Add(job.Key());
+    return true;
+  }
+  // Once for all: they are of one try.
+  TellNotCreated(job, planner::PodName(job.name, failed->index), failure);
+  const bool waits = backoff_->Waits(job, Needed::kPods);
+  if (waits && failure.refused && granted < least) {
+    for (const planner::PodDelete& pod : useless) Delete(job, pod);
+  }
+  return waits;
 }
 
 bool PodWriter::IsStillWanted(const api::HorovodJob& job) const {
@@ -107,7 +120,7 @@ void PodWriter::TellCreated(const api::HorovodJob& job, const std::vector<Json>&
        fmt::format("{} pods created {}: {}{}", total, reason, fmt::join(names, ", "), more), ""});
 }
 
-Json PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create, bool* ok) {
+PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
   PodOptions options = options_.pod;
   options.gang_gate = options.gang_gate && !create.granted;
   Json pod = BuildPod(job, create.index, options);
@@ -117,16 +130,14 @@ Json PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& cre
   KeepOffNodes(pod, create.keep_off);
   WriteAnnounced(pod, create.announced);
   auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
-  if (!created) {
-    *ok = NotCreated(job, create, created.error());
-    return {};
-  }
+  if (!created) return NotCreated(job, create, created.error());
   pods_->Observe(*created);
-  return std::move(*created);
+  return {.there = true, .made = std::move(*created)};
 }
 
-bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
-                           const kube::Error& error) {
+PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
+                                         const planner::PodCreate& create,
+                                         const kube::Error& error) {
   const std::string name = planner::PodName(job.name, create.index);
   if (error.code == ErrorCode::kAlreadyExists) {
     // Ours, and the cache is behind: it comes with the next watch event. Or somebody else's: then
@@ -134,24 +145,30 @@ bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate&
     const auto other = api_->Get(kube::Pods(), job.ns, name);
     if (other && IsOwnedBy(*other, job.uid)) {
       if (!HasLabels(*other, LabelsOf(job, create.index))) {
-        return Relabel(job, *other, create.index);
+        return {.there = Relabel(job, *other, create.index)};
       }
       if (pods_->Observe(*other)) queue_->Add(job.Key());
-      return true;
+      return {.there = true};
     }
-    // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
     const bool gone = !other && other.error().code == ErrorCode::kNotFound;
     if (gone || (other && !MetaField(*other, "deletionTimestamp").empty())) {
-      backoff_->NameIsTaken(job, name);
-      return false;
+      return {.name_taken = true};
     }
   }
   spdlog::warn("pod not created job={} pod={} error={}", job.Key(), name,
                logging::Value(error.message));
-  backoff_->Failed(job, Needed::kPods, error,
-                   {true, "FailedCreate",
-                    fmt::format("pod {} could not be created: {}", name, error.message), ""});
-  return false;
+  return {.refused = error};
+}
+
+void PodWriter::TellNotCreated(const api::HorovodJob& job, const std::string& pod,
+                               const Attempt& failed) {
+  // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
+  if (failed.name_taken) return backoff_->NameIsTaken(job, pod);
+  if (!failed.refused) return;
+  backoff_->Failed(
+      job, Needed::kPods, *failed.refused,
+      {true, "FailedCreate",
+       fmt::format("pod {} could not be created: {}", pod, failed.refused->message), ""});
 }
 
 // Somebody has taken labels off pods of the job, by which they are found. Without the label of the

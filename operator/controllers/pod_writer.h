@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,11 @@ class PodWriter {
             CreationBackoff* backoff, EventWriter* events, PodWriterOptions options);
 
   // Stops where the job changes meanwhile, and after as many as one look may take: the job comes
-  // back for the rest, so that its drains, and other jobs, don't wait for that. `all_or_none`: half
-  // of those that are made without a gate is of no use, and would hold what others need.
+  // back for the rest, so that its drains, and other jobs, don't wait for that. With fewer than
+  // `least` of those that are granted the job can't train: where they are refused, what was made of
+  // them would only hold what others need, and is deleted, and `useless_alone` with it.
   bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
-                 bool all_or_none);
+                 int least = 0, const std::vector<planner::PodDelete>& useless_alone = {});
   // Writes the labels by which pods of the job are found, where somebody has taken them off.
   // Without the label of the role a pod is not even in the cache, but its sidecar has been heard.
   // False: not all of them can be found yet.
@@ -63,14 +65,21 @@ class PodWriter {
   bool Release(const api::HorovodJob& job, const planner::PodRelease& pod);
 
  private:
-  // The pod that was made; null: none was, and `ok` says whether the others may be tried.
-  kube::Json Create(const api::HorovodJob& job, const planner::PodCreate& create, bool* ok);
+  // What has become of one pod that was to be made.
+  struct Attempt {
+    bool there = false;  // if not, the others needn't be tried
+    kube::Json made;     // null: it was there before, or isn't
+    bool name_taken = false;
+    std::optional<kube::Error> refused;
+  };
+  Attempt Create(const api::HorovodJob& job, const planner::PodCreate& create);
   bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
   bool IsStillWanted(const api::HorovodJob& job) const;
   void TellCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
                    const std::string& reason);
-  bool NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
-                  const kube::Error& error);
+  Attempt NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
+                     const kube::Error& error);
+  void TellNotCreated(const api::HorovodJob& job, const std::string& pod, const Attempt& failed);
   bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
 
   const std::shared_ptr<kube::KubeApi> api_;

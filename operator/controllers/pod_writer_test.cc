@@ -13,13 +13,22 @@ using ::testing::IsEmpty;
 
 class PodWriterTest : public testing::PartsTest {
  protected:
+  static std::vector<planner::PodCreate> Granted(int count) {
+    std::vector<planner::PodCreate> creates(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) creates[i] = {.index = i, .granted = true};
+    return creates;
+  }
+  bool Stands(int index) {
+    const Json pod = Pod(index);
+    return !pod.is_null() && MetaField(pod, "deletionTimestamp").empty();
+  }
   Json Annotations(int index) {
     return Pod(index).value("/metadata/annotations"_json_pointer, Json::object());
   }
 };
 
 TEST_F(PodWriterTest, APodThatIsMadeIsInTheCacheAtOnceAndHasTheFinalizer) {
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}));
   const auto cached = pods_.Get("default", "digits-worker-1");
   ASSERT_NE(cached, nullptr);
   EXPECT_TRUE(IsOwnedBy(*cached, job_.uid) && HasFinalizer(*cached));
@@ -29,7 +38,7 @@ TEST_F(PodWriterTest, APodThatIsMadeIsInTheCacheAtOnceAndHasTheFinalizer) {
 TEST_F(PodWriterTest, ManyAreMadeAndToldOfInOneEvent) {
   std::vector<planner::PodCreate> creates(20);
   for (int i = 0; i < 20; ++i) creates[i] = {.index = i, .reason = "to start the job"};
-  EXPECT_TRUE(writer_.CreateAll(job_, creates, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, creates));
   EXPECT_EQ(pods_.Indexed("default", job_.Key()).size(), 20u);
   EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
   const auto events = api_->ListAll(kube::Events(), "default", {});
@@ -39,7 +48,7 @@ TEST_F(PodWriterTest, ManyAreMadeAndToldOfInOneEvent) {
 TEST_F(PodWriterTest, OneLookMakesSoManyAndComesBackForTheRest) {
   std::vector<planner::PodCreate> creates(100);
   for (int i = 0; i < 100; ++i) creates[i].index = i;
-  EXPECT_TRUE(writer_.CreateAll(job_, creates, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, creates));
   const std::size_t made = pods_.Indexed("default", job_.Key()).size();
   EXPECT_LT(made, 100u);
   EXPECT_GT(made, 50u);
@@ -50,34 +59,53 @@ TEST_F(PodWriterTest, NoMoreAreMadeWhenTheJobIsAnotherThanItWas) {
   object_["metadata"]["generation"] = job_.generation + 1;
   object_["metadata"]["resourceVersion"] = "1000000";
   ASSERT_TRUE(jobs_.Observe(object_));
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}));
   EXPECT_TRUE(Pod(0).is_null());
 }
 
-TEST_F(PodWriterTest, HalfAGangIsTakenAwayAgain) {
+TEST_F(PodWriterTest, HalfAGangIsTakenAwayAgainWithWhatWasMadeOfItBefore) {
+  const Json before = MakePod(5);
   api_->creates_allowed = 3;
-  EXPECT_TRUE(writer_.CreateAll(
-      job_, {{.index = 0}, {.index = 1}, {.index = 2}, {.index = 3}, {.index = 4}}, true));
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(Pod(i).is_null() || !MetaField(Pod(i), "deletionTimestamp").empty()) << i;
-  }
+  EXPECT_TRUE(
+      writer_.CreateAll(job_, Granted(5), 5, {{"digits-worker-5", MetaField(before, "uid"), "r"}}));
+  for (int i = 0; i < 6; ++i) EXPECT_FALSE(Stands(i)) << i;
+}
+
+TEST_F(PodWriterTest, WhereAQuotaLetsEnoughOfThemThroughTheyStay) {
+  api_->creates_allowed = 3;
+  EXPECT_TRUE(writer_.CreateAll(job_, Granted(5), 3));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Stands(i), i < 3) << i;
+}
+
+TEST_F(PodWriterTest, ANameThatIsFreeSoonIsNoReasonToBeginAnew) {
+  MakePod(4, {{"metadata", {{"ownerReferences", nullptr}, {"finalizers", {"example.com/mine"}}}}},
+          false);
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-4", {}));
+  EXPECT_TRUE(writer_.CreateAll(job_, Granted(5), 5));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Stands(i)) << i;
+}
+
+TEST_F(PodWriterTest, ManyRefusalsOfOneTryAreOne) {
+  api_->creates_allowed = 3;  // four are asked for side by side then
+  EXPECT_TRUE(writer_.CreateAll(job_, Granted(7), 1));
+  EXPECT_THAT(EventReasons(), ::testing::UnorderedElementsAre("PodCreated", "FailedCreate"));
 }
 
 TEST_F(PodWriterTest, AfterARefusalTheOthersAreNotAskedFor) {
   api_->refused_verb = "create";
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}, false))
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}))
       << "the backoff brings it back";
   api_->refused_verb = "";
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
   EXPECT_TRUE(Pod(0).is_null()) << "it is too early";
-  EXPECT_TRUE(writer_.CreateAll(job_, {}, false)) << "nothing is needed any more";
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "nothing is needed any more";
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
   EXPECT_FALSE(Pod(0).is_null());
 }
 
 TEST_F(PodWriterTest, APodThatTheCacheLacksIsTakenFromTheServer) {
   MakePod(0, Json::object(), false);
-  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}, false));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
   EXPECT_NE(pods_.Get("default", "digits-worker-0"), nullptr);
   EXPECT_EQ(queue_.size(), 1u) << "the job is looked at with it";
 }

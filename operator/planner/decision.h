@@ -13,6 +13,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "operator/scheduler/admission.h"
 
 namespace ringmaster::planner {
 
@@ -121,7 +122,10 @@ struct Decision {
   std::vector<PodDelete> deletes;
   std::vector<PodAdmit> admits;
   std::vector<PodCreate> creates;
-  bool all_or_none = false;  // of the creates that are granted: fewer would be of no use
+  // So many of the creates that are granted have to be made: with fewer the job can't train. Where
+  // the API server refuses the others, those that were made go again, and these with them.
+  int least_creates = 0;
+  std::vector<PodDelete> useless_alone;
   std::vector<PodRelease> releases;
   bool delete_job = false;
   api::Status status;
@@ -132,6 +136,7 @@ struct Decision {
   // How many of those that wait (gated pods by index, then creates) are of use together, ascending,
   // and since when the job stands in line for them.
   std::vector<int> gang_sizes;
+  scheduler::Standing gang_standing = scheduler::Standing::kWaits;
   Time in_line_since;
 };
 

@@ -100,6 +100,17 @@ bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
   return grew;
 }
 
+// How many of the creates have to be made, and what goes with them if they can't. Members of a view
+// have the job's state: they stay.
+void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitted) {
+  const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
+  plan.out.least_creates = std::max(0, LeastTogether(plan) - candidates.started - gated);
+  if (plan.out.least_creates == 0 || plan.in.view != nullptr) return;
+  for (const PodFacts* pod : plan.active) {
+    if (!pod->gated) plan.out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
+  }
+}
+
 void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t left,
                   bool held_back) {
   const int least = LeastTogether(plan);
@@ -110,7 +121,11 @@ void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t l
     return plan.LookAgainAt(*NextGrowth(plan));
   }
   plan.LookAgainAt(plan.in.now + kLookForCapacity);
-  plan.no_capacity = true;
+  plan.no_capacity = plan.in.gang_fit->decided;
+  if (!plan.no_capacity) {
+    plan.gated_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
+    return;
+  }
   const int fit = plan.in.gang_fit->tried;
   plan.gated_why =
       candidates.started + plan.in.gang_fit->fit >= least
@@ -155,7 +170,11 @@ bool GiveBack(PlanContext& plan) {
     since = std::max(since, pod->admitted_at.value_or(pod->created));
     if (!pod->scheduled && IsUnschedulable(*pod)) stuck = pod;
   }
-  if (stuck == nullptr || placed >= LeastTogether(plan)) return false;
+  // Some are gone, and for others there is no room.
+  const api::Condition* scheduled = plan.in.job.status.Find("Scheduled");
+  const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(plan) &&
+                       scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+  if (placed >= LeastTogether(plan) || (stuck == nullptr && !no_room)) return false;
   if (plan.in.now < since + kPlacePatience) {
     plan.LookAgainAt(since + kPlacePatience);
     return false;
@@ -167,7 +186,8 @@ bool GiveBack(PlanContext& plan) {
                 fmt::format("{} were let start and {} of them found a node within {} s: they give "
                             "back what they hold, and the job stands in line again; {}: {}",
                             Plural(started.size(), "pod"), placed, kPlacePatience.count(),
-                            stuck->name, stuck->waiting));
+                            stuck == nullptr ? "now" : stuck->name,
+                            stuck == nullptr ? scheduled->message : stuck->waiting));
   for (const PodFacts* pod : started) {
     std::erase(plan.active, pod);
     plan.out.deletes.push_back({pod->name, pod->uid, "GivenBack"});
@@ -176,7 +196,9 @@ bool GiveBack(PlanContext& plan) {
 }
 
 void Admit(PlanContext& plan) {
-  Candidates candidates{.gated = Gated(plan), .creates = plan.out.creates.size()};
+  // What can't be made now takes no room from others meanwhile.
+  Candidates candidates{.gated = Gated(plan),
+                        .creates = plan.in.creation_waits ? 0 : plan.out.creates.size()};
   candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
   if (candidates.size() == 0) return;
   if (!plan.in.gang_fit) {
@@ -195,7 +217,9 @@ void Admit(PlanContext& plan) {
   const bool may_grow = !next_growth || plan.in.now >= *next_growth;
   plan.out.gang_sizes = SizesOfUse(plan, candidates, may_grow);
   plan.out.in_line_since = InLineSince(plan);
-  plan.out.all_or_none = candidates.started < LeastTogether(plan);
+  plan.out.gang_standing = candidates.started == 0                    ? scheduler::Standing::kWaits
+                           : candidates.started < LeastTogether(plan) ? scheduler::Standing::kShort
+                                                                      : scheduler::Standing::kRuns;
   int admitted = 0;
   for (const int size : plan.out.gang_sizes) {
     if (size <= plan.in.gang_fit->fit) admitted = size;
@@ -203,6 +227,7 @@ void Admit(PlanContext& plan) {
   if (LetStart(plan, candidates, admitted)) {
     plan.out.status.last_growth_time = api::FormatTime(plan.in.now);
   }
+  SetLeastCreates(plan, candidates, admitted);
   const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);
   if (left == 0) return;
   // All that may start now do, and a later growth is what the others wait for.

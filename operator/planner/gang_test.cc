@@ -138,6 +138,49 @@ TEST_F(GiveBackTest, ItStandsInLineAgainAndTheSecondTimeLater) {
   EXPECT_TRUE(Plan(in_).creates.front().granted);
 }
 
+TEST_F(GiveBackTest, WhoHasLostAPodAndFindsNoRoomForAnotherOneGivesBackTheRest) {
+  for (PodFacts& pod : in_.pods) {
+    pod.scheduled = true;
+    pod.waiting.clear();
+  }
+  in_.pods.pop_back();
+  in_.gang_fit = scheduler::GangFit{.why = "no gpu"};
+  in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(GivenBack(), 0u) << "whether there is room is asked now";
+  in_.job.status = Plan(in_).status;
+  EXPECT_EQ(GivenBack(), 3u);
+}
+
+TEST_F(GiveBackTest, HowManyPodsHaveToBeMadeIsWhatTheLeastLacks) {
+  for (PodFacts& pod : in_.pods) pod.scheduled = true;
+  in_.job.spec.worker.replicas = 6;
+  in_.pods.pop_back();
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.creates.size(), 3u);
+  EXPECT_EQ(decision.least_creates, 1);
+  EXPECT_EQ(decision.useless_alone.size(), 3u);
+  EXPECT_EQ(decision.gang_standing, scheduler::Standing::kShort);
+  in_.job.spec.elastic_policy.min_replicas = 3;
+  EXPECT_EQ(Plan(in_).least_creates, 0) << "enough of them stand";
+  EXPECT_TRUE(Plan(in_).useless_alone.empty());
+  EXPECT_EQ(Plan(in_).gang_standing, scheduler::Standing::kRuns);
+}
+
+TEST_F(GiveBackTest, WhatCanNotBeMadeNowAsksForNoRoom) {
+  in_.pods.clear();
+  EXPECT_EQ(Plan(in_).gang_sizes, std::vector<int>{4});
+  in_.creation_waits = true;
+  EXPECT_TRUE(Plan(in_).gang_sizes.empty());
+}
+
+TEST_F(GiveBackTest, WhileItStandsInLineNobodySaysThatThereIsNoRoom) {
+  in_.pods.clear();
+  in_.gang_fit = scheduler::GangFit{.why = "it stands in line", .decided = false};
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods");
+  EXPECT_NE(decision.status.Find("Scheduled")->message.find("stands in line"), std::string::npos);
+}
+
 class GrowthTest : public testing::Test {
  protected:
   GrowthTest() {

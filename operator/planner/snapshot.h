@@ -146,6 +146,8 @@ struct Snapshot {
   std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
   // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
   std::optional<scheduler::GangFit> gang_fit;
+  // The API server has refused pods of the job, and it is too early to ask for them again.
+  bool creation_waits = false;
   Time now;
 };
 

@@ -197,12 +197,21 @@ void SetRing(PlanContext& plan) {
 void SetRunningSince(PlanContext& plan) {
   api::Status& status = plan.out.status;
   if (plan.suspended || !status.running_since.empty()) return;
-  const auto runs = [](const PodFacts* pod) { return pod->running_since.has_value(); };
-  const auto running = std::count_if(plan.active.begin(), plan.active.end(), runs);
-  if (plan.in.view == nullptr && running < LeastTogether(plan)) return;
-  status.running_since = api::FormatTime(plan.in.now);
+  int running = 0;
+  std::optional<Time> since;
+  for (const PodFacts* pod : plan.active) {
+    if (!pod->running_since) continue;
+    ++running;
+    // It has trained before anybody wrote this down: under an earlier version of the operator.
+    if (InView(plan.in, pod->uid))
+      since = std::min(since.value_or(plan.in.now), *pod->running_since);
+  }
+  if (!since && running < LeastTogether(plan)) return;
+  const Time start = api::ParseTime(status.start_time).value_or(plan.in.now);
+  const Time begin = since ? std::max(*since, start) : plan.in.now;
+  status.running_since = api::FormatTime(begin);
   const auto& deadline = plan.in.job.spec.run_policy.active_deadline_seconds;
-  if (deadline) plan.LookAgainAt(plan.in.now + std::chrono::seconds(*deadline));
+  if (deadline) plan.LookAgainAt(begin + std::chrono::seconds(*deadline));
 }
 
 void SetRebuilds(PlanContext& plan) {

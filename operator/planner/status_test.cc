@@ -241,6 +241,24 @@ TEST(FiguresTest, OfAnOlderViewThatComeLateDontCountAgain) {
   EXPECT_EQ(out.status.last_rebuild->epoch, MakeEpoch(1, 3));
 }
 
+TEST(FiguresTest, AJobThatRanUnderAnEarlierVersionHasRunSinceItsFirstPodDid) {
+  World world = World::Training(2);
+  world.in.job.status.running_since.clear();
+  world.Pod(1).running_since = kNow - std::chrono::hours(2);
+  world.in.job.status.start_time = api::FormatTime(kNow - std::chrono::hours(3));
+  EXPECT_EQ(Plan(world.in).status.running_since, api::FormatTime(kNow - std::chrono::hours(2)));
+  world.in.job.status.start_time = api::FormatTime(kNow - std::chrono::hours(1));
+  EXPECT_EQ(Plan(world.in).status.running_since, api::FormatTime(kNow - std::chrono::hours(1)))
+      << "what was before a suspension is not counted";
+}
+
+TEST(FiguresTest, AJobThatIsResumedRunsWhenItsNewPodsDo) {
+  World world = World::Training(2);
+  world.in.job.status.running_since.clear();
+  world.Remove(0).Remove(1);
+  EXPECT_EQ(Plan(world.in).status.running_since, "") << "its view is one of before";
+}
+
 TEST(FiguresTest, ADeadPodIsNotActiveWhateverItsPhase) {
   World world = World::Training(2);
   world.Pod(1).proven_dead = true;

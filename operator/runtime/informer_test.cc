@@ -144,6 +144,27 @@ TEST_F(InformerTest, WhatIsBackAfterItsEndIsObservedAgain) {
   EXPECT_TRUE(informer_.Observe(Object("a", 1001))) << "restored from a backup";
 }
 
+TEST_F(InformerTest, AListThatShowsAnotherObjectOfTheNameTellsOfTheEndOfTheFirst) {
+  StartWith({Object("a", 5, "first")});
+  api_->SetList(30, {Object("a", 21, "second")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(3), ElementsAre("a", "-a", "a"));
+  EXPECT_EQ(VersionOf("a"), "21");
+}
+
+TEST_F(InformerTest, TheFirstOneEndsAlsoWhereTheSecondWasWrittenByUs) {
+  StartWith({Object("a", 5, "first"), Object("b", 6, "first")});
+  informer_.Observe(Object("a", 20, "second"));
+  informer_.Observe(Object("b", 40, "second"));
+  api_->SetList(30, {Object("a", 20, "second")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(5), ElementsAre("a", "b", "-a", "a", "-b"));
+  EXPECT_EQ(VersionOf("a"), "20");
+  EXPECT_EQ(VersionOf("b"), "40") << "younger than the list";
+}
+
 TEST_F(InformerTest, VersionsThatAreNoNumbersAreNotCompared) {
   StartWith({Object("a", 20)});
   for (const char* version : {"15x", "x15", "99999999999999999999", ""}) {
@@ -354,6 +375,14 @@ TEST_F(PassingInformerTest, WhatIsNotStoredIsHandedOnUntilItsEnd) {
   EXPECT_THAT(Told(5), ElementsAre("a", "x1", "x2", "x1", "-x1"));
   EXPECT_EQ(passing_.All().size(), 1u);
   EXPECT_FALSE(passing_.Observe(Object("x2", 13)));
+}
+
+TEST_F(PassingInformerTest, AListTellsOfTheEndOfOneWhoseNameAnotherHasTaken) {
+  StartWith({Object("x1", 6, "uid-1")});
+  api_->SetList(30, {Object("x1", 21, "uid-2")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(3), ElementsAre("x1", "-x1", "x1"));
 }
 
 TEST_F(PassingInformerTest, AListTellsWhatHasGoneOfThemToo) {

@@ -14,8 +14,12 @@ namespace {
 // A chunk of pods, parsed, takes some megabytes.
 constexpr int kChunk = 250;
 
-std::string PassedKey(const kube::Json& object) {
+std::string TextKey(const kube::Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
+}
+
+kube::Json Stub(const std::string& ns, const std::string& name, const std::string& uid) {
+  return {{"metadata", {{"namespace", ns}, {"name", name}, {"uid", uid}}}};
 }
 
 void Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
@@ -97,42 +101,68 @@ void Reflector::TakeListed(kube::Json object, const std::string& list_version) {
   listed_.insert(ObjectCache::KeyOf(object));
   kube::Json kept = Kept(std::move(object));
   if (!Stores(kept)) return PassOn(kept);
-  passed_.erase(PassedKey(kept));
-  if (cache_.PutListed(kept, list_version)) handler_(kept, false);
+  TellReplaced(kept);
+  if (cache_.PutListed(kept, list_version)) Tell(kept);
 }
 
 void Reflector::TakeWatched(kube::Json object) {
   kube::Json kept = Kept(std::move(object));
   if (!Stores(kept)) return PassOn(kept);
-  passed_.erase(PassedKey(kept));
-  if (cache_.Put(kept)) handler_(kept, false);
+  TellReplaced(kept);
+  if (cache_.Put(kept)) Tell(kept);
 }
 
 void Reflector::PassOn(const kube::Json& kept) {
   if (const ObjectPtr stored = cache_.Get(MetaField(kept, "namespace"), MetaField(kept, "name"))) {
     cache_.Remove(*stored);  // it was of those that are stored
+    told_.erase(TextKey(kept));
     handler_(*stored, true);
   }
-  passed_[PassedKey(kept)] = MetaField(kept, "uid");
+  TellReplaced(kept);
+  Tell(kept);
+}
+
+void Reflector::Tell(const kube::Json& kept) {
+  told_[TextKey(kept)] = MetaField(kept, "uid");
   handler_(kept, false);
+}
+
+// The name belongs to another object now, and nobody has told of the end of the one before.
+void Reflector::TellReplaced(const kube::Json& by) {
+  const auto told = told_.find(TextKey(by));
+  if (told == told_.end() || told->second == MetaField(by, "uid")) return;
+  const std::string ns = MetaField(by, "namespace"), name = MetaField(by, "name"),
+                    uid = told->second;
+  told_.erase(told);
+  const ObjectPtr last = cache_.Get(ns, name);
+  if (last == nullptr || MetaField(*last, "uid") != uid) return handler_(Stub(ns, name, uid), true);
+  cache_.Remove(*last);
+  handler_(*last, true);
+}
+
+void Reflector::ForgetTold(const kube::Json& object) {
+  const auto told = told_.find(TextKey(object));
+  if (told != told_.end() && told->second == MetaField(object, "uid")) told_.erase(told);
 }
 
 void Reflector::ForgetUnlisted(const std::string& list_version) {
   const auto gone = cache_.RemoveUnlisted(listed_, list_version);
-  std::vector<kube::Json> passed;
-  std::erase_if(passed_, [&](const auto& object) {
+  for (const ObjectPtr& object : gone) ForgetTold(*object);
+  std::vector<kube::Json> others;
+  std::erase_if(told_, [&](const auto& object) {
     const std::size_t slash = object.first.find('/');
     const ObjectCache::Key key{object.first.substr(0, slash), object.first.substr(slash + 1)};
     if (listed_.count(key) != 0) return false;
-    passed.push_back(
-        {{"metadata", {{"namespace", key.first}, {"name", key.second}, {"uid", object.second}}}});
+    const ObjectPtr stored = cache_.Get(key.first, key.second);  // newer than the list
+    if (stored != nullptr && MetaField(*stored, "uid") == object.second) return false;
+    others.push_back(Stub(key.first, key.second, object.second));
     return true;
   });
   listed_.clear();
   health_.SetSynced();
   health_.Recovered();
   for (const ObjectPtr& object : gone) handler_(*object, true);
-  for (const kube::Json& object : passed) handler_(object, true);
+  for (const kube::Json& object : others) handler_(object, true);
 }
 
 bool Reflector::OnWatchEvent(kube::WatchEvent event) {
@@ -143,7 +173,7 @@ bool Reflector::OnWatchEvent(kube::WatchEvent event) {
       return true;
     case kube::WatchEvent::Type::kDeleted:
       cache_.Remove(event.object);
-      passed_.erase(PassedKey(event.object));
+      ForgetTold(event.object);
       handler_(event.object, true);
       return true;
     default:

@@ -37,7 +37,9 @@ struct ReflectorOptions {
 
 class Reflector {
  public:
-  // `object` is the newest state; for a deleted object its last one.
+  // `object` is the newest state; for a deleted object its last one, or namespace, name and uid
+  // alone where that isn't stored. Who is told of an object is told of its end, before there is
+  // another one of the name.
   using Handler = std::function<void(const kube::Json& object, bool deleted)>;
 
   Reflector(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
@@ -67,6 +69,9 @@ class Reflector {
   void TakeWatched(kube::Json object);
   void ForgetUnlisted(const std::string& list_version);
   void PassOn(const kube::Json& kept);
+  void Tell(const kube::Json& kept);
+  void TellReplaced(const kube::Json& by);
+  void ForgetTold(const kube::Json& object);
   bool OnWatchEvent(kube::WatchEvent event);
   kube::Json Kept(kube::Json object) const;
   bool Stores(const kube::Json& kept) const { return !options_.stores || options_.stores(kept); }
@@ -79,9 +84,9 @@ class Reflector {
   std::string resource_version_;       // its own thread only, as these; empty: list first
   bool expired_ = false;               // the last watch was refused with 410
   std::set<ObjectCache::Key> listed_;  // by the list under way
-  // Uids of what is handed on and not stored, by "namespace/name": a list tells by its silence what
-  // has gone. Strings, as there may be very many.
-  std::unordered_map<std::string, std::string> passed_;
+  // Uids of what the handler was told of, by "namespace/name": a list tells of what has gone by its
+  // silence, or by another object of the same name. Strings, as there may be very many.
+  std::unordered_map<std::string, std::string> told_;
 
   ObjectCache cache_;
   ListWatchHealth health_;

@@ -1,11 +1,14 @@
-// Which of the jobs that wait may start how many of their pods. One pass decides for all of them:
-// by priority, then by how long they have stood in line. What is granted is held for the pod until
-// it runs, so that nobody else counts on it.
+// Which of the jobs that wait may start how many of their pods. One pass decides for all of them.
+// What is granted is held for the pod until it runs, so that nobody else counts on it.
 //
-// A job gets as many pods together as its smallest size needs, or none. What is left then makes
-// jobs grow, in the same order. Small jobs pass a large one that doesn't fit yet (backfill), until
-// it has waited for kPatience: from then on what is free is kept for it, for one such job at a
-// time.
+// In line stand, first, jobs that hold pods and have too few of them to train: what they hold is of
+// no use until they get the rest. Then all others by priority, then by how long they have stood
+// there. A job gets as many pods together as its smallest size needs, or none. What is left then
+// makes jobs grow, in the same order.
+//
+// Small jobs pass a large one that doesn't fit yet (backfill), until it has waited for kPatience:
+// from then on what is free is reserved for it, for one such job at a time. docs/scheduling.md says
+// which reservations are sound.
 //
 // Pure: no clock, no thread.
 #pragma once
@@ -13,17 +16,26 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "operator/scheduler/capacity.h"
+#include "operator/scheduler/prospect.h"
 
 namespace ringmaster::scheduler {
 
 using Moment = std::chrono::system_clock::time_point;
 
+enum class Standing {
+  kWaits,  // has no pods
+  kShort,  // has some, and too few to train
+  kRuns,   // has enough, and wants more
+};
+
 struct AdmissionRequest {
-  std::string job;                                // namespace/name
+  std::string job;  // namespace/name
+  Standing standing = Standing::kWaits;
   int priority = 0;                               // higher ones first
   Moment since;                                   // stands in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
@@ -37,8 +49,9 @@ class Admission {
 
   Capacity& capacity() { return capacity_; }
 
-  // Puts the job in line, or changes what it asks for. Decides at once where nobody else waits,
-  // else the next Pass does. `started`: paths of its pods that may start or have started.
+  // Puts the job in line, or changes what it asks for: as much as it was granted before, and has
+  // not taken, it keeps. Decides at once where nobody else waits, else the next Pass does.
+  // `started`: paths of its pods that may start or have started.
   // The answer: how many of the pods may start, and why not the next one.
   GangFit Ask(AdmissionRequest request, const std::vector<std::string>& started);
   // The job asks for nothing any more. What is held for its pods but `started` is free again.
@@ -52,23 +65,48 @@ class Admission {
  private:
   struct Waiting {
     AdmissionRequest request;
+    std::vector<ShapePtr> shapes;  // of the pods
     GangFit answer;
-    bool decided = false;
     bool Satisfied() const {
-      return decided && answer.fit == static_cast<int>(request.pods.size());
+      return answer.decided && answer.fit == static_cast<int>(request.pods.size());
     }
+  };
+  struct Reservation {
+    const Waiting* job = nullptr;    // null: none
+    std::vector<std::string> paths;  // for which places are held
+    std::shared_ptr<const Prospect> prospect;
+    std::set<ShapePtr> refused;  // don't fit, even where the reservation is lifted
   };
 
   bool OthersWait(const std::string& job) const;
+  void KeepInLine(const std::string& job, const Waiting& waiting);
   std::vector<Waiting*> InOrder();
-  void Grow(Waiting* waiting, bool to_least);
-  std::vector<std::string> HoldWhatFits(const Waiting& waiting);
-  void Drop(const std::string& job, const std::vector<std::string>& keep);
+  bool HoldsAllGranted(const Waiting& waiting) const;
+  void Replace(Waiting* waiting, AdmissionRequest request, const std::vector<std::string>& started);
+  void ForgetLost();
+  void Grow(Waiting* waiting, int target);
+  void GrowInTurn(Waiting* waiting, int target);
+  bool IsSureToFail(const Waiting& waiting, int target) const;
+  void Reserve(const Waiting& waiting);
+  void HoldReserved();
+  void LiftReservation();
+  int Drop(const std::string& job, const std::vector<std::string>& keep);
 
   Capacity capacity_;
   std::map<std::string, Waiting> waiting_;                   // by job
+  std::set<std::string> line_;                               // those of them that want more
   std::map<std::string, std::vector<std::string>> granted_;  // paths of pods that it was granted
   bool asked_ = false;                                       // since the last pass
+
+  // Of the pass that runs. In it less and less is free: where no more than so many pods of a shape
+  // fitted, no more do later, and why.
+  struct Bound {
+    int fits = 0;
+    std::string why;
+  };
+  std::map<ShapePtr, Bound> bounds_;
+  Reservation reserved_;
+  int reservations_tried_ = 0;
 };
 
 }  // namespace ringmaster::scheduler

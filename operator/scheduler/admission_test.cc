@@ -41,13 +41,14 @@ class AdmissionTest : public testing::Test {
     return request;
   }
   GangFit Ask(const AdmissionRequest& request) { return admission_.Ask(request, {}); }
-  // Somebody else's pods, that were there before.
-  void Occupy(const std::string& uid, int gpus) {
+  // Pods that were there before: somebody else's, or this job's.
+  void Occupy(const std::string& uid, int gpus, const std::string& job = "") {
     Json pod = Pod(uid, gpus);
     pod["metadata"]["uid"] = uid;
     pod["spec"]["nodeName"] = "a";
-    admission_.capacity().SetPod(pod);
+    admission_.capacity().SetPod(pod, job);
   }
+  static constexpr int kLong = static_cast<int>(Admission::kPatience.count());
   Admission admission_;
 };
 
@@ -107,8 +108,8 @@ TEST_F(AdmissionTest, EverybodyGetsTheLeastBeforeAnybodyGrows) {
 
 TEST_F(AdmissionTest, SmallJobsPassALargeOneUntilItHasWaitedLong) {
   Gpus(4);
-  Occupy("x", 3);
-  const int patience = static_cast<int>(Admission::kPatience.count());
+  Occupy("x", 3, "ns/runs");
+  const int patience = kLong;
   Ask(Request("large", 4, 4, 0, patience));
   Ask(Request("small", 1, 1));
   admission_.Pass(kBegin - std::chrono::seconds(1));
@@ -122,6 +123,110 @@ TEST_F(AdmissionTest, SmallJobsPassALargeOneUntilItHasWaitedLong) {
   admission_.Pass(kBegin);
   EXPECT_EQ(Ask(Request("large", 4, 4, 0, patience)).fit, 4);
   EXPECT_EQ(Ask(Request("next", 1, 1)).fit, 0);
+}
+
+TEST_F(AdmissionTest, NothingIsKeptForAJobThatOthersThanJobsKeepOut) {
+  Gpus(4);
+  Occupy("service", 1);
+  Ask(Request("large", 4, 4, 0, kLong));
+  Ask(Request("small", 1, 1));
+  admission_.Pass(kBegin);
+  EXPECT_EQ(Ask(Request("small", 1, 1)).fit, 1) << "nobody knows when the service ends";
+}
+
+TEST_F(AdmissionTest, WhoHasTooFewPodsComesBeforeEverybodyElse) {
+  Gpus(4);
+  Occupy("short-0", 1, "ns/short");
+  Occupy("short-1", 1, "ns/short");
+  Occupy("x", 1);
+  Ask(Request("large", 2, 2, 5, 2 * kLong));
+  AdmissionRequest rest = Request("short", 1, 1);
+  rest.standing = Standing::kShort;
+  Ask(rest);
+  admission_.Pass(kBegin);
+  EXPECT_EQ(Ask(rest).fit, 1) << "its two pods are of no use without the third";
+  EXPECT_EQ(Ask(Request("large", 2, 2, 5, 2 * kLong)).fit, 0);
+}
+
+// A job that trained with four pods has lost one, and a larger one has waited for long.
+class ReservationTest : public AdmissionTest {
+ protected:
+  void LetAJobWait(int needs) {
+    for (int i = 0; i < 3; ++i) Occupy("runs-" + std::to_string(i), 1, "ns/runs");
+    Ask(Request("large", needs, needs, 5, kLong));
+    back_.standing = Standing::kRuns;
+    Ask(back_);
+    admission_.Pass(kBegin);
+  }
+  AdmissionRequest back_ = Request("runs", 1, 1);
+};
+
+TEST_F(ReservationTest, DoesNotHoldUpTheJobWhoseEndItWaitsFor) {
+  Gpus(4);
+  LetAJobWait(4);
+  EXPECT_EQ(Ask(back_).fit, 1) << "the large one fits when this one has ended, not before";
+  EXPECT_FALSE(admission_.capacity().Place(Pod("other")));
+}
+
+TEST_F(ReservationTest, HoldsUpAJobThatWouldTakeWhatOthersMakeFree) {
+  Gpus(8);
+  for (int i = 0; i < 4; ++i) Occupy("other-" + std::to_string(i), 1, "ns/other");
+  LetAJobWait(4);
+  EXPECT_EQ(Ask(back_).fit, 0) << "the large one fits when the other has ended";
+  for (int i = 0; i < 4; ++i) admission_.capacity().RemovePod("other-" + std::to_string(i));
+  admission_.Pass(kBegin);
+  EXPECT_EQ(Ask(Request("large", 4, 4, 5, kLong)).fit, 4);
+  EXPECT_EQ(Ask(back_).fit, 1);
+}
+
+TEST_F(AdmissionTest, WhatIsLeftOfAGangThatIsMadeInSeveralLooksStaysItsOwn) {
+  Gpus(5);
+  EXPECT_EQ(Ask(Request("a", 4, 4)).fit, 4);
+  Ask(Request("large", 2, 2, 9, kLong));
+  AdmissionRequest rest = Request("a", 4, 4);
+  rest.pods.erase(rest.pods.begin(), rest.pods.begin() + 2);
+  rest.sizes = {2};
+  rest.standing = Standing::kShort;
+  EXPECT_EQ(admission_.Ask(rest, {"ns/a-0", "ns/a-1"}).fit, 2);
+  EXPECT_FALSE(admission_.capacity().Place(Pod("other", 2)));
+}
+
+TEST_F(AdmissionTest, WhatWasGrantedOnANodeThatIsGoneIsDecidedAnew) {
+  Gpus(2);
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 2);
+  admission_.capacity().RemoveNode("a");
+  ASSERT_TRUE(admission_.IsPassDue());
+  EXPECT_THAT(admission_.Pass(kBegin), ElementsAre("ns/a"));
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 0);
+  EXPECT_EQ(admission_.capacity().places_held(), 0u);
+  Gpus(2);
+  ASSERT_TRUE(admission_.IsPassDue());
+  EXPECT_THAT(admission_.Pass(kBegin), ElementsAre("ns/a"));
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 2);
+}
+
+TEST_F(AdmissionTest, OnANodeThatShrinksNoMoreIsHeldThanItHas) {
+  Gpus(3);
+  EXPECT_EQ(Ask(Request("a", 3, 1)).fit, 3);
+  Gpus(2);
+  ASSERT_TRUE(admission_.IsPassDue());
+  admission_.Pass(kBegin);
+  EXPECT_EQ(Ask(Request("a", 3, 1)).fit, 2);
+}
+
+TEST_F(AdmissionTest, APodThatWaitsForTheSchedulerIsCountedWhenItsNodeGoes) {
+  Gpus(1);
+  EXPECT_EQ(Ask(Request("a", 1, 1)).fit, 1);
+  Json pod = Pod("a-0");
+  pod["metadata"]["uid"] = "a-0";
+  admission_.capacity().SetPod(pod, "ns/a");
+  admission_.Withdraw("ns/a", {"ns/a-0"});
+  admission_.capacity().RemoveNode("a");
+  Gpus(1);
+  EXPECT_EQ(Ask(Request("b", 1, 1)).fit, 0) << "the scheduler will put a-0 there";
+  admission_.capacity().RemovePod("a-0");
+  admission_.Pass(kBegin);
+  EXPECT_EQ(Ask(Request("b", 1, 1)).fit, 1);
 }
 
 TEST_F(AdmissionTest, OnlySizesOfUseAreGranted) {
@@ -187,7 +292,7 @@ TEST_F(AdmissionTest, TheEndOfAnOlderPodOfTheNameFreesNothing) {
 }
 
 TEST_F(AdmissionTest, WhereNobodyWaitsNoPassIsDue) {
-  Gpus(2);
+  Gpus(3);
   Ask(Request("a", 2, 2));
   Occupy("x", 1);
   admission_.capacity().RemovePod("x");

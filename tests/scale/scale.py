@@ -353,7 +353,7 @@ class Run:
         threading.Thread(target=in_parallel, daemon=True, args=(
             4, lambda n: api.call("POST", JOBS % "more", job("m%04d" % n, options.pods), fine=(409,)),
             range(max(1, options.jobs // 4)))).start()
-        until("pods of the later jobs", lambda: sum(api.phases("more").values()) > options.pods, 60)
+        until("pods of the later jobs", lambda: sum(api.phases("more").values()) > 0, 60)
         path = "/api/v1/namespaces/jobs/pods/j0000-worker-0"
         uid = api.call("GET", path)["metadata"]["uid"]
         began = time.monotonic()
