@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/limits.h"
+
 namespace ringmaster::fields {
 namespace {
 
@@ -34,7 +36,8 @@ bool IsDeeperThan(std::string_view text, std::size_t limit) {
   return false;
 }
 
-// Empty, or which limit the text breaks.
+}  // namespace
+
 std::string Excess(std::string_view text, const Limits& limits) {
   if (text.size() > limits.bytes) {
     return std::to_string(text.size()) + " bytes, at most " + std::to_string(limits.bytes) +
@@ -45,8 +48,6 @@ std::string Excess(std::string_view text, const Limits& limits) {
   }
   return "";
 }
-
-}  // namespace
 
 tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
                                                 const Limits& limits) {

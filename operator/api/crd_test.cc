@@ -119,6 +119,7 @@ class CrdTest : public testing::Test {
              {"metadata", {{"name", "digits"}}},
              {"spec", Sample(schema_["properties"]["spec"])}};
     full_[Pointer("/spec/worker/template/spec/containers/0/name")] = kWorkerContainer;
+    full_[Pointer("/spec/runPolicy/schedulingPolicy/queue")] = "";  // no name is taken yet
     smallest_ = full_;
     smallest_["spec"] = Json::object();
     smallest_["spec"]["worker"] = {{"replicas", 1},
@@ -289,6 +290,8 @@ Status StatusWithEverything() {
   status.proven_dead = {"uid-2"};
   status.troubled_nodes = {
       {"node-1", 3, "2026-01-31T12:00:00Z", "2026-01-31T12:10:00Z", "workers kept dying"}};
+  status.times_given_back = 3;
+  status.last_given_back_time = status.running_since = "2026-01-31T12:00:01Z";
   status.start_time = status.completion_time = status.last_growth_time = "2026-01-31T12:00:00Z";
   return status;
 }

@@ -76,7 +76,7 @@ void ReadElasticPolicy(ObjectReader& elastic, ElasticPolicy* policy) {
 
 void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   if (!worker.Has("replicas")) worker.Error("replicas", "is required: how many pods to run");
-  worker.Int("replicas", 1, kMaxReplicas, &spec->replicas);
+  worker.Int("replicas", 0, kMaxReplicas, &spec->replicas);
   const Json& pod_template = worker.Raw("template");
   if (pod_template.is_null()) {
     worker.Error("template", "is required: a pod template with a container named \"worker\"");
@@ -87,7 +87,7 @@ void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   worker.RefuseUnknown();
 }
 
-void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
+void ReadRunPolicy(ObjectReader& run, bool taken_up, RunPolicy* policy) {
   run.Bool("suspend", &policy->suspend);
   run.Enum("cleanPodPolicy",
            {{"Running", CleanPodPolicy::kRunning},
@@ -104,6 +104,11 @@ void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
     scheduling.String("queue", &policy->scheduling_policy.queue);
     scheduling.AtMost("priorityClass", 253);
     scheduling.AtMost("queue", 253);
+    const std::string& queue = policy->scheduling_policy.queue;
+    if (!queue.empty() && !taken_up) {
+      scheduling.Error("queue",
+                       fmt::format("\"{}\": queues are not served yet: leave it out", queue));
+    }
     scheduling.RefuseUnknown();
   });
   run.RefuseUnknown();
@@ -165,18 +170,21 @@ void ReadFailurePolicy(ObjectReader& failure, FailurePolicy* policy) {
   failure.RefuseUnknown();
 }
 
-Json ReadCollectives(ObjectReader& collectives) {
+Json ReadCollectives(ObjectReader& collectives, bool taken_up) {
   std::string backend = "Auto", encryption = "Off", timeline = "On";
   const std::initializer_list<std::pair<const char*, std::string>> switches = {{"On", "On"},
                                                                                {"Off", "Off"}};
   int fusion = 64 << 20;
-  collectives.Enum("backend",
-                   {{"Auto", std::string("Auto")},
-                    {"Cpu", std::string("Cpu")},
-                    {"Nccl", std::string("Nccl")},
-                    {"Mpi", std::string("Mpi")},
-                    {"None", std::string("None")}},
-                   &backend);
+  if (taken_up && collectives.Raw("backend") == "Mpi") {
+    backend = "Mpi";
+  } else {
+    collectives.Enum("backend",
+                     {{"Auto", std::string("Auto")},
+                      {"Cpu", std::string("Cpu")},
+                      {"Nccl", std::string("Nccl")},
+                      {"None", std::string("None")}},
+                     &backend);
+  }
   collectives.Enum("encryption", switches, &encryption);
   collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);
   collectives.Enum("timeline", switches, &timeline);
@@ -209,7 +217,8 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
                                            *elastic.max_replicas)});
     return;  // what replicas would be compared with makes no sense
   }
-  if (replicas < elastic.min_replicas) {
+  const bool none = replicas == 0;  // as if it were suspended
+  if (!none && replicas < elastic.min_replicas) {
     errors->push_back(
         {"spec.worker.replicas", fmt::format("{} is less than elasticPolicy.minReplicas ({})",
                                              replicas, elastic.min_replicas)});
@@ -219,7 +228,7 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
         {"spec.worker.replicas", fmt::format("{} is more than elasticPolicy.maxReplicas ({})",
                                              replicas, *elastic.max_replicas)});
   }
-  bool one_fits = elastic.allowed_sizes.empty();
+  bool one_fits = none || elastic.allowed_sizes.empty();
   std::vector<int> outside;
   for (const int size : elastic.allowed_sizes) {
     if (size < elastic.min_replicas || (elastic.max_replicas && size > *elastic.max_replicas)) {
@@ -239,23 +248,25 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
   }
 }
 
-void ReadSpec(ObjectReader& spec, HorovodJob* job, FieldErrors* errors) {
+// `taken_up`: the job runs, or waits to. What an earlier version took and this one refuses, as it
+// had no meaning, stays without one then.
+void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* errors) {
   const std::size_t before = errors->size();
   Spec& out = job->spec;
   Json collectives = Json::object();
   ObjectReader no_collectives(collectives, "spec.collectives", errors);
-  out.collectives = ReadCollectives(no_collectives);
+  out.collectives = ReadCollectives(no_collectives, taken_up);
   spec.Int("slotsPerWorker", 1, 1024, &out.slots_per_worker);
   spec.Int("initTimeoutSeconds", 1, kYear, &out.init_timeout_seconds);
   spec.Object("elasticPolicy", false,
               [&](ObjectReader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
   spec.Object("worker", true, [&](ObjectReader& reader) { ReadWorker(reader, &out.worker); });
   spec.Object("runPolicy", false,
-              [&](ObjectReader& reader) { ReadRunPolicy(reader, &out.run_policy); });
+              [&](ObjectReader& reader) { ReadRunPolicy(reader, taken_up, &out.run_policy); });
   spec.Object("failurePolicy", false,
               [&](ObjectReader& reader) { ReadFailurePolicy(reader, &out.failure_policy); });
   spec.Object("collectives", false,
-              [&](ObjectReader& reader) { out.collectives = ReadCollectives(reader); });
+              [&](ObjectReader& reader) { out.collectives = ReadCollectives(reader, taken_up); });
   spec.RefuseUnknown();
   out.failure_policy_json = FailurePolicyToJson(out.failure_policy);
   if (errors->size() == before) CheckSizes(out, errors);
@@ -290,6 +301,7 @@ int HorovodJob::MaxPods() const { return spec.elastic_policy.max_replicas.value_
 
 int HorovodJob::WantedPods() const {
   const ElasticPolicy& elastic = spec.elastic_policy;
+  if (spec.worker.replicas == 0) return 0;
   const int wish = std::clamp(spec.worker.replicas, elastic.min_replicas,
                               std::max(elastic.min_replicas, MaxPods()));
   int best = 0;
@@ -310,7 +322,7 @@ FieldErrors CheckUpdate(const Spec& before, const Spec& after) {
   if (before.run_policy.managed_by != after.run_policy.managed_by) {
     errors.push_back({"spec.runPolicy.managedBy", kNewJob});
   }
-  if (before.run_policy.suspend) return errors;
+  if (before.run_policy.suspend || after.run_policy.suspend) return errors;
   if (before.worker.pod_template != after.worker.pod_template) {
     errors.push_back({"spec.worker.template", kSuspend});
   }
@@ -329,8 +341,10 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
   CheckConstant(root, "apiVersion", kApiVersion);
   CheckConstant(root, "kind", kKind);
   root.Object("metadata", true, [&](ObjectReader& reader) { ReadMetadata(reader, &job); });
-  root.Object("spec", true, [&](ObjectReader& reader) { ReadSpec(reader, &job, &errors); });
   job.status = StatusFromJson(root.Raw("status"));
+  const bool taken_up = !job.status.start_time.empty() || !job.status.completion_time.empty();
+  root.Object("spec", true,
+              [&](ObjectReader& reader) { ReadSpec(reader, taken_up, &job, &errors); });
   root.RefuseUnknown();
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return job;

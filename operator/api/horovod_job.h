@@ -159,10 +159,13 @@ struct Status {
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
   std::string last_growth_time;             // when room that had appeared was last taken
+  int times_given_back = 0;  // since the job last ran: admitted pods that did not all find a node
+  std::string last_given_back_time;
   // Members of the newest view whose death is proven: the proof outlives their objects.
   std::vector<std::string> proven_dead;  // pod uids
   std::vector<TroubledNode> troubled_nodes;
-  std::string start_time;
+  std::string start_time;     // when it was taken up, or resumed
+  std::string running_since;  // when minReplicas of its pods first ran since then
   std::string completion_time;
   std::int64_t observed_generation = 0;
   friend bool operator==(const Status&, const Status&) = default;
@@ -184,9 +187,11 @@ struct HorovodJob {
 
   std::string Key() const { return ns + "/" + name; }
   // The largest number of pods we may run now: replicas within [min, max], cut down to an allowed
-  // size.
+  // size; 0 where no replicas are asked for.
   int WantedPods() const;
   int MaxPods() const;
+  // It shall have no pods for now.
+  bool Suspended() const { return spec.run_policy.suspend || spec.worker.replicas == 0; }
 };
 
 // Strict: every unknown field, wrong type and value that is not allowed is reported, all of them,

@@ -43,7 +43,7 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
     "worker": {"replicas": 5},
     "runPolicy": {"suspend": true, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 3600,
       "activeDeadlineSeconds": 86400, "backoffLimit": 3, "managedBy": "kueue",
-      "schedulingPolicy": {"priorityClass": "high", "queue": "q"}},
+      "schedulingPolicy": {"priorityClass": "high"}},
     "failurePolicy": {"rules": [{"onExitCodes": [137], "action": "RestartWorker"},
       {"onReasons": ["Evicted"], "action": "ReplacePod"}], "nodeCooldownSeconds": 10},
     "collectives": {"backend": "Cpu", "encryption": "On", "fusionThresholdBytes": 1024, "timeline": "Off"}})"));
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"ReplicasAsText", "/spec/worker/replicas", "4", "spec.worker.replicas",
                 "\"4\" is a string: must be a whole number"},
         BadCase{"FractionOfAPod", "/spec/worker/replicas", 1.5, "spec.worker.replicas", "1.5"},
-        BadCase{"NoPods", "/spec/worker/replicas", 0, "spec.worker.replicas", "from 1 to 10000"},
+        BadCase{"NoPods", "/spec/worker/replicas", -1, "spec.worker.replicas", "from 0 to 10000"},
         BadCase{"HugeReplicas", "/spec/worker/replicas", 18446744073709551615u,
                 "spec.worker.replicas", "out of range"},
         BadCase{"NoSlots", "/spec/slotsPerWorker", 0, "spec.slotsPerWorker", "0 is out of range"},
@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.worker.template.metadata.labels",
                 "are taken"},
         BadCase{"Backend", "/spec/collectives/backend", "gloo", "spec.collectives.backend",
-                "one of Auto, Cpu, Nccl, Mpi, None"}),
+                "one of Auto, Cpu, Nccl, None"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(HorovodJobTest, AllErrorsAreReportedAtOnce) {
@@ -250,9 +250,48 @@ TEST(HorovodJobTest, WhatPodsHaveInCommonChangesOnlyWhileSuspended) {
   EXPECT_EQ(changes(image.c_str(), "other", true), Paths{});
   EXPECT_EQ(changes("/spec/collectives/backend", "Cpu", false), Paths{"spec.collectives"});
   EXPECT_EQ(changes("/spec/collectives/backend", "Cpu", true), Paths{});
+  Json together = Minimal();
+  together["spec"]["runPolicy"]["suspend"] = true;
+  together["spec"]["worker"]["template"]["spec"]["nodeSelector"] = {{"a", "b"}};
+  EXPECT_TRUE(
+      CheckUpdate(ParseHorovodJob(Minimal())->spec, ParseHorovodJob(together)->spec).empty())
+      << "suspended and changed at once, as a queue does it";
   EXPECT_EQ(changes("/spec/slotsPerWorker", 2, true), Paths{"spec.slotsPerWorker"});
   EXPECT_EQ(changes("/spec/runPolicy/managedBy", "x", true), Paths{"spec.runPolicy.managedBy"});
   EXPECT_EQ(changes("/spec/worker/replicas", 5, false), Paths{});
+}
+
+TEST(HorovodJobTest, NoReplicasAreASuspension) {
+  Json json = Minimal();
+  json["spec"]["worker"]["replicas"] = 0;
+  json["spec"]["elasticPolicy"] = {{"minReplicas", 2}, {"allowedSizes", {2, 4}}};
+  const auto job = ParseHorovodJob(json);
+  ASSERT_TRUE(job) << ToString(job.error());
+  EXPECT_EQ(job->WantedPods(), 0);
+  EXPECT_TRUE(job->Suspended());
+}
+
+TEST(HorovodJobTest, AQueueIsRefusedAsNobodyServesIt) {
+  Json json = Minimal();
+  json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};
+  const auto job = ParseHorovodJob(json);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(
+      ToString(job.error()),
+      "spec.runPolicy.schedulingPolicy.queue: \"gpus\": queues are not served yet: leave it out");
+}
+
+TEST(HorovodJobTest, WhatAnEarlierVersionTookStaysRightInAJobThatHasBeenTakenUp) {
+  Json json = Minimal();
+  json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};
+  json["spec"]["collectives"] = {{"backend", "Mpi"}};
+  EXPECT_FALSE(ParseHorovodJob(json));
+  json["status"] = {{"startTime", "2026-01-31T12:00:00Z"}};
+  const auto job = ParseHorovodJob(json);
+  ASSERT_TRUE(job) << ToString(job.error());
+  EXPECT_EQ(job->spec.collectives["backend"], "Mpi") << "its pods have to be alike";
+  json["spec"]["collectives"] = {{"backend", "gloo"}};
+  EXPECT_FALSE(ParseHorovodJob(json));
 }
 
 TEST(HorovodJobTest, WhatIsNoObjectIsRefusedWithoutACrash) {

@@ -34,6 +34,9 @@ inline constexpr char kOperatorName[] = "ringmaster.dev/operator";
 // Keeps a new pod from every node until minReplicas of its job fit together.
 inline constexpr char kGangGate[] = "ringmaster.dev/gang";
 
+// When the gate was lifted.
+inline constexpr char kAdmittedAnnotation[] = "ringmaster.dev/admitted";
+
 // The pod leaves by plan: why, and since when.
 inline constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
 inline constexpr char kDrainSinceAnnotation[] = "ringmaster.dev/drain-since";

@@ -97,6 +97,10 @@ Json StatusToJson(const Status& status) {
   if (status.finished_epoch != 0) json["finishedEpoch"] = status.finished_epoch;
   if (!status.accounted_pods.empty()) json["accountedPods"] = status.accounted_pods;
   if (!status.last_growth_time.empty()) json["lastGrowthTime"] = status.last_growth_time;
+  if (status.times_given_back != 0) json["timesGivenBack"] = status.times_given_back;
+  if (!status.last_given_back_time.empty()) {
+    json["lastGivenBackTime"] = status.last_given_back_time;
+  }
   if (!status.proven_dead.empty()) json["provenDead"] = status.proven_dead;
   if (!status.troubled_nodes.empty()) {
     json["troubledNodes"] = Json::array();
@@ -105,6 +109,7 @@ Json StatusToJson(const Status& status) {
     }
   }
   if (!status.start_time.empty()) json["startTime"] = status.start_time;
+  if (!status.running_since.empty()) json["runningSince"] = status.running_since;
   if (!status.completion_time.empty()) json["completionTime"] = status.completion_time;
   return json;
 }
@@ -141,6 +146,8 @@ Status StatusFromJson(const Json& json) {
     if (uid.is_string()) status.accounted_pods.push_back(uid.get<std::string>());
   }
   status.last_growth_time = Get<std::string>(json, "lastGrowthTime");
+  status.times_given_back = Get<int>(json, "timesGivenBack");
+  status.last_given_back_time = Get<std::string>(json, "lastGivenBackTime");
   for (const Json& uid : fields::List(json, "provenDead")) {
     if (uid.is_string()) status.proven_dead.push_back(uid.get<std::string>());
   }
@@ -151,6 +158,7 @@ Status StatusFromJson(const Json& json) {
                                      Get<std::string>(node, "reason")});
   }
   status.start_time = Get<std::string>(json, "startTime");
+  status.running_since = Get<std::string>(json, "runningSince");
   status.completion_time = Get<std::string>(json, "completionTime");
   status.observed_generation = Get<std::int64_t>(json, "observedGeneration");
   return status;

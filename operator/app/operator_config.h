@@ -22,7 +22,7 @@ struct OperatorConfig {
   std::string operator_namespace;  // of the certificate authority; empty: $POD_NAMESPACE
   bool network_policy = true;
   std::string metrics_namespace;  // who may read sidecars' metrics; empty: everybody
-  int workers = 2;
+  int workers = 4;
   bool gang_admission = true;
   std::string disruption_taints;  // keys, with commas; empty: the usual ones
   bool trust_node_deletion = false;

@@ -79,8 +79,8 @@ class OperatorMetricsTest : public testing::Test {
     sample_.controller.queue = {
         .depth = 2, .adds = 10, .retries = 1, .longest_running = std::chrono::milliseconds(1500)};
     auto* counted = metrics_.controllers();
-    counted->Reconciled(true, 0.01);
-    counted->Reconciled(false, 0.5);
+    counted->Reconciled(true, 0.01, 0.002);
+    counted->Reconciled(false, 0.5, 0.003);
     counted->Resized("default", "digits", 4, 3);
     counted->Resized("default", "digits", 3, 4);
     counted->Resized("default", "digits", 0, 4);

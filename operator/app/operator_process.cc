@@ -138,6 +138,7 @@ std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline, c
   kube::ClientConfig client = client_;
   client.qps = pace.qps;
   client.burst = pace.burst;
+  client.server_may_lift_limit = pace.until_server_queues;
   client.deadline = deadline;
   client.user_agent = "ringmaster-operator/" + identity_.version;
   client.on_call = [this](const kube::CallReport& report) { metrics_.ObserveCall(report); };

@@ -51,9 +51,10 @@ class OperatorProcess {
   struct Pace {
     double qps;
     int burst;
+    bool until_server_queues = false;
   };
   std::shared_ptr<kube::KubeApi> Connect(std::chrono::milliseconds deadline, const Pace& pace);
-  Pace OwnPace() const { return {config_.kube_qps, config_.kube_burst}; }
+  Pace OwnPace() const { return {config_.kube_qps, config_.kube_burst, true}; }
   HttpEndpoints::Protection ProtectMetrics();
   bool Listen();
   bool AwaitApiServer();

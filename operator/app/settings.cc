@@ -112,7 +112,11 @@ std::vector<Setting> ProcessSettings() {
       {"retry-period-seconds", &C::retry_period_seconds, "between two looks at the Lease", 1, 3600},
       {"api-server-timeout-seconds", &C::api_server_timeout_seconds,
        "how long to wait for the API server to be reachable at the start", 1, 86400},
-      {"kube-qps", &C::kube_qps, "calls to the API server each second, on average", 0.1, 10000},
+      {"kube-qps", &C::kube_qps,
+       "calls to the API server each second, on average; no limit where the server has priority "
+       "and "
+       "fairness",
+       0.1, 10000},
       {"kube-burst", &C::kube_burst, "calls to the API server at once", 1, 10000},
       {.flag = "log-format",
        .field = &C::log_format,

@@ -68,7 +68,7 @@ class Builder {
            "--backend", run.backend,
            "what carries the collectives; None: those of COMMAND itself, such as torchrun's "
            "scripts (default: Auto)")
-        ->transform(CLI::IsMember({"Auto", "Cpu", "Nccl", "Mpi", "None"}, CLI::ignore_case))
+        ->transform(CLI::IsMember({"Auto", "Cpu", "Nccl", "None"}, CLI::ignore_case))
         ->type_name("NAME");
     app->add_option("--run-dir", run.run_dir,
                     "where logs, sockets and kubeconfig go; its logs are kept")

@@ -8,6 +8,10 @@ bool CreationBackoff::Waits(const api::HorovodJob& job, Needed what) {
   return pause.count() > 0;
 }
 
+bool CreationBackoff::IsPaused(const api::HorovodJob& job, Needed what) const {
+  return problems_.Pause(job, what, CreationProblems::Clock::now()).count() > 0;
+}
+
 void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error) {
   problems_.Failed(job, what, error, CreationProblems::Clock::now());
 }

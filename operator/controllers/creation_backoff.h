@@ -20,6 +20,8 @@ class CreationBackoff {
 
   // True: it is too early to ask for this again, and the job comes back when it is time.
   bool Waits(const api::HorovodJob& job, Needed what);
+  // The same, and nobody is called.
+  bool IsPaused(const api::HorovodJob& job, Needed what) const;
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error);
   // The same, and `event` tells people.
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,

@@ -10,6 +10,7 @@ namespace {
 
 constexpr char kInvalidTemplate[] = "InvalidPodTemplate";
 constexpr char kNameTaken[] = "PodNameTaken";
+constexpr char kDegraded[] = "Degraded";
 // What a former job of this name has left is in the way for a moment: no news. A refused pod is.
 constexpr int kNewsAfter = 5;
 
@@ -80,6 +81,22 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
   }
 }
 
+// A condition that says that all is well, and goes on to, is left as it is.
+void Set(const api::Condition& wanted, api::Status* status) {
+  const auto at = std::find_if(status->conditions.begin(), status->conditions.end(),
+                               [&](const api::Condition& c) { return c.type == wanted.type; });
+  if (at == status->conditions.end()) {
+    status->conditions.push_back(wanted);
+    return;
+  }
+  const bool good = wanted.type == kDegraded ? !wanted.status : wanted.status;
+  if (at->status == wanted.status && good) return;
+  const std::string since =
+      at->status == wanted.status ? at->last_transition_time : wanted.last_transition_time;
+  *at = wanted;
+  at->last_transition_time = since;
+}
+
 }  // namespace
 
 bool NamespaceGoes(const kube::Error& error) {
@@ -140,21 +157,28 @@ void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std
     return entry.first.first == job.uid &&
            (entry.first.second == Needed::kPods || entry.second.failures >= kNewsAfter);
   });
-  const bool good = problem == problems_.end();
-  auto at = std::find_if(status->conditions.begin(), status->conditions.end(),
-                         [](const api::Condition& c) { return c.type == "Created"; });
-  if (at == status->conditions.end()) {
-    at = status->conditions.insert(at, api::Condition{.type = "Created", .status = good});
-    at->last_transition_time = now;
-  } else if (good && at->status) {
-    return;
+  const Problem* found = problem == problems_.end() ? nullptr : &problem->second;
+  // What a job that has trained lacks later is not undone that it was created.
+  const bool began = status->epoch != 0;
+  const api::Condition created = {
+      .type = "Created",
+      .status = found == nullptr || began,
+      .reason = found == nullptr || began ? "Accepted" : found->reason,
+      .message = found == nullptr || began ? "the operator has taken up the job" : found->message,
+      .last_transition_time = now,
+      .observed_generation = job.generation};
+  Set(created, status);
+  if (began && (found != nullptr || status->Is(kDegraded))) {
+    Set({.type = kDegraded,
+         .status = found != nullptr,
+         .reason = found == nullptr ? "AllMade" : found->reason,
+         .message = found == nullptr ? "all that the job needs could be made" : found->message,
+         .last_transition_time = now,
+         .observed_generation = job.generation},
+        status);
   }
-  if (at->status != good) at->last_transition_time = now;
-  at->status = good;
-  at->reason = good ? "Accepted" : problem->second.reason;
-  at->message = good ? "the operator has taken up the job" : problem->second.message;
-  at->observed_generation = job.generation;
-  if (!good && !has_pods && at->reason == kInvalidTemplate) status->state = "Invalid";
+  const bool wrong = found != nullptr && found->reason == kInvalidTemplate;
+  if (wrong && !has_pods) status->state = "Invalid";
 }
 
 }  // namespace ringmaster::controllers

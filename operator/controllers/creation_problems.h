@@ -43,7 +43,7 @@ class CreationProblems {
   void Worked(const api::HorovodJob& job, Needed what);
   void Forget(const std::string& job_uid);
 
-  // What `status` says of it: condition Created.
+  // What `status` says of it: condition Created, or Degraded where the job has trained before.
   void Show(const api::HorovodJob& job, bool has_pods, const std::string& now,
             api::Status* status) const;
 

@@ -216,5 +216,23 @@ TEST_F(CreationProblemsTest, AreShownFromWhenTheyBeganUntilTheyAreOver) {
   EXPECT_EQ(status.conditions[0].last_transition_time, "at last");
 }
 
+TEST_F(CreationProblemsTest, AJobThatHasTrainedIsDegradedAndStaysCreated) {
+  api::Status status;
+  status.epoch = 1;
+  status.conditions = {{"Created", true, "Accepted", "so", "earlier", 1}};
+  problems_.Show(job_, true, "now", &status);
+  EXPECT_EQ(status.Find("Degraded"), nullptr) << "nothing is wrong";
+  problems_.Failed(job_, Needed::kPods, {.code = kube::ErrorCode::kForbidden, .message = "quota"},
+                   {});
+  problems_.Show(job_, true, "now", &status);
+  EXPECT_TRUE(status.Is("Created"));
+  ASSERT_TRUE(status.Is("Degraded"));
+  EXPECT_EQ(status.Find("Degraded")->reason, "PodsForbidden");
+  problems_.Worked(job_, Needed::kPods);
+  problems_.Show(job_, true, "later", &status);
+  EXPECT_FALSE(status.Is("Degraded"));
+  EXPECT_EQ(status.Find("Degraded")->last_transition_time, "later");
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers

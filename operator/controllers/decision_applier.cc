@@ -27,11 +27,14 @@ using kube::Json;
 bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = WriteRecord(snapshot, decision);
-  ok = to_.pods->CreateAll(job, decision.creates) && ok;
   for (const auto& drain : decision.drains) ok = Drain(snapshot, drain) && ok;
   ok = Annotate(snapshot, decision) && ok;
   Notify(snapshot, decision);
   for (const auto& pod : decision.deletes) ok = to_.pods->Delete(job, pod) && ok;
+  // What takes long comes last: whoever leaves waits for nobody who comes.
+  ok = to_.pods->AdmitAll(job, decision.admits) && ok;
+  ok = to_.pods->CreateAll(job, decision.creates, decision.least_creates, decision.useless_alone) &&
+       ok;
   for (const auto& pod : decision.releases) ok = to_.pods->Release(job, pod) && ok;
   if (decision.delete_job) ok = DeleteJob(job) && ok;
   return ok;

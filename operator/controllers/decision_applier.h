@@ -1,6 +1,4 @@
-// Does what a Decision says, in the order of its fields, up to the status: the record, pods,
-// annotations, notices to sidecars, deletions. Admissions come before: GangAdmission does them
-// under its lock.
+// Does what a Decision says, in the order of its fields, up to the status.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once

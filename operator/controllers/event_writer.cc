@@ -1,18 +1,33 @@
 #include "operator/controllers/event_writer.h"
 
+#include <utility>
+
 namespace ringmaster::controllers {
+namespace {
 
 using runtime::MetaField;
 
+// Some minutes of a busy operator.
+constexpr std::size_t kMostWaiting = 2000;
+
+}  // namespace
+
+EventWriter::EventWriter(std::shared_ptr<kube::KubeApi> api, const std::string& instance,
+                         const runtime::Informer* pods, std::function<void()> dropped)
+    : recorder_(std::move(api), instance), pods_(pods), queue_(kMostWaiting, std::move(dropped)) {}
+
 void EventWriter::EmitEvent(const api::HorovodJob& job, const planner::Event& event) {
-  runtime::ObjectReference regarding = {api::kApiVersion, api::kKind, job.ns,
-                                        job.name,         job.uid,    job.resource_version};
+  const runtime::ObjectReference regarding = {api::kApiVersion, api::kKind, job.ns,
+                                              job.name,         job.uid,    job.resource_version};
+  runtime::ObjectReference related;
   const auto pod = event.pod.empty() ? nullptr : pods_->Get(job.ns, event.pod);
   if (pod != nullptr) {
-    regarding = {
+    related = {
         "v1", "Pod", job.ns, event.pod, MetaField(*pod, "uid"), MetaField(*pod, "resourceVersion")};
   }
-  recorder_.Record(regarding, event.warning, event.reason, "Reconcile", event.message);
+  queue_.Add([this, regarding, related, event] {
+    recorder_.Record(regarding, event.warning, event.reason, "Reconcile", event.message, related);
+  });
 }
 
 }  // namespace ringmaster::controllers

@@ -10,6 +10,7 @@ using kube::Json;
 class EventWriterTest : public testing::PartsTest {
  protected:
   Json TheEvent() {
+    EXPECT_TRUE(events_.Flush(std::chrono::seconds(20)));
     const auto events = api_->ListAll(kube::Events(), "default", {});
     EXPECT_TRUE(events && events->items.size() == 1);
     return events && !events->items.empty() ? events->items[0] : Json::object();
@@ -26,15 +27,17 @@ TEST_F(EventWriterTest, AnEventIsAboutTheJob) {
   EXPECT_EQ(event["regarding"]["uid"], job_.uid);
 }
 
-TEST_F(EventWriterTest, OneThatNamesAPodIsAboutThePod) {
+TEST_F(EventWriterTest, OneThatConcernsAPodIsAboutTheJobToo) {
   const Json pod = MakePod(0);
   events_.EmitEvent(job_, {false, "Draining", "it leaves", "digits-worker-0"});
-  EXPECT_EQ(TheEvent()["regarding"]["uid"], pod["metadata"]["uid"]);
+  const Json event = TheEvent();
+  EXPECT_EQ(event["regarding"]["uid"], job_.uid) << "the pod goes, and what is said of it stays";
+  EXPECT_EQ(event["related"]["uid"], pod["metadata"]["uid"]);
 }
 
-TEST_F(EventWriterTest, OneAboutAPodThatIsNotKnownIsAboutTheJob) {
+TEST_F(EventWriterTest, APodThatIsNotKnownIsNotRelated) {
   events_.EmitEvent(job_, {false, "Draining", "it leaves", "digits-worker-7"});
-  EXPECT_EQ(TheEvent()["regarding"]["kind"], api::kKind);
+  EXPECT_FALSE(TheEvent().contains("related"));
 }
 
 }  // namespace

@@ -1,42 +1,112 @@
 #include "operator/controllers/gang_admission.h"
 
 #include <algorithm>
-#include <vector>
+#include <limits>
+#include <utility>
 
+#include "common/fields/fields.h"
+#include "operator/api/labels.h"
+#include "operator/controllers/node_affinity.h"
+#include "operator/controllers/pod_builder.h"
+#include "operator/controllers/pod_facts.h"
+#include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
 namespace {
 
-bool HasGated(const planner::Snapshot& snapshot) {
-  return std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
-                     [](const planner::PodFacts& pod) { return pod.gated && !pod.ended(); });
+using kube::Json;
+
+// The API server does it for pods that are written: what is limited and not requested is requested.
+void RequestWhatIsLimited(Json& pod) {
+  for (const char* list : {"containers", "initContainers"}) {
+    const auto containers = pod["spec"].find(list);
+    if (containers == pod["spec"].end()) continue;
+    for (Json& container : *containers) {
+      const Json limits = fields::ObjectAt(container, "/resources/limits");
+      for (const auto& [resource, amount] : limits.items()) {
+        Json& requests = container["resources"]["requests"];
+        if (!requests.contains(resource)) requests[resource] = amount;
+      }
+    }
+  }
+}
+
+// A gate of somebody else stays when ours is lifted: until that goes, too, the pod takes nothing.
+std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
+  const Json& gates = fields::ListAt(*pod, "/spec/schedulingGates");
+  const bool others = std::any_of(gates.begin(), gates.end(), [](const Json& gate) {
+    return fields::Text(gate, "name") != api::kGangGate;
+  });
+  if (!others) return pod;
+  Json light = *pod;
+  light["spec"]["containers"] = light["spec"]["initContainers"] = Json::array();
+  return std::make_shared<const Json>(std::move(light));
+}
+
+bool MayStart(const planner::PodFacts& pod) { return !pod.gated && !pod.leaving() && !pod.ended(); }
+
+// Paths of pods that may start or have started. What is held for one of them stays so until the
+// count of the nodes has seen it run: it may hear of that later than this look has.
+std::vector<std::string> Started(const planner::Snapshot& snapshot) {
+  std::vector<std::string> started;
+  for (const planner::PodFacts& pod : snapshot.pods) {
+    if (MayStart(pod)) {
+      started.push_back(snapshot.job.ns + "/" + pod.name);
+    }
+  }
+  return started;
 }
 
 }  // namespace
 
-GangAdmission::Planned GangAdmission::PlanAndAdmit(planner::Snapshot* snapshot) {
-  if (capacity_ == nullptr || !HasGated(*snapshot)) return PlanNow(*snapshot);
-  const sync::MutexLock lock(&admission_mu_);
-  snapshot->gang_fit = FitOf(*snapshot);
-  return PlanNow(*snapshot);
+planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
+  if (loop_ == nullptr) return planner::Plan(*snapshot);
+  // What the job would take if everything fitted.
+  snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
+  planner::Decision wishes = planner::Plan(*snapshot);
+  const std::vector<std::string> started = Started(*snapshot);
+  if (wishes.gang_sizes.empty()) {
+    loop_->Withdraw(snapshot->job.Key(), started);
+    return wishes;
+  }
+  auto request = RequestOf(*snapshot, wishes);
+  snapshot->gang_fit = request ? loop_->Ask(std::move(*request), started) : scheduler::GangFit{};
+  return planner::Plan(*snapshot);
 }
 
-GangAdmission::Planned GangAdmission::PlanNow(const planner::Snapshot& snapshot) {
-  Planned planned{.decision = planner::Plan(snapshot)};
-  for (const planner::PodAdmit& pod : planned.decision.admits) {
-    planned.admitted = writer_->Admit(snapshot.job, pod) && planned.admitted;
+void GangAdmission::Forget(const std::string& job_key) {
+  if (loop_ == nullptr) return;
+  std::vector<std::string> started;
+  for (const auto& pod : pods_->Indexed(job_key.substr(0, job_key.find('/')), job_key)) {
+    if (MayStart(ReadPod(*pod))) started.push_back(scheduler::PathOf(*pod));
   }
-  return planned;
+  loop_->Withdraw(job_key, started);
 }
 
-scheduler::GangFit GangAdmission::FitOf(const planner::Snapshot& snapshot) const {
-  std::vector<kube::Json> gated;
-  for (const planner::PodFacts& pod : snapshot.pods) {
-    if (!pod.gated || pod.leaving() || pod.ended()) continue;
-    if (const auto object = pods_->Get(snapshot.job.ns, pod.name)) gated.push_back(*object);
+std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
+    const planner::Snapshot& snapshot, const planner::Decision& wishes) const {
+  const api::HorovodJob& job = snapshot.job;
+  scheduler::AdmissionRequest request{.job = job.Key(),
+                                      .standing = wishes.gang_standing,
+                                      .since = wishes.in_line_since,
+                                      .sizes = wishes.gang_sizes};
+  for (const planner::PodAdmit& pod : wishes.admits) {
+    auto object = pods_->Get(job.ns, pod.name);
+    if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;
+    request.priority = static_cast<int>(fields::IntegerAt(*object, "/spec/priority"));
+    request.pods.push_back(AsAsked(std::move(object)));
   }
-  return capacity_->FitTogether(gated);
+  for (const planner::PodCreate& create : wishes.creates) {
+    if (!create.granted) continue;
+    Json pod = BuildPod(job, create.index, options_);
+    KeepOffNodes(pod, create.keep_off);
+    pod = SlimPod(std::move(pod));
+    pod["metadata"]["namespace"] = job.ns;
+    RequestWhatIsLimited(pod);
+    request.pods.push_back(AsAsked(std::make_shared<const Json>(std::move(pod))));
+  }
+  return request;
 }
 
 }  // namespace ringmaster::controllers

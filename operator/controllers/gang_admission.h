@@ -1,12 +1,16 @@
-// Gang admission: how many gated pods of a job would find a node together, and one job after the
-// other, so that two jobs don't count on the same capacity.
+// Gang admission: asks the line of waiting jobs how many of a job's pods may start, and plans with
+// the answer.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
 
-#include "common/sync/mutex.h"
-#include "operator/controllers/capacity_cache.h"
-#include "operator/controllers/pod_writer.h"
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/controllers/admission_loop.h"
+#include "operator/controllers/pod_options.h"
 #include "operator/planner/decision.h"
 #include "operator/planner/snapshot.h"
 #include "operator/runtime/informer.h"
@@ -15,27 +19,24 @@ namespace ringmaster::controllers {
 
 class GangAdmission {
  public:
-  // All outlive it. `capacity` is null where nobody counts the nodes: pods aren't gated then.
-  GangAdmission(CapacityCache* capacity, const runtime::Informer* pods, PodWriter* writer)
-      : capacity_(capacity), pods_(pods), writer_(writer) {}
+  // All outlive it. `loop` is null where nobody counts the nodes: pods aren't gated then.
+  GangAdmission(AdmissionLoop* loop, const runtime::Informer* pods, PodOptions options)
+      : loop_(loop), pods_(pods), options_(std::move(options)) {}
 
-  struct Planned {
-    planner::Decision decision;
-    bool admitted = true;  // all that the decision admits; false: look at the job again
-  };
-  // Plans, and lets the pods start that the plan admits. Where the job has gated pods, that is done
-  // under the admission lock: the next job sees what this one's pods take. Sets gang_fit of
-  // `snapshot`.
-  Planned PlanAndAdmit(planner::Snapshot* snapshot);
+  // Sets gang_fit of `snapshot`. What the decision admits, or makes without a gate, has a place
+  // held for it.
+  planner::Decision Plan(planner::Snapshot* snapshot);
+  // The job asks for nothing, and nothing is held for pods of it that aren't there.
+  void Forget(const std::string& job_key);
 
  private:
-  Planned PlanNow(const planner::Snapshot& snapshot);
-  scheduler::GangFit FitOf(const planner::Snapshot& snapshot) const;
+  // nullopt: the cache has moved on, and the next look is about to come.
+  std::optional<scheduler::AdmissionRequest> RequestOf(const planner::Snapshot& snapshot,
+                                                       const planner::Decision& wishes) const;
 
-  CapacityCache* const capacity_;
+  AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;
-  PodWriter* const writer_;
-  sync::Mutex admission_mu_;  // held from counting the capacity until the admitted pods count
+  const PodOptions options_;
 };
 
 }  // namespace ringmaster::controllers

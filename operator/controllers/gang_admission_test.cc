@@ -2,77 +2,134 @@
 
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/testing/parts_fixture.h"
-#include "tests/support/until.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using kube::Json;
 
+// A job of two pods that want a CPU each, before a node.
 class GangAdmissionTest : public testing::PartsTest {
  protected:
-  ~GangAdmissionTest() override { capacity_.Stop(); }
-  // Two pods that want a CPU each, before a node that has so many.
-  void Start(int cpus) {
-    ASSERT_TRUE(api_->Create(
-        kube::Nodes(), "",
-        {{"metadata", {{"name", "a"}}},
-         {"status", {{"allocatable", {{"cpu", std::to_string(cpus)}, {"pods", "10"}}}}}}));
+  GangAdmissionTest() {
+    job_.spec.worker.pod_template["spec"]["containers"][0]["resources"] = {
+        {"limits", {{"cpu", "1"}}}};
+    job_.spec.elastic_policy.min_replicas = 2;
+    snapshot_.job = job_;
+    snapshot_.now = std::chrono::system_clock::now();
+  }
+  void Cpus(int count) {
+    loop_.OnNode({{"metadata", {{"name", "a"}}},
+                  {"status", {{"allocatable", {{"cpu", std::to_string(count)}, {"pods", "10"}}}}}},
+                 false);
+  }
+  void MakeGated() {
     for (const int index : {0, 1}) {
       MakePod(index, Json::parse(R"({"spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}],
         "containers": [{"name": "worker", "image": "i",
                         "resources": {"requests": {"cpu": "1"}}}]}})"));
+      snapshot_.pods.push_back(ReadPod(Pod(index)));
     }
-    capacity_.Start();
-    for (const runtime::Informer* cache : capacity_.Caches()) {
-      ASSERT_TRUE(support::Until([&] { return cache->state().synced; }));
-    }
-    snapshot_.job = job_;
-    snapshot_.job.spec.elastic_policy.min_replicas = 2;
-    snapshot_.now = std::chrono::system_clock::now();
-    for (const int index : {0, 1}) snapshot_.pods.push_back(ReadPod(Pod(index)));
   }
-  int Gated() {
-    int gated = 0;
-    for (const int index : {0, 1}) gated += ReadPod(Pod(index)).gated ? 1 : 0;
-    return gated;
+  static int Granted(const planner::Decision& decision) {
+    return static_cast<int>(std::count_if(decision.creates.begin(), decision.creates.end(),
+                                          [](const auto& create) { return create.granted; }));
   }
 
-  CapacityCache capacity_{api_};
-  PodWriter counted_{api_, {&pods_, &capacity_}, &queue_, &backoff_, &events_, {}};
-  GangAdmission admission_{&capacity_, &pods_, &counted_};
+  std::vector<std::string> called_;
+  AdmissionLoop loop_{[this](const std::string& job) { called_.push_back(job); }};
+  GangAdmission admission_{&loop_, &pods_, {.gang_gate = true}};
   planner::Snapshot snapshot_;
 };
 
-TEST_F(GangAdmissionTest, WhatFitsTogetherMayStart) {
-  ASSERT_NO_FATAL_FAILURE(Start(2));
-  const auto planned = admission_.PlanAndAdmit(&snapshot_);
-  EXPECT_TRUE(planned.admitted);
-  EXPECT_EQ(planned.decision.admits.size(), 2u);
+TEST_F(GangAdmissionTest, GatedPodsThatFitTogetherMayStart) {
+  Cpus(2);
+  MakeGated();
+  EXPECT_EQ(admission_.Plan(&snapshot_).admits.size(), 2u);
   EXPECT_EQ(snapshot_.gang_fit->fit, 2);
-  EXPECT_EQ(Gated(), 0);
 }
 
 TEST_F(GangAdmissionTest, HalfAGangDoesNot) {
-  ASSERT_NO_FATAL_FAILURE(Start(1));
-  EXPECT_TRUE(admission_.PlanAndAdmit(&snapshot_).decision.admits.empty());
-  EXPECT_EQ(snapshot_.gang_fit->fit, 1);
-  EXPECT_EQ(Gated(), 2);
+  Cpus(1);
+  MakeGated();
+  EXPECT_TRUE(admission_.Plan(&snapshot_).admits.empty());
+  EXPECT_EQ(snapshot_.gang_fit->tried, 1);
+}
+
+TEST_F(GangAdmissionTest, PodsThatMayStartAtOnceAreMadeWithoutAGate) {
+  Cpus(2);
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  ASSERT_EQ(decision.creates.size(), 2u);
+  EXPECT_EQ(Granted(decision), 2);
+  EXPECT_EQ(decision.least_creates, 2);
+}
+
+TEST_F(GangAdmissionTest, APodThatSomebodyElseGatesHoldsNothing) {
+  Cpus(2);
+  snapshot_.job.spec.worker.pod_template["spec"]["schedulingGates"] = {{{"name", "a/b"}}};
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  other.job.spec.worker.pod_template["spec"].erase("schedulingGates");
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
+}
+
+TEST_F(GangAdmissionTest, OthersAreMadeWithOne) {
+  Cpus(1);
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  EXPECT_EQ(decision.creates.size(), 2u);
+  EXPECT_EQ(Granted(decision), 0);
+}
+
+TEST_F(GangAdmissionTest, WhatIsHeldForAJobIsFreeWhenItIsForgotten) {
+  Cpus(2);
+  admission_.Plan(&snapshot_);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
+  admission_.Forget(snapshot_.job.Key());
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
+}
+
+TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile) {
+  Cpus(2);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
+  snapshot_.creation_waits = true;
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 0);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  other.creation_waits = false;
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
+}
+
+TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
+  Cpus(2);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
+  MakePod(0);  // and the count of the nodes has not heard of it
+  admission_.Forget(snapshot_.job.Key());
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
+  other.job.spec.elastic_policy.min_replicas = 1;
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 1);
+}
+
+TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
+  Cpus(2);
+  admission_.Plan(&snapshot_);
+  snapshot_.job.spec.run_policy.suspend = true;
+  admission_.Plan(&snapshot_);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "other";
+  other.job.spec.run_policy.suspend = false;
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
 TEST_F(GangAdmissionTest, WhereNobodyCountsTheGatesOfAnEarlierOperatorGo) {
-  ASSERT_NO_FATAL_FAILURE(Start(1));
-  GangAdmission none(nullptr, &pods_, &counted_);
-  EXPECT_TRUE(none.PlanAndAdmit(&snapshot_).admitted);
+  MakeGated();
+  GangAdmission none(nullptr, &pods_, {});
+  EXPECT_EQ(none.Plan(&snapshot_).admits.size(), 2u);
   EXPECT_FALSE(snapshot_.gang_fit.has_value());
-  EXPECT_EQ(Gated(), 0);
-}
-
-TEST_F(GangAdmissionTest, AGateThatCantBeTakenOffComesBack) {
-  ASSERT_NO_FATAL_FAILURE(Start(2));
-  api_->refused_verb = "patch";
-  EXPECT_FALSE(admission_.PlanAndAdmit(&snapshot_).admitted);
-  EXPECT_EQ(Gated(), 2);
 }
 
 }  // namespace

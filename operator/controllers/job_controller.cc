@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "operator/api/labels.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/slim_objects.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -21,8 +23,26 @@ using runtime::MetaField;
 // While the first lists are on their way.
 constexpr std::chrono::milliseconds kLookAtCaches{10};
 
+double ThreadCpuSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
 std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
+}
+
+// Half of an object in memory, and nobody here reads them.
+Json WithoutManagedFields(Json object) {
+  const auto metadata = object.find("metadata");
+  if (metadata != object.end() && metadata->is_object()) metadata->erase("managedFields");
+  return object;
+}
+
+bool IsLeaving(const Json& pod) {
+  return !MetaField(pod, "deletionTimestamp").empty() ||
+         fields::ObjectAt(pod, "/metadata/annotations").contains(api::kDrainAnnotation);
 }
 
 // The pod is on the node, or carries an announcement of its end (or of one that is called much
@@ -42,16 +62,50 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
       records_(records),
       options_(std::move(options)),
       queue_(options_.queue),
-      jobs_(api_, kube::HorovodJobs(), {.namespaces = options_.watch_namespaces},
+      admission_(options_.gang_admission ? std::make_unique<AdmissionLoop>(
+                                               [this](const std::string& job) { queue_.Add(job); })
+                                         : nullptr),
+      jobs_(api_, kube::HorovodJobs(),
+            {.namespaces = options_.watch_namespaces, .keep = WithoutManagedFields},
             [this](const Json& object, bool) { queue_.Add(KeyOf(object)); }),
-      pods_(api_, kube::Pods(),
-            {.namespaces = options_.watch_namespaces, .label_selector = api::kWorkerSelector},
-            [this](const Json& object, bool) { queue_.Add(JobKeyOf(object)); }),
-      nodes_(api_, {options_.disruption_taints, options_.trust_node_deletion},
-             [this](const std::string& node) { OnNode(node); }),
-      capacity_(options_.gang_admission ? std::make_unique<CapacityCache>(api_) : nullptr),
+      pods_(api_, kube::Pods(), PodCacheOptions(),
+            [this](const Json& object, bool deleted) { OnPod(object, deleted); }),
+      nodes_(
+          api_, {options_.disruption_taints, options_.trust_node_deletion},
+          [this](const std::string& node) { OnNode(node); },
+          [this](const Json& node, bool deleted) {
+            if (admission_ != nullptr) admission_->OnNode(node, deleted);
+          }),
       child_objects_(MakeChildObjects()),
       reconciler_(MakeReconciler()) {}
+
+// One watch for all. Who counts the nodes has to see every pod of the cluster.
+runtime::InformerOptions JobController::PodCacheOptions() const {
+  runtime::InformerOptions options{.keep = SlimPod, .index = JobKeyOf};
+  if (!options_.gang_admission) {
+    options.namespaces = options_.watch_namespaces;
+    options.label_selector = api::kWorkerSelector;
+    return options;
+  }
+  const std::set<std::string> watched(options_.watch_namespaces.begin(),
+                                      options_.watch_namespaces.end());
+  options.stores = [watched](const Json& pod) {
+    if (!watched.empty() && watched.count(MetaField(pod, "namespace")) == 0) return false;
+    return IsWorkerPod(pod);
+  };
+  return options;
+}
+
+void JobController::OnPod(const Json& pod, bool deleted) {
+  if (admission_ != nullptr) admission_->OnPod(pod, deleted);
+  if (!IsWorkerPod(pod)) return;
+  // A pod that leaves has a deadline; those that come have none.
+  if (IsLeaving(pod)) {
+    queue_.AddFirst(JobKeyOf(pod));
+  } else {
+    queue_.Add(JobKeyOf(pod));
+  }
+}
 
 std::unique_ptr<ChildObjects> JobController::MakeChildObjects() {
   if (!options_.child_objects) return nullptr;
@@ -69,7 +123,7 @@ JobReconciler JobController::MakeReconciler() {
                         .jobs = &jobs_,
                         .pods = &pods_,
                         .nodes = &nodes_,
-                        .capacity = capacity_.get(),
+                        .admission = admission_.get(),
                         .child_objects = child_objects_.get()},
                        {.instance = options_.instance,
                         .creation_backoff = options_.queue,
@@ -88,13 +142,17 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
       [this](const job::Registration& registration) { return IsPodOfJob(registration); });
   jobs_.Start();
   pods_.Start();
-  if (capacity_ != nullptr) capacity_->Start();
   if (child_objects_ != nullptr) child_objects_->Start();
+  if (admission_ != nullptr) nodes_.Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
     return synced;
   }
-  nodes_.Start();
+  if (admission_ != nullptr) {
+    admission_->Start();
+  } else {
+    nodes_.Start();
+  }
   for (int i = 0; i < options_.workers; ++i) {
     threads_.emplace_back([this](std::stop_token token) { ReconcileJobs(token); });
   }
@@ -123,9 +181,7 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
 // Those without which nothing is decided.
 std::vector<const runtime::Informer*> JobController::Caches() const {
   std::vector<const runtime::Informer*> caches = {&jobs_, &pods_};
-  if (capacity_ != nullptr) {
-    for (const runtime::Informer* cache : capacity_->Caches()) caches.push_back(cache);
-  }
+  if (admission_ != nullptr) caches.push_back(nodes_.cache());
   if (child_objects_ != nullptr) {
     for (const runtime::Informer* cache : child_objects_->informers()) caches.push_back(cache);
   }
@@ -145,14 +201,15 @@ void JobController::Stop() {
   threads_.clear();  // joins
   jobs_.Stop();
   pods_.Stop();
-  if (capacity_ != nullptr) capacity_->Stop();
   if (child_objects_ != nullptr) child_objects_->Stop();
   nodes_.Stop();
+  if (admission_ != nullptr) admission_->Stop();
 }
 
 void JobController::ReconcileJobs(std::stop_token stop) {
   while (const auto key = queue_.Take(stop)) {
     const auto began = std::chrono::steady_clock::now();
+    const double cpu_before = ThreadCpuSeconds();
     const bool ok = reconciler_.Reconcile(*key);
     if (ok) {
       queue_.Forget(*key);
@@ -162,7 +219,7 @@ void JobController::ReconcileJobs(std::stop_token stop) {
     queue_.Done(*key);
     if (options_.metrics == nullptr) continue;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    options_.metrics->Reconciled(ok, took.count());
+    options_.metrics->Reconciled(ok, took.count(), ThreadCpuSeconds() - cpu_before);
   }
 }
 

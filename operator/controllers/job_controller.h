@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "operator/controllers/capacity_cache.h"
+#include "operator/controllers/admission_loop.h"
 #include "operator/controllers/child_objects.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/node_watcher.h"
@@ -74,6 +74,8 @@ class JobController {
  private:
   std::vector<const runtime::Informer*> Caches() const;
   kube::Result<void> AwaitCaches(std::stop_token stop);
+  runtime::InformerOptions PodCacheOptions() const;
+  void OnPod(const kube::Json& pod, bool deleted);
   void OnNode(const std::string& name);
   bool IsPodOfJob(const job::Registration& registration) const;
   std::unique_ptr<ChildObjects> MakeChildObjects();
@@ -85,10 +87,10 @@ class JobController {
   QuorumRecordStore* const records_;
   const JobControllerOptions options_;
   runtime::WorkQueue queue_;
+  std::unique_ptr<AdmissionLoop> admission_;  // null: no gang admission
   runtime::Informer jobs_;
-  runtime::Informer pods_;
+  runtime::Informer pods_;  // stored: those of jobs
   NodeWatcher nodes_;
-  std::unique_ptr<CapacityCache> capacity_;      // null: no gang admission
   std::unique_ptr<ChildObjects> child_objects_;  // null on the local cluster
   JobReconciler reconciler_;
   std::vector<std::jthread> threads_;

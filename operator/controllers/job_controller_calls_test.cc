@@ -426,7 +426,7 @@ TEST_F(JobControllerCallsTest, ALineageBeginsOnlyIfThePodsAsTheyAreListedAllowIt
   EXPECT_EQ(membership::EpochLineage(Status().epoch), 2u);
 }
 
-TEST_F(JobControllerCallsTest, EventsAboutAPodNameThePod) {
+TEST_F(JobControllerCallsTest, EventsAboutAPodRegardTheJobAndNameThePod) {
   Apply();
   ASSERT_TRUE(Trains(2));
   cluster_->EndPod("digits-worker-1", 137);
@@ -437,8 +437,8 @@ TEST_F(JobControllerCallsTest, EventsAboutAPodNameThePod) {
     return Json();
   };
   ASSERT_TRUE(Until([&] { return !failed().is_null(); }));
-  EXPECT_EQ(failed()["regarding"]["kind"], "Pod");
-  EXPECT_EQ(failed()["regarding"]["name"], "digits-worker-1");
+  EXPECT_EQ(failed()["regarding"]["kind"], api::kKind);
+  EXPECT_EQ(failed()["related"]["name"], "digits-worker-1");
 }
 
 TEST_F(JobControllerCallsTest, AStatusThatSaysTheSameIsNotWrittenAgain) {

@@ -66,7 +66,7 @@ TEST_P(JobControllerNodesTest, OnACordonAnotherPodComesFirstAndThenThePodLeaves)
   node_ = "node-2";
   Cordon("node-1");
   ASSERT_TRUE(TrainsAs({2, 3}));
-  EXPECT_TRUE(HasEvent("DisruptionAnnounced"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("DisruptionAnnounced"); }));
   EXPECT_TRUE(pods_->WasTold("digits-worker-0", "Drain"));
 }
 
@@ -188,7 +188,7 @@ TEST_P(TrustedNodesTest, ANodeThatIsRemovedProvesThatItsPodsAreDead) {
   ASSERT_NO_FATAL_FAILURE(LoseAPodOnNode2());
   ASSERT_NO_FATAL_FAILURE(DeleteNode2());
   EXPECT_TRUE(TrainsAs({0, 1, 3}));
-  EXPECT_TRUE(HasEvent("ProvenDead"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ProvenDead"); }));
 }
 
 TEST_P(TrustedNodesTest, ANodeThatCanNotBeAskedForMayBeThere) {

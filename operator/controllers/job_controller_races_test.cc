@@ -71,40 +71,49 @@ class GangRacesTest : public RacesTest {
     return scheduled != nullptr && scheduled->reason == "WaitingForRoom";
   }
 
-  // Job "a" has counted its room and stands before its first pod's gate until it is let go.
-  struct Door {
-    std::atomic<bool> reached = false, open = false, others_passed = false;
-  };
-  std::shared_ptr<Door> StopJobAAtItsFirstGate() {
-    auto door = std::make_shared<Door>();
-    api_->SetBefore([door](const Call& call) {
-      if (!LiftsGates(call)) return;
-      if (call.name.rfind("a-", 0) != 0) {
-        door->others_passed = true;
-      } else if (!door->reached.exchange(true)) {
-        (void)Until([&] { return door->open.load(); });
-      }
-    });
-    return door;
+  void GiveRoomFor(int pods) {
+    ASSERT_TRUE(store_api_.Patch(kube::Nodes(), "", "n",
+                                 {{"status", {{"allocatable", {{"pods", std::to_string(pods)}}}}}},
+                                 {.subresource = "status"}));
   }
-  // Job "b" has come as far as it comes: its pods are there, and it has been looked at since.
-  void BringJobBToItsGates(Door& door) {
-    Apply("b");
-    ASSERT_TRUE(Until([&] { return IsGated("b-worker-0") && IsGated("b-worker-1"); }));
-    (void)Until([&] { return door.others_passed.load(); }, milliseconds(500));
+  static bool Makes(const Call& call, const std::string& job) {
+    return call.verb == "create" && call.resource == "pods" &&
+           runtime::MetaField(call.body, "name").rfind(job + "-", 0) == 0;
   }
 };
 
+// A place that is granted counts before the pod is there, and no lock is held until it is.
 TEST_F(GangRacesTest, TwoJobsDoNotCountOnTheSameRoom) {
   ASSERT_NO_FATAL_FAILURE(StartWithRoomFor(2));
-  const auto door = StopJobAAtItsFirstGate();
+  auto reached = std::make_shared<std::atomic<bool>>(false);
+  auto open = std::make_shared<std::atomic<bool>>(false);
+  api_->SetBefore([reached, open](const Call& call) {
+    if (!Makes(call, "a") || reached->exchange(true)) return;
+    (void)Until([&] { return open->load(); });
+  });
   Apply("a");
-  ASSERT_TRUE(Until([&] { return door->reached.load(); }));
-  ASSERT_NO_FATAL_FAILURE(BringJobBToItsGates(*door));
-  door->open = true;
-  ASSERT_TRUE(Until([&] { return IsAdmitted("a-worker-0") && IsAdmitted("a-worker-1"); }));
+  ASSERT_TRUE(Until([&] { return reached->load(); }));
+  Apply("b");
+  EXPECT_TRUE(Until([&] { return IsGated("b-worker-0") && IsGated("b-worker-1"); }));
   EXPECT_TRUE(Until([&] { return WaitsForRoom("b"); }));
-  EXPECT_FALSE(door->others_passed);
+  *open = true;
+  ASSERT_TRUE(Until([&] { return IsAdmitted("a-worker-0") && IsAdmitted("a-worker-1"); }));
+  EXPECT_TRUE(IsGated("b-worker-0") && IsGated("b-worker-1"));
+}
+
+TEST_F(GangRacesTest, AJobWhosePodsAreRefusedLeavesItsRoomToTheNext) {
+  api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
+    if (Makes(call, "a")) return ErrorCode::kForbidden;
+    return std::nullopt;
+  });
+  ASSERT_NO_FATAL_FAILURE(StartWithRoomFor(2));
+  Apply("a");
+  ASSERT_TRUE(Until([&] {
+    const api::Status status = Status("a");
+    return status.Find("Created") != nullptr && !status.Is("Created");
+  }));
+  Apply("b");
+  EXPECT_TRUE(Until([&] { return IsAdmitted("b-worker-0") && IsAdmitted("b-worker-1"); }));
 }
 
 TEST_F(GangRacesTest, WhoIsAdmittedTakesItsRoomBeforeTheCacheKnows) {
@@ -122,16 +131,19 @@ TEST_F(GangRacesTest, WhoIsAdmittedTakesItsRoomBeforeTheCacheKnows) {
 
 TEST_F(GangRacesTest, TheGateOfAnotherPodOfThatNameStays) {
   const std::string other = AnotherJob();
-  ASSERT_NO_FATAL_FAILURE(StartWithRoomFor(4));
-  const auto door = StopJobAAtItsFirstGate();
-  Apply("a");
-  ASSERT_TRUE(Until([&] { return door->reached.load(); }));
-  ASSERT_NO_FATAL_FAILURE(BringJobBToItsGates(*door));
+  ASSERT_NO_FATAL_FAILURE(StartWithRoomFor(1));
+  Apply("b");
+  ASSERT_TRUE(Until([&] { return IsGated("b-worker-0") && IsGated("b-worker-1"); }));
   Json stranger = Stranger("b-worker-0", "other", other);
   stranger["spec"]["schedulingGates"] = {{{"name", api::kGangGate}}};
-  ASSERT_NO_FATAL_FAILURE(Replace("b-worker-0", stranger));
-  door->open = true;
+  auto replaced = std::make_shared<std::atomic<bool>>(false);
+  api_->SetBefore([this, replaced, stranger](const Call& call) {
+    if (!LiftsGates(call) || call.name != "b-worker-0" || replaced->exchange(true)) return;
+    Replace("b-worker-0", stranger);
+  });
+  ASSERT_NO_FATAL_FAILURE(GiveRoomFor(4));
   ASSERT_TRUE(Until([&] { return IsAdmitted("b-worker-1"); }));
+  EXPECT_TRUE(Until([&] { return replaced->load(); }));
   EXPECT_TRUE(IsGated("b-worker-0"));
 }
 

@@ -97,11 +97,12 @@ TEST_F(RefusalsTest, AJobWhoseTimeIsOverIsDeleted) {
 
 TEST_F(RefusalsTest, GatesAreLifted) {
   StartOperator(true);
+  Apply();
+  ASSERT_TRUE(Until([&] { return IsThere("digits-worker-0") && IsThere("digits-worker-1"); }));
+  RefuseSome({"patch", "pods", "digits-worker-1", "/spec"});
   ASSERT_TRUE(api_->Create(kube::Nodes(), "",
                            {{"metadata", {{"name", "n"}}},
                             {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}}));
-  RefuseSome({"patch", "pods", "digits-worker-1", "/spec"});
-  Apply();
   EXPECT_TRUE(IsTriedUntilItGoesWell());
   EXPECT_TRUE(Trains(2));
 }

@@ -141,7 +141,7 @@ TEST_P(JobControllerTest, EventsTellTheStory) {
   ASSERT_TRUE(TrainsAs({0, 2}));
   ASSERT_TRUE(
       Eventually([&] { return Events("PodFailed").size() == 1 && Events("PodLost").size() == 1; }));
-  EXPECT_TRUE(HasEvent("PodCreated"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("PodCreated"); }));
 }
 
 RM_ON_EVERY_SERVER(JobControllerTest);

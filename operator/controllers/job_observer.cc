@@ -48,7 +48,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
-  snapshot.pods = ReadPodsOf(job, from_.pods->InNamespace(job.ns));
+  snapshot.pods = ReadPodsOf(job, from_.pods->Indexed(job.ns, job.Key()));
   snapshot.disruption_taints = options_.disruption_taints;
   snapshot.nodes = from_.nodes->Observe(&snapshot.pods);
   const auto look_again =

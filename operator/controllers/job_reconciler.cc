@@ -4,13 +4,25 @@
 
 #include <set>
 
+#include "common/fields/fields.h"
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
+#include "operator/controllers/metrics.h"
 
 namespace ringmaster::controllers {
 
 using kube::Json;
 using runtime::MetaField;
+
+namespace {
+
+// Whatever else stands in the job: it is theirs to read and to refuse.
+bool IsManagedByOthers(const Json& job) {
+  const std::string manager = fields::TextAt(job, "/spec/runPolicy/managedBy");
+  return !manager.empty() && manager != api::kOperatorName;
+}
+
+}  // namespace
 
 JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
                              const JobReconcilerOptions& options)
@@ -18,13 +30,15 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       queue_(around.queue),
       jobs_(around.jobs),
       child_objects_(around.child_objects),
-      events_(api, options.instance, around.pods),
+      events_(api, options.instance, around.pods,
+              [metrics = options.metrics] {
+                if (metrics != nullptr) metrics->EventDropped();
+              }),
       backoff_(options.creation_backoff, around.queue, &events_),
       observer_(api, {around.registry, around.records, around.pods, around.nodes}, around.queue,
                 options.observer),
-      pod_writer_(api, {around.pods, around.capacity}, around.queue, &backoff_, &events_,
-                  options.pods),
-      admission_(around.capacity, around.pods, &pod_writer_),
+      pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
+      admission_(around.admission, around.pods, options.pods.pod),
       record_writer_(around.records, &observer_, &backoff_, around.queue),
       applier_(api, around.pods,
                {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
@@ -39,33 +53,50 @@ bool JobReconciler::Reconcile(const std::string& key) {
   const std::string uid = object == nullptr ? "" : MetaField(*object, "uid");
   cleaner_.Forget(key, uid);
   const bool released = releaser_.ReleaseOrphans(key);
-  if (object == nullptr) return released;
+  if (object == nullptr) {
+    admission_.Forget(key);
+    return released;
+  }
+  if (IsManagedByOthers(*object)) {
+    admission_.Forget(key);
+    return released;
+  }
   const auto job = api::ParseHorovodJob(*object);
   if (!job) {
+    admission_.Forget(key);
     const bool deleting = !MetaField(*object, "deletionTimestamp").empty();
     const bool dead_released = releaser_.ReleaseUnreadableJob(key, uid, deleting);
     return status_writer_.WriteInvalid(*object, api::ToString(job.error())) && dead_released &&
            released;
   }
-  const std::string& manager = job->spec.run_policy.managed_by;
-  if (!manager.empty() && manager != api::kOperatorName) return true;
+  if (job->deleting) admission_.Forget(key);
   if (job->deleting) return releaser_.ReleaseDeletedJob(key, *object) && released;
   return ReconcileJob(*job, *object) && released;
 }
 
 bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object) {
   // A pod that is not found would get a successor while it trains.
-  if (!pod_writer_.RestoreLabels(job, registry_->Facts(job.uid).sidecars)) return false;
+  if (!pod_writer_.RestoreLabels(job, registry_->Facts(job.uid).sidecars)) {
+    admission_.Forget(job.Key());  // nobody knows when it will take what it was granted
+    return false;
+  }
   auto snapshot = observer_.Observe(job);
   if (!snapshot) {
     spdlog::warn("job not observed job={} error={}", job.Key(),
                  logging::Value(snapshot.error().message));
     status_writer_.WriteRecordUnreadable(job, object, snapshot.error());
+    admission_.Forget(job.Key());
     return false;
   }
   const bool kept = KeepChildObjects(job);
-  auto [decision, admitted] = admission_.PlanAndAdmit(&*snapshot);
-  const bool applied = applier_.Apply(*snapshot, decision) && admitted && kept;
+  snapshot->creation_waits = backoff_.IsPaused(job, Needed::kPods);
+  planner::Decision decision = admission_.Plan(&*snapshot);
+  const bool applied = applier_.Apply(*snapshot, decision) && kept;
+  if (!snapshot->creation_waits && backoff_.IsPaused(job, Needed::kPods)) {
+    // What could not be made leaves its room to others meanwhile. The next look asks for the rest.
+    admission_.Forget(job.Key());
+    queue_->Add(job.Key());
+  }
   if (decision.delete_job) return applied;
   backoff_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
   if (!status_writer_.Write(job, object, decision.status)) return false;

@@ -36,7 +36,7 @@ class JobReconciler {
     runtime::Informer* jobs = nullptr;
     runtime::Informer* pods = nullptr;
     NodeWatcher* nodes = nullptr;
-    CapacityCache* capacity = nullptr;      // null: no gang admission
+    AdmissionLoop* admission = nullptr;     // null: no gang admission
     ChildObjects* child_objects = nullptr;  // null: none are kept
   };
 

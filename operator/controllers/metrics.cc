@@ -42,6 +42,11 @@ struct Metrics::Families {
                       .Name("ringmaster_operator_reconcile_seconds")
                       .Help("Duration of one look at one job, by result")
                       .Register(*registry)),
+        cpu(BuildCounter()
+                .Name("ringmaster_operator_reconcile_cpu_seconds_total")
+                .Help("Time that threads have worked in looks at jobs")
+                .Register(*registry)
+                .Add({})),
         recovery(BuildHistogram()
                      .Name("ringmaster_operator_recovery_seconds")
                      .Help("Duration of recoveries by phase and cause")
@@ -55,12 +60,20 @@ struct Metrics::Families {
                       .Help("Writes of a job's record that another write came before")
                       .Register(*registry)
                       .Add({})),
+        events_dropped(BuildCounter()
+                           .Name("ringmaster_operator_events_dropped_total")
+                           .Help("Events that came faster than they could be written")
+                           .Register(*registry)
+                           .Add({})),
         ok(reconcile.Add({{"result", "ok"}}, ReconcileBuckets())),
         retry(reconcile.Add({{"result", "retry"}}, ReconcileBuckets())) {}
 
-  prometheus::Family<Histogram>&reconcile, &recovery;
+  prometheus::Family<Histogram>& reconcile;
+  Counter& cpu;
+  prometheus::Family<Histogram>& recovery;
   prometheus::Family<Counter>& resizes;
   Counter& conflicts;
+  Counter& events_dropped;
   Histogram &ok, &retry;
   // By namespace and job, so that they can be removed.
   std::map<std::pair<std::string, std::string>, std::map<std::string, Counter*>> resizes_of;
@@ -70,9 +83,12 @@ Metrics::Metrics(prometheus::Registry* registry)
     : families_(std::make_unique<Families>(registry)), recoveries_(UnixMs()) {}
 Metrics::~Metrics() = default;
 
-void Metrics::Reconciled(bool ok, double seconds) {
+void Metrics::Reconciled(bool ok, double seconds, double cpu_seconds) {
+  families_->cpu.Increment(cpu_seconds);
   (ok ? families_->ok : families_->retry).Observe(seconds);
 }
+
+void Metrics::EventDropped() { families_->events_dropped.Increment(); }
 
 void Metrics::Resized(const std::string& ns, const std::string& job, int before, int after) {
   if (before == 0 || after == 0 || before == after) return;

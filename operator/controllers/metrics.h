@@ -22,10 +22,12 @@ class Metrics {
   explicit Metrics(prometheus::Registry* registry);
   ~Metrics();
 
-  void Reconciled(bool ok, double seconds);
+  // One look at one job: how long it took, and how much of that its thread worked.
+  void Reconciled(bool ok, double seconds, double cpu_seconds);
   // The world size of a job in one view and in the next; 0: none.
   void Resized(const std::string& ns, const std::string& job, int before, int after);
   void RecordConflict();
+  void EventDropped();
   void Rebuilt(const std::string& job_uid, const job::Rebuild& rebuild);
   // The job is gone, and with it its series.
   void Forget(const std::string& ns, const std::string& job);

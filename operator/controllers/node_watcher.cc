@@ -8,6 +8,7 @@
 #include "common/logging/log.h"
 #include "operator/controllers/node_facts.h"
 #include "operator/controllers/pod_facts.h"
+#include "operator/controllers/slim_objects.h"
 #include "operator/planner/disruption.h"
 
 namespace ringmaster::controllers {
@@ -23,11 +24,13 @@ using kube::Json;
 using runtime::MetaField;
 
 NodeWatcher::NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions options,
-                         std::function<void(const std::string&)> changed)
+                         std::function<void(const std::string&)> changed,
+                         runtime::Informer::Handler seen)
     : api_(std::move(api)),
       options_(std::move(options)),
       changed_(std::move(changed)),
-      nodes_(api_, kube::Nodes(), {},
+      each_(std::move(seen)),
+      nodes_(api_, kube::Nodes(), {.keep = SlimNode},
              [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {}
 
 void NodeWatcher::Start() {
@@ -44,6 +47,7 @@ void NodeWatcher::Start() {
 }
 
 void NodeWatcher::OnNode(const Json& node, bool deleted) {
+  if (each_) each_(node, deleted);
   // Most changes are heartbeats.
   planner::NodeFacts facts = deleted ? planner::NodeFacts() : ReadNode(node);
   const std::string name = MetaField(node, "name");

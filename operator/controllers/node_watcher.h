@@ -28,14 +28,17 @@ struct NodeWatcherOptions {
 
 class NodeWatcher {
  public:
-  // `changed`: what matters of this node is not what it was.
+  // `changed`: what matters of this node is not what it was. `seen`, where there is one: hears of
+  // every node as SlimNode leaves it, also of heartbeats.
   NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions options,
-              std::function<void(const std::string& node)> changed);
+              std::function<void(const std::string& node)> changed,
+              runtime::Informer::Handler seen = nullptr);
 
   // Returns once the nodes are known, or after a while without them: jobs run all the same then,
   // but cordons and taints give no early warning, and only the kubelet can prove a death.
   void Start();
   void Stop() { nodes_.Stop(); }
+  const runtime::Informer* cache() const { return &nodes_; }
 
   // The nodes that matter to `pods`, and those whose end is announced. Sets proof and proven_dead
   // of the pods.
@@ -52,6 +55,7 @@ class NodeWatcher {
   const std::shared_ptr<kube::KubeApi> api_;
   const NodeWatcherOptions options_;
   const std::function<void(const std::string&)> changed_;
+  const runtime::Informer::Handler each_;
   bool readable_ = false;                           // constant after Start
   std::map<std::string, planner::NodeFacts> seen_;  // by name; the watch's thread only
   sync::Mutex mu_;

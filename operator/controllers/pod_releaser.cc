@@ -22,9 +22,9 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
   const auto cached = jobs_->Get(ns, name);
   const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
   std::vector<runtime::ObjectPtr> orphans;
-  for (const auto& pod : pods_->InNamespace(ns)) {
+  for (const auto& pod : pods_->Indexed(ns, key)) {
     const bool owned = !cached_uid.empty() && IsOwnedBy(*pod, cached_uid);
-    if (JobKeyOf(*pod) == key && HasFinalizer(*pod) && !owned) orphans.push_back(pod);
+    if (HasFinalizer(*pod) && !owned) orphans.push_back(pod);
   }
   if (orphans.empty()) return true;
   // The cache may not know a young job yet.
@@ -41,19 +41,19 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
 }
 
 bool PodReleaser::ReleaseDeletedJob(const std::string& key, const Json& job) {
-  const bool collected = CollectLatePods(job);
+  const bool collected = CollectLatePods(key, job);
   return ReleaseAll(key, MetaField(job, "uid"), false) && collected;
 }
 
 // A reconcile that had begun before the job was deleted may have made pods after the garbage
 // collector had looked; they would hold a foreground deletion for ever.
-bool PodReleaser::CollectLatePods(const Json& job) {
+bool PodReleaser::CollectLatePods(const std::string& key, const Json& job) {
   const Json finalizers = job.value("/metadata/finalizers"_json_pointer, Json::array());
   if (std::find(finalizers.begin(), finalizers.end(), "foregroundDeletion") == finalizers.end()) {
     return true;
   }
   bool ok = true;
-  for (const auto& pod : pods_->InNamespace(MetaField(job, "namespace"))) {
+  for (const auto& pod : pods_->Indexed(MetaField(job, "namespace"), key)) {
     if (!IsOwnedBy(*pod, MetaField(job, "uid"))) continue;
     if (!MetaField(*pod, "deletionTimestamp").empty()) continue;
     const auto deleted = api_->Delete(kube::Pods(), MetaField(*pod, "namespace"),
@@ -66,7 +66,7 @@ bool PodReleaser::CollectLatePods(const Json& job) {
 
 bool PodReleaser::ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead) {
   bool ok = true;
-  for (const auto& pod : pods_->InNamespace(key.substr(0, key.find('/')))) {
+  for (const auto& pod : pods_->Indexed(key.substr(0, key.find('/')), key)) {
     if (!HasFinalizer(*pod) || !IsOwnedBy(*pod, job_uid)) continue;
     const planner::PodFacts facts = ReadPod(*pod);
     const bool may_go = facts.deleting && (facts.proven_dead || !facts.scheduled);

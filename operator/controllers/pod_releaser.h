@@ -16,7 +16,7 @@ namespace ringmaster::controllers {
 
 class PodReleaser {
  public:
-  // The caches outlive the releaser.
+  // The caches outlive the releaser; that of the pods has them by JobKeyOf.
   PodReleaser(std::shared_ptr<kube::KubeApi> api, const runtime::Informer* jobs,
               const runtime::Informer* pods)
       : api_(std::move(api)), jobs_(jobs), pods_(pods) {}
@@ -33,7 +33,7 @@ class PodReleaser {
   }
 
  private:
-  bool CollectLatePods(const kube::Json& job);
+  bool CollectLatePods(const std::string& key, const kube::Json& job);
   bool ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead);
 
   const std::shared_ptr<kube::KubeApi> api_;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/logging/log.h"
+#include "common/sync/parallel.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/node_affinity.h"
@@ -21,51 +23,121 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
+namespace {
+
+constexpr std::size_t kPodsAtOnce = 8;      // calls to the API server
+constexpr std::size_t kPodsInOneLook = 64;  // pods
+
+}  // namespace
+
 PodWriter::PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches,
                      runtime::WorkQueue* queue, CreationBackoff* backoff, EventWriter* events,
                      PodWriterOptions options)
     : api_(std::move(api)),
       pods_(caches.pods),
-      capacity_(caches.capacity),
+      jobs_(caches.jobs),
       queue_(queue),
       backoff_(backoff),
       events_(events),
       options_(std::move(options)) {}
 
 bool PodWriter::CreateAll(const api::HorovodJob& job,
-                          const std::vector<planner::PodCreate>& creates) {
+                          const std::vector<planner::PodCreate>& creates, int least,
+                          const std::vector<planner::PodDelete>& useless_alone) {
   if (creates.empty()) {
     backoff_->Worked(job, Needed::kPods);  // nobody wants any
     return true;
   }
   if (backoff_->Waits(job, Needed::kPods)) return true;
-  for (const auto& create : creates) {
-    // What the first is refused for, the others would be too.
-    if (!Create(job, create)) return backoff_->Waits(job, Needed::kPods);
+  std::vector<Json> made;
+  std::vector<planner::PodDelete> useless = useless_alone;
+  int granted = 0;
+  std::size_t done = 0;
+  const planner::PodCreate* failed = nullptr;
+  Attempt failure;
+  // What the first is refused for, the others would be too: it is tried alone.
+  for (std::size_t batch = 1; failed == nullptr && done < creates.size();
+       batch = std::min(2 * batch, kPodsAtOnce)) {
+    if (done >= kPodsInOneLook || !IsStillWanted(job)) break;
+    batch = std::min(batch, creates.size() - done);
+    std::vector<Attempt> attempts(batch);
+    sync::InParallel(batch, [&](std::size_t i) { attempts[i] = Create(job, creates[done + i]); });
+    for (std::size_t i = 0; i < batch; ++i) {
+      const planner::PodCreate& create = creates[done + i];
+      Attempt& attempt = attempts[i];
+      granted += attempt.there && create.granted ? 1 : 0;
+      if (!attempt.there && failed == nullptr) {
+        failed = &create;
+        failure = attempt;
+      }
+      if (attempt.made.is_null()) continue;
+      if (create.granted) {
+        useless.push_back(
+            {MetaField(attempt.made, "name"), MetaField(attempt.made, "uid"), "NotAllCouldBeMade"});
+      }
+      made.push_back(std::move(attempt.made));
+    }
+    done += batch;
   }
-  return true;
+  TellCreated(job, made, creates.front().reason);
+  if (failed == nullptr) {
+    if (done < creates.size()) queue_->Add(job.Key());
+    return true;
+  }
+  // Once for all: they are of one try.
+  TellNotCreated(job, planner::PodName(job.name, failed->index), failure);
+  const bool waits = backoff_->Waits(job, Needed::kPods);
+  if (waits && failure.refused && granted < least) {
+    for (const planner::PodDelete& pod : useless) Delete(job, pod);
+  }
+  return waits;
 }
 
-bool PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
-  Json pod = BuildPod(job, create.index, options_.pod);
+bool PodWriter::IsStillWanted(const api::HorovodJob& job) const {
+  const auto object = jobs_->Get(job.ns, job.name);
+  return object != nullptr && MetaField(*object, "uid") == job.uid &&
+         MetaField(*object, "deletionTimestamp").empty() &&
+         fields::IntegerAt(*object, "/metadata/generation") == job.generation;
+}
+
+// One event for all: a thousand would tell nobody more.
+void PodWriter::TellCreated(const api::HorovodJob& job, const std::vector<Json>& made,
+                            const std::string& reason) {
+  constexpr std::size_t kNamed = 3;
+  if (made.empty()) return;
+  std::vector<std::string> names;
+  for (const Json& pod : made) names.push_back(MetaField(pod, "name"));
+  if (names.size() == 1) {
+    return events_->EmitEvent(
+        job, {false, "PodCreated", fmt::format("pod {} created {}", names[0], reason), ""});
+  }
+  const std::size_t total = names.size();
+  names.resize(std::min(total, kNamed));
+  const std::string more = total > kNamed ? fmt::format(" and {} more", total - kNamed) : "";
+  events_->EmitEvent(
+      job,
+      {false, "PodCreated",
+       fmt::format("{} pods created {}: {}{}", total, reason, fmt::join(names, ", "), more), ""});
+}
+
+PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
+  PodOptions options = options_.pod;
+  options.gang_gate = options.gang_gate && !create.granted;
+  Json pod = BuildPod(job, create.index, options);
   DropOwnAnnotations(pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);
   KeepOffNodes(pod, create.keep_off);
   WriteAnnounced(pod, create.announced);
-  const std::string name = planner::PodName(job.name, create.index);
-  const auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
-  if (created) {
-    pods_->Observe(*created);
-    events_->EmitEvent(
-        job, {false, "PodCreated", fmt::format("pod {} created {}", name, create.reason), ""});
-    return true;
-  }
-  return NotCreated(job, create, created.error());
+  auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
+  if (!created) return NotCreated(job, create, created.error());
+  pods_->Observe(*created);
+  return {.there = true, .made = std::move(*created)};
 }
 
-bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
-                           const kube::Error& error) {
+PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
+                                         const planner::PodCreate& create,
+                                         const kube::Error& error) {
   const std::string name = planner::PodName(job.name, create.index);
   if (error.code == ErrorCode::kAlreadyExists) {
     // Ours, and the cache is behind: it comes with the next watch event. Or somebody else's: then
@@ -73,24 +145,30 @@ bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate&
     const auto other = api_->Get(kube::Pods(), job.ns, name);
     if (other && IsOwnedBy(*other, job.uid)) {
       if (!HasLabels(*other, LabelsOf(job, create.index))) {
-        return Relabel(job, *other, create.index);
+        return {.there = Relabel(job, *other, create.index)};
       }
       if (pods_->Observe(*other)) queue_->Add(job.Key());
-      return true;
+      return {.there = true};
     }
-    // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
     const bool gone = !other && other.error().code == ErrorCode::kNotFound;
     if (gone || (other && !MetaField(*other, "deletionTimestamp").empty())) {
-      backoff_->NameIsTaken(job, name);
-      return false;
+      return {.name_taken = true};
     }
   }
   spdlog::warn("pod not created job={} pod={} error={}", job.Key(), name,
                logging::Value(error.message));
-  backoff_->Failed(job, Needed::kPods, error,
-                   {true, "FailedCreate",
-                    fmt::format("pod {} could not be created: {}", name, error.message), ""});
-  return false;
+  return {.refused = error};
+}
+
+void PodWriter::TellNotCreated(const api::HorovodJob& job, const std::string& pod,
+                               const Attempt& failed) {
+  // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
+  if (failed.name_taken) return backoff_->NameIsTaken(job, pod);
+  if (!failed.refused) return;
+  backoff_->Failed(
+      job, Needed::kPods, *failed.refused,
+      {true, "FailedCreate",
+       fmt::format("pod {} could not be created: {}", pod, failed.refused->message), ""});
 }
 
 // Somebody has taken labels off pods of the job, by which they are found. Without the label of the
@@ -98,7 +176,7 @@ bool PodWriter::NotCreated(const api::HorovodJob& job, const planner::PodCreate&
 bool PodWriter::RestoreLabels(const api::HorovodJob& job,
                               const std::vector<planner::SidecarFacts>& sidecars) {
   bool ok = true;
-  for (const auto& pod : pods_->InNamespace(job.ns)) {
+  for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
     const auto index = IndexOf(job, MetaField(*pod, "name"));
     if (!index || !IsOwnedBy(*pod, job.uid) || HasLabels(*pod, LabelsOf(job, *index))) continue;
     ok = Relabel(job, *pod, *index) && ok;
@@ -133,6 +211,19 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
   return true;
 }
 
+bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods) {
+  bool ok = true;
+  for (std::size_t done = 0; done < pods.size() && done < kPodsInOneLook; done += kPodsAtOnce) {
+    if (!IsStillWanted(job)) break;
+    const std::size_t batch = std::min(kPodsAtOnce, pods.size() - done);
+    std::vector<char> went_well(batch, 0);
+    sync::InParallel(batch, [&](std::size_t i) { went_well[i] = Admit(job, pods[done + i]); });
+    ok = ok && std::all_of(went_well.begin(), went_well.end(), [](char well) { return well != 0; });
+  }
+  if (pods.size() > kPodsInOneLook) queue_->Add(job.Key());
+  return ok;
+}
+
 bool PodWriter::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) {
   const auto object = pods_->Get(job.ns, pod.name);
   if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
@@ -141,14 +232,16 @@ bool PodWriter::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) 
   for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
     if (gate.value("name", "") != api::kGangGate) gates.push_back(gate);
   }
-  const auto patched =
-      api_->Patch(kube::Pods(), job.ns, pod.name,
-                  {{"metadata", {{"resourceVersion", MetaField(*object, "resourceVersion")}}},
-                   {"spec", {{"schedulingGates", gates}}}},
-                  {});
+  const auto patched = api_->Patch(
+      kube::Pods(), job.ns, pod.name,
+      {{"metadata",
+        {{"resourceVersion", MetaField(*object, "resourceVersion")},
+         {"annotations",
+          {{api::kAdmittedAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}}},
+       {"spec", {{"schedulingGates", gates}}}},
+      {});
   if (patched) {
     pods_->Observe(*patched);
-    if (capacity_ != nullptr) capacity_->Observe(*patched);
     return true;
   }
   if (patched.error().code == ErrorCode::kNotFound) return true;

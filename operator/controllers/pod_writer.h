@@ -2,17 +2,19 @@
 // answers goes to the caches at once, so that the next look at the job is not older than this one's
 // writes.
 //
+// Pods are made, and let start, several at a time.
+//
 // Each method returns false where the job has to be looked at again after a while.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/api/horovod_job.h"
-#include "operator/controllers/capacity_cache.h"
 #include "operator/controllers/creation_backoff.h"
 #include "operator/controllers/event_writer.h"
 #include "operator/controllers/pod_options.h"
@@ -32,23 +34,29 @@ struct PodWriterOptions {
 
 class PodWriter {
  public:
-  // What hears of a pod that was written; all outlive the writer.
+  // Pods that were written go to `pods`; `jobs` tells whether a job is still what it was. Both
+  // outlive the writer.
   struct Caches {
     runtime::Informer* pods = nullptr;
-    CapacityCache* capacity = nullptr;  // null: no gang admission
+    const runtime::Informer* jobs = nullptr;
   };
 
   PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches, runtime::WorkQueue* queue,
             CreationBackoff* backoff, EventWriter* events, PodWriterOptions options);
 
-  bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates);
+  // Stops where the job changes meanwhile, and after as many as one look may take: the job comes
+  // back for the rest, so that its drains, and other jobs, don't wait for that. With fewer than
+  // `least` of those that are granted the job can't train: where they are refused, what was made of
+  // them would only hold what others need, and is deleted, and `useless_alone` with it.
+  bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
+                 int least = 0, const std::vector<planner::PodDelete>& useless_alone = {});
   // Writes the labels by which pods of the job are found, where somebody has taken them off.
   // Without the label of the role a pod is not even in the cache, but its sidecar has been heard.
   // False: not all of them can be found yet.
   bool RestoreLabels(const api::HorovodJob& job,
                      const std::vector<planner::SidecarFacts>& sidecars);
-  // Takes the scheduling gate off.
-  bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
+  // Takes the scheduling gates off.
+  bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
   // A null value removes the annotation.
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
                 const kube::Json& annotations);
@@ -57,14 +65,26 @@ class PodWriter {
   bool Release(const api::HorovodJob& job, const planner::PodRelease& pod);
 
  private:
-  bool Create(const api::HorovodJob& job, const planner::PodCreate& create);
-  bool NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
-                  const kube::Error& error);
+  // What has become of one pod that was to be made.
+  struct Attempt {
+    bool there = false;  // if not, the others needn't be tried
+    kube::Json made;     // null: it was there before, or isn't
+    bool name_taken = false;
+    std::optional<kube::Error> refused;
+  };
+  Attempt Create(const api::HorovodJob& job, const planner::PodCreate& create);
+  bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
+  bool IsStillWanted(const api::HorovodJob& job) const;
+  void TellCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
+                   const std::string& reason);
+  Attempt NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
+                     const kube::Error& error);
+  void TellNotCreated(const api::HorovodJob& job, const std::string& pod, const Attempt& failed);
   bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
 
   const std::shared_ptr<kube::KubeApi> api_;
   runtime::Informer* const pods_;
-  CapacityCache* const capacity_;
+  const runtime::Informer* const jobs_;
   runtime::WorkQueue* const queue_;
   CreationBackoff* const backoff_;
   EventWriter* const events_;

@@ -13,6 +13,15 @@ using ::testing::IsEmpty;
 
 class PodWriterTest : public testing::PartsTest {
  protected:
+  static std::vector<planner::PodCreate> Granted(int count) {
+    std::vector<planner::PodCreate> creates(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) creates[i] = {.index = i, .granted = true};
+    return creates;
+  }
+  bool Stands(int index) {
+    const Json pod = Pod(index);
+    return !pod.is_null() && MetaField(pod, "deletionTimestamp").empty();
+  }
   Json Annotations(int index) {
     return Pod(index).value("/metadata/annotations"_json_pointer, Json::object());
   }
@@ -24,6 +33,62 @@ TEST_F(PodWriterTest, APodThatIsMadeIsInTheCacheAtOnceAndHasTheFinalizer) {
   ASSERT_NE(cached, nullptr);
   EXPECT_TRUE(IsOwnedBy(*cached, job_.uid) && HasFinalizer(*cached));
   EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
+}
+
+TEST_F(PodWriterTest, ManyAreMadeAndToldOfInOneEvent) {
+  std::vector<planner::PodCreate> creates(20);
+  for (int i = 0; i < 20; ++i) creates[i] = {.index = i, .reason = "to start the job"};
+  EXPECT_TRUE(writer_.CreateAll(job_, creates));
+  EXPECT_EQ(pods_.Indexed("default", job_.Key()).size(), 20u);
+  EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
+  const auto events = api_->ListAll(kube::Events(), "default", {});
+  EXPECT_THAT(events->items[0].value("note", ""), ::testing::HasSubstr("20 pods created"));
+}
+
+TEST_F(PodWriterTest, OneLookMakesSoManyAndComesBackForTheRest) {
+  std::vector<planner::PodCreate> creates(100);
+  for (int i = 0; i < 100; ++i) creates[i].index = i;
+  EXPECT_TRUE(writer_.CreateAll(job_, creates));
+  const std::size_t made = pods_.Indexed("default", job_.Key()).size();
+  EXPECT_LT(made, 100u);
+  EXPECT_GT(made, 50u);
+  EXPECT_EQ(queue_.size(), 1u);
+}
+
+TEST_F(PodWriterTest, NoMoreAreMadeWhenTheJobIsAnotherThanItWas) {
+  object_["metadata"]["generation"] = job_.generation + 1;
+  object_["metadata"]["resourceVersion"] = "1000000";
+  ASSERT_TRUE(jobs_.Observe(object_));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1}}));
+  EXPECT_TRUE(Pod(0).is_null());
+}
+
+TEST_F(PodWriterTest, HalfAGangIsTakenAwayAgainWithWhatWasMadeOfItBefore) {
+  const Json before = MakePod(5);
+  api_->creates_allowed = 3;
+  EXPECT_TRUE(
+      writer_.CreateAll(job_, Granted(5), 5, {{"digits-worker-5", MetaField(before, "uid"), "r"}}));
+  for (int i = 0; i < 6; ++i) EXPECT_FALSE(Stands(i)) << i;
+}
+
+TEST_F(PodWriterTest, WhereAQuotaLetsEnoughOfThemThroughTheyStay) {
+  api_->creates_allowed = 3;
+  EXPECT_TRUE(writer_.CreateAll(job_, Granted(5), 3));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Stands(i), i < 3) << i;
+}
+
+TEST_F(PodWriterTest, ANameThatIsFreeSoonIsNoReasonToBeginAnew) {
+  MakePod(4, {{"metadata", {{"ownerReferences", nullptr}, {"finalizers", {"example.com/mine"}}}}},
+          false);
+  ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-4", {}));
+  EXPECT_TRUE(writer_.CreateAll(job_, Granted(5), 5));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Stands(i)) << i;
+}
+
+TEST_F(PodWriterTest, ManyRefusalsOfOneTryAreOne) {
+  api_->creates_allowed = 3;  // four are asked for side by side then
+  EXPECT_TRUE(writer_.CreateAll(job_, Granted(7), 1));
+  EXPECT_THAT(EventReasons(), ::testing::UnorderedElementsAre("PodCreated", "FailedCreate"));
 }
 
 TEST_F(PodWriterTest, AfterARefusalTheOthersAreNotAskedFor) {
@@ -60,9 +125,9 @@ TEST_F(PodWriterTest, LabelsThatSomebodyTookOffAreWrittenAgain) {
 TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
   const Json pod = MakePod(
       0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}, {{"name", "a/b"}}}}}}});
-  EXPECT_TRUE(writer_.Admit(job_, {"digits-worker-0", "another uid"}));
+  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", "another uid"}}));
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"].size(), 2u);
-  EXPECT_TRUE(writer_.Admit(job_, {"digits-worker-0", MetaField(pod, "uid")}));
+  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", MetaField(pod, "uid")}}));
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "common/fields/parse.h"
+#include "common/fields/parse_object.h"
 #include "common/sync/pause.h"
 
 namespace ringmaster::kube {
@@ -26,7 +26,7 @@ Error Stopped(const CallContext& context) {
 }
 
 Json Parse(const std::string& body) {
-  Json json = fields::ParseOrDiscard(body, kAnswerLimits);
+  Json json = fields::ParseObjectOrDiscard(body, kAnswerLimits);
   return json.is_discarded() ? Json(body) : json;
 }
 
@@ -104,6 +104,7 @@ Result<Json> Caller::Call(const CallContext& context, HttpRequest request) {
       return tl::unexpected(Unavailable(context.text, "no answer before the deadline"));
     auto response = http_->Send(request, *credential);
     NotifyObserver(context, response ? response->status : 0, began, Clock::now(), *throttled);
+    if (response && response->queued_fairly && config_.server_may_lift_limit) limiter_.Lift();
 
     if (response && config_.on_warning) {
       for (const std::string& text : response->warnings) config_.on_warning(context.text, text);

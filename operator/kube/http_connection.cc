@@ -82,8 +82,11 @@ std::string WarningText(const std::string& value) {
 }
 
 HttpResponse Answer(const httplib::Response& response, std::string body) {
-  HttpResponse answer{
-      response.status, std::move(body), RetryAfter(response.get_header_value("Retry-After")), {}};
+  HttpResponse answer{response.status,
+                      std::move(body),
+                      RetryAfter(response.get_header_value("Retry-After")),
+                      {},
+                      response.has_header("X-Kubernetes-PF-FlowSchema-UID")};
   for (size_t i = 0; i < response.get_header_value_count("Warning"); ++i) {
     std::string text = WarningText(response.get_header_value("Warning", i));
     if (!text.empty()) answer.warnings.push_back(std::move(text));

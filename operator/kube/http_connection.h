@@ -36,6 +36,7 @@ struct HttpResponse {
   std::string body;                      // not what `on_data` has taken
   std::chrono::seconds retry_after{-1};  // -1: no such header
   std::vector<std::string> warnings;
+  bool queued_fairly = false;  // by the server's API priority and fairness
 };
 
 class HttpConnections {

@@ -73,6 +73,10 @@ struct ListOptions {
   std::string label_selector;
   std::string field_selector;
   int chunk = 500;
+  // Takes the objects as they come, chunk by chunk; List::items stays empty then. `version`: of the
+  // list. `first`: the list begins, perhaps once more, because the server has forgotten what it
+  // began with. Fakes may leave it alone and give the items.
+  std::function<void(std::vector<Json> items, const std::string& version, bool first)> on_chunk;
 };
 
 struct CreateOptions {

@@ -1,9 +1,10 @@
 #include "operator/kube/kube_client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/fields/fields.h"
-#include "common/fields/parse.h"
+#include "common/fields/parse_object.h"
 #include "operator/kube/caller.h"
 #include "operator/kube/resources.h"
 
@@ -86,7 +87,7 @@ class EventReader {
   static constexpr size_t kLongestLine = 64u << 20;
 
   bool Line(std::string_view text) {
-    Json line = fields::ParseOrDiscard(text, {.bytes = kLongestLine, .depth = 128});
+    Json line = fields::ParseObjectOrDiscard(text, {.bytes = kLongestLine, .depth = 128});
     if (!line.is_object() || !line.contains("type") || !line.contains("object") ||
         !line["object"].is_object()) {
       error_ = Internal(asked_, "a line of the watch is not an event");
@@ -283,9 +284,12 @@ class KubeClient : public KubeApi {
       if (items == answer->end() || !items->is_array() || !answer->contains("metadata")) {
         return tl::unexpected(Internal(context.text, "the answer is not a list"));
       }
-      for (Json& item : *items) list.items.push_back(Typed(resource, std::move(item)));
       list.resource_version = fields::Text((*answer)["metadata"], "resourceVersion");
       std::string following = fields::Text((*answer)["metadata"], "continue");
+      for (Json& item : *items) list.items.push_back(Typed(resource, std::move(item)));
+      if (options.on_chunk) {
+        options.on_chunk(std::exchange(list.items, {}), list.resource_version, next.empty());
+      }
       if (following.empty()) return list;
       if (following == next)
         return tl::unexpected(Internal(context.text, "the list goes on from where it began"));

@@ -45,6 +45,9 @@ struct ClientConfig {
 
   double qps = 50;
   int burst = 100;
+  // The limit ends with the first answer that shows API priority and fairness: the server queues
+  // its callers itself then, and knows better.
+  bool server_may_lift_limit = false;
   std::chrono::milliseconds deadline{30'000};
   std::string user_agent = "ringmaster";
   // "Strict", "Warn" or "Ignore": what the server does about fields that a schema doesn't know.

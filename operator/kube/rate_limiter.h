@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 
@@ -20,7 +21,7 @@ class RateLimiter {
   // Takes a token; how long the caller has to wait before it may use it. nullopt: not before
   // `deadline`, and nothing is taken, so that calls that are refused keep no other from its turn.
   std::optional<Clock::duration> Reserve(Clock::time_point now, Clock::time_point deadline) {
-    if (qps_ <= 0) return Clock::duration{};
+    if (qps_ <= 0 || lifted_) return Clock::duration{};
     const sync::MutexLock lock(&mu_);
     tokens_ = std::min(burst_, tokens_ + Seconds(now - last_).count() * qps_);
     last_ = now;
@@ -31,10 +32,14 @@ class RateLimiter {
     return wait;
   }
 
+  // No limit any more.
+  void Lift() { lifted_ = true; }
+
  private:
   using Seconds = std::chrono::duration<double>;
 
   const double qps_, burst_;
+  std::atomic<bool> lifted_ = false;
   sync::Mutex mu_;
   double tokens_ GUARDED_BY(mu_);
   Clock::time_point last_ GUARDED_BY(mu_){};

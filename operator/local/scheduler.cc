@@ -58,7 +58,7 @@ void Scheduler::Pass() {
     if (!node) {
       Explain(pod, node.error());
     } else if (store_->Bind(pod["metadata"]["namespace"], pod["metadata"]["name"], *node)) {
-      capacity.Take(pod, *node);
+      capacity.Hold(pod, *node);
     }
   }
 }

@@ -13,8 +13,11 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "operator/scheduler/admission.h"
 
 namespace ringmaster::planner {
+
+using api::Time;
 
 struct PodCreate {
   int index = 0;
@@ -23,6 +26,7 @@ struct PodCreate {
   std::vector<std::string> keep_off;  // nodes, whatever else there is
   // Ends of nodes that are announced and would not keep the pod off: reasons by node.
   std::map<std::string, std::string> announced;
+  bool granted = false;  // it may look for a node at once: no gate
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.
@@ -107,23 +111,33 @@ struct Event {
 };
 
 struct Decision {
-  std::vector<PodAdmit> admits;  // before anything else: another job may count on the same capacity
   // Make the record with this first view; or end the recovery with it. Then only if
   // EvaluateRecovery() says the same of the pods as listed afterwards: these may be of a cache.
   membership::ViewPtr first_view;
   std::uint64_t recover = 0;  // move the record to this lineage: a recovery from quorum loss begins
-  std::vector<PodCreate> creates;
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   // All that each sidecar should know by now; the registry sends what is new.
   std::vector<PodNotice> notices;
   std::vector<PodDelete> deletes;
+  std::vector<PodAdmit> admits;
+  std::vector<PodCreate> creates;
+  // So many of the creates that are granted have to be made: with fewer the job can't train. Where
+  // the API server refuses the others, those that were made go again, and these with them.
+  int least_creates = 0;
+  std::vector<PodDelete> useless_alone;
   std::vector<PodRelease> releases;
   bool delete_job = false;
   api::Status status;
   std::size_t exits_counted = 0;  // of Snapshot::exits: in `status` now
   std::vector<Event> events;      // after the status has been written
   std::optional<std::chrono::milliseconds> look_again;
+
+  // How many of those that wait (gated pods by index, then creates) are of use together, ascending,
+  // and since when the job stands in line for them.
+  std::vector<int> gang_sizes;
+  scheduler::Standing gang_standing = scheduler::Standing::kWaits;
+  Time in_line_since;
 };
 
 }  // namespace ringmaster::planner

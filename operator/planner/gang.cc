@@ -1,6 +1,6 @@
-// Phase 5: which pods may start. Pods are made with a scheduling gate; it is lifted for minReplicas
-// of them together, and for the others as capacity appears, so that half a job never holds what
-// another needs.
+// Phase 5: which pods may start. minReplicas of them may together, and the others as capacity
+// appears, so that half a job never holds what another needs. A pod that may start at once is made
+// without a gate; the others are made with one, which is lifted when their turn has come.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +10,16 @@
 namespace ringmaster::planner {
 namespace {
 
-// Capacity appears by other jobs' pods and by nodes, which don't wake this job.
-constexpr std::chrono::seconds kLookForCapacity{2};
+// Whoever has counted the nodes wakes the job when its turn has come. Should that be missed:
+constexpr std::chrono::seconds kLookForCapacity{30};
 // So long after a pod was asked for, its start is still the answer to that; later it is a growth of
 // the operator's own choice.
 constexpr std::chrono::seconds kAnswer{10};
+
+// A pod that was let start and that the scheduler refuses for so long holds up those of its job
+// that have a node. Until then nodes may still be on their way.
+constexpr std::chrono::seconds kPlacePatience{60};
+constexpr std::chrono::seconds kFirstPause{60};
 
 std::vector<const PodFacts*> Gated(const PlanContext& plan) {
   std::vector<const PodFacts*> gated;
@@ -26,11 +31,6 @@ std::vector<const PodFacts*> Gated(const PlanContext& plan) {
   return gated;
 }
 
-// Their making is refused or under way: condition Created tells.
-std::string OnlySoMany(std::size_t pods) {
-  return pods == 1 ? "only 1 is there" : fmt::format("only {} are there", pods);
-}
-
 // The end of the time in which a job that trains doesn't grow because capacity has appeared.
 std::optional<Time> NextGrowth(const PlanContext& plan) {
   const auto last = api::ParseTime(plan.in.job.status.last_growth_time);
@@ -38,53 +38,202 @@ std::optional<Time> NextGrowth(const PlanContext& plan) {
   return *last + std::chrono::seconds(plan.in.job.spec.elastic_policy.resize_interval_seconds);
 }
 
-}  // namespace
+bool IsAllowed(const PlanContext& plan, int pods) {
+  const std::vector<int>& sizes = plan.in.job.spec.elastic_policy.allowed_sizes;
+  return sizes.empty() || std::find(sizes.begin(), sizes.end(), pods) != sizes.end();
+}
 
-void Admit(PlanContext& plan) {
-  const std::vector<const PodFacts*> gated = Gated(plan);
-  if (gated.empty()) return;
-  // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
-  const int fit = plan.in.gang_fit ? plan.in.gang_fit->fit : static_cast<int>(gated.size());
-  const int started = static_cast<int>(plan.active.size() - gated.size());
-  const int least = plan.in.job.spec.elastic_policy.min_replicas;
-  const int before = plan.in.view == nullptr ? 0 : static_cast<int>(plan.in.view->pods.size());
-  const auto next_growth = NextGrowth(plan);
-  const bool may_grow = !next_growth || plan.in.now >= *next_growth;
-  int admitted = 0;
-  bool grew = false, held_back = false;
-  for (int i = 0; started + fit >= least && i < fit; ++i) {
-    // Up to the size that it had, a pod replaces one that is lost.
-    const bool growth = plan.in.gang_fit && plan.in.view != nullptr &&
-                        started + admitted >= before && plan.in.now - gated[i]->created > kAnswer;
-    if (growth && !may_grow) {
-      held_back = true;
-      break;
-    }
-    grew = grew || growth;
-    plan.out.admits.push_back({gated[i]->name, gated[i]->uid});
-    ++admitted;
+const char* LeastName(const PlanContext& plan) {
+  return LeastTogether(plan) == plan.in.job.spec.elastic_policy.min_replicas
+             ? "minReplicas"
+             : "the least of allowedSizes";
+}
+
+// It stands in line since its pods were first wanted, or since it had to give back what it had.
+Time InLineSince(const PlanContext& plan) {
+  const api::Status& status = plan.in.job.status;
+  // Whole seconds, as the status has them: what is asked for twice is the same.
+  const Time now = std::chrono::floor<std::chrono::seconds>(plan.in.now);
+  const Time start = api::ParseTime(status.start_time).value_or(now);
+  return std::max(start, api::ParseTime(status.last_given_back_time).value_or(start));
+}
+
+// Those that may start when their turn comes: gated pods, then those that are to be made.
+struct Candidates {
+  std::vector<const PodFacts*> gated;
+  std::size_t creates = 0;
+  int started = 0;
+  std::size_t size() const { return gated.size() + creates; }
+};
+
+// A growth of the operator's own choice, not the answer to a user nor the successor of a lost pod.
+bool IsGrowth(const PlanContext& plan, const Candidates& candidates, std::size_t i) {
+  if (plan.in.view == nullptr || i >= candidates.gated.size()) return false;
+  if (candidates.started + i < plan.in.view->pods.size()) return false;
+  return plan.in.now - candidates.gated[i]->created > kAnswer;
+}
+
+// How many of the candidates are of use together, ascending.
+std::vector<int> SizesOfUse(const PlanContext& plan, const Candidates& candidates, bool may_grow) {
+  std::vector<int> sizes;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!may_grow && IsGrowth(plan, candidates, i)) break;
+    const int pods = candidates.started + static_cast<int>(i) + 1;
+    if (pods >= LeastTogether(plan) && IsAllowed(plan, pods))
+      sizes.push_back(static_cast<int>(i) + 1);
   }
-  if (grew) plan.out.status.last_growth_time = api::FormatTime(plan.in.now);
-  const std::size_t left = gated.size() - static_cast<std::size_t>(admitted);
-  if (left == 0) return;
+  return sizes;
+}
+
+// The first `count` of the candidates may start; true: that is a growth.
+bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
+  bool grew = false;
+  for (int i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (at < candidates.gated.size()) {
+      plan.out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid});
+      grew = grew || IsGrowth(plan, candidates, at);
+    } else {
+      plan.out.creates[at - candidates.gated.size()].granted = true;
+    }
+  }
+  return grew;
+}
+
+// How many of the creates have to be made, and what goes with them if they can't. Members of a view
+// have the job's state: they stay.
+void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitted) {
+  const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
+  plan.out.least_creates = std::max(0, LeastTogether(plan) - candidates.started - gated);
+  if (plan.out.least_creates == 0 || plan.in.view != nullptr) return;
+  for (const PodFacts* pod : plan.active) {
+    if (!pod->gated) plan.out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
+  }
+}
+
+void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t left,
+                  bool held_back) {
+  const int least = LeastTogether(plan);
   if (held_back) {
     plan.gated_why =
         fmt::format("{} wait until resizeIntervalSeconds ({}) have passed since the job last grew",
                     Plural(left, "pod"), plan.in.job.spec.elastic_policy.resize_interval_seconds);
-    return plan.LookAgainAt(*next_growth);
+    return plan.LookAgainAt(*NextGrowth(plan));
   }
-  if (static_cast<int>(plan.active.size()) < least) {
-    plan.gated_why = fmt::format("minReplicas is {}, so that many have to fit together, and {}",
-                                 least, OnlySoMany(plan.active.size()));
-    return plan.LookAgainAt(plan.in.now + kLookForCapacity);
-  }
-  plan.no_capacity = true;
-  plan.gated_why =
-      started + fit >= least
-          ? fmt::format("{} wait for room: {}", Plural(left, "pod"), plan.in.gang_fit->why)
-          : fmt::format("minReplicas is {}, so that many have to fit together, and {} do: {}",
-                        least, started + fit, plan.in.gang_fit->why);
   plan.LookAgainAt(plan.in.now + kLookForCapacity);
+  plan.no_capacity = plan.in.gang_fit->decided;
+  if (!plan.no_capacity) {
+    plan.gated_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
+    return;
+  }
+  const int fit = plan.in.gang_fit->tried;
+  plan.gated_why =
+      candidates.started + plan.in.gang_fit->fit >= least
+          ? fmt::format("{} wait for room: {}", Plural(left, "pod"), plan.in.gang_fit->why)
+          : fmt::format("{} is {}, so that many have to fit together, and {} do: {}",
+                        LeastName(plan), least, candidates.started + fit, plan.in.gang_fit->why);
+}
+
+// What the nodes have free was counted, and the scheduler sees it otherwise. The second time in a
+// row that is no accident, and to try it again and again helps nobody.
+std::optional<Time> NextTry(const PlanContext& plan) {
+  const api::Status& status = plan.in.job.status;
+  const auto last = api::ParseTime(status.last_given_back_time);
+  if (!last || status.times_given_back < 2) return std::nullopt;
+  const int doublings = std::min(status.times_given_back - 2, 5);
+  return *last + kFirstPause * (1 << doublings);
+}
+
+bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
+
+}  // namespace
+
+int LeastTogether(const PlanContext& plan) {
+  const api::ElasticPolicy& elastic = plan.in.job.spec.elastic_policy;
+  int least = elastic.allowed_sizes.empty() ? elastic.min_replicas : plan.wanted;
+  for (const int size : elastic.allowed_sizes) {
+    if (size >= elastic.min_replicas) least = std::min(least, size);
+  }
+  return least;
+}
+
+bool GiveBack(PlanContext& plan) {
+  if (!plan.in.gang_fit || plan.in.view != nullptr || plan.finishing) return false;
+  std::vector<const PodFacts*> started;
+  const PodFacts* stuck = nullptr;
+  Time since;
+  int placed = 0;
+  for (const PodFacts* pod : plan.active) {
+    if (pod->gated) continue;
+    started.push_back(pod);
+    placed += pod->scheduled ? 1 : 0;
+    since = std::max(since, pod->admitted_at.value_or(pod->created));
+    if (!pod->scheduled && IsUnschedulable(*pod)) stuck = pod;
+  }
+  // Some are gone, and for others there is no room.
+  const api::Condition* scheduled = plan.in.job.status.Find("Scheduled");
+  const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(plan) &&
+                       scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+  if (placed >= LeastTogether(plan) || (stuck == nullptr && !no_room)) return false;
+  if (plan.in.now < since + kPlacePatience) {
+    plan.LookAgainAt(since + kPlacePatience);
+    return false;
+  }
+  api::Status& status = plan.out.status;
+  ++status.times_given_back;
+  status.last_given_back_time = api::FormatTime(plan.in.now);
+  plan.AddEvent(true, "GivenBack",
+                fmt::format("{} were let start and {} of them found a node within {} s: they give "
+                            "back what they hold, and the job stands in line again; {}: {}",
+                            Plural(started.size(), "pod"), placed, kPlacePatience.count(),
+                            stuck == nullptr ? "now" : stuck->name,
+                            stuck == nullptr ? scheduled->message : stuck->waiting));
+  for (const PodFacts* pod : started) {
+    std::erase(plan.active, pod);
+    plan.out.deletes.push_back({pod->name, pod->uid, "GivenBack"});
+  }
+  return true;
+}
+
+void Admit(PlanContext& plan) {
+  // What can't be made now takes no room from others meanwhile.
+  Candidates candidates{.gated = Gated(plan),
+                        .creates = plan.in.creation_waits ? 0 : plan.out.creates.size()};
+  candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
+  if (candidates.size() == 0) return;
+  if (!plan.in.gang_fit) {
+    // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
+    (void)LetStart(plan, candidates, static_cast<int>(candidates.size()));
+    return;
+  }
+  if (plan.in.view != nullptr) plan.out.status.times_given_back = 0;
+  if (const auto next_try = NextTry(plan); next_try && plan.in.now < *next_try) {
+    plan.gated_why = fmt::format(
+        "{} times the pods were let start and did not all find a node; the next time is at {}",
+        plan.in.job.status.times_given_back, api::FormatTime(*next_try));
+    return plan.LookAgainAt(*next_try);
+  }
+  const auto next_growth = NextGrowth(plan);
+  const bool may_grow = !next_growth || plan.in.now >= *next_growth;
+  plan.out.gang_sizes = SizesOfUse(plan, candidates, may_grow);
+  plan.out.in_line_since = InLineSince(plan);
+  plan.out.gang_standing = candidates.started == 0                    ? scheduler::Standing::kWaits
+                           : candidates.started < LeastTogether(plan) ? scheduler::Standing::kShort
+                                                                      : scheduler::Standing::kRuns;
+  int admitted = 0;
+  for (const int size : plan.out.gang_sizes) {
+    if (size <= plan.in.gang_fit->fit) admitted = size;
+  }
+  if (LetStart(plan, candidates, admitted)) {
+    plan.out.status.last_growth_time = api::FormatTime(plan.in.now);
+  }
+  SetLeastCreates(plan, candidates, admitted);
+  const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);
+  if (left == 0) return;
+  // All that may start now do, and a later growth is what the others wait for.
+  const bool held_back =
+      !may_grow && IsGrowth(plan, candidates, static_cast<std::size_t>(admitted));
+  ExplainGates(plan, candidates, left, held_back);
 }
 
 }  // namespace ringmaster::planner

@@ -32,7 +32,8 @@ class GangTest : public testing::TestWithParam<GangCase> {
       in_.pods.push_back(pod);
     }
     if (c.fit >= 0)
-      in_.gang_fit = scheduler::GangFit{c.fit, "0/2 nodes are available: 2 Insufficient gpu."};
+      in_.gang_fit =
+          scheduler::GangFit{c.fit, "0/2 nodes are available: 2 Insufficient gpu.", c.fit};
   }
   Snapshot in_;
 };
@@ -52,7 +53,7 @@ TEST_P(GangTest, AdmitsAllThatAreNeededTogetherOrNone) {
       << scheduled->message;
   if (!waits) return;
   ASSERT_TRUE(decision.look_again);
-  EXPECT_LE(*decision.look_again, std::chrono::seconds(3));
+  EXPECT_LE(*decision.look_again, std::chrono::seconds(31));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -65,6 +66,120 @@ INSTANTIATE_TEST_SUITE_P(
                     GangCase{"AReplacementMakesTheLeastAgain", 3, 2, 1, 1, 1, "WaitingForPods"},
                     GangCase{"GatesOfAnEarlierOperatorGo", 3, 0, 3, -1, 3, "WaitingForPods"}),
     [](const auto& info) { return info.param.name; });
+
+// Four pods were let start together; two have a node and the scheduler refuses the others.
+class GiveBackTest : public testing::Test {
+ protected:
+  GiveBackTest() {
+    in_.job.name = "digits";
+    in_.job.uid = "job-uid";
+    in_.job.spec.worker.replicas = in_.job.spec.elastic_policy.min_replicas = 4;
+    in_.now = Time(std::chrono::hours(1));
+    in_.job.status.start_time = api::FormatTime(in_.now);
+    in_.gang_fit = scheduler::GangFit{.fit = 100};
+    for (int i = 0; i < 4; ++i) {
+      PodFacts pod;
+      pod.index = i;
+      pod.name = PodName("digits", i);
+      pod.uid = "uid-" + std::to_string(i);
+      pod.created = in_.now - std::chrono::hours(1);
+      pod.admitted_at = in_.now;
+      pod.scheduled = i < 2;
+      if (i >= 2) pod.waiting = "Unschedulable: 0/2 nodes are available";
+      in_.pods.push_back(pod);
+    }
+  }
+  std::size_t GivenBack() {
+    const Decision decision = Plan(in_);
+    return static_cast<std::size_t>(
+        std::count_if(decision.deletes.begin(), decision.deletes.end(),
+                      [](const PodDelete& pod) { return pod.reason == "GivenBack"; }));
+  }
+  Snapshot in_;
+};
+
+TEST_F(GiveBackTest, WhatDoesNotAllFindANodeIsGivenBackAfterAWhile) {
+  EXPECT_EQ(GivenBack(), 0u);
+  EXPECT_LE(*Plan(in_).look_again, std::chrono::seconds(61));
+  in_.now += std::chrono::seconds(60);
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.deletes.size(), 4u) << "also those that hold a place";
+  EXPECT_TRUE(decision.creates.empty());
+  EXPECT_EQ(decision.status.times_given_back, 1);
+  ASSERT_FALSE(decision.events.empty());
+  EXPECT_EQ(decision.events.front().reason, "GivenBack");
+}
+
+TEST_F(GiveBackTest, ASlowSchedulerIsNoReason) {
+  in_.now += std::chrono::hours(1);
+  for (PodFacts& pod : in_.pods) pod.waiting.clear();
+  EXPECT_EQ(GivenBack(), 0u);
+}
+
+TEST_F(GiveBackTest, EnoughToTrainIsNoReason) {
+  in_.now += std::chrono::hours(1);
+  in_.job.spec.elastic_policy.min_replicas = 2;
+  EXPECT_EQ(GivenBack(), 0u);
+}
+
+TEST_F(GiveBackTest, ItStandsInLineAgainAndTheSecondTimeLater) {
+  in_.now += std::chrono::seconds(60);
+  in_.job.status = Plan(in_).status;
+  in_.pods.clear();
+  Decision decision = Plan(in_);
+  EXPECT_EQ(decision.creates.size(), 4u);
+  EXPECT_TRUE(decision.creates.front().granted) << "the first time may be an accident";
+  EXPECT_EQ(decision.in_line_since, in_.now);
+  in_.job.status.times_given_back = 2;
+  decision = Plan(in_);
+  EXPECT_EQ(decision.creates.size(), 4u);
+  EXPECT_FALSE(decision.creates.front().granted);
+  in_.now += std::chrono::seconds(60);
+  EXPECT_TRUE(Plan(in_).creates.front().granted);
+}
+
+TEST_F(GiveBackTest, WhoHasLostAPodAndFindsNoRoomForAnotherOneGivesBackTheRest) {
+  for (PodFacts& pod : in_.pods) {
+    pod.scheduled = true;
+    pod.waiting.clear();
+  }
+  in_.pods.pop_back();
+  in_.gang_fit = scheduler::GangFit{.why = "no gpu"};
+  in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(GivenBack(), 0u) << "whether there is room is asked now";
+  in_.job.status = Plan(in_).status;
+  EXPECT_EQ(GivenBack(), 3u);
+}
+
+TEST_F(GiveBackTest, HowManyPodsHaveToBeMadeIsWhatTheLeastLacks) {
+  for (PodFacts& pod : in_.pods) pod.scheduled = true;
+  in_.job.spec.worker.replicas = 6;
+  in_.pods.pop_back();
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.creates.size(), 3u);
+  EXPECT_EQ(decision.least_creates, 1);
+  EXPECT_EQ(decision.useless_alone.size(), 3u);
+  EXPECT_EQ(decision.gang_standing, scheduler::Standing::kShort);
+  in_.job.spec.elastic_policy.min_replicas = 3;
+  EXPECT_EQ(Plan(in_).least_creates, 0) << "enough of them stand";
+  EXPECT_TRUE(Plan(in_).useless_alone.empty());
+  EXPECT_EQ(Plan(in_).gang_standing, scheduler::Standing::kRuns);
+}
+
+TEST_F(GiveBackTest, WhatCanNotBeMadeNowAsksForNoRoom) {
+  in_.pods.clear();
+  EXPECT_EQ(Plan(in_).gang_sizes, std::vector<int>{4});
+  in_.creation_waits = true;
+  EXPECT_TRUE(Plan(in_).gang_sizes.empty());
+}
+
+TEST_F(GiveBackTest, WhileItStandsInLineNobodySaysThatThereIsNoRoom) {
+  in_.pods.clear();
+  in_.gang_fit = scheduler::GangFit{.why = "it stands in line", .decided = false};
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods");
+  EXPECT_NE(decision.status.Find("Scheduled")->message.find("stands in line"), std::string::npos);
+}
 
 class GrowthTest : public testing::Test {
  protected:
@@ -115,6 +230,30 @@ TEST_F(GrowthTest, WhatTheUserHasJustAskedForAndReplacementsDontWait) {
   in_.pods[2].created = {};
   in_.pods[1].phase = PodPhase::kFailed;
   EXPECT_EQ(Admitted(), 1u) << "one of the two is lost";
+}
+
+TEST_F(GrowthTest, OnlyAllowedSizesAreStarted) {
+  in_.view = nullptr;
+  in_.job.spec.elastic_policy.allowed_sizes = {2, 4};
+  const Decision one_fits = Plan(in_);
+  EXPECT_EQ(one_fits.admits.size(), 0u) << "three are of no use";
+  EXPECT_EQ(one_fits.gang_sizes, std::vector<int>{2});
+  in_.gang_fit = scheduler::GangFit{.fit = 2};
+  EXPECT_EQ(Admitted(), 2u);
+}
+
+TEST_F(GrowthTest, TheLeastIsAnAllowedSize) {
+  in_.view = nullptr;
+  for (PodFacts& pod : in_.pods) pod.gated = true;
+  in_.job.spec.elastic_policy.min_replicas = 2;
+  in_.job.spec.elastic_policy.allowed_sizes = {3, 4};
+  in_.gang_fit = scheduler::GangFit{.fit = 2, .why = "no gpu", .tried = 2};
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.admits.size(), 0u);
+  EXPECT_EQ(decision.status.Find("Scheduled")->message.find("the least of allowedSizes is 3") !=
+                std::string::npos,
+            true)
+      << decision.status.Find("Scheduled")->message;
 }
 
 TEST_F(GrowthTest, BeforeTheFirstViewEveryStartIsPartOfTheFirst) {

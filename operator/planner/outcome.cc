@@ -195,7 +195,7 @@ void EvaluateFaults(PlanContext& plan) {
 
 void EvaluateDeadlines(PlanContext& plan) {
   const api::Spec& spec = plan.in.job.spec;
-  const auto started = api::ParseTime(plan.out.status.start_time);
+  const auto started = api::ParseTime(plan.out.status.running_since);
   if (spec.run_policy.active_deadline_seconds && started) {
     const Time end = *started + std::chrono::seconds(*spec.run_policy.active_deadline_seconds);
     if (plan.in.now >= end) {

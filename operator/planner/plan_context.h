@@ -81,6 +81,11 @@ void EvaluateOutcome(PlanContext& plan);
 void EvaluateStartAgain(PlanContext& plan);
 void CleanUp(PlanContext& plan);
 void Size(PlanContext& plan);
+// True: the pods that were let start go, as they don't all find a node; others are made at the next
+// look.
+bool GiveBack(PlanContext& plan);
+// With fewer pods than this the job is not let start: minReplicas, or the allowed size above it.
+int LeastTogether(const PlanContext& plan);
 void Admit(PlanContext& plan);
 void MakeView(PlanContext& plan);
 void RecoverFromQuorumLoss(PlanContext& plan);

@@ -102,7 +102,7 @@ Decision Plan(const Snapshot& snapshot) {
   PlanContext plan{.in = snapshot};
   plan.out.status = snapshot.job.status;
   plan.wanted = snapshot.job.WantedPods();
-  plan.suspended = snapshot.job.spec.run_policy.suspend || WaitsForPodsOfBefore(plan);
+  plan.suspended = snapshot.job.Suspended() || WaitsForPodsOfBefore(plan);
   for (const PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     (pod.leaving() ? plan.leaving : plan.active).push_back(&pod);
@@ -112,8 +112,10 @@ Decision Plan(const Snapshot& snapshot) {
   EvaluateOutcome(plan);
   CleanUp(plan);
   if (!plan.outcome.ended() && !plan.suspended) {
-    Size(plan);
-    Admit(plan);
+    if (!GiveBack(plan)) {
+      Size(plan);
+      Admit(plan);
+    }
     MakeView(plan);
     RecoverFromQuorumLoss(plan);
     NotifySidecars(plan);

@@ -53,6 +53,7 @@ struct PodFacts {
   bool proven_dead = false;
   std::string proof;  // which proof, for people; empty: none
   Time created;
+  std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was lifted
   std::optional<Time> running_since;        // the worker container's
   std::optional<Time> ended_at;             // the worker container's
   std::optional<int> exit_code;             // the worker container's; 128+n for signal n
@@ -145,6 +146,8 @@ struct Snapshot {
   std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
   // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
   std::optional<scheduler::GangFit> gang_fit;
+  // The API server has refused pods of the job, and it is too early to ask for them again.
+  bool creation_waits = false;
   Time now;
 };
 

@@ -92,7 +92,7 @@ void SetScheduled(PlanContext& plan) {
   SetCondition(plan, "Scheduled", all, reason, std::move(message));
 }
 
-// Only a job that had such a trouble has this condition.
+// True once as many pods run as can train; False while something keeps containers from starting.
 void SetStarted(PlanContext& plan) {
   Waiting waiting;
   std::string reason;
@@ -109,8 +109,15 @@ void SetStarted(PlanContext& plan) {
   // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
   const bool waits = std::any_of(plan.active.begin(), plan.active.end(),
                                  [](const PodFacts* pod) { return pod->preparing; });
-  if (before == nullptr || waits) return;
-  SetCondition(plan, "Started", true, "AllStarted", "no container is kept from starting any more");
+  if (before != nullptr && !waits) {
+    const char* message = before->status ? "" : "no container is kept from starting any more";
+    return SetCondition(plan, "Started", true, "AllStarted",
+                        *message != 0 ? message : before->message);
+  }
+  const auto running = std::count_if(plan.active.begin(), plan.active.end(),
+                                     [](const PodFacts* pod) { return pod->running_since; });
+  if (before != nullptr || running < LeastTogether(plan)) return;
+  SetCondition(plan, "Started", true, "AllStarted", "the containers of minReplicas pods run");
 }
 
 std::string WhatKeeps(PlanContext& plan, const PodFacts& pod, const SidecarFacts* sidecar) {

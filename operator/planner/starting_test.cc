@@ -69,9 +69,13 @@ TEST(StartingTest, ATroubleIsNotOverBeforeThePodsAreNoLongerPrepared) {
   EXPECT_TRUE(Plan(world.in).status.Is("Started"));
 }
 
-TEST(StartingTest, AJobWithoutSuchATroubleHasNoSuchCondition) {
-  World world = World::Training(2);
+TEST(StartingTest, AHealthyJobHasStartedWhenItsPodsRun) {
+  World world(2);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.Running(0);
   EXPECT_EQ(Plan(world.in).status.Find("Started"), nullptr);
+  world.Running(1);
+  EXPECT_TRUE(Plan(world.in).status.Is("Started"));
 }
 
 TEST(StartingTest, ASuspendedJobSaysNothingOfPodsThatAreGone) {
@@ -133,16 +137,11 @@ TEST(StartingTest, PodsThatNoNodeTakesAreAnEventOnce) {
   EXPECT_THAT(Warnings(Plan(world.in)), IsEmpty());
 }
 
-TEST(StartingTest, AGangThatFindsNoRoomIsAnEventOnceAndOneWithoutItsPodsIsNot) {
+TEST(StartingTest, AGangThatFindsNoRoomIsAnEventOnce) {
   World world(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.Pending(0);
   world.Pod(0).gated = true;
-  world.in.gang_fit = scheduler::GangFit{1, ""};
-  const Decision few = Plan(world.in);
-  EXPECT_EQ(few.status.Find("Scheduled")->reason, "WaitingForPods");
-  EXPECT_THAT(few.status.Find("Scheduled")->message, HasSubstr("only 1 is there"));
-  EXPECT_THAT(Warnings(few), IsEmpty());
   world.Pending(1);
   world.Pod(1).gated = true;
   world.in.gang_fit =

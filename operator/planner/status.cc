@@ -26,6 +26,10 @@ void SetCondition(PlanContext& plan, const std::string& type, bool on, std::stri
 
 namespace {
 
+// Of a ring: 100 KB of JSON. A status of megabytes doesn't fit into etcd; worldSize has their
+// number.
+constexpr std::size_t kMostRanks = 1000;
+
 using membership::EpochText;
 
 // Members of the newest view that are gone, or that say they are not in it yet. A first view is not
@@ -44,9 +48,10 @@ std::vector<std::string> NotInRing(const PlanContext& plan) {
 }
 
 std::string WhySuspended(const PlanContext& plan) {
-  return plan.in.job.spec.run_policy.suspend ? "runPolicy.suspend is true: all pods are removed"
-                                             : "runPolicy.suspend is false again; the pods of "
-                                               "before are waited for, they still end";
+  const api::Spec& spec = plan.in.job.spec;
+  if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
+  if (spec.worker.replicas == 0) return "worker.replicas is 0: all pods are removed";
+  return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
 
 void SetRunning(PlanContext& plan) {
@@ -140,7 +145,7 @@ void SetSuspended(PlanContext& plan) {
   if (!plan.suspended && !before) return;
   const std::string reason = plan.suspended ? "Suspended" : "Resumed";
   const std::string message =
-      plan.suspended ? WhySuspended(plan) : "runPolicy.suspend is false again";
+      plan.suspended ? WhySuspended(plan) : "the job is not suspended any more";
   SetCondition(plan, "Suspended", plan.suspended, reason, message);
   if (plan.suspended != before) plan.AddEvent(false, reason, message);
 }
@@ -180,12 +185,35 @@ void SetRing(PlanContext& plan) {
   status.epoch = std::max(status.epoch, view->epoch);
   status.world_size = static_cast<int>(view->ranks.size());
   status.ring.clear();
-  for (std::size_t rank = 0; rank < view->ranks.size(); ++rank) {
+  const std::size_t shown = std::min(view->ranks.size(), kMostRanks);
+  for (std::size_t rank = 0; rank < shown; ++rank) {
     const membership::RankEntry& entry = view->ranks[rank];
     const membership::Pod& pod = view->pods[entry.pod];
     status.ring.push_back(
         {static_cast<int>(rank), pod.name, static_cast<int>(entry.slot), pod.node});
   }
+}
+
+// The job's time begins when as many pods run as can train. What it waited for before, in the queue
+// or for images, is not its own.
+void SetRunningSince(PlanContext& plan) {
+  api::Status& status = plan.out.status;
+  if (plan.suspended || !status.running_since.empty()) return;
+  int running = 0;
+  std::optional<Time> since;
+  for (const PodFacts* pod : plan.active) {
+    if (!pod->running_since) continue;
+    ++running;
+    // It has trained before anybody wrote this down: under an earlier version of the operator.
+    if (InView(plan.in, pod->uid))
+      since = std::min(since.value_or(plan.in.now), *pod->running_since);
+  }
+  if (!since && running < LeastTogether(plan)) return;
+  const Time start = api::ParseTime(status.start_time).value_or(plan.in.now);
+  const Time begin = since ? std::max(*since, start) : plan.in.now;
+  status.running_since = api::FormatTime(begin);
+  const auto& deadline = plan.in.job.spec.run_policy.active_deadline_seconds;
+  if (deadline) plan.LookAgainAt(begin + std::chrono::seconds(*deadline));
 }
 
 void SetRebuilds(PlanContext& plan) {
@@ -243,11 +271,13 @@ void WriteStatus(PlanContext& plan) {
   }
   if (plan.suspended) {
     status.start_time.clear();
+    status.running_since.clear();
+    status.times_given_back = 0;
+    status.last_given_back_time.clear();
   } else if (status.start_time.empty()) {
     status.start_time = api::FormatTime(plan.in.now);
-    const auto& deadline = plan.in.job.spec.run_policy.active_deadline_seconds;
-    if (deadline) plan.LookAgainAt(plan.in.now + std::chrono::seconds(*deadline));
   }
+  SetRunningSince(plan);
   // How many pods have a node says nothing once they end.
   if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) SetStarting(plan);
   if (plan.suspended) {  // what its pods have or lack, they go

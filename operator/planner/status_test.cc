@@ -142,12 +142,48 @@ TEST(SuspendedTest, RunningSaysWhyAndTheClockStartsAnewWithTheResumption) {
   EXPECT_NE(Find(out, "Resumed"), nullptr);
 }
 
-TEST(StartTest, TheDeadlineIsLookedAtFromTheStart) {
+TEST(StartTest, TheDeadlineCountsFromTheStartOfRunning) {
   World world(1);
   world.in.job.spec.run_policy.active_deadline_seconds = 60;
-  const Decision out = Plan(world.in);
+  world.in.job.status = Plan(world.in).status;
+  world.in.now += seconds(100);
+  Decision out = Plan(world.in);
+  EXPECT_FALSE(out.status.Is("Failed")) << "it stands in line";
+  EXPECT_EQ(out.status.running_since, "");
+  world.Running(0);
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.running_since, api::FormatTime(world.in.now));
   ASSERT_TRUE(out.look_again);
   EXPECT_LE(*out.look_again, seconds(61));
+  world.in.job.status = out.status;
+  world.in.now += seconds(60);
+  EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "DeadlineExceeded");
+}
+
+TEST(SuspendedTest, NoReplicasIsASuspension) {
+  World world = World::Training(2);
+  world.in.job.spec.worker.replicas = 0;
+  Decision out = Plan(world.in);
+  EXPECT_TRUE(out.status.Is("Suspended"));
+  EXPECT_EQ(out.status.Find("Running")->message, "worker.replicas is 0: all pods are removed");
+  EXPECT_EQ(out.deletes.size(), 2u);
+  world.in.job.status = out.status;
+  world.in.pods.clear();
+  world.in.job.spec.worker.replicas = 2;
+  out = Plan(world.in);
+  EXPECT_EQ(out.creates.size(), 2u);
+  EXPECT_FALSE(out.status.Is("Suspended"));
+}
+
+TEST(RingTest, AVeryLargeRingIsCutInTheStatus) {
+  World world = World::Training(1);
+  membership::View view = *world.in.view;
+  view.ranks.resize(5000, view.ranks.front());
+  view.epoch = membership::MakeEpoch(1, 2);
+  world.in.view = std::make_shared<const membership::View>(view);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.world_size, 5000);
+  EXPECT_EQ(out.status.ring.size(), 1000u);
 }
 
 struct LossCase {
@@ -204,6 +240,24 @@ TEST(FiguresTest, OfAnOlderViewThatComeLateDontCountAgain) {
   const Decision out = Plan(world.in);
   EXPECT_EQ(out.status.steps_lost, 7);
   EXPECT_EQ(out.status.last_rebuild->epoch, MakeEpoch(1, 3));
+}
+
+TEST(FiguresTest, AJobThatRanUnderAnEarlierVersionHasRunSinceItsFirstPodDid) {
+  World world = World::Training(2);
+  world.in.job.status.running_since.clear();
+  world.Pod(1).running_since = kNow - std::chrono::hours(2);
+  world.in.job.status.start_time = api::FormatTime(kNow - std::chrono::hours(3));
+  EXPECT_EQ(Plan(world.in).status.running_since, api::FormatTime(kNow - std::chrono::hours(2)));
+  world.in.job.status.start_time = api::FormatTime(kNow - std::chrono::hours(1));
+  EXPECT_EQ(Plan(world.in).status.running_since, api::FormatTime(kNow - std::chrono::hours(1)))
+      << "what was before a suspension is not counted";
+}
+
+TEST(FiguresTest, AJobThatIsResumedRunsWhenItsNewPodsDo) {
+  World world = World::Training(2);
+  world.in.job.status.running_since.clear();
+  world.Remove(0).Remove(1);
+  EXPECT_EQ(Plan(world.in).status.running_since, "") << "its view is one of before";
 }
 
 TEST(FiguresTest, ADeadPodIsNotActiveWhateverItsPhase) {

@@ -31,6 +31,17 @@ Ready FindReady(const PlanContext& plan, bool fresh) {
   return ready;
 }
 
+// The largest allowed size that is at most this; 0: none is.
+int AllowedSize(const PlanContext& plan, int most) {
+  const std::vector<int>& sizes = plan.in.job.spec.elastic_policy.allowed_sizes;
+  if (sizes.empty()) return most;
+  int best = 0;
+  for (const int size : sizes) {
+    if (size <= most) best = std::max(best, size);
+  }
+  return best;
+}
+
 std::int64_t UnixMs(Time time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
@@ -134,10 +145,17 @@ void WriteAddresses(PlanContext& plan) {
 
 membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
   const bool again = lineage > 1;
-  const Ready ready = FindReady(plan, again);
+  Ready ready = FindReady(plan, again);
   const auto min = static_cast<std::uint32_t>(plan.in.job.spec.elastic_policy.min_replicas);
   if (ready.candidates.size() < min) return nullptr;
   const bool all = static_cast<int>(ready.candidates.size()) >= plan.wanted;
+  if (!all) {
+    // Of those that are ready as many as are a size that is allowed; the others join when they make
+    // the next one.
+    const int size = AllowedSize(plan, static_cast<int>(ready.candidates.size()));
+    if (size < static_cast<int>(min)) return nullptr;
+    ready.candidates.resize(static_cast<std::size_t>(size));
+  }
   if (!all && plan.in.now < ready.last + kSettle) {
     plan.LookAgainAt(ready.last + kSettle);
     return nullptr;

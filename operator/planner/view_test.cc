@@ -148,5 +148,16 @@ TEST(AddressTest, OnlyASidecarThatIsThereIsWrittenDown) {
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }
 
+TEST(FirstViewTest, HasAnAllowedSize) {
+  World world(8);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.in.job.spec.elastic_policy.allowed_sizes = {2, 4, 8};
+  for (int i = 0; i < 5; ++i) world.Running(i).Ready(i);
+  world.in.now += kSettle;
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->pods.size(), 4u);
+}
+
 }  // namespace
 }  // namespace ringmaster::planner

@@ -30,6 +30,15 @@ std::string CutNote(const std::string& note) {
   return note.substr(0, end);
 }
 
+kube::Json ToJson(const ObjectReference& object) {
+  return {{"apiVersion", object.api_version},
+          {"kind", object.kind},
+          {"namespace", object.ns},
+          {"name", object.name},
+          {"uid", object.uid},
+          {"resourceVersion", object.resource_version}};
+}
+
 }  // namespace
 
 EventRecorder::EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string instance)
@@ -37,7 +46,7 @@ EventRecorder::EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string ins
 
 void EventRecorder::Record(const ObjectReference& regarding, bool warning,
                            const std::string& reason, const std::string& action,
-                           const std::string& note) {
+                           const std::string& note, const ObjectReference& related) {
   const std::string text = CutNote(note);
   const std::string key = regarding.uid + "/" + reason + "/" + text;
   const std::int64_t now = NowMs();
@@ -63,7 +72,7 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
   };
   if (count == 1) {
     // Else there is nothing to count on: the next one tries again.
-    if (!Create(regarding, name, warning, reason, action, text)) forget();
+    if (!Create(regarding, name, warning, reason, action, text, related)) forget();
     return;
   }
   const kube::Json patch = {
@@ -74,7 +83,7 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
   if (patched) return;
   if (patched.error().code == kube::ErrorCode::kNotFound) {  // deleted, or it has expired
     forget();
-    return Record(regarding, warning, reason, action, note);
+    return Record(regarding, warning, reason, action, note, related);
   }
   spdlog::warn("event not updated reason={} regarding={}/{} error={}", reason, regarding.ns,
                regarding.name, logging::Value(patched.error().message));
@@ -82,24 +91,19 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
 
 bool EventRecorder::Create(const ObjectReference& regarding, const std::string& name, bool warning,
                            const std::string& reason, const std::string& action,
-                           const std::string& note) {
-  const kube::Json event = {{"apiVersion", kube::Events().ApiVersion()},
-                            {"kind", "Event"},
-                            {"metadata", {{"name", name}, {"namespace", regarding.ns}}},
-                            {"eventTime", api::FormatMicroTime(std::chrono::system_clock::now())},
-                            {"reportingController", api::kOperatorName},
-                            {"reportingInstance", instance_},
-                            {"action", action},
-                            {"reason", reason},
-                            {"note", note},
-                            {"type", warning ? "Warning" : "Normal"},
-                            {"regarding",
-                             {{"apiVersion", regarding.api_version},
-                              {"kind", regarding.kind},
-                              {"namespace", regarding.ns},
-                              {"name", regarding.name},
-                              {"uid", regarding.uid},
-                              {"resourceVersion", regarding.resource_version}}}};
+                           const std::string& note, const ObjectReference& related) {
+  kube::Json event = {{"apiVersion", kube::Events().ApiVersion()},
+                      {"kind", "Event"},
+                      {"metadata", {{"name", name}, {"namespace", regarding.ns}}},
+                      {"eventTime", api::FormatMicroTime(std::chrono::system_clock::now())},
+                      {"reportingController", api::kOperatorName},
+                      {"reportingInstance", instance_},
+                      {"action", action},
+                      {"reason", reason},
+                      {"note", note},
+                      {"type", warning ? "Warning" : "Normal"},
+                      {"regarding", ToJson(regarding)}};
+  if (!related.kind.empty()) event["related"] = ToJson(related);
   const auto created = api_->Create(kube::Events(), regarding.ns, event);
   if (created) return true;
   spdlog::warn("event not written reason={} regarding={}/{} error={}", reason, regarding.ns,

@@ -28,8 +28,10 @@ class EventRecorder {
  public:
   EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string instance);
 
+  // `related`: another object that it is about, of the same namespace; without a kind: none.
   void Record(const ObjectReference& regarding, bool warning, const std::string& reason,
-              const std::string& action, const std::string& note);
+              const std::string& action, const std::string& note,
+              const ObjectReference& related = {});
 
  private:
   struct Series {
@@ -38,7 +40,8 @@ class EventRecorder {
     std::int64_t last_seen_ms = 0;
   };
   bool Create(const ObjectReference& regarding, const std::string& name, bool warning,
-              const std::string& reason, const std::string& action, const std::string& note);
+              const std::string& reason, const std::string& action, const std::string& note,
+              const ObjectReference& related);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::string instance_;

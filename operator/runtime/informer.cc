@@ -17,6 +17,8 @@ Informer::Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& res
         ReflectorOptions{.ns = std::move(ns),
                          .label_selector = options.label_selector,
                          .keep = options.keep,
+                         .stores = options.stores,
+                         .index = options.index,
                          .relist_backoff = options.relist_backoff,
                          .max_relist_backoff = options.max_relist_backoff,
                          .short_watch = options.short_watch},
@@ -76,9 +78,9 @@ ObjectPtr Informer::Get(const std::string& ns, const std::string& name) const {
   return reflector == nullptr ? nullptr : reflector->Get(ns, name);
 }
 
-std::vector<ObjectPtr> Informer::InNamespace(const std::string& ns) const {
+std::vector<ObjectPtr> Informer::Indexed(const std::string& ns, const std::string& value) const {
   const Reflector* reflector = Of(ns);
-  return reflector == nullptr ? std::vector<ObjectPtr>() : reflector->InNamespace(ns);
+  return reflector == nullptr ? std::vector<ObjectPtr>() : reflector->Indexed(value);
 }
 
 bool Informer::Observe(const kube::Json& object) {

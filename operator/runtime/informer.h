@@ -21,7 +21,10 @@ namespace ringmaster::runtime {
 struct InformerOptions {
   std::vector<std::string> namespaces;  // empty: all
   std::string label_selector;
-  std::function<kube::Json(const kube::Json&)> keep;  // what is stored and handed on; none: all
+  std::function<kube::Json(kube::Json)> keep;  // what is stored and handed on; none: all
+  // Which objects (as kept) are stored; none: all. The others are only handed on.
+  std::function<bool(const kube::Json&)> stores;
+  ObjectCache::Index index;  // for Indexed(); none: not used
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
   // A watch that ends sooner than this, and had no news, is not begun again at once.
@@ -57,7 +60,8 @@ class Informer {
 
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
-  std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
+  // Of one namespace, by name; `value` as InformerOptions::index has it.
+  std::vector<ObjectPtr> Indexed(const std::string& ns, const std::string& value) const;
   // An object that we have just written: the cache must not be older than our own writes. False: it
   // is newer already.
   bool Observe(const kube::Json& object);

@@ -56,9 +56,7 @@ TEST_F(InformerTest, ListsOnceAndThenFollowsTheWatch) {
   EXPECT_THAT(Told(4), ElementsAre("a", "b", "a", "-b"));
   EXPECT_EQ(VersionOf("a"), "12");
   EXPECT_EQ(VersionOf("b"), "none");
-  EXPECT_EQ(informer_.InNamespace("ns").size(), 1u);
   EXPECT_EQ(informer_.All().size(), 1u);
-  EXPECT_TRUE(informer_.InNamespace("n").empty()) << "a namespace is no prefix";
   EXPECT_EQ(api_->lists(), 1);
 }
 
@@ -144,6 +142,27 @@ TEST_F(InformerTest, WhatIsBackAfterItsEndIsObservedAgain) {
   api_->BreakWatch(ErrorCode::kGone);
   ASSERT_EQ(api_->AwaitWatch(2), "1000");
   EXPECT_TRUE(informer_.Observe(Object("a", 1001))) << "restored from a backup";
+}
+
+TEST_F(InformerTest, AListThatShowsAnotherObjectOfTheNameTellsOfTheEndOfTheFirst) {
+  StartWith({Object("a", 5, "first")});
+  api_->SetList(30, {Object("a", 21, "second")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(3), ElementsAre("a", "-a", "a"));
+  EXPECT_EQ(VersionOf("a"), "21");
+}
+
+TEST_F(InformerTest, TheFirstOneEndsAlsoWhereTheSecondWasWrittenByUs) {
+  StartWith({Object("a", 5, "first"), Object("b", 6, "first")});
+  informer_.Observe(Object("a", 20, "second"));
+  informer_.Observe(Object("b", 40, "second"));
+  api_->SetList(30, {Object("a", 20, "second")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(5), ElementsAre("a", "b", "-a", "a", "-b"));
+  EXPECT_EQ(VersionOf("a"), "20");
+  EXPECT_EQ(VersionOf("b"), "40") << "younger than the list";
 }
 
 TEST_F(InformerTest, VersionsThatAreNoNumbersAreNotCompared) {
@@ -323,6 +342,54 @@ TEST(InformerPace, HasALimit) {
   ASSERT_TRUE(api->AwaitLists(12));
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(8));
   informer.Stop();
+}
+
+// Those whose name begins with "x" are handed on and not stored.
+class PassingInformerTest : public InformerTest {
+ protected:
+  ~PassingInformerTest() override { passing_.Stop(); }
+  void StartWith(std::vector<kube::Json> objects) {
+    api_->SetList(10, std::move(objects));
+    passing_.Start();
+    ASSERT_TRUE(passing_.WaitForSync(kPatience));
+    ASSERT_EQ(api_->AwaitWatch(1), "10");
+  }
+  Informer passing_{api_, kube::Pods(),
+                    InformerOptions{.stores =
+                                        [](const kube::Json& object) {
+                                          return MetaField(object, "name").front() != 'x';
+                                        },
+                                    .relist_backoff = std::chrono::milliseconds(1),
+                                    .max_relist_backoff = std::chrono::milliseconds(2)},
+                    [this](const kube::Json& object, bool deleted) {
+                      const std::lock_guard lock(mu_);
+                      told_.push_back((deleted ? "-" : "") + MetaField(object, "name"));
+                      changed_.notify_all();
+                    }};
+};
+
+TEST_F(PassingInformerTest, WhatIsNotStoredIsHandedOnUntilItsEnd) {
+  StartWith({Object("a", 5), Object("x1", 6), Object("x2", 7)});
+  api_->Push(Type::kModified, Object("x1", 11));
+  api_->Push(Type::kDeleted, Object("x1", 12));
+  EXPECT_THAT(Told(5), ElementsAre("a", "x1", "x2", "x1", "-x1"));
+  EXPECT_EQ(passing_.All().size(), 1u);
+  EXPECT_FALSE(passing_.Observe(Object("x2", 13)));
+}
+
+TEST_F(PassingInformerTest, AListTellsOfTheEndOfOneWhoseNameAnotherHasTaken) {
+  StartWith({Object("x1", 6, "uid-1")});
+  api_->SetList(30, {Object("x1", 21, "uid-2")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_EQ(api_->AwaitWatch(2), "30");
+  EXPECT_THAT(Told(3), ElementsAre("x1", "-x1", "x1"));
+}
+
+TEST_F(PassingInformerTest, AListTellsWhatHasGoneOfThemToo) {
+  StartWith({Object("x1", 6, "uid-1"), Object("x2", 7, "uid-2")});
+  api_->SetList(30, {Object("x2", 7, "uid-2")});
+  api_->BreakWatch(ErrorCode::kGone);
+  EXPECT_THAT(Told(4), ElementsAre("x1", "x2", "x2", "-x1"));
 }
 
 }  // namespace

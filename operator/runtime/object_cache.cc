@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace ringmaster::runtime {
 namespace {
@@ -54,60 +55,81 @@ ObjectPtr ObjectCache::Get(const std::string& ns, const std::string& name) const
   return at == objects_.end() ? nullptr : at->second;
 }
 
-std::vector<ObjectPtr> ObjectCache::InNamespace(const std::string& ns) const {
+std::vector<ObjectPtr> ObjectCache::Indexed(const std::string& value) const {
   const sync::MutexLock lock(&mu_);
   std::vector<ObjectPtr> found;
-  for (auto at = objects_.lower_bound({ns, ""}); at != objects_.end() && at->first.first == ns;
-       ++at) {
-    found.push_back(at->second);
-  }
+  const auto keys = indexed_.find(value);
+  if (keys == indexed_.end()) return found;
+  for (const Key& key : keys->second) found.push_back(objects_.at(key));
   return found;
 }
 
-bool ObjectCache::Put(const kube::Json& object) {
+bool ObjectCache::Put(kube::Json object) {
   const sync::MutexLock lock(&mu_);
   gone_.erase({KeyOf(object), MetaField(object, "uid")});
-  return PutLocked(object);
+  return PutLocked(std::move(object));
 }
 
-bool ObjectCache::PutListed(const kube::Json& object, const std::string& list_version) {
+bool ObjectCache::PutListed(kube::Json object, const std::string& list_version) {
   const auto listed = Version(list_version);
   const sync::MutexLock lock(&mu_);
-  const auto at = objects_.find(KeyOf(object));
+  const Key key = KeyOf(object);
+  const auto at = objects_.find(key);
   if (at != objects_.end()) {
     const auto version = VersionOf(*at->second);
-    if (version && listed && *version <= *listed) objects_.erase(at);
+    if (version && listed && *version <= *listed) EraseLocked(key);
   }
-  gone_.erase({KeyOf(object), MetaField(object, "uid")});
-  return PutLocked(object);
+  gone_.erase({key, MetaField(object, "uid")});
+  return PutLocked(std::move(object));
 }
 
-bool ObjectCache::PutWritten(const kube::Json& object) {
+bool ObjectCache::PutWritten(kube::Json object) {
   const sync::MutexLock lock(&mu_);
   // Written by us just before somebody deleted it: the answer must not bring it back.
   if (gone_.count({KeyOf(object), MetaField(object, "uid")}) != 0) return false;
-  return PutLocked(object);
+  return PutLocked(std::move(object));
 }
 
-bool ObjectCache::PutLocked(const kube::Json& object) {
-  ObjectPtr& slot = objects_[KeyOf(object)];
+bool ObjectCache::PutLocked(kube::Json object) {
+  const Key key = KeyOf(object);
+  const auto at = objects_.find(key);
   // Old news: we have written it since, and put the result here ourselves.
-  if (slot != nullptr && IsOlder(object, *slot)) return false;
-  slot = std::make_shared<const kube::Json>(object);
+  if (at != objects_.end() && IsOlder(object, *at->second)) return false;
+  EraseLocked(key);
+  if (index_) indexed_[index_(object)].insert(key);
+  objects_[key] = std::make_shared<const kube::Json>(std::move(object));
   return true;
+}
+
+void ObjectCache::EraseLocked(const Key& key) {
+  const auto at = objects_.find(key);
+  if (at == objects_.end()) return;
+  if (index_) {
+    const auto keys = indexed_.find(index_(*at->second));
+    keys->second.erase(key);
+    if (keys->second.empty()) indexed_.erase(keys);
+  }
+  objects_.erase(at);
+}
+
+// The races that it is for take moments: what went long ago is forgotten.
+void ObjectCache::RememberGone(Gone gone) {
+  gone_in_order_.push_back(gone);
+  gone_.insert(std::move(gone));
+  if (gone_in_order_.size() <= kMaxGone) return;
+  gone_.erase(gone_in_order_.front());
+  gone_in_order_.pop_front();
 }
 
 void ObjectCache::Remove(const kube::Json& object) {
   const Key key = KeyOf(object);
+  const std::string uid = MetaField(object, "uid");
   const sync::MutexLock lock(&mu_);
-  if (gone_.size() >= kMaxGone) gone_.clear();  // the races that they are for take moments
-  gone_.insert({key, MetaField(object, "uid")});
+  RememberGone({key, uid});
   const auto at = objects_.find(key);
   // The name may have been taken again already, by an object that we have made and put here
   // ourselves.
-  if (at != objects_.end() && MetaField(*at->second, "uid") == MetaField(object, "uid")) {
-    objects_.erase(at);
-  }
+  if (at != objects_.end() && MetaField(*at->second, "uid") == uid) EraseLocked(key);
 }
 
 std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
@@ -121,7 +143,11 @@ std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
     const bool newer = version && taken_at && *version > *taken_at;
     if (listed.count(key) == 0 && !newer) removed.push_back(object);
   }
-  for (const ObjectPtr& object : removed) objects_.erase(KeyOf(*object));
+  for (const ObjectPtr& object : removed) {
+    // The answer to a write of ours may still be on its way.
+    RememberGone({KeyOf(*object), MetaField(*object, "uid")});
+    EraseLocked(KeyOf(*object));
+  }
   return removed;
 }
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,21 +26,27 @@ std::string MetaField(const kube::Json& object, const char* field);
 
 class ObjectCache {
  public:
+  // By what objects are found beside their names (pods: by their job); of one object it depends on
+  // nothing else.
+  using Index = std::function<std::string(const kube::Json&)>;
+  explicit ObjectCache(Index index = nullptr) : index_(std::move(index)) {}
+
   using Key = std::pair<std::string, std::string>;  // namespace, name
   static Key KeyOf(const kube::Json& object);
 
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
-  std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
+  // By name.
+  std::vector<ObjectPtr> Indexed(const std::string& value) const;
 
   // Each returns false if the cache has something newer already.
   // Of a watch: it is there, also if it had gone (out of the selection and back).
-  bool Put(const kube::Json& object);
+  bool Put(kube::Json object);
   // Of a list that was taken at `list_version`. What the list is newer than it replaces, also by
   // something older: the server was restored from a backup.
-  bool PutListed(const kube::Json& object, const std::string& list_version);
+  bool PutListed(kube::Json object, const std::string& list_version);
   // The answer to a write of our own, which may be older than the object's end.
-  bool PutWritten(const kube::Json& object);
+  bool PutWritten(kube::Json object);
 
   void Remove(const kube::Json& object);
   // Takes out what a list at `list_version` should have had and has not (`listed`).
@@ -46,11 +54,18 @@ class ObjectCache {
                                         const std::string& list_version);
 
  private:
-  bool PutLocked(const kube::Json& object) REQUIRES(mu_);
+  using Gone = std::pair<Key, std::string>;  // with uid
+  bool PutLocked(kube::Json object) REQUIRES(mu_);
+  void EraseLocked(const Key& key) REQUIRES(mu_);
+  void RememberGone(Gone gone) REQUIRES(mu_);
 
+  const Index index_;  // may be null
   mutable sync::Mutex mu_;
-  std::set<std::pair<Key, std::string>> gone_ GUARDED_BY(mu_);  // deleted ones, with uid
+  std::set<Gone> gone_ GUARDED_BY(mu_);  // deleted ones
+  std::deque<Gone> gone_in_order_
+      GUARDED_BY(mu_);  // the same, the oldest first, and some of before
   std::map<Key, ObjectPtr> objects_ GUARDED_BY(mu_);
+  std::map<std::string, std::set<Key>> indexed_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::runtime

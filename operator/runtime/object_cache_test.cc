@@ -60,10 +60,43 @@ TEST_F(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
   EXPECT_EQ(cache_.All().size(), 2u);
 }
 
-TEST_F(ObjectCacheTest, ANamespaceIsNoPrefix) {
+TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
   cache_.Put(Object("a", 5));
-  EXPECT_EQ(cache_.InNamespace("ns").size(), 1u);
-  EXPECT_TRUE(cache_.InNamespace("n").empty());
+  cache_.RemoveUnlisted({}, "30");
+  EXPECT_FALSE(cache_.PutWritten(Object("a", 6))) << "the answer to a write before it was deleted";
+  EXPECT_EQ(cache_.Get("ns", "a"), nullptr);
+  EXPECT_TRUE(cache_.PutWritten(Object("a", 40, "another uid")));
+}
+
+TEST_F(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
+  for (int i = 0; i < 5000; ++i) cache_.Remove(Object("pod-" + std::to_string(i), i + 1));
+  EXPECT_FALSE(cache_.PutWritten(Object("pod-4200", 1)));
+  EXPECT_TRUE(cache_.PutWritten(Object("pod-0", 1))) << "its memory has an end";
+}
+
+TEST(IndexedObjectCacheTest, ObjectsAreFoundByWhatTheySay) {
+  ObjectCache cache([](const kube::Json& object) { return object.value("team", ""); });
+  const auto of = [](const std::string& name, int version, const char* team) {
+    kube::Json object = Object(name, version);
+    object["team"] = team;
+    return object;
+  };
+  const auto names = [&](const char* team) {
+    std::string all;
+    for (const ObjectPtr& object : cache.Indexed(team)) all += MetaField(*object, "name");
+    return all;
+  };
+  cache.Put(of("b", 1, "red"));
+  cache.Put(of("a", 2, "red"));
+  cache.Put(of("c", 3, "blue"));
+  EXPECT_EQ(names("red"), "ab");
+  cache.Put(of("a", 4, "blue"));
+  EXPECT_EQ(names("red"), "b");
+  EXPECT_EQ(names("blue"), "ac");
+  cache.Remove(of("b", 5, "green"));
+  EXPECT_EQ(names("red"), "") << "it stood there until it was deleted, whatever its end says";
+  cache.RemoveUnlisted({}, "30");
+  EXPECT_EQ(names("blue"), "");
 }
 
 }  // namespace

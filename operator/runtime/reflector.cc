@@ -1,7 +1,8 @@
 #include "operator/runtime/reflector.h"
 
+#include <malloc.h>
+
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "common/sync/pause.h"
@@ -9,6 +10,17 @@
 
 namespace ringmaster::runtime {
 namespace {
+
+// A chunk of pods, parsed, takes some megabytes.
+constexpr int kChunk = 250;
+
+std::string TextKey(const kube::Json& object) {
+  return MetaField(object, "namespace") + "/" + MetaField(object, "name");
+}
+
+kube::Json Stub(const std::string& ns, const std::string& name, const std::string& uid) {
+  return {{"metadata", {{"namespace", ns}, {"name", name}, {"uid", uid}}}};
+}
 
 void Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
   sync::Pause(stop, WithJitter(duration, 2));
@@ -22,6 +34,7 @@ Reflector::Reflector(std::shared_ptr<kube::KubeApi> api, const kube::Resource& r
       resource_(resource),
       options_(std::move(options)),
       handler_(std::move(handler)),
+      cache_(options_.index),
       health_(resource.plural + (options_.ns.empty() ? "" : " of " + options_.ns)) {}
 
 Reflector::~Reflector() { Stop(); }
@@ -47,39 +60,112 @@ ObjectPtr Reflector::Get(const std::string& ns, const std::string& name) const {
   return cache_.Get(ns, name);
 }
 
-std::vector<ObjectPtr> Reflector::InNamespace(const std::string& ns) const {
-  return cache_.InNamespace(ns);
+std::vector<ObjectPtr> Reflector::Indexed(const std::string& value) const {
+  return cache_.Indexed(value);
 }
 
-bool Reflector::Observe(const kube::Json& object) { return cache_.PutWritten(Kept(object)); }
+bool Reflector::Observe(const kube::Json& object) {
+  kube::Json kept = Kept(object);
+  return Stores(kept) && cache_.PutWritten(std::move(kept));
+}
 
-kube::Json Reflector::Kept(const kube::Json& object) const {
-  return options_.keep ? options_.keep(object) : object;
+kube::Json Reflector::Kept(kube::Json object) const {
+  return options_.keep ? options_.keep(std::move(object)) : object;
 }
 
 bool Reflector::Relist() {
   kube::ListOptions list_options;
   list_options.label_selector = options_.label_selector;
-  const auto list = api_->ListAll(resource_, options_.ns, list_options);
+  // Chunk by chunk: the whole list, with all that nobody reads, is held by nobody.
+  list_options.chunk = kChunk;
+  list_options.on_chunk = [this](std::vector<kube::Json> chunk, const std::string& version,
+                                 bool first) {
+    if (first) listed_.clear();
+    for (kube::Json& object : chunk) TakeListed(std::move(object), version);
+  };
+  listed_.clear();
+  auto list = api_->ListAll(resource_, options_.ns, list_options);
   if (!list) {
     health_.Failed(list.error());
     return false;
   }
-  std::set<ObjectCache::Key> listed;
-  for (const kube::Json& item : list->items) {
-    listed.insert(ObjectCache::KeyOf(item));
-    const kube::Json kept = Kept(item);
-    if (cache_.PutListed(kept, list->resource_version)) handler_(kept, false);
-  }
-  const auto gone = cache_.RemoveUnlisted(listed, list->resource_version);
-  health_.SetSynced();
-  health_.Recovered();
-  for (const ObjectPtr& object : gone) handler_(*object, true);
+  // Of a server that knows no chunks.
+  for (kube::Json& object : list->items) TakeListed(std::move(object), list->resource_version);
+  ForgetUnlisted(list->resource_version);
   resource_version_ = list->resource_version;
+  malloc_trim(0);  // a list is much at once, and there won't be another for long
   return true;
 }
 
-bool Reflector::OnWatchEvent(const kube::WatchEvent& event) {
+void Reflector::TakeListed(kube::Json object, const std::string& list_version) {
+  listed_.insert(ObjectCache::KeyOf(object));
+  kube::Json kept = Kept(std::move(object));
+  if (!Stores(kept)) return PassOn(kept);
+  TellReplaced(kept);
+  if (cache_.PutListed(kept, list_version)) Tell(kept);
+}
+
+void Reflector::TakeWatched(kube::Json object) {
+  kube::Json kept = Kept(std::move(object));
+  if (!Stores(kept)) return PassOn(kept);
+  TellReplaced(kept);
+  if (cache_.Put(kept)) Tell(kept);
+}
+
+void Reflector::PassOn(const kube::Json& kept) {
+  if (const ObjectPtr stored = cache_.Get(MetaField(kept, "namespace"), MetaField(kept, "name"))) {
+    cache_.Remove(*stored);  // it was of those that are stored
+    told_.erase(TextKey(kept));
+    handler_(*stored, true);
+  }
+  TellReplaced(kept);
+  Tell(kept);
+}
+
+void Reflector::Tell(const kube::Json& kept) {
+  told_[TextKey(kept)] = MetaField(kept, "uid");
+  handler_(kept, false);
+}
+
+// The name belongs to another object now, and nobody has told of the end of the one before.
+void Reflector::TellReplaced(const kube::Json& by) {
+  const auto told = told_.find(TextKey(by));
+  if (told == told_.end() || told->second == MetaField(by, "uid")) return;
+  const std::string ns = MetaField(by, "namespace"), name = MetaField(by, "name"),
+                    uid = told->second;
+  told_.erase(told);
+  const ObjectPtr last = cache_.Get(ns, name);
+  if (last == nullptr || MetaField(*last, "uid") != uid) return handler_(Stub(ns, name, uid), true);
+  cache_.Remove(*last);
+  handler_(*last, true);
+}
+
+void Reflector::ForgetTold(const kube::Json& object) {
+  const auto told = told_.find(TextKey(object));
+  if (told != told_.end() && told->second == MetaField(object, "uid")) told_.erase(told);
+}
+
+void Reflector::ForgetUnlisted(const std::string& list_version) {
+  const auto gone = cache_.RemoveUnlisted(listed_, list_version);
+  for (const ObjectPtr& object : gone) ForgetTold(*object);
+  std::vector<kube::Json> others;
+  std::erase_if(told_, [&](const auto& object) {
+    const std::size_t slash = object.first.find('/');
+    const ObjectCache::Key key{object.first.substr(0, slash), object.first.substr(slash + 1)};
+    if (listed_.count(key) != 0) return false;
+    const ObjectPtr stored = cache_.Get(key.first, key.second);  // newer than the list
+    if (stored != nullptr && MetaField(*stored, "uid") == object.second) return false;
+    others.push_back(Stub(key.first, key.second, object.second));
+    return true;
+  });
+  listed_.clear();
+  health_.SetSynced();
+  health_.Recovered();
+  for (const ObjectPtr& object : gone) handler_(*object, true);
+  for (const kube::Json& object : others) handler_(object, true);
+}
+
+bool Reflector::OnWatchEvent(kube::WatchEvent event) {
   const std::string version = MetaField(event.object, "resourceVersion");
   if (!version.empty()) resource_version_ = version;
   switch (event.type) {
@@ -87,11 +173,11 @@ bool Reflector::OnWatchEvent(const kube::WatchEvent& event) {
       return true;
     case kube::WatchEvent::Type::kDeleted:
       cache_.Remove(event.object);
+      ForgetTold(event.object);
       handler_(event.object, true);
       return true;
     default:
-      const kube::Json kept = Kept(event.object);
-      if (cache_.Put(kept)) handler_(kept, false);
+      TakeWatched(std::move(event.object));
       return true;
   }
 }

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "operator/kube/kube_api.h"
@@ -23,7 +25,10 @@ namespace ringmaster::runtime {
 struct ReflectorOptions {
   std::string ns;  // empty: all
   std::string label_selector;
-  std::function<kube::Json(const kube::Json&)> keep;  // what is stored and handed on; none: all
+  std::function<kube::Json(kube::Json)> keep;  // what is stored and handed on; none: all
+  // Which objects (as kept) are stored; none: all. The others are only handed on.
+  std::function<bool(const kube::Json&)> stores;
+  ObjectCache::Index index;  // for Indexed(); none: not used
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
   // A watch that ends sooner than this, and had no news, is not begun again at once.
@@ -32,7 +37,9 @@ struct ReflectorOptions {
 
 class Reflector {
  public:
-  // `object` is the newest state; for a deleted object its last one.
+  // `object` is the newest state; for a deleted object its last one, or namespace, name and uid
+  // alone where that isn't stored. Who is told of an object is told of its end, before there is
+  // another one of the name.
   using Handler = std::function<void(const kube::Json& object, bool deleted)>;
 
   Reflector(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
@@ -50,7 +57,7 @@ class Reflector {
 
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
-  std::vector<ObjectPtr> InNamespace(const std::string& ns) const;
+  std::vector<ObjectPtr> Indexed(const std::string& value) const;
   // An object that we have just written: the cache must not be older than our own writes. False: it
   // is newer already.
   bool Observe(const kube::Json& object);
@@ -58,16 +65,28 @@ class Reflector {
  private:
   void Run(std::stop_token stop);
   bool Relist();
-  bool OnWatchEvent(const kube::WatchEvent& event);
-  kube::Json Kept(const kube::Json& object) const;
+  void TakeListed(kube::Json object, const std::string& list_version);
+  void TakeWatched(kube::Json object);
+  void ForgetUnlisted(const std::string& list_version);
+  void PassOn(const kube::Json& kept);
+  void Tell(const kube::Json& kept);
+  void TellReplaced(const kube::Json& by);
+  void ForgetTold(const kube::Json& object);
+  bool OnWatchEvent(kube::WatchEvent event);
+  kube::Json Kept(kube::Json object) const;
+  bool Stores(const kube::Json& kept) const { return !options_.stores || options_.stores(kept); }
   bool WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const kube::Resource resource_;
   const ReflectorOptions options_;
   const Handler handler_;
-  std::string resource_version_;  // its own thread only, as these; empty: list first
-  bool expired_ = false;          // the last watch was refused with 410
+  std::string resource_version_;       // its own thread only, as these; empty: list first
+  bool expired_ = false;               // the last watch was refused with 410
+  std::set<ObjectCache::Key> listed_;  // by the list under way
+  // Uids of what the handler was told of, by "namespace/name": a list tells of what has gone by its
+  // silence, or by another object of the same name. Strings, as there may be very many.
+  std::unordered_map<std::string, std::string> told_;
 
   ObjectCache cache_;
   ListWatchHealth health_;

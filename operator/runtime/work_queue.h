@@ -27,6 +27,8 @@ class WorkQueue {
   explicit WorkQueue(WorkQueueOptions options = {}) : options_(options) {}
 
   void Add(const std::string& key) { AddAfter(key, std::chrono::milliseconds(0)); }
+  // Before all that waits: somebody counts the seconds.
+  void AddFirst(const std::string& key) { AddAfter(key, -std::chrono::hours(1)); }
   // The earliest of all requested moments counts.
   void AddAfter(const std::string& key, std::chrono::milliseconds delay);
   // Again after a failure: first_backoff, doubled each time up to max_backoff, with some jitter.

@@ -158,5 +158,16 @@ TEST(WorkQueueTest, EachFailureInARowIsWaitedForLonger) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(20 + 40 + 80 + 160));
 }
 
+TEST(WorkQueueTest, WhatCantWaitComesBeforeAllThatWaits) {
+  WorkQueue queue;
+  queue.Add("a");
+  queue.Add("b");
+  queue.AddFirst("c");
+  queue.AddFirst("b");
+  EXPECT_EQ(queue.Take({}), "c");
+  EXPECT_EQ(queue.Take({}), "b");
+  EXPECT_EQ(queue.Take({}), "a");
+}
+
 }  // namespace
 }  // namespace ringmaster::runtime

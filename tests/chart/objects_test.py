@@ -136,6 +136,12 @@ def test_without_leader_election_nobody_wears_the_label_and_so_the_service_asks_
     assert not any("leader" in word for word in operator_container(**values)["args"])
 
 
+def test_without_leader_election_there_are_never_two_operators_not_even_at_an_upgrade():
+    alone = only(render(replicas=1, leaderElection={"enabled": False}), "Deployment")
+    assert alone["spec"]["strategy"] == {"type": "Recreate"}
+    assert only(render(), "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
+
+
 def test_two_replicas_without_leader_election_are_refused():
     objects, error = helm_template({"leaderElection": {"enabled": False}})
     assert objects is None

@@ -2,12 +2,17 @@
 and name the field. The cases come from the schema, so a new field has its cases at once, and a rule without one fails."""
 
 import copy
+import re
 
 import pytest
 
 import cases
 import rule_cases
 import schema
+
+
+# The real API server puts the type of the value in front of a rule's message.
+WORDS_OF_THE_SERVER = re.compile(r'^Invalid value: "[a-z]+": ')
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +83,7 @@ def test_rule_refuses_in_the_same_words_everywhere(fields, path, words, judges):
     for judge in judges:
         _, refusal = judge.create(changed(fields))
         assert refusal, judge.name
-        said = [one.removeprefix('Invalid value: "object": ') for one in refusal.words_at(path)]
+        said = [WORDS_OF_THE_SERVER.sub("", one) for one in refusal.words_at(path)]
         assert words in said, "%s: %s" % (judge.name, refusal)
 
 
@@ -107,7 +112,7 @@ def test_what_has_to_stay_is_refused_by_name(servers, running):
             for server in servers:
                 _, refusal = server.patch(running, {"spec": patch})
                 assert refusal, "%s takes %s" % (server.name, patch)
-                said = [one.removeprefix('Invalid value: "object": ') for one in refusal.words_at(path)]
+                said = [WORDS_OF_THE_SERVER.sub("", one) for one in refusal.words_at(path)]
                 assert said == [words], "%s: %s" % (server.name, refusal)
 
 
@@ -128,7 +133,7 @@ def test_template_and_collectives_of_a_suspended_job_may_change(servers):
         server.delete("asleep")
 
 
-@pytest.mark.parametrize("replicas", [0, 9, 10001, -1])
+@pytest.mark.parametrize("replicas", [9, 10001, -1])
 def test_scaling_out_of_bounds_names_replicas(replicas, servers, running):
     for server in servers:
         _, refusal = server.patch(running, {"spec": {"replicas": replicas}}, "/scale")

@@ -36,7 +36,7 @@ CREATE = {
          "[6, 9] is not between minReplicas and maxReplicas"),
         ({"spec.elasticPolicy": {"minReplicas": 2, "allowedSizes": [1, 2]}}, "spec.elasticPolicy.allowedSizes",
          "[1] is not between minReplicas and maxReplicas")],
-    ("spec", "self.worker.replicas >= self.elasticPolicy.minReplicas"): [
+    ("spec", "self.worker.replicas == 0 || self.worker.replicas >= self.elasticPolicy.minReplicas"): [
         ({"spec.elasticPolicy": {"minReplicas": 3}}, "spec.worker.replicas", "2 is less than elasticPolicy.minReplicas (3)")],
     ("spec", "!has(self.elasticPolicy.maxReplicas) || self.worker.replicas"): [
         ({"spec.elasticPolicy": {"maxReplicas": 1}}, "spec.worker.replicas", "2 is more than elasticPolicy.maxReplicas (1)"),
@@ -45,6 +45,9 @@ CREATE = {
     ("spec", "size(self.elasticPolicy.allowedSizes) == 0"): [
         ({"spec.elasticPolicy": {"allowedSizes": [6, 8]}}, "spec.worker.replicas",
          "2 is less than every size in elasticPolicy.allowedSizes")],
+    ("spec.runPolicy.schedulingPolicy.queue", "self == ''"): [
+        ({"spec.runPolicy": {"schedulingPolicy": {"queue": "gpus"}}}, "spec.runPolicy.schedulingPolicy.queue",
+         '"gpus": queues are not served yet: leave it out')],
     ("spec.worker.template.metadata", "!has(self.labels)"): [
         ({"spec.worker.template.metadata": {"labels": {"ringmaster.dev/job-uid": "1"}}}, "spec.worker.template.metadata.labels",
          '"ringmaster.dev/job-uid": labels that begin with ringmaster.dev/ are taken')],
@@ -113,19 +116,19 @@ UPDATE = {
     ("spec", "self.slotsPerWorker == oldSelf"): [({"slotsPerWorker": 2}, "spec.slotsPerWorker", NEW_JOB)],
     ("spec", "self.runPolicy.managedBy == oldSelf"): [
         ({"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}, "spec.runPolicy.managedBy", NEW_JOB)],
-    ("spec", "oldSelf.runPolicy.suspend || self.worker.template"): [
+    ("spec", "oldSelf.runPolicy.suspend || self.runPolicy.suspend || self.worker.template"): [
         ({"worker": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}, "spec.worker.template", SUSPEND),
         ({"worker": {"template": {"metadata": {"labels": {"a": "b"}}}}}, "spec.worker.template", SUSPEND)],
-    ("spec", "oldSelf.runPolicy.suspend || self.collectives"): [
-        ({"collectives": {"backend": "Cpu"}}, "spec.collectives", SUSPEND),
-        ({"collectives": {"backend": "Cpu"}, "runPolicy": {"suspend": True}}, "spec.collectives", SUSPEND)],
+    ("spec", "oldSelf.runPolicy.suspend || self.runPolicy.suspend || self.collectives"): [
+        ({"collectives": {"backend": "Cpu"}}, "spec.collectives", SUSPEND)],
 }
 
 # What stays allowed while a job runs.
 ALLOWED = [
     {"worker": {"replicas": 3}},
     {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 6, "allowedSizes": [2, 4]}},
-    {"runPolicy": {"suspend": True, "backoffLimit": 1}},
+    {"runPolicy": {"suspend": True, "backoffLimit": 1}, "worker": {"template": {"spec": {"nodeSelector": {"a": "b"}}}},
+     "collectives": {"backend": "Cpu"}},
     {"failurePolicy": {"rules": [{"onExitCodes": [3], "action": "RestartWorker"}]}},
     {"initTimeoutSeconds": 60},
 ]

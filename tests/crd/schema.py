@@ -95,6 +95,8 @@ def good(schema):
         return False
     if "enum" in schema:
         return schema["enum"][0]
+    if any(rule["rule"] == "self == ''" for rule in schema.get("x-kubernetes-validations", [])):
+        return ""  # no name is taken yet
     return "2026-01-31T12:00:00Z" if schema.get("format") == "date-time" else "x"
 
 

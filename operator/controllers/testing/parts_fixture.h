@@ -8,9 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/api/labels.h"
@@ -38,28 +40,35 @@ using runtime::MetaField;
 class RefusingApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
-  std::string refused_verb;  // "create", "patch", "update", "list"; empty: none
+  // "create", "patch", "update", "list"; empty: none. Events are written from another thread.
+  std::atomic<const char*> refused_verb = "";
+  std::atomic<int> creates_allowed = 1'000'000;  // of pods
   kube::Error refusal = {.code = kube::ErrorCode::kForbidden, .message = "the test says no"};
+
+  bool Refuses(std::string_view verb) const { return verb == refused_verb.load(); }
 
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
-    if (refused_verb == "create") return tl::unexpected(refusal);
+    const bool of_pod = resource == kube::Pods();
+    if (Refuses("create") || (of_pod && creates_allowed-- <= 0)) {
+      return tl::unexpected(refusal);
+    }
     return InMemoryApi::CreateWith(resource, ns, object, options);
   }
   kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
                            const std::string& name, const Json& patch,
                            const kube::PatchOptions& options) override {
-    if (refused_verb == "patch") return tl::unexpected(refusal);
+    if (Refuses("patch")) return tl::unexpected(refusal);
     return InMemoryApi::Patch(resource, ns, name, patch, options);
   }
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
-    if (refused_verb == "update") return tl::unexpected(refusal);
+    if (Refuses("update")) return tl::unexpected(refusal);
     return InMemoryApi::Update(resource, ns, object, subresource);
   }
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions& options) override {
-    if (refused_verb == "list") return tl::unexpected(refusal);
+    if (Refuses("list")) return tl::unexpected(refusal);
     return InMemoryApi::ListAll(resource, ns, options);
   }
 };
@@ -98,6 +107,7 @@ class PartsTest : public ::testing::Test {
   }
   std::vector<std::string> EventReasons() {
     std::vector<std::string> reasons;
+    EXPECT_TRUE(events_.Flush(std::chrono::seconds(20)));
     const auto events = api_->ListAll(kube::Events(), "default", {});
     if (!events) return reasons;
     for (const Json& event : events->items) reasons.push_back(event.value("reason", ""));
@@ -109,13 +119,13 @@ class PartsTest : public ::testing::Test {
   const std::shared_ptr<RefusingApi> api_ = std::make_shared<RefusingApi>(store_);
   runtime::WorkQueue queue_;
   runtime::Informer jobs_{api_, kube::HorovodJobs(), {}, [](const Json&, bool) {}};
-  runtime::Informer pods_{api_, kube::Pods(), {}, [](const Json&, bool) {}};
+  runtime::Informer pods_{api_, kube::Pods(), {.index = JobKeyOf}, [](const Json&, bool) {}};
   SidecarRegistry registry_;
   EventWriter events_{api_, "test", &pods_};
   // So long that no test sees its end.
   CreationBackoff backoff_{{std::chrono::hours(1), std::chrono::hours(1)}, &queue_, &events_};
   NodeWatcher nodes_{api_, {planner::DefaultDisruptionTaints()}, [](const std::string&) {}};
-  PodWriter writer_{api_, {&pods_, nullptr}, &queue_, &backoff_, &events_, {}};
+  PodWriter writer_{api_, {&pods_, &jobs_}, &queue_, &backoff_, &events_, {}};
   Json object_;  // of the job
   api::HorovodJob job_;
 };

@@ -1,10 +1,12 @@
-#include "operator/controllers/capacity_cache.h"
+#include "operator/controllers/admission_loop.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/controllers/slim_objects.h"
 #include "operator/local/store.h"
 #include "operator/local/testing/in_memory_api.h"
+#include "operator/runtime/informer.h"
 #include "tests/support/until.h"
 
 namespace ringmaster::controllers {
@@ -30,10 +32,12 @@ Json Pod(const std::string& name, const char* cpu = "1") {
 
 // Before a store that has one node and perhaps another pod: how many of two pods that want a CPU
 // each would find room.
-class CapacityCacheTest : public ::testing::Test {
+class AdmissionLoopTest : public ::testing::Test {
  protected:
-  ~CapacityCacheTest() override {
-    capacity_.Stop();
+  ~AdmissionLoopTest() override {
+    pods_.Stop();
+    nodes_.Stop();
+    loop_.Stop();
     store_->Close();
   }
   void Make(const kube::Resource& resource, const Json& object, const Json& changes) {
@@ -49,18 +53,20 @@ class CapacityCacheTest : public ::testing::Test {
   }
   // With all that was made in the caches.
   void Start() {
-    capacity_.Start();
-    for (const runtime::Informer* cache : capacity_.Caches()) {
-      ASSERT_TRUE(Until([&] { return cache->state().synced; })) << cache->state().error;
+    for (runtime::Informer* cache : {&nodes_, &pods_}) {
+      cache->Start();
+      ASSERT_TRUE(cache->WaitForSync(std::chrono::seconds(20))) << cache->LastError();
     }
   }
   int Fit(const Json& changes = Json::object()) {
-    std::vector<Json> pods = {Pod("a"), Pod("b")};
-    for (Json& pod : pods) {
-      pod["metadata"]["uid"] = pod["metadata"]["name"];
+    scheduler::AdmissionRequest request{.job = "default/job", .sizes = {1, 2}};
+    for (const char* name : {"a", "b"}) {
+      Json pod = Pod(name);
       pod.merge_patch(changes);
+      request.pods.push_back(std::make_shared<const Json>(std::move(pod)));
     }
-    const scheduler::GangFit fit = capacity_.FitTogether(pods);
+    const scheduler::GangFit fit = loop_.Ask(std::move(request), {});
+    loop_.Withdraw("default/job");
     why_ = fit.why;
     return fit.fit;
   }
@@ -68,11 +74,24 @@ class CapacityCacheTest : public ::testing::Test {
   const std::shared_ptr<local::Store> store_ =
       std::make_shared<local::Store>(local::StoreOptions{});
   const std::shared_ptr<kube::KubeApi> api_ = std::make_shared<local::InMemoryApi>(store_);
-  CapacityCache capacity_{api_};
+  sync::Mutex mu_;
+  std::vector<std::string> changed_ GUARDED_BY(mu_);
+  AdmissionLoop loop_{[this](const std::string& job) {
+    const sync::MutexLock lock(&mu_);
+    changed_.push_back(job);
+  }};
+  runtime::Informer nodes_{
+      api_, kube::Nodes(), {.keep = SlimNode}, [this](const Json& node, bool deleted) {
+        loop_.OnNode(node, deleted);
+      }};
+  runtime::Informer pods_{api_,
+                          kube::Pods(),
+                          {.keep = SlimPod, .stores = IsWorkerPod},
+                          [this](const Json& pod, bool deleted) { loop_.OnPod(pod, deleted); }};
   std::string why_;
 };
 
-struct CapacityCase {
+struct RoomCase {
   std::string name;
   Json node;   // changes of the node
   Json other;  // changes of the other pod, which wants a CPU too; null: there is none
@@ -80,7 +99,7 @@ struct CapacityCase {
   Json pods = Json::object();  // changes of the two
 };
 
-class RoomTable : public CapacityCacheTest, public ::testing::WithParamInterface<CapacityCase> {};
+class RoomTable : public AdmissionLoopTest, public ::testing::WithParamInterface<RoomCase> {};
 
 TEST_P(RoomTable, CountsWhatPlacementLooksAt) {
   ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), GetParam().node));
@@ -115,37 +134,35 @@ Json WithAffinity(const char* pool) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    CapacityCacheTest, RoomTable,
+    AdmissionLoopTest, RoomTable,
     ::testing::Values(
-        CapacityCase{"AnEmptyNode", kAsItIs, nullptr, 2},
-        CapacityCase{"APodThatRuns", kAsItIs, On("n"), 1},
-        CapacityCase{"APodThatRunsElsewhere", kAsItIs, On("m"), 2},
-        CapacityCase{"APodThatHasEnded",
-                     kAsItIs,
-                     {{"spec", {{"nodeName", "n"}}}, {"status", {{"phase", "Succeeded"}}}},
-                     2},
-        CapacityCase{"APodThatWaitsForTheScheduler", kAsItIs, kAsItIs, 1},
-        CapacityCase{
-            "AGatedPod", kAsItIs, {{"spec", {{"schedulingGates", {{{"name", "x/y"}}}}}}}, 2},
-        CapacityCase{"APodThatSelectsAnotherNode",
-                     kAsItIs,
-                     {{"spec", {{"nodeSelector", {{"pool", "x"}}}}}},
-                     2},
-        CapacityCase{"APodThatSelectsThisNode",
-                     kAsItIs,
-                     {{"spec", {{"nodeSelector", {{"pool", "gpu"}}}}}},
-                     1},
-        CapacityCase{"APodWithAffinityToAnotherNode", kAsItIs, WithAffinity("x"), 2},
-        CapacityCase{"APodWithAffinityToThisNode", kAsItIs, WithAffinity("gpu"), 1},
-        CapacityCase{"APodThatToleratesTheTaint", kTainted, kTolerates, 1, kTolerates},
-        CapacityCase{"APodThatDoesNot", kTainted, kAsItIs, 2, kTolerates},
-        CapacityCase{"ATaint", kTainted, nullptr, 0},
-        CapacityCase{"ACordon", {{"spec", {{"unschedulable", true}}}}, nullptr, 0},
-        CapacityCase{"ASidecarBesideAContainer", kAsItIs, WithInit("Always"), 0},
-        CapacityCase{"AnInitContainerBeforeAContainer", kAsItIs, WithInit(""), 1}),
+        RoomCase{"AnEmptyNode", kAsItIs, nullptr, 2}, RoomCase{"APodThatRuns", kAsItIs, On("n"), 1},
+        RoomCase{"APodThatRunsElsewhere", kAsItIs, On("m"), 2},
+        RoomCase{"APodThatHasEnded",
+                 kAsItIs,
+                 {{"spec", {{"nodeName", "n"}}}, {"status", {{"phase", "Succeeded"}}}},
+                 2},
+        RoomCase{"APodThatWaitsForTheScheduler", kAsItIs, kAsItIs, 1},
+        RoomCase{"AGatedPod", kAsItIs, {{"spec", {{"schedulingGates", {{{"name", "x/y"}}}}}}}, 2},
+        RoomCase{"APodThatSelectsAnotherNode",
+                 kAsItIs,
+                 {{"spec", {{"nodeSelector", {{"pool", "x"}}}}}},
+                 2},
+        RoomCase{"APodThatSelectsThisNode",
+                 kAsItIs,
+                 {{"spec", {{"nodeSelector", {{"pool", "gpu"}}}}}},
+                 1},
+        RoomCase{"APodWithAffinityToAnotherNode", kAsItIs, WithAffinity("x"), 2},
+        RoomCase{"APodWithAffinityToThisNode", kAsItIs, WithAffinity("gpu"), 1},
+        RoomCase{"APodThatToleratesTheTaint", kTainted, kTolerates, 1, kTolerates},
+        RoomCase{"APodThatDoesNot", kTainted, kAsItIs, 2, kTolerates},
+        RoomCase{"ATaint", kTainted, nullptr, 0},
+        RoomCase{"ACordon", {{"spec", {{"unschedulable", true}}}}, nullptr, 0},
+        RoomCase{"ASidecarBesideAContainer", kAsItIs, WithInit("Always"), 0},
+        RoomCase{"AnInitContainerBeforeAContainer", kAsItIs, WithInit(""), 1}),
     [](const auto& info) { return info.param.name; });
 
-TEST_F(CapacityCacheTest, ADeletedPodThatNeverRanTakesNothing) {
+TEST_F(AdmissionLoopTest, ADeletedPodThatNeverRanTakesNothing) {
   ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), kAsItIs));
   ASSERT_NO_FATAL_FAILURE(
       Make(kube::Pods(), Pod("other"), {{"metadata", {{"finalizers", {"example.com/mine"}}}}}));
@@ -154,7 +171,7 @@ TEST_F(CapacityCacheTest, ADeletedPodThatNeverRanTakesNothing) {
   EXPECT_EQ(Fit(), 2) << why_;
 }
 
-TEST_F(CapacityCacheTest, WhatComesAndGoesIsFollowed) {
+TEST_F(AdmissionLoopTest, WhatComesAndGoesIsFollowed) {
   ASSERT_NO_FATAL_FAILURE(Start());
   EXPECT_EQ(Fit(), 0) << "no node";
   ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), kAsItIs));
@@ -167,18 +184,20 @@ TEST_F(CapacityCacheTest, WhatComesAndGoesIsFollowed) {
   EXPECT_TRUE(Until([&] { return Fit() == 0; }));
 }
 
-TEST_F(CapacityCacheTest, WhatWeHaveWrittenCountsAtOnceUnlessItIsOld) {
-  ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), kAsItIs));
-  ASSERT_NO_FATAL_FAILURE(Make(kube::Pods(), Pod("other"), On("n")));
+TEST_F(AdmissionLoopTest, AJobIsCalledWhenItsTurnHasCome) {
   ASSERT_NO_FATAL_FAILURE(Start());
-  const Json seen = *api_->Get(kube::Pods(), "default", "other");
-  Json newer = seen, older = seen;
-  newer["status"]["phase"] = "Succeeded";
-  newer["metadata"]["resourceVersion"] = "1000000";
-  capacity_.Observe(newer);
-  EXPECT_EQ(Fit(), 2) << "it has ended";
-  capacity_.Observe(older);
-  EXPECT_EQ(Fit(), 2) << "it ran once";
+  loop_.Start();
+  for (const char* job : {"default/one", "default/two"}) {
+    scheduler::AdmissionRequest request{.job = job, .sizes = {1}};
+    request.pods.push_back(std::make_shared<const Json>(Pod(std::string(job).substr(8))));
+    EXPECT_EQ(loop_.Ask(std::move(request), {}).fit, 0);
+  }
+  ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), kAsItIs));
+  const auto called = [&](const std::string& job) {
+    const sync::MutexLock lock(&mu_);
+    return std::find(changed_.begin(), changed_.end(), job) != changed_.end();
+  };
+  EXPECT_TRUE(Until([&] { return called("default/one") && called("default/two"); }));
 }
 
 }  // namespace

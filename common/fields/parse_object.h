@@ -1,0 +1,17 @@
+// Parses what an API server sends, without metadata.managedFields: that is half of an object,
+// nobody here reads it, and nothing is built of it.
+//
+// Nothing here throws.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "common/fields/parse.h"
+
+namespace ringmaster::fields {
+
+// An object, a list of them or an event of a watch; else as ParseOrDiscard.
+nlohmann::json ParseObjectOrDiscard(std::string_view text, const Limits& limits = {});
+
+}  // namespace ringmaster::fields

@@ -1,0 +1,44 @@
+#include "common/fields/parse_object.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace ringmaster::fields {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(ParseObjectTest, BuildsWhatTheLibraryBuilds) {
+  for (const char* text :
+       {R"({"a": [1, -2, 3.5, true, null, "x\u00e9", {}, [], {"b": {"c": [[1]]}}], "": {"": ""}})",
+        "[]", "7", "\"text\"", "null", "[[[{\"a\": 1}]]]", R"({"a": 1, "a": 2})"}) {
+    EXPECT_EQ(ParseObjectOrDiscard(text), Json::parse(text)) << text;
+  }
+}
+
+TEST(ParseObjectTest, LeavesOutManagedFieldsOfObjectsListsAndEvents) {
+  const std::string object =
+      R"({"metadata": {"name": "p", "managedFields": [{"fieldsV1": {"f:spec": {"f:a": {}}}}, 1],
+          "labels": {"managedFields": "mine"}}, "data": {"managedFields": "mine"}})";
+  Json wanted = Json::parse(object);
+  wanted["metadata"].erase("managedFields");
+  EXPECT_EQ(ParseObjectOrDiscard(object), wanted);
+  EXPECT_EQ(ParseObjectOrDiscard(R"({"items": [)" + object + "," + object + "]}"),
+            Json({{"items", {wanted, wanted}}}));
+  EXPECT_EQ(ParseObjectOrDiscard(R"({"type": "ADDED", "object": )" + object + "}"),
+            Json({{"type", "ADDED"}, {"object", wanted}}));
+}
+
+TEST(ParseObjectTest, WhatIsNoJsonOrTooMuchIsDiscarded) {
+  for (const char* text :
+       {"", "{", "[1,", "{\"a\" 1}", "nul", R"({"metadata": {"managedFields": [})"}) {
+    EXPECT_TRUE(ParseObjectOrDiscard(text).is_discarded()) << text;
+  }
+  EXPECT_TRUE(ParseObjectOrDiscard("[[[]]]", {.depth = 2}).is_discarded());
+  EXPECT_TRUE(ParseObjectOrDiscard("[1, 2]", {.bytes = 3}).is_discarded());
+}
+
+}  // namespace
+}  // namespace ringmaster::fields

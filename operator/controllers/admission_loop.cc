@@ -1,0 +1,76 @@
+#include "operator/controllers/admission_loop.h"
+
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "common/sync/pause.h"
+#include "operator/controllers/pod_identity.h"
+#include "operator/controllers/slim_objects.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+// Capacity comes and goes in bursts: one pass decides about what has come together.
+constexpr std::chrono::milliseconds kBetweenPasses{100};
+
+}  // namespace
+
+void AdmissionLoop::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+void AdmissionLoop::Stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+void AdmissionLoop::OnPod(const kube::Json& pod, bool deleted) {
+  const sync::MutexLock lock(&mu_);
+  if (deleted) {
+    admission_.capacity().RemovePod(fields::TextAt(pod, "/metadata/uid"));
+  } else {
+    admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "");
+  }
+  if (admission_.IsPassDue()) due_.NotifyOne();
+}
+
+void AdmissionLoop::OnNode(const kube::Json& node, bool deleted) {
+  const sync::MutexLock lock(&mu_);
+  if (deleted) {
+    admission_.capacity().RemoveNode(fields::TextAt(node, "/metadata/name"));
+  } else {
+    admission_.capacity().SetNode(node);
+  }
+  if (admission_.IsPassDue()) due_.NotifyOne();
+}
+
+scheduler::GangFit AdmissionLoop::Ask(scheduler::AdmissionRequest request,
+                                      const std::vector<std::string>& started) {
+  const sync::MutexLock lock(&mu_);
+  scheduler::GangFit fit = admission_.Ask(std::move(request), started);
+  if (admission_.IsPassDue()) due_.NotifyOne();
+  return fit;
+}
+
+void AdmissionLoop::Withdraw(const std::string& job, const std::vector<std::string>& started) {
+  const sync::MutexLock lock(&mu_);
+  admission_.Withdraw(job, started);
+  if (admission_.IsPassDue()) due_.NotifyOne();
+}
+
+void AdmissionLoop::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    std::vector<std::string> changed;
+    {
+      const sync::MutexLock lock(&mu_);
+      while (!admission_.IsPassDue() && !stop.stop_requested()) due_.Wait(&mu_, stop);
+      if (stop.stop_requested()) return;
+      changed = admission_.Pass(clock_());
+    }
+    for (const std::string& job : changed) changed_(job);
+    sync::Pause(stop, kBetweenPasses);
+  }
+}
+
+}  // namespace ringmaster::controllers

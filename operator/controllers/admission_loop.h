@@ -1,0 +1,52 @@
+// The line of jobs that wait for capacity (scheduler/admission.h), fed by the caches of pods and
+// nodes, and the thread that decides for all of them when something has changed.
+//
+// Thread rule: every method is safe from any thread; Start and Stop from one. No call to the API
+// server is made here, so nobody waits long for the lock.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/sync/mutex.h"
+#include "operator/kube/kube_api.h"
+#include "operator/scheduler/admission.h"
+
+namespace ringmaster::controllers {
+
+class AdmissionLoop {
+ public:
+  using Clock = std::function<scheduler::Moment()>;
+  // `changed`: this job (namespace/name) may start other pods than before.
+  explicit AdmissionLoop(std::function<void(const std::string& job)> changed,
+                         Clock clock = std::chrono::system_clock::now)
+      : changed_(std::move(changed)), clock_(std::move(clock)) {}
+  ~AdmissionLoop() { Stop(); }
+
+  void Start();
+  void Stop();
+
+  // Handlers of the caches.
+  void OnPod(const kube::Json& pod, bool deleted);
+  void OnNode(const kube::Json& node, bool deleted);
+
+  // As in scheduler::Admission.
+  scheduler::GangFit Ask(scheduler::AdmissionRequest request,
+                         const std::vector<std::string>& started);
+  void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
+
+ private:
+  void Run(std::stop_token stop);
+
+  const std::function<void(const std::string&)> changed_;
+  const Clock clock_;
+  sync::Mutex mu_;
+  sync::StoppableCondVar due_;
+  scheduler::Admission admission_ GUARDED_BY(mu_);
+  std::jthread thread_;
+};
+
+}  // namespace ringmaster::controllers

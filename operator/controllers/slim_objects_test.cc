@@ -1,0 +1,111 @@
+#include "operator/controllers/slim_objects.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/controllers/node_facts.h"
+#include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_identity.h"
+#include "operator/scheduler/capacity.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using Json = nlohmann::json;
+
+// A pod of a job that waits for a node, with much beside.
+Json WorkerPod() {
+  return Json::parse(R"({
+    "metadata": {"name": "digits-worker-3", "namespace": "ns", "uid": "u", "resourceVersion": "7",
+      "creationTimestamp": "2026-11-01T10:00:00Z",
+      "managedFields": [{"manager": "kubelet"}],
+      "annotations": {"ringmaster.dev/drain": "ScaledDown",
+                      "kubectl.kubernetes.io/last-applied-configuration": "long"},
+      "labels": {"training.kubeflow.org/job-role": "worker", "ringmaster.dev/job-uid": "j",
+                 "training.kubeflow.org/replica-index": "3"},
+      "finalizers": ["ringmaster.dev/proof-of-death"],
+      "ownerReferences": [{"kind": "HorovodJob", "name": "digits", "uid": "j", "controller": true}]},
+    "spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"},
+      "priority": 5, "terminationGracePeriodSeconds": 20, "volumes": [{"name": "v"}],
+      "tolerations": [{"operator": "Exists"}],
+      "initContainers": [{"name": "sidecar", "restartPolicy": "Always", "env": [{"name": "A"}],
+                          "resources": {"requests": {"cpu": "1"}}}],
+      "containers": [{"name": "worker", "image": "i", "command": ["a"],
+                      "resources": {"requests": {"cpu": "2"}}}]},
+    "status": {"phase": "Pending", "podIPs": [],
+      "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                      "message": "no"}],
+      "containerStatuses": [{"name": "worker", "image": "i", "imageID": "long",
+        "lastState": {"terminated": {"exitCode": 3}},
+        "state": {"waiting": {"reason": "ErrImagePull", "message": "m"}}}]}})");
+}
+
+TEST(SlimObjectsTest, OfAWorkerPodAllStaysThatIsRead) {
+  const Json pod = WorkerPod(), slim = SlimPod(pod);
+  const planner::PodFacts was = ReadPod(pod), is = ReadPod(slim);
+  EXPECT_EQ(is.name, was.name);
+  EXPECT_EQ(is.index, 3);
+  EXPECT_EQ(is.created, was.created);
+  EXPECT_TRUE(is.gated && is.has_finalizer);
+  EXPECT_EQ(is.grace_seconds, 20);
+  EXPECT_EQ(is.drain_reason, "ScaledDown");
+  EXPECT_EQ(is.waiting, was.waiting);
+  EXPECT_EQ(is.unstartable.message, was.unstartable.message);
+  EXPECT_EQ(JobKeyOf(slim), "ns/digits");
+  EXPECT_TRUE(IsOwnedBy(slim, "j") && IsWorkerPod(slim));
+  EXPECT_EQ(scheduler::RequestsOf(slim), scheduler::RequestsOf(pod));
+  EXPECT_EQ(slim["spec"]["nodeSelector"], pod["spec"]["nodeSelector"]);
+  for (const char* unread :
+       {"managedFields", "volumes", "env", "imageID", "lastState", "command", "last-applied"}) {
+    EXPECT_EQ(slim.dump().find(unread), std::string::npos) << unread;
+  }
+}
+
+TEST(SlimObjectsTest, SlimmingTwiceChangesNothing) {
+  const Json slim = SlimPod(WorkerPod());
+  EXPECT_EQ(SlimPod(slim), slim);
+}
+
+TEST(SlimObjectsTest, OfOthersPodsOnlyWhatTheyTakeStays) {
+  Json pod = WorkerPod();
+  pod["metadata"].erase("labels");
+  pod["metadata"].erase("ownerReferences");
+  const Json slim = SlimPod(pod);
+  EXPECT_FALSE(IsWorkerPod(slim));
+  EXPECT_FALSE(slim["metadata"].contains("annotations"));
+  EXPECT_FALSE(slim["status"].contains("containerStatuses"));
+  EXPECT_EQ(scheduler::RequestsOf(slim), scheduler::RequestsOf(pod));
+}
+
+TEST(SlimObjectsTest, APodWithoutLabelsIsKnownByItsOwner) {
+  Json pod = WorkerPod();
+  pod["metadata"].erase("labels");
+  EXPECT_TRUE(IsWorkerPod(pod));
+}
+
+TEST(SlimObjectsTest, WhatIsNoPodIsNoTrouble) {
+  for (const char* text : {"{}", "[]", "7", R"({"metadata": 1, "spec": [], "status": "x"})",
+                           R"({"spec": {"containers": [1, {}], "nodeName": 5}})"}) {
+    EXPECT_NO_THROW((void)SlimPod(Json::parse(text))) << text;
+    EXPECT_NO_THROW((void)SlimNode(Json::parse(text))) << text;
+  }
+}
+
+TEST(SlimObjectsTest, OfANodeItsRulesItsConditionAndItsBootStay) {
+  const Json node = Json::parse(R"({
+    "metadata": {"name": "n", "labels": {"zone": "a"}, "annotations": {"a": "b"}},
+    "spec": {"unschedulable": true, "taints": [{"key": "k", "effect": "NoExecute"}], "podCIDR": "x"},
+    "status": {"allocatable": {"cpu": "4"}, "images": [{"names": ["long"]}],
+      "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "t"}],
+      "nodeInfo": {"bootID": "b", "machineID": "m", "systemUUID": "s", "kernelVersion": "k"}}})");
+  const Json slim = SlimNode(node);
+  EXPECT_EQ(ReadNode(slim), ReadNode(node));
+  EXPECT_EQ(slim["status"]["allocatable"], node["status"]["allocatable"]);
+  EXPECT_EQ(slim["metadata"]["labels"], node["metadata"]["labels"]);
+  EXPECT_FALSE(slim["status"].contains("images"));
+  EXPECT_EQ(SlimNode(slim), slim);
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

@@ -1,0 +1,288 @@
+#include "operator/scheduler/admission.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace ringmaster::scheduler {
+namespace {
+
+// In one pass: each costs a look at all nodes and pods.
+constexpr int kMostReservationsTried = 16;
+
+bool Contains(const std::vector<std::string>& paths, const std::string& path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
+  const auto same = [](const auto& pod, const auto& other) {
+    return PathOf(*pod) == PathOf(*other);
+  };
+  return a.standing == b.standing && a.priority == b.priority && a.since == b.since &&
+         a.sizes == b.sizes &&
+         std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
+}
+
+// The largest size that is of use and at most this; 0: none is.
+int SizeOfUse(const AdmissionRequest& request, int most) {
+  int best = 0;
+  for (const int size : request.sizes) {
+    if (size <= most) best = size;
+  }
+  return best;
+}
+
+int Least(const AdmissionRequest& request) {
+  return request.sizes.empty() ? 0 : request.sizes.front();
+}
+int Most(const AdmissionRequest& request) {
+  return request.sizes.empty() ? 0 : request.sizes.back();
+}
+
+}  // namespace
+
+GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>& started) {
+  const std::string job = request.job;
+  Waiting& waiting = waiting_[job];
+  // A pod that was made and is gone again has taken its place along.
+  if (!HoldsAllGranted(waiting) || !AskForTheSame(waiting.request, request)) {
+    Replace(&waiting, std::move(request), started);
+  }
+  if (!waiting.Satisfied() && !OthersWait(job)) {
+    capacity_.PlaceFloating();
+    bounds_.clear();
+    Grow(&waiting, Most(waiting.request));
+  }
+  KeepInLine(job, waiting);
+  if (!waiting.answer.decided) {
+    asked_ = true;
+    waiting.answer.why = "it stands in line";
+  }
+  return waiting.answer;
+}
+
+void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {
+  waiting_.erase(job);
+  line_.erase(job);
+  Drop(job, started);
+}
+
+// Its pods are alike: what was held for some of them does for others.
+void Admission::Replace(Waiting* waiting, AdmissionRequest request,
+                        const std::vector<std::string>& started) {
+  const int held = Drop(request.job, started);
+  *waiting = {.request = std::move(request)};
+  waiting->answer.decided = false;
+  for (const auto& pod : waiting->request.pods) waiting->shapes.push_back(capacity_.ShapeOf(*pod));
+  const int kept = SizeOfUse(waiting->request, held);
+  bounds_.clear();
+  if (kept > 0) Grow(waiting, kept);
+  // Whether it gets more than that is to be seen.
+  waiting->answer.decided = waiting->Satisfied();
+}
+
+bool Admission::HoldsAllGranted(const Waiting& waiting) const {
+  const auto begin = waiting.request.pods.begin();
+  return std::all_of(begin, begin + waiting.answer.fit,
+                     [this](const auto& pod) { return capacity_.Holds(PathOf(*pod)); });
+}
+
+// Also what was granted and isn't asked for any more. A pod that is there and may start goes on
+// taking its place, whoever asked for it. Returns how many places are free again.
+int Admission::Drop(const std::string& job, const std::vector<std::string>& keep) {
+  const auto granted = granted_.find(job);
+  if (granted == granted_.end()) return 0;
+  int dropped = 0;
+  std::erase_if(granted->second, [&](const std::string& path) {
+    if (!capacity_.Holds(path) || capacity_.HoldsForMade(path)) return true;
+    if (Contains(keep, path)) return false;
+    capacity_.Release(path);
+    ++dropped;
+    return true;
+  });
+  if (granted->second.empty()) granted_.erase(granted);
+  return dropped;
+}
+
+bool Admission::OthersWait(const std::string& job) const { return line_.size() > line_.count(job); }
+
+void Admission::KeepInLine(const std::string& job, const Waiting& waiting) {
+  if (waiting.Satisfied()) {
+    line_.erase(job);
+  } else {
+    line_.insert(job);
+  }
+}
+
+bool Admission::IsPassDue() const {
+  return asked_ || capacity_.HasLost() || (capacity_.HasGrown() && !line_.empty());
+}
+
+std::vector<Admission::Waiting*> Admission::InOrder() {
+  std::vector<Waiting*> order;
+  for (const std::string& job : line_) order.push_back(&waiting_.at(job));
+  // Those that came at the same time go by their names.
+  std::stable_sort(order.begin(), order.end(), [](const Waiting* a, const Waiting* b) {
+    const auto rank = [](const AdmissionRequest& r) {
+      return std::tuple(r.standing != Standing::kShort, -r.priority, r.since);
+    };
+    return rank(a->request) < rank(b->request);
+  });
+  return order;
+}
+
+// With their nodes places have gone that were held: who had them stands in line again.
+void Admission::ForgetLost() {
+  if (!capacity_.TakeLost()) return;
+  for (auto& [job, waiting] : waiting_) {
+    if (HoldsAllGranted(waiting)) continue;
+    std::vector<std::string> others;
+    if (const auto granted = granted_.find(job); granted != granted_.end()) {
+      others = granted->second;
+    }
+    for (int i = 0; i < waiting.answer.fit; ++i)
+      std::erase(others, PathOf(*waiting.request.pods[i]));
+    Replace(&waiting, waiting.request, others);
+    KeepInLine(job, waiting);
+  }
+}
+
+std::vector<std::string> Admission::Pass(Moment now) {
+  std::map<std::string, std::pair<bool, int>> before;
+  for (const auto& [job, waiting] : waiting_) {
+    before[job] = {waiting.answer.decided, waiting.answer.fit};
+  }
+  ForgetLost();
+  asked_ = false;
+  capacity_.TakeGrown();
+  capacity_.PlaceFloating();
+  bounds_.clear();
+  reserved_ = {};
+  reservations_tried_ = 0;
+  const std::vector<Waiting*> order = InOrder();
+  for (Waiting* waiting : order) {
+    GrowInTurn(waiting, std::max(waiting->answer.fit, Least(waiting->request)));
+    const bool stuck = waiting->answer.fit == 0 && waiting->request.standing != Standing::kRuns;
+    if (stuck && now - waiting->request.since >= kPatience) Reserve(*waiting);
+  }
+  for (Waiting* waiting : order) {
+    if (waiting->answer.fit > 0) GrowInTurn(waiting, Most(waiting->request));
+  }
+  LiftReservation();
+  std::vector<std::string> changed;
+  for (const Waiting* waiting : order) {
+    const std::string& job = waiting->request.job;
+    KeepInLine(job, *waiting);
+    if (before[job] != std::pair(waiting->answer.decided, waiting->answer.fit)) {
+      changed.push_back(job);
+    }
+  }
+  return changed;
+}
+
+// Whom the job with the reservation waits for is not held up by it: when a job that runs ends, its
+// pods go, however many they are, and until then the job doesn't fit.
+void Admission::GrowInTurn(Waiting* waiting, int target) {
+  const int before = waiting->answer.fit;
+  Grow(waiting, target);
+  const AdmissionRequest& request = waiting->request;
+  if (waiting->answer.fit > before || reserved_.job == nullptr || before >= Most(request)) return;
+  if (request.standing != Standing::kRuns) return;
+  if (reserved_.refused.count(waiting->shapes[before]) != 0) return;
+  if (reserved_.prospect->Beside(request.job) >= Least(reserved_.job->request)) return;
+  const Reservation reserved = reserved_;
+  LiftReservation();
+  bounds_.clear();
+  Grow(waiting, target);
+  reserved_ = reserved;
+  if (waiting->answer.fit == before) reserved_.refused.insert(waiting->shapes[before]);
+  HoldReserved();
+}
+
+// Holds places for more of its pods, up to so many.
+void Admission::Grow(Waiting* waiting, int target) {
+  const AdmissionRequest& request = waiting->request;
+  GangFit& answer = waiting->answer;
+  answer.decided = true;
+  answer.why.clear();
+  if (answer.fit >= Most(request)) return;
+  if (IsSureToFail(*waiting, target)) {
+    const Bound& bound = bounds_.at(waiting->shapes[answer.fit]);
+    answer.why = bound.why;
+    answer.tried = answer.fit + bound.fits;
+    return;
+  }
+  int placed = answer.fit;
+  std::string why;
+  for (; placed < target; ++placed) {
+    const ShapePtr& shape = waiting->shapes[placed];
+    const auto node = capacity_.Place(*shape);
+    if (!node) {
+      why = node.error();
+      break;
+    }
+    capacity_.Hold(*request.pods[placed], shape, *node, request.job);
+  }
+  const int of_use = std::max(answer.fit, SizeOfUse(request, placed));
+  for (int i = of_use; i < placed; ++i) capacity_.Undo(PathOf(*request.pods[i]));
+  for (int i = answer.fit; i < of_use; ++i) {
+    granted_[request.job].push_back(PathOf(*request.pods[i]));
+  }
+  if (placed < target) {
+    int alike = 0;  // of those that were given back, before the one that found no place
+    for (int i = of_use; i < placed; ++i) alike += waiting->shapes[i] == waiting->shapes[placed];
+    if (alike == placed - of_use) bounds_[waiting->shapes[placed]] = {alike, why};
+  }
+  answer.fit = of_use;
+  answer.tried = placed;
+  answer.why = std::move(why);
+}
+
+// It needs more pods of one shape than are known to fit.
+bool Admission::IsSureToFail(const Waiting& waiting, int target) const {
+  const int fit = waiting.answer.fit;
+  const auto& sizes = waiting.request.sizes;
+  const auto next = std::upper_bound(sizes.begin(), sizes.end(), fit);
+  if (next == sizes.end() || *next > target) return false;
+  const ShapePtr& shape = waiting.shapes[fit];
+  const auto bound = bounds_.find(shape);
+  if (bound == bounds_.end()) return false;
+  int alike = 0;
+  while (fit + alike < *next && waiting.shapes[fit + alike] == shape) ++alike;
+  return alike > bound->second.fits;
+}
+
+// As much of what it needs as is free: nobody behind it in line shall have that. Only where it
+// fits some day: not beside what others than jobs have, nor where its own pods are in its way.
+void Admission::Reserve(const Waiting& waiting) {
+  if (reserved_.job != nullptr) return;
+  const auto bound = bounds_.find(waiting.shapes.front());
+  if (bound != bounds_.end() && bound->second.fits == 0) return;  // there is nothing to keep
+  if (reservations_tried_++ >= kMostReservationsTried) return;
+  reserved_.job = &waiting;
+  reserved_.prospect = std::make_shared<const Prospect>(capacity_, waiting.shapes.front());
+  if (reserved_.prospect->Beside(waiting.request.job) < Least(waiting.request)) {
+    reserved_ = {};
+    return;
+  }
+  HoldReserved();
+  if (reserved_.paths.empty()) reserved_ = {};
+}
+
+void Admission::HoldReserved() {
+  const Waiting& waiting = *reserved_.job;
+  reserved_.paths.clear();
+  for (int i = 0; i < Least(waiting.request); ++i) {
+    const auto node = capacity_.Place(*waiting.shapes[i]);
+    if (!node) break;
+    capacity_.Hold(*waiting.request.pods[i], waiting.shapes[i], *node, waiting.request.job);
+    reserved_.paths.push_back(PathOf(*waiting.request.pods[i]));
+  }
+}
+
+void Admission::LiftReservation() {
+  for (const std::string& path : reserved_.paths) capacity_.Undo(path);
+  reserved_ = {};
+}
+
+}  // namespace ringmaster::scheduler

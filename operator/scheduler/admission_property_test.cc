@@ -1,0 +1,313 @@
+// Many random mixes of jobs through the admission, beside a small stand-in for the operator's
+// looks, the API server and the scheduler: pods are refused, lost, made over several looks and told
+// of late; nodes and other people's pods come and go. It never grants more than there is, whoever
+// is first in line gets what suffices, everybody ends in the end, and nothing is left behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <set>
+
+#include "operator/scheduler/admission.h"
+
+namespace ringmaster::scheduler {
+namespace {
+
+constexpr char kGpu[] = "nvidia.com/gpu";
+
+struct FakePod {
+  std::string uid;
+  std::string node;  // empty: it waits for the scheduler
+  bool told = false;
+};
+
+struct FakeJob {
+  std::string name;
+  int least = 1, wanted = 1, gpus = 1, priority = 0;
+  Moment since;
+  int work = 3;                 // ticks in which it trains
+  int refused = 0;              // ticks in which the API server makes no pod of it
+  int short_for = 0;            // looks
+  int asked_with = -1;          // pods when it asked last; -1: it asks for nothing
+  std::map<int, FakePod> pods;  // by index
+  std::string Path(int index) const { return "ns/" + name + "-" + std::to_string(index); }
+};
+
+class FakeCluster {
+ public:
+  explicit FakeCluster(unsigned seed) : random_(seed) {
+    const int nodes = 1 + Random(4);
+    for (int i = 0; i < nodes; ++i) {
+      all_nodes_["n" + std::to_string(i)] = 2 + Random(6);
+      SetNode("n" + std::to_string(i));
+    }
+  }
+
+  void Storm(int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      if (Random(3) == 0 && jobs_.size() < 12) AddJob();
+      if (Random(6) == 0) LosePod();
+      if (Random(12) == 0) ToggleNode();
+      if (Random(5) == 0) ToggleForeign();
+      if (Random(15) == 0 && !jobs_.empty()) Delete(PickJob());
+      if (Random(8) == 0 && !jobs_.empty()) PickJob()->refused = 1 + Random(4);
+      Tick();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+  // No more faults: everybody who fits at all ends.
+  void Calm() {
+    for (const auto& [name, gpus] : all_nodes_) SetNode(name);
+    while (!foreign_.empty()) RemoveForeign();
+    for (FakeJob& job : jobs_) job.refused = 0;
+    std::erase_if(jobs_, [&](FakeJob& job) {
+      if (FitsAlone(job)) return false;
+      RemoveAll(job);
+      return true;
+    });
+    for (int i = 0; i < 2000 && !jobs_.empty(); ++i) {
+      Tick();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    std::string left;
+    for (const FakeJob& job : jobs_) left += " " + job.name;
+    ASSERT_TRUE(jobs_.empty()) << "wait for ever:" << left;
+    EXPECT_EQ(capacity().places_held(), 0u);
+    EXPECT_TRUE(capacity().used().empty()) << "on " << capacity().used().begin()->first;
+  }
+
+ private:
+  Capacity& capacity() { return admission_.capacity(); }
+  int Random(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
+  FakeJob* PickJob() {
+    return &jobs_[static_cast<std::size_t>(Random(static_cast<int>(jobs_.size())))];
+  }
+  std::string NewUid() { return "uid-" + std::to_string(++uids_); }
+
+  static Json PodObject(const std::string& path, int gpus, const std::string& uid = "",
+                        const std::string& node = "") {
+    Json pod = {
+        {"metadata", {{"namespace", "ns"}, {"name", path.substr(3)}}},
+        {"spec",
+         {{"containers", {{{"resources", {{"requests", {{kGpu, std::to_string(gpus)}}}}}}}}}}};
+    if (!uid.empty()) pod["metadata"]["uid"] = uid;
+    if (!node.empty()) pod["spec"]["nodeName"] = node;
+    return pod;
+  }
+  void SetNode(const std::string& name) {
+    nodes_.insert(name);
+    capacity().SetNode(
+        {{"metadata", {{"name", name}}},
+         {"status",
+          {{"allocatable", {{kGpu, std::to_string(all_nodes_.at(name))}, {"pods", "1000"}}}}}});
+  }
+
+  void AddJob() {
+    FakeJob job;
+    job.name = "j" + std::to_string(++names_);
+    job.least = 1 + Random(5);
+    job.wanted = job.least + Random(3);
+    job.gpus = 1 + Random(2);
+    job.priority = Random(4) == 0 ? 5 : 0;
+    job.since = now_;
+    job.work = 1 + Random(20);
+    jobs_.push_back(std::move(job));
+  }
+  bool FitsAlone(const FakeJob& job) const {
+    int fits = 0;
+    for (const auto& [name, gpus] : all_nodes_) fits += gpus / job.gpus;
+    return fits >= job.least;
+  }
+  void RemovePod(FakeJob& job, int index) {
+    job.asked_with = -1;
+    if (job.pods.at(index).told) capacity().RemovePod(job.pods.at(index).uid);
+    job.pods.erase(index);
+  }
+  void RemoveAll(FakeJob& job) {
+    while (!job.pods.empty()) RemovePod(job, job.pods.begin()->first);
+    admission_.Withdraw("ns/" + job.name);
+  }
+  void Delete(FakeJob* job) {
+    RemoveAll(*job);
+    jobs_.erase(jobs_.begin() + (job - jobs_.data()));
+  }
+  void LosePod() {
+    for (FakeJob& job : jobs_) {
+      if (job.pods.empty() || Random(3) != 0) continue;
+      return RemovePod(job, job.pods.begin()->first);
+    }
+  }
+  void ToggleNode() {
+    auto at = std::next(all_nodes_.begin(), Random(static_cast<int>(all_nodes_.size())));
+    if (nodes_.count(at->first) == 0) return SetNode(at->first);
+    nodes_.erase(at->first);
+    for (FakeJob& job : jobs_) {
+      for (int i = 0; i < job.wanted; ++i) {
+        if (job.pods.count(i) != 0 && job.pods[i].node == at->first) RemovePod(job, i);
+      }
+    }
+    std::erase_if(foreign_, [&](const auto& pod) {
+      if (pod.second != at->first) return false;
+      capacity().RemovePod(pod.first);
+      return true;
+    });
+    capacity().RemoveNode(at->first);
+  }
+  void RemoveForeign() {
+    capacity().RemovePod(foreign_.begin()->first);
+    foreign_.erase(foreign_.begin());
+  }
+  void ToggleForeign() {
+    if (!foreign_.empty() && Random(2) == 0) return RemoveForeign();
+    Json pod = PodObject("ns/foreign", 1, NewUid());
+    const auto node = capacity().Place(pod);  // it takes from nobody
+    if (!node) return;
+    pod["spec"]["nodeName"] = *node;
+    capacity().SetPod(pod);
+    foreign_[pod["metadata"]["uid"]] = *node;
+  }
+
+  // The scheduler: by what is really there.
+  void Bind(FakeJob& job, int index) {
+    std::map<std::string, int> used;
+    for (const auto& [uid, node] : foreign_) ++used[node];
+    for (const FakeJob& other : jobs_) {
+      for (const auto& [i, pod] : other.pods) used[pod.node] += other.gpus;
+    }
+    for (const std::string& node : nodes_) {
+      if (all_nodes_.at(node) - used[node] < job.gpus) continue;
+      job.pods[index].node = node;
+      break;
+    }
+    Tell(job, index);
+  }
+  void Tell(FakeJob& job, int index) {
+    FakePod& pod = job.pods[index];
+    pod.told = true;
+    capacity().SetPod(PodObject(job.Path(index), job.gpus, pod.uid, pod.node), "ns/" + job.name);
+  }
+
+  // As the operator does: what is granted is made, some at a time; where pods are refused, what was
+  // granted is given back.
+  void Look(FakeJob& job) {
+    std::vector<std::string> started;
+    AdmissionRequest request{.job = "ns/" + job.name, .priority = job.priority, .since = job.since};
+    std::vector<int> missing;
+    for (int i = 0; i < job.wanted; ++i) {
+      if (job.pods.count(i) != 0) {
+        started.push_back(job.Path(i));
+        continue;
+      }
+      missing.push_back(i);
+      request.pods.push_back(std::make_shared<const Json>(PodObject(job.Path(i), job.gpus)));
+    }
+    const int have = static_cast<int>(started.size());
+    job.asked_with = -1;
+    if (missing.empty()) return admission_.Withdraw(request.job, started);
+    request.standing = have == 0          ? Standing::kWaits
+                       : have < job.least ? Standing::kShort
+                                          : Standing::kRuns;
+    for (int i = 1; i <= static_cast<int>(missing.size()); ++i) {
+      if (have + i >= job.least) request.sizes.push_back(i);
+    }
+    if (job.refused > 0) return admission_.Withdraw(request.job, started);
+    const GangFit fit = admission_.Ask(std::move(request), started);
+    const bool stuck = have > 0 && have < job.least && fit.fit == 0 && fit.decided;
+    job.short_for = stuck ? job.short_for + 1 : 0;
+    if (job.short_for > 5) {  // it gives back what it has, and stands at the end
+      RemoveAll(job);
+      job.since = now_;
+      return;
+    }
+    job.asked_with = have;
+    for (int i = 0; i < std::min(fit.fit, 2); ++i) {
+      job.pods[missing[i]] = {NewUid()};
+      if (Random(2) == 0) Tell(job, missing[i]);
+    }
+  }
+
+  void Tick() {
+    now_ += std::chrono::seconds(10);
+    std::vector<std::size_t> order(jobs_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random_);
+    for (const std::size_t i : order) {
+      Look(jobs_[i]);
+      ASSERT_NO_FATAL_FAILURE(Check());
+    }
+    for (FakeJob& job : jobs_) {
+      for (int i = 0; i < job.wanted; ++i) {
+        if (job.pods.count(i) != 0 && job.pods[i].node.empty() && Random(4) != 0) Bind(job, i);
+      }
+      job.refused = std::max(0, job.refused - 1);
+    }
+    ASSERT_NO_FATAL_FAILURE(Check());
+    if (admission_.IsPassDue()) {
+      admission_.Pass(now_);
+      ASSERT_NO_FATAL_FAILURE(Check());
+      ASSERT_NO_FATAL_FAILURE(CheckFirstInLine());
+    }
+    for (FakeJob& job : jobs_) {
+      const auto runs = std::count_if(job.pods.begin(), job.pods.end(),
+                                      [](const auto& pod) { return !pod.second.node.empty(); });
+      if (runs >= job.least) --job.work;
+    }
+    for (std::size_t i = jobs_.size(); i-- > 0;) {
+      if (jobs_[i].work <= 0) Delete(&jobs_[i]);
+    }
+  }
+
+  void Check() {
+    for (const auto& [name, used] : capacity().used()) {
+      const auto node = capacity().nodes().find(name);
+      const auto gpus = used.find(kGpu);
+      if (node == capacity().nodes().end() || gpus == used.end()) continue;
+      ASSERT_LE(gpus->second, node->second.allocatable.at(kGpu)) << name;
+    }
+  }
+  void CheckFirstInLine() {
+    const FakeJob* first = nullptr;
+    const auto rank = [](const FakeJob& job) {
+      const int have = job.asked_with;
+      return std::tuple(have == 0 || have >= job.least, -job.priority, job.since, job.name);
+    };
+    for (const FakeJob& job : jobs_) {
+      if (job.asked_with < 0 || job.asked_with >= job.least) continue;
+      bool held = false;
+      for (int i = 0; i < job.wanted; ++i) {
+        held = held || (job.pods.count(i) == 0 && capacity().Holds(job.Path(i)));
+      }
+      if (held) continue;
+      if (first == nullptr || rank(job) < rank(*first)) first = &job;
+    }
+    if (first == nullptr || first->asked_with != static_cast<int>(first->pods.size())) return;
+    const int needs = first->least - static_cast<int>(first->pods.size());
+    std::vector<Json> pods;
+    for (int i = 0; i < needs; ++i)
+      pods.push_back(PodObject("ns/x" + std::to_string(i), first->gpus));
+    ASSERT_LT(FitTogether(capacity(), pods).fit, needs)
+        << first->name << " is first in line, and what it needs is free";
+  }
+
+  std::mt19937 random_;
+  Admission admission_;
+  std::map<std::string, int> all_nodes_;        // name, GPUs
+  std::set<std::string> nodes_;                 // those that are there
+  std::map<std::string, std::string> foreign_;  // uid, node
+  std::vector<FakeJob> jobs_;
+  Moment now_ = Moment(std::chrono::hours(1));
+  int names_ = 0, uids_ = 0;
+};
+
+TEST(AdmissionPropertyTest, NobodyWaitsForEverNothingIsGrantedTwiceAndNothingIsLeft) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    FakeCluster cluster(seed);
+    ASSERT_NO_FATAL_FAILURE(cluster.Storm(80));
+    ASSERT_NO_FATAL_FAILURE(cluster.Calm());
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::scheduler
