@@ -16,6 +16,9 @@ using CudaResult = int;
 inline constexpr CudaResult kCudaSuccess = 0;
 inline constexpr CudaResult kCudaMemoryAllocation = 2;
 inline constexpr CudaResult kCudaNotReady = 600;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kMemcpyDefault = 4;
 
 class CudaApi {
  public:

@@ -5,9 +5,6 @@
 namespace ringmaster::nccl {
 namespace {
 
-constexpr unsigned kStreamNonBlocking = 1;   // cudaStreamNonBlocking
-constexpr unsigned kEventDisableTiming = 2;  // cudaEventDisableTiming
-constexpr int kMemcpyDefault = 4;            // cudaMemcpyDefault
 constexpr const char* kCudaNames[] = {"libcudart.so.12", "libcudart.so.13"};
 
 class RealCuda : public CudaApi {
