@@ -13,15 +13,25 @@
 namespace ringmaster::nccl {
 namespace {
 
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// As hack/lib/common.sh says it.
+std::string CacheFolder() {
+  if (const std::string named = Variable("RINGMASTER_CACHE"); !named.empty()) return named;
+  const std::string cache = Variable("XDG_CACHE_HOME");
+  return (cache.empty() ? Variable("HOME") + "/.cache" : cache) + "/ringmaster";
+}
+
 class AbiTest : public testing::Test {
  protected:
   void SetUp() override {
-    const char* home = std::getenv("HOME");
-    wheels_ = std::string(home == nullptr ? "" : home) + "/.cache/ringmaster/gpu-wheels/nvidia";
+    wheels_ = CacheFolder() + "/gpu-wheels/nvidia";
     if (std::filesystem::exists(wheels_)) return;
-    const char* required = std::getenv("REQUIRE_FRAMEWORKS");
     const std::string why = "NCCL and CUDA are not in " + wheels_ + ": run hack/lib/gpu-wheels";
-    if (required != nullptr && std::string(required) == "1") FAIL() << why;
+    if (Variable("REQUIRE_FRAMEWORKS") == "1") FAIL() << why;
     GTEST_SKIP() << why;
   }
 
