@@ -93,7 +93,7 @@ TEST(NcclFaultTest, WithoutRevokeADeathInAKernelMeansANewCommunicator) {
   }
 }
 
-TEST(NcclFaultTest, WhoLeavesBetweenCollectivesIsShrunkAwayAndAJoinerMeansANewCommunicator) {
+TEST(NcclFaultTest, WhoLeavesBetweenCollectivesIsShrunkAwayAndTheSameWorkersKeepTheirs) {
   GpuTestWorld gpus(3, {.version = kShrinkOnly});
   gpus.world.Install({0, 1, 2});
   gpus.world.Enter({0, 1, 2});

@@ -350,7 +350,7 @@ TEST_P(KillAtEveryCallOf, ThreeSurvivorsHaveTheSameBytesAndNoStepIsLost) {
 
 TEST_P(KillAtEveryCallOf, TwoAndFourWorkersAsWell) {
   int points = 0;
-  KillEveryWorkerAtEveryCall(2, GetParam(), support::Rounds(1, 5), &points);
+  KillEveryWorkerAtEveryCall(2, GetParam(), support::Rounds(2, 5), &points);
   KillEveryWorkerAtEveryCall(4, GetParam(), support::Rounds(11, 23), &points);
   EXPECT_GT(points, 20) << "too few calls were reached";
 }
