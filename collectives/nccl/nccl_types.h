@@ -51,6 +51,8 @@ struct Config {
   unsigned int magic = 0xcafebeef;
   unsigned int version = 21400;
   int blocking = 0;
+  // Padding then, a field (cgaClusterSize) since: as NCCL marks what is not set.
+  int not_set = INT_MIN;
 };
 
 inline constexpr int kShrinkDefault = 0, kShrinkAbort = 1;

@@ -51,6 +51,8 @@ static_assert(offsetof(ours::Config, size) == offsetof(ncclConfig_t, size));
 static_assert(offsetof(ours::Config, magic) == offsetof(ncclConfig_t, magic));
 static_assert(offsetof(ours::Config, version) == offsetof(ncclConfig_t, version));
 static_assert(offsetof(ours::Config, blocking) == offsetof(ncclConfig_t, blocking));
+static_assert(offsetof(ours::Config, not_set) == offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(ours::Config().not_set == NCCL_CONFIG_UNDEF_INT);
 static_assert(sizeof(ours::Config) <= sizeof(ncclConfig_t));
 static_assert(ours::Config().magic == NCCL_API_MAGIC);
 static_assert(ours::Config().version == NCCL_VERSION(2, 14, 0));
