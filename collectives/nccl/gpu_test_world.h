@@ -46,7 +46,7 @@ class GpuTestWorld {
   T* OnDevice(int id, const std::vector<T>& values) {
     void* data = nullptr;
     (void)process(id).gpu().cuda->Malloc(&data, values.size() * sizeof(T) + 1);
-    std::memcpy(data, values.data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(data, values.data(), values.size() * sizeof(T));
     return static_cast<T*>(data);
   }
 
