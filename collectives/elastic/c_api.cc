@@ -10,6 +10,7 @@
 
 #include "collectives/elastic/library.h"
 #include "collectives/element/element.h"
+#include "collectives/nccl/gpu.h"
 
 namespace {
 
@@ -151,6 +152,13 @@ rm_status rm_shutdown_at_exit(void) {
 }
 
 int rm_initialized(void) { return CurrentWorker() != nullptr; }
+
+int rm_nccl_version(void) {
+  const auto& gpu = ringmaster::nccl::ThisMachinesGpu();
+  const Status status = gpu.Check();
+  (void)Guarded([&] { return status; });
+  return status.ok() ? gpu.nccl->version() : 0;
+}
 
 int rm_is_joining(void) {
   const auto worker = CurrentWorker();

@@ -35,6 +35,21 @@ Status ReadFlag(const char* name, bool* out) {
   return status;
 }
 
+Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
+  const auto backend = spec.find("backend");
+  // Nothing carries MPI's yet: it is what is there.
+  if (backend == spec.end() || *backend == "Auto" || *backend == "Mpi") return {};
+  if (*backend == "Cpu") {
+    *out = BackendChoice::kCpu;
+  } else if (*backend == "Nccl") {
+    *out = BackendChoice::kNccl;
+  } else {
+    return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: backend is " + backend->dump() +
+                                ", allowed is \"Auto\", \"Cpu\", \"Nccl\" or \"Mpi\""};
+  }
+  return {};
+}
+
 Status ReadCollectives(WorkerOptions* options) {
   const std::string text = Variable("RINGMASTER_COLLECTIVES");
   if (text.empty()) return {};
@@ -56,6 +71,7 @@ Status ReadCollectives(WorkerOptions* options) {
     }
     options->encrypt = *encryption == "On";
   }
+  if (Status s = ReadBackend(*spec, &options->backend); !s.ok()) return s;
   const auto fusion = spec->find("fusionThresholdBytes");
   if (fusion == spec->end()) return {};
   if (!fusion->is_number_unsigned()) {

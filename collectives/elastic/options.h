@@ -13,6 +13,13 @@
 
 namespace ringmaster::elastic {
 
+// spec.collectives.backend: what may carry the collectives.
+enum class BackendChoice {
+  kAuto,  // what is there
+  kCpu,   // not the GPU
+  kNccl,  // NCCL, or rm_init is refused
+};
+
 struct WorkerOptions {
   std::string socket;  // of the sidecar; empty: a world of one
   std::string job;     // uid
@@ -22,6 +29,7 @@ struct WorkerOptions {
   std::string bind = "127.0.0.1";
   bool shared_memory = true;
   bool encrypt = false;  // what goes over TCP
+  BackendChoice backend = BackendChoice::kAuto;
   size_t fusion_bytes = size_t{64} << 20;
   engine::StallLimits stall{std::chrono::seconds(60)};
   std::string timeline_file;               // empty: none is written from the beginning

@@ -24,6 +24,18 @@ TEST(WorkerOptionsTest, TakeTheSizeOfFusedTensors) {
   EXPECT_EQ(options.fusion_bytes, 4096u);
 }
 
+TEST(WorkerOptionsTest, TakeTheBackend) {
+  const std::pair<std::string, BackendChoice> cases[] = {{"Auto", BackendChoice::kAuto},
+                                                         {"Cpu", BackendChoice::kCpu},
+                                                         {"Nccl", BackendChoice::kNccl},
+                                                         {"Mpi", BackendChoice::kAuto}};
+  for (const auto& [name, choice] : cases) {
+    WorkerOptions options;
+    EXPECT_TRUE(WithCollectives(R"({"backend": ")" + name + "\"}", &options).ok());
+    EXPECT_EQ(options.backend, choice) << name;
+  }
+}
+
 TEST(WorkerOptionsTest, WhatIsNoneIsNamed) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const std::pair<std::string, std::string> cases[] = {
@@ -34,6 +46,9 @@ TEST(WorkerOptionsTest, WhatIsNoneIsNamed) {
        "own; for Ringmaster's set it to Auto"},
       {R"({"encryption": "on"})",
        "RINGMASTER_COLLECTIVES: encryption is \"on\", allowed is \"On\" or \"Off\""},
+      {R"({"backend": "nccl"})",
+       "RINGMASTER_COLLECTIVES: backend is \"nccl\", allowed is \"Auto\", \"Cpu\", \"Nccl\" or "
+       "\"Mpi\""},
       {R"({"fusionThresholdBytes": -1})",
        "RINGMASTER_COLLECTIVES: fusionThresholdBytes is -1, allowed is a number of bytes, 0 for no "
        "fusion"},

@@ -42,8 +42,7 @@ class Reader {
     which_ = std::string("tensor '") + given_.name + "': ";
     request_.name = given_.name;
     request_.priority = given_.priority;
-    if (given_.device != 0) return Wrong("device", given_.device, "0, the host's memory");
-    if (given_.ready_event != nullptr) return Invalid(which_ + "ready_event must be NULL");
+    if (Status s = ReadDevice(); !s.ok()) return s;
     if (given_.process_set < 0) return Wrong("process_set", given_.process_set, "0 and more");
     request_.process_set = given_.process_set;
     switch (given_.kind) {
@@ -73,12 +72,25 @@ class Reader {
 
   std::shared_ptr<Operation> Take(const engine::Group& group) {
     request_.group = group;
-    return std::make_shared<Operation>(std::move(request_), in_, out_, rows_, std::move(splits_));
+    return std::make_shared<Operation>(
+        std::move(request_), in_, out_, rows_, std::move(splits_),
+        engine::Operation::OnDevice{given_.device - 1, given_.ready_event});
   }
 
  private:
   Status Wrong(const std::string& field, int64_t value, const std::string& allowed) const {
     return Invalid(which_ + field + " is " + std::to_string(value) + ", allowed is " + allowed);
+  }
+
+  Status ReadDevice() {
+    if (given_.device < 0) {
+      return Wrong("device", given_.device, "0, the host's memory, or 1 and more, a GPU's");
+    }
+    if (given_.device == 0 && given_.ready_event != nullptr) {
+      return Invalid(which_ + "ready_event must be NULL where device is 0, the host's memory");
+    }
+    request_.on_gpu = given_.device > 0 && given_.kind != RM_BARRIER;
+    return {};
   }
 
   // What the ranks compare. `skip`: that many of the first extents are left out, because ranks may
@@ -275,6 +287,11 @@ Status ReadRequests(const rm_request* requests, size_t n, const MembersOf& membe
       return Invalid("'" + names.back() + "': process_set is " +
                      std::to_string(given[i].process_set) + " and of the group's first " +
                      std::to_string(given[0].process_set));
+    }
+    if ((given[i].device > 0) != (given[0].device > 0)) {
+      return Invalid("'" + names.back() + "': device is " + std::to_string(given[i].device) +
+                     " and of the group's first " + std::to_string(given[0].device) +
+                     ": a group lies in one memory");
     }
     if (n > 1 && (given[i].kind == RM_BARRIER || given[i].kind == RM_JOIN)) {
       return Invalid("'" + names.back() + "': a barrier or join can't be in a group");

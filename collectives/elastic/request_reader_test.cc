@@ -77,7 +77,7 @@ TEST(RequestReaderTest, WhatIsWrongIsNamed) {
       {[](rm_request* r) { r->kind = RM_REDUCESCATTER, r->op = RM_ADASUM; }, "op is 5"},
       {[](rm_request* r) { r->op = RM_ADASUM, r->postscale = NAN; }, "finite"},
       {[](rm_request* r) { r->prescale = std::numeric_limits<double>::infinity(); }, "finite"},
-      {[](rm_request* r) { r->device = 1; }, "device is 1"},
+      {[](rm_request* r) { r->device = -1; }, "device is -1"},
       {[](rm_request* r) { r->ready_event = r; }, "ready_event"},
       {[](rm_request* r) { r->process_set = -1; }, "process_set is -1"},
       {[](rm_request* r) { r->size = 8; }, "size is 8"},

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "collectives/nccl/backend_by_memory.h"
+
 namespace ringmaster::elastic {
 namespace {
 
@@ -27,6 +29,7 @@ class RealCommunicators : public engine::CommunicatorFactory {
 Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
     : options_(options),
       state_(state),
+      devices_(options.backend, nccl::ThisMachinesGpu),
       registration_(options.slot, options.incarnation, options.standby),
       entry_(&registration_, &frames_, state),
       reports_(&registration_, &frames_, &facts_),
@@ -42,6 +45,10 @@ Worker::~Worker() {
 
 Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
                      Clock::time_point deadline, std::unique_ptr<Worker>* out) {
+  if (options.backend == BackendChoice::kNccl) {
+    if (Status s = nccl::ThisMachinesGpu().Check(); !s.ok())
+      return {s.code(), "rm_init: the job's collectives.backend is Nccl: " + s.message()};
+  }
   std::unique_ptr<Worker> worker(new Worker(options, state));
   Status status =
       options.socket.empty() ? worker->StartAlone() : worker->StartWithSidecar(deadline);
@@ -61,6 +68,9 @@ void Worker::StartEngine() {
   options.fusion_bytes = options_.fusion_bytes;
   options.stall = options_.stall;
   options.timeline = options_.timeline;
+  options.make_backend = [] {
+    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, 0, nccl::Limits());
+  };
   engine_ = std::make_unique<engine::Engine>(options);
   reports_.Attach(engine_.get());
 }
@@ -145,6 +155,7 @@ Status Worker::EnsureEntered() {
 
 Status Worker::Submit(std::span<const std::shared_ptr<engine::Operation>> operations) {
   if (Status s = EnsureEntered(); !s.ok()) return s;
+  if (Status s = devices_.Check(operations); !s.ok()) return s;
   return engine_->Submit(operations);
 }
 

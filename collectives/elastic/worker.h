@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/elastic/device_check.h"
 #include "collectives/elastic/engine_reports.h"
 #include "collectives/elastic/entry.h"
 #include "collectives/elastic/options.h"
@@ -79,6 +80,7 @@ class Worker {
 
   const WorkerOptions options_;
   engine::StateRegistry* const state_;
+  DeviceCheck devices_;
   std::unique_ptr<Endpoint> endpoint_;  // null: alone
   std::unique_ptr<engine::CommunicatorFactory> communicators_;
 

@@ -2,10 +2,10 @@
 //
 // Agreement, votes and recovery stay on the host's communicator, whatever the backend: so a view
 // change is decided in one place, and a backend only has to run what all have agreed on, or say
-// that it could not. The one there is, CpuBackend, runs on the host's communicator itself, so
-// aborting that ends its calls too; a backend with a path of its own adds Abort(), for any thread.
+// that it could not. CpuBackend runs on the host's communicator itself, so aborting that ends its
+// calls too; a backend with a path of its own (collectives/nccl) has Abort().
 //
-// Owner: the engine's Pipeline. Thread rule: the engine's thread only.
+// Owner: the engine's Pipeline. Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
 
 #include <memory>
@@ -46,6 +46,10 @@ class Backend {
   // Copies the result to the callers' buffers and completes their operations, but for step ends,
   // which the engine completes itself. False: an operation of the response is not pending here.
   virtual bool Publish(const Retained& result, PendingTable* pending) = 0;
+
+  // Ends what waits for peers in views up to `epoch`, now and later: RM_ERR_EPOCH_MOVED. The host's
+  // communicator is aborted as well.
+  virtual void Abort(uint64_t /*epoch*/) {}
 };
 
 }  // namespace ringmaster::engine

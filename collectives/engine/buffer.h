@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ringmaster::engine {
@@ -21,18 +23,32 @@ class Buffer {
     if (data == nullptr) return nullptr;
     return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), capacity));
   }
-  ~Buffer() { std::free(data_); }
+  // Memory of another kind (a device's), which `release` gets back.
+  using Release = std::function<void(std::byte* data, size_t capacity)>;
+  static std::shared_ptr<Buffer> Adopt(std::byte* data, size_t capacity, Release release) {
+    return std::shared_ptr<Buffer>(new Buffer(data, capacity, std::move(release)));
+  }
+  ~Buffer() {
+    if (release_) {
+      release_(data_, capacity_);
+    } else {
+      std::free(data_);
+    }
+  }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   size_t capacity() const { return capacity_; }
+  bool adopted() const { return release_ != nullptr; }
 
  private:
-  Buffer(std::byte* data, size_t capacity) : data_(data), capacity_(capacity) {}
+  Buffer(std::byte* data, size_t capacity, Release release = {})
+      : data_(data), capacity_(capacity), release_(std::move(release)) {}
   std::byte* const data_;
   const size_t capacity_;
+  const Release release_;  // empty: std::free
 };
 
 // Keeps a few buffers, so that steady training touches the same pages in every step.

@@ -18,26 +18,32 @@ void Engine::Close() {
   if (!thread_.joinable()) return;
   inbox_.PostClose();
   user_tasks_.Interrupt(UINT64_MAX);
-  host_.Abort(UINT64_MAX, "the worker is closing");
+  Abort(UINT64_MAX, "the worker is closing");
   thread_.join();
+}
+
+void Engine::Abort(uint64_t epoch, const std::string& why) {
+  host_.Abort(epoch, why);
+  loop_.Abort(epoch);
 }
 
 void Engine::PostStop(uint64_t epoch) {
   inbox_.PostStop(epoch);
   user_tasks_.Interrupt(epoch);
-  host_.Abort(epoch, "the view was stopped");
+  Abort(epoch, "the view was stopped");
 }
 
 void Engine::PostDropped(const std::string& why) {
   inbox_.PostDropped(why);
   const uint64_t epoch = host_.AbortCurrent("the worker was dropped from the view");
+  loop_.Abort(epoch);
   user_tasks_.Interrupt(std::max(epoch, info_.membership().epoch));
 }
 
 void Engine::PostEnd(Status why) {
   inbox_.PostEnd(std::move(why));
   user_tasks_.Interrupt(UINT64_MAX);
-  host_.Abort(UINT64_MAX, "the worker has left the view");
+  Abort(UINT64_MAX, "the worker has left the view");
 }
 
 Status Engine::AwaitEntered(Clock::time_point deadline) {

@@ -93,6 +93,8 @@ class Engine {
   };
 
  private:
+  // What runs in views up to `epoch`, on the host and in the backend.
+  void Abort(uint64_t epoch, const std::string& why);
   Status AskForShutdown(std::shared_ptr<Operation>* operation);
 
   sync::Mutex shutdown_mu_;

@@ -1,7 +1,8 @@
 // The engine's loop: takes what was posted, agrees in rounds on what runs, and brings interrupted
 // operations to their end when a view has changed. It decides; the parts it is made of do the work.
 //
-// Owner: Engine, which runs it on a thread of its own. Thread rule: that thread alone.
+// Owner: Engine, which runs it on a thread of its own. Thread rule: that thread alone, but for
+// Abort().
 #pragma once
 
 #include <memory>
@@ -31,6 +32,9 @@ class EngineLoop {
 
   // Until the inbox says close.
   void Run();
+
+  // From any thread: ends what the backend waits for in views up to `epoch`.
+  void Abort(uint64_t epoch) { pipeline_.Abort(epoch); }
 
  private:
   // kBroken: the view has failed under us, and the sidecar will say what comes next.

@@ -37,8 +37,9 @@ void TakeBatch(const std::vector<Request>& ready, size_t at, size_t most_bytes, 
   for (size_t i = at + 1; first.kind == Kind::kAllreduce && i < ready.size(); ++i) {
     const Request& other = ready[i];
     if ((*taken)[i] || other.kind != Kind::kAllreduce || other.dtype != first.dtype ||
-        other.op != first.op || other.process_set != first.process_set ||
-        bytes + other.bytes() > most_bytes || other.group != first.group || first.op == RM_ADASUM) {
+        other.op != first.op || other.on_gpu != first.on_gpu ||
+        other.process_set != first.process_set || bytes + other.bytes() > most_bytes ||
+        other.group != first.group || first.op == RM_ADASUM) {
       continue;
     }
     bytes += other.bytes();

@@ -33,14 +33,30 @@ class Operation {
     std::vector<std::string> workers;
   };
 
+  // Where a tensor in a GPU's memory (Request::on_gpu) lies.
+  struct OnDevice {
+    int device = 0;
+    // CUDA's event after which the input is there and `out` may be written; null: at once.
+    const void* ready_event = nullptr;
+  };
+
   Operation(Request request, const void* in, void* out, size_t rows = 0, Splits splits = {})
-      : request(std::move(request)), in(in), out(out), rows(rows), splits(std::move(splits)) {}
+      : Operation(std::move(request), in, out, rows, std::move(splits), OnDevice()) {}
+  Operation(Request request, const void* in, void* out, size_t rows, Splits splits,
+            OnDevice on_device)
+      : request(std::move(request)),
+        in(in),
+        out(out),
+        rows(rows),
+        splits(std::move(splits)),
+        on_device(on_device) {}
 
   const Request request;
   const void* const in;
   void* const out;
   const size_t rows;  // of this rank: allgather, alltoall
   const Splits splits;
+  const OnDevice on_device;
   const std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 
   // Results; valid when done() and the status is OK.

@@ -1,6 +1,6 @@
 // The operations of this rank on their way: asked for, agreed on, executed, kept, given out.
 //
-// Owner: the engine's loop. Thread rule: the engine's thread only.
+// Owner: the engine's loop. Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,9 @@ class Pipeline {
   // A view stands, or is over. Between the two nothing is executed.
   void Install(Communicator* host, const std::vector<std::string>& workers);
   void Uninstall();
+
+  // From any thread: Backend::Abort.
+  void Abort(uint64_t epoch) { backend_->Abort(epoch); }
 
   // ---- Asked for
   void Add(std::shared_ptr<Operation> operation) { pending_.Add(std::move(operation)); }

@@ -134,6 +134,7 @@ void Write(ByteWriter* out, const Request& request) {
   out->Put(static_cast<uint32_t>(request.members.size()));
   for (const std::string& worker : request.members) out->PutString(worker);
   out->Put(request.removed_set);
+  out->Put(static_cast<uint8_t>(request.on_gpu));
 }
 
 Request ReadRequest(ByteReader* in) {
@@ -158,6 +159,7 @@ Request ReadRequest(ByteReader* in) {
   const auto members = in->Get<uint32_t>();
   for (uint32_t i = 0; i < members && in->ok(); ++i) request.members.push_back(in->GetString());
   request.removed_set = in->Get<int32_t>();
+  request.on_gpu = in->Get<uint8_t>() != 0;
   return request;
 }
 
@@ -175,6 +177,10 @@ std::string DescribeMismatch(const std::map<int, Request>& by_rank) {
   };
   std::string why =
       differ("operation", [](const Request& r) { return std::string(KindName(r.kind)); });
+  if (why.empty()) {
+    why = differ("memory",
+                 [](const Request& r) { return std::string(r.on_gpu ? "a GPU's" : "the host's"); });
+  }
   if (why.empty())
     why = differ("dtype", [](const Request& r) { return std::string(element::Name(r.dtype)); });
   if (why.empty())

@@ -72,6 +72,7 @@ struct Request {
   int32_t process_set = 0;           // who takes part; 0: all ranks
   std::vector<std::string> members;  // of a set that is added: its workers, by rank
   int32_t removed_set = 0;           // of a set that is removed: its number
+  bool on_gpu = false;               // input and result lie in a GPU's memory
 
   bool operator==(const Request&) const = default;
   // What it is known by: one name may be in use in several sets. Valid until the calling thread's

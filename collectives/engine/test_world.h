@@ -34,8 +34,10 @@ class TestWorld;
 // The real communicator, counted and cut off.
 class CountingCommunicator : public Communicator {
  public:
-  CountingCommunicator(TestWorld* world, int id, Fault fault, std::unique_ptr<Communicator> real)
-      : world_(world), id_(id), fault_(std::move(fault)), real_(std::move(real)) {}
+  // `calls`: made in this view; who else makes some counts them there too.
+  CountingCommunicator(TestWorld* world, int id, Fault fault, int* calls,
+                       std::unique_ptr<Communicator> real)
+      : world_(world), id_(id), fault_(std::move(fault)), calls_(calls), real_(std::move(real)) {}
   int rank() const override { return real_->rank(); }
   int size() const override { return real_->size(); }
   uint64_t epoch() const override { return real_->epoch(); }
@@ -75,8 +77,8 @@ class CountingCommunicator : public Communicator {
   TestWorld* const world_;
   const int id_;
   const Fault fault_;
+  int* const calls_;
   const std::unique_ptr<Communicator> real_;
-  int calls_ = 0;
 };
 
 // One worker: what a process would be.
@@ -101,6 +103,11 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   TestWorld* const world;
   StateRegistry state;
 
+  // The engine's thread only: of the view that it is in.
+  int calls = 0;  // of its communicator, and others that count
+  Fault call_fault;
+  uint64_t call_epoch = 0;
+
   // guarded by world->mu
   uint64_t stopped = 0;
   uint64_t boundary = 0;
@@ -123,8 +130,12 @@ inline std::vector<int> Without(std::vector<int> ids, int victim) {
 
 class TestWorld {
  public:
-  explicit TestWorld(int workers, bool shm = true, StallLimits stall = {})
-      : shm(shm), stall(stall) {
+  using MakeBackend = std::function<std::unique_ptr<Backend>(TestWorker*)>;
+
+  // `make_backend`: of each worker's engine; empty: CpuBackend.
+  explicit TestWorld(int workers, bool shm = true, StallLimits stall = {},
+                     MakeBackend make_backend = {})
+      : shm(shm), stall(stall), make_backend(std::move(make_backend)) {
     for (int id = 0; id < workers; ++id) AddWorker(true);
   }
   TestWorker& AddWorker(bool has_state) {
@@ -183,6 +194,7 @@ class TestWorld {
 
   const bool shm;
   const StallLimits stall;
+  const MakeBackend make_backend;
   std::mutex mu;
   std::condition_variable changed;
   uint64_t next_epoch = (uint64_t{1} << 40) + 1;
@@ -196,12 +208,12 @@ class TestWorld {
 inline Status CountingCommunicator::Call(void* out, size_t bytes,
                                          const std::function<Status()>& real) {
   const Status moved(RM_ERR_EPOCH_MOVED, "fault of the test");
-  const int call = calls_++;
+  const int call = (*calls_)++;
   if (fault_.call >= 0 && call > fault_.call) return moved;
   Status status = real();
   std::lock_guard lock(world_->mu);
   int& most = world_->most_calls[epoch()];
-  most = std::max(most, calls_);
+  most = std::max(most, *calls_);
   if (call != fault_.call) return status;
   world_->past_fault[epoch()].insert(id_);
   world_->changed.notify_all();
@@ -218,8 +230,10 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   options.shared_memory = world->shm;
   const Status status = Endpoint::Create(options, &endpoint);
   EXPECT_TRUE(status.ok()) << status.message();
-  engine = std::make_unique<Engine>(
-      Engine::Options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall});
+  Engine::Options engine_options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall};
+  if (world->make_backend)
+    engine_options.make_backend = [this] { return this->world->make_backend(this); };
+  engine = std::make_unique<Engine>(std::move(engine_options));
 }
 
 inline void TestWorker::OnStopped(uint64_t epoch) {
@@ -265,7 +279,10 @@ inline Status TestWorker::Create(const CommunicatorOptions& options,
   Fault fault;
   if (const auto found = world->faults.find(options.epoch); found != world->faults.end())
     fault = found->second;
-  *out = std::make_unique<CountingCommunicator>(world, id, fault, std::move(real));
+  calls = 0;
+  call_fault = fault;
+  call_epoch = options.epoch;
+  *out = std::make_unique<CountingCommunicator>(world, id, fault, &calls, std::move(real));
   return {};
 }
 inline std::shared_ptr<Operation> TestWorker::Ask(Request request, const void* in, void* out,

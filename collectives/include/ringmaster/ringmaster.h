@@ -44,6 +44,11 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
 RM_API rm_status rm_init(double timeout_seconds);
 RM_API int rm_initialized(void);
 
+/* The version of NCCL that this process can use, 22703 for 2.27.3. 0: tensors on GPUs can't be
+ * given to the library, or go through the host's memory; rm_last_error says why (no GPU, no
+ * libcudart, no libnccl). Also before rm_init. */
+RM_API int rm_nccl_version(void);
+
 /* 1 while this worker is registered but in no view yet. rank and size are then what they will
  * probably be. */
 RM_API int rm_is_joining(void);
@@ -104,9 +109,15 @@ typedef struct rm_request {
   const size_t* splits; /* alltoall: rows for each rank; NULL: the same for all. They belong to the
                            workers that have these ranks now: who dies gets none */
   size_t splits_count;
-  const char* root;        /* broadcast: the sender's rm_worker_id() */
-  int device;              /* 0: the host's memory; there is no other yet */
-  const void* ready_event; /* NULL: the input is there; there is no other yet */
+  const char* root; /* broadcast: the sender's rm_worker_id() */
+  /* 0: `in` and `out` lie in the host's memory. n: in that of CUDA's device n - 1, and so does a
+     result that the library keeps. A worker uses one GPU; all ranks of an operation, and all
+     requests of a group, name the same kind of memory. */
+  int device;
+  /* Of tensors on a GPU: a cudaEvent_t, recorded on the stream that makes the input and uses `out`
+     before; it is valid until the operation is done. NULL: the input is there. When the operation
+     is done the result is in place: no event has to be waited for. */
+  const void* ready_event;
 } rm_request;
 
 static inline rm_request rm_request_of(rm_kind kind, const char* name) {

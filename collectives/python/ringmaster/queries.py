@@ -46,7 +46,7 @@ def mpi_threads_supported():
 
 
 def nccl_built():
-    """0: there is no GPU data path yet."""
+    """0: tensors on GPUs can't be given to these functions yet. (The C API takes them.)"""
     return 0
 
 
@@ -61,7 +61,7 @@ def ccl_built():
 
 
 def cuda_built():
-    """False: there is no GPU data path yet."""
+    """False: tensors on GPUs can't be given to these functions yet."""
     return False
 
 

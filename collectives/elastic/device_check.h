@@ -1,0 +1,60 @@
+// Whether this worker can take an operation on a GPU's tensor: the job allows it, there is such a
+// GPU, and it is the one that all its tensors lie on.
+//
+// Owner: Worker. Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "collectives/elastic/options.h"
+#include "collectives/engine/operation.h"
+#include "collectives/nccl/gpu.h"
+
+namespace ringmaster::elastic {
+
+class DeviceCheck {
+ public:
+  // `gpu`: finds what there is, when the first such operation comes.
+  DeviceCheck(BackendChoice backend, std::function<const nccl::Gpu&()> gpu)
+      : backend_(backend), find_gpu_(std::move(gpu)) {}
+
+  // RM_ERR_INVALID or RM_ERR_UNAVAILABLE: nothing of it can be asked for.
+  Status Check(std::span<const std::shared_ptr<engine::Operation>> operations) {
+    for (const auto& operation : operations) {
+      if (!operation->request.on_gpu) continue;
+      if (Status s = CheckOne(*operation); !s.ok()) {
+        return {s.code(), "tensor '" + operation->request.name + "': " + s.message()};
+      }
+    }
+    return {};
+  }
+
+ private:
+  Status CheckOne(const engine::Operation& operation) {
+    const int device = operation.on_device.device;
+    if (backend_ == BackendChoice::kCpu) {
+      return {RM_ERR_INVALID, "it lies on a GPU, and the job's collectives.backend is Cpu"};
+    }
+    const nccl::Gpu& gpu = find_gpu_();
+    if (gpu.cuda == nullptr) return {RM_ERR_UNAVAILABLE, gpu.no_cuda};
+    if (device >= gpu.devices) {
+      return {RM_ERR_INVALID, "device is " + std::to_string(device + 1) + ", allowed is 0 to " +
+                                  std::to_string(gpu.devices)};
+    }
+    int first = -1;
+    if (device_.compare_exchange_strong(first, device) || first == device) return {};
+    return {RM_ERR_INVALID, "device is " + std::to_string(device + 1) +
+                                ", and of earlier tensors " + std::to_string(first + 1) +
+                                ": a worker uses one GPU"};
+  }
+
+  const BackendChoice backend_;
+  const std::function<const nccl::Gpu&()> find_gpu_;
+  std::atomic<int> device_{-1};  // -1: none was used yet
+};
+
+}  // namespace ringmaster::elastic

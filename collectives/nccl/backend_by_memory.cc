@@ -1,0 +1,77 @@
+#include "collectives/nccl/backend_by_memory.h"
+
+#include <algorithm>
+
+namespace ringmaster::nccl {
+
+using engine::PendingTable;
+using engine::Response;
+using engine::Retained;
+
+void BackendByMemory::Install(Communicator* host, const std::vector<std::string>& workers) {
+  host_ = host;
+  workers_ = workers;
+  on_host_.Install(host, workers);
+  if (on_gpu_ != nullptr) on_gpu_->Install(host, workers);
+}
+
+void BackendByMemory::Uninstall() {
+  host_ = nullptr;
+  if (on_gpu_ != nullptr) on_gpu_->Uninstall();
+  on_host_.Uninstall();
+}
+
+void BackendByMemory::ForgetSet(int32_t process_set) {
+  if (on_gpu_ != nullptr) on_gpu_->ForgetSet(process_set);
+  on_host_.ForgetSet(process_set);
+}
+
+Status BackendByMemory::MakeOnGpu() {
+  const Gpu& gpu = find_gpu_();
+  if (gpu.cuda == nullptr) {
+    return {RM_ERR_UNAVAILABLE, "the others' tensors lie in GPUs' memory, and here " + gpu.no_cuda};
+  }
+  on_gpu_ = std::make_unique<NcclBackend>(gpu, &on_host_, device_, limits_);
+  on_gpu_->Install(host_, workers_);
+  sync::MutexLock lock(&mu_);
+  to_abort_ = on_gpu_.get();
+  on_gpu_->Abort(aborted_epoch_);
+  return {};
+}
+
+Status BackendByMemory::Choose(const Response& response, engine::Backend** backend) {
+  *backend = &on_host_;
+  if (!response.requests.front().on_gpu) return {};
+  if (on_gpu_ == nullptr) {
+    if (Status s = MakeOnGpu(); !s.ok()) return s;
+  }
+  *backend = on_gpu_.get();
+  return {};
+}
+
+Status BackendByMemory::Execute(const Response& response, const PendingTable& pending,
+                                Retained* result) {
+  if (Status s = Choose(response, &last_); !s.ok()) return s;
+  return last_->Execute(response, pending, result);
+}
+
+Status BackendByMemory::HandOver(int holder, const Retained* held, Retained* result) {
+  engine::Backend* backend = nullptr;
+  if (Status s = Choose(result->response, &backend); !s.ok()) return s;
+  return backend->HandOver(holder, held, result);
+}
+
+bool BackendByMemory::Publish(const Retained& result, PendingTable* pending) {
+  const bool on_gpu = result.response.requests.front().on_gpu && on_gpu_ != nullptr;
+  engine::Backend* const backend =
+      on_gpu ? on_gpu_.get() : static_cast<engine::Backend*>(&on_host_);
+  return backend->Publish(result, pending);
+}
+
+void BackendByMemory::Abort(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  aborted_epoch_ = std::max(aborted_epoch_, epoch);
+  if (to_abort_ != nullptr) to_abort_->Abort(epoch);
+}
+
+}  // namespace ringmaster::nccl

@@ -1,0 +1,56 @@
+// The backend of a worker that may have tensors in both memories: what lies in the host's goes to
+// CpuBackend, what lies in a GPU's to NcclBackend. All ranks have agreed on which it is.
+//
+// The GPU's libraries are looked for when the first such tensor comes.
+//
+// Owner: the engine's Pipeline. Thread rule: Abort() from any thread, the rest from the engine's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/engine/cpu_backend.h"
+#include "collectives/nccl/nccl_backend.h"
+#include "common/sync/mutex.h"
+
+namespace ringmaster::nccl {
+
+class BackendByMemory : public engine::Backend {
+ public:
+  // `gpu`: finds what there is; called once at most. `device`: as NcclBackend's.
+  BackendByMemory(std::function<const Gpu&()> gpu, int device, Limits limits)
+      : find_gpu_(std::move(gpu)), device_(device), limits_(limits) {}
+
+  void Install(Communicator* host, const std::vector<std::string>& workers) override;
+  void Uninstall() override;
+  void ForgetSet(int32_t process_set) override;
+  Status Execute(const engine::Response& response, const engine::PendingTable& pending,
+                 engine::Retained* result) override;
+  Status Confirm() override { return last_->Confirm(); }
+  Status HandOver(int holder, const engine::Retained* held, engine::Retained* result) override;
+  bool Publish(const engine::Retained& result, engine::PendingTable* pending) override;
+  void Abort(uint64_t epoch) override;
+
+ private:
+  // Of what is asked for; the first one for a GPU makes its backend.
+  Status Choose(const engine::Response& response, engine::Backend** backend);
+  Status MakeOnGpu();
+
+  const std::function<const Gpu&()> find_gpu_;
+  const int device_;
+  const Limits limits_;
+  engine::CpuBackend on_host_;
+  engine::Backend* last_ = &on_host_;  // what has executed last
+  Communicator* host_ = nullptr;       // null: no view
+  std::vector<std::string> workers_;
+
+  sync::Mutex mu_;
+  // Made on the engine's thread, which reads it without the lock.
+  std::unique_ptr<NcclBackend> on_gpu_;
+  NcclBackend* to_abort_ GUARDED_BY(mu_) = nullptr;
+  uint64_t aborted_epoch_ GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace ringmaster::nccl

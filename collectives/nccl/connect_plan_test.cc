@@ -1,0 +1,96 @@
+#include "collectives/nccl/connect_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "collectives/nccl/nccl_types.h"
+
+namespace ringmaster::nccl {
+namespace {
+
+using How = ConnectPlan::How;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kLineage = 77;
+
+// A rank of a communicator of four.
+ConnectFacts Had(int rank, int version = kFirstRevoke) {
+  return {.version = version, .rank = rank, .size = 4, .lineage = kLineage};
+}
+ConnectFacts HadNone(int version = kFirstRevoke) { return {.version = version}; }
+
+ConnectPlan PlanOf(std::vector<ConnectFacts> by_rank) {
+  ConnectPlan plan;
+  const Status status = PlanConnect(by_rank, &plan);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return plan;
+}
+
+TEST(ConnectPlanTest, TheFirstCommunicatorIsANewOne) {
+  EXPECT_EQ(PlanOf({HadNone(), HadNone()}).how, How::kInit);
+}
+
+TEST(ConnectPlanTest, SurvivorsShrinkWhatTheyHave) {
+  const ConnectPlan plan = PlanOf({Had(0), Had(2), Had(3)});
+  EXPECT_EQ(plan.how, How::kShrink);
+  EXPECT_EQ(plan.excluded, std::vector<int>{1});
+  EXPECT_FALSE(plan.revoke);
+}
+
+TEST(ConnectPlanTest, WhatOneHasRevokedAllRevoke) {
+  ConnectFacts revoked = Had(3);
+  revoked.revoked = 1;
+  EXPECT_TRUE(PlanOf({Had(0), Had(1), revoked}).revoke);
+}
+
+TEST(ConnectPlanTest, AnEarlierNcclMakesANewOne) {
+  EXPECT_EQ(PlanOf({Had(0, 22605), Had(2, 22605)}).how, How::kInit);
+  EXPECT_EQ(PlanOf({Had(0, kFirstShrink), Had(2, kFirstShrink)}).how, How::kShrink);
+}
+
+TEST(ConnectPlanTest, AJoinerOrOneThatGaveItsUpMeansANewOne) {
+  EXPECT_EQ(PlanOf({Had(0), Had(1), HadNone()}).how, How::kInit);
+  ConnectFacts other = Had(1);
+  other.lineage = kLineage + 1;
+  EXPECT_EQ(PlanOf({Had(0), other}).how, How::kInit);
+}
+
+TEST(ConnectPlanTest, WhereTheViewHasAnotherOrderThanNcclANewOneIsMade) {
+  EXPECT_EQ(PlanOf({Had(0), Had(3), Had(2)}).how, How::kInit);
+}
+
+TEST(ConnectPlanTest, TheSameWorkersKeepWhatTheyHave) {
+  EXPECT_EQ(PlanOf({Had(0), Had(1), Had(2), Had(3)}).how, How::kKeep);
+  ConnectFacts revoked = Had(2);
+  revoked.revoked = 1;
+  EXPECT_EQ(PlanOf({Had(0), Had(1), revoked, Had(3)}).how, How::kInit);
+}
+
+TEST(ConnectPlanTest, WhatOneRankHasLaunchedAndAnotherHasNotIsNeverKept) {
+  ConnectFacts ahead = Had(2);
+  ahead.launched = 1;
+  EXPECT_EQ(PlanOf({Had(0), Had(1), ahead, Had(3)}).how, How::kInit);
+}
+
+TEST(ConnectPlanTest, WithoutNcclOnOneRankAllUseTheHost) {
+  const ConnectPlan plan = PlanOf({Had(0), HadNone(0), Had(2)});
+  EXPECT_EQ(plan.how, How::kHost);
+  EXPECT_THAT(plan.why, HasSubstr("rank 1"));
+}
+
+TEST(ConnectPlanTest, DifferentVersionsAreAnErrorThatNamesThem) {
+  ConnectPlan plan;
+  const Status status =
+      PlanConnect(std::vector<ConnectFacts>{HadNone(22703), HadNone(23203)}, &plan);
+  EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
+  EXPECT_THAT(status.message(), HasSubstr("2.27.3 on rank 0 and 2.32.3 on rank 1"));
+}
+
+TEST(ConnectPlanTest, LineageTellsCommunicatorsApart) {
+  const char id[] = "an id";
+  const uint64_t made = LineageOf(id);
+  EXPECT_NE(LineageOf(made, std::vector<int>{1}), LineageOf(made, std::vector<int>{2}));
+  EXPECT_NE(LineageOf(made, std::vector<int>{1}), made);
+}
+
+}  // namespace
+}  // namespace ringmaster::nccl

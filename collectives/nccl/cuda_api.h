@@ -1,0 +1,46 @@
+// The CUDA runtime as NcclBackend uses it: the real library (real_cuda.h), or a fake
+// (fake/fake_gpu.h).
+//
+// Each method is the function of the runtime with this name, and has its rules. There is none that
+// waits for the device without a deadline: no synchronize, and Free only where nothing runs.
+//
+// Thread rule: any thread; the device is the calling thread's.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace ringmaster::nccl {
+
+using CudaResult = int;
+inline constexpr CudaResult kCudaSuccess = 0;
+inline constexpr CudaResult kCudaMemoryAllocation = 2;
+inline constexpr CudaResult kCudaNotReady = 600;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kMemcpyDefault = 4;
+
+class CudaApi {
+ public:
+  virtual ~CudaApi() = default;
+
+  virtual int version() const = 0;  // of the runtime: 12090 for 12.9
+  virtual CudaResult GetDeviceCount(int* count) = 0;
+  virtual CudaResult SetDevice(int device) = 0;
+  virtual CudaResult Malloc(void** data, size_t bytes) = 0;
+  virtual CudaResult Free(void* data) = 0;
+  // A stream that doesn't wait for the default stream, of the highest priority that there is.
+  virtual CudaResult StreamCreate(void** stream) = 0;
+  virtual CudaResult StreamDestroy(void* stream) = 0;
+  virtual CudaResult StreamWaitEvent(void* stream, void* event) = 0;
+  // An event that measures no time.
+  virtual CudaResult EventCreate(void** event) = 0;
+  virtual CudaResult EventDestroy(void* event) = 0;
+  virtual CudaResult EventRecord(void* event, void* stream) = 0;
+  virtual CudaResult EventQuery(void* event) = 0;
+  // From and to wherever: the addresses say whether it is the host's memory or the device's.
+  virtual CudaResult MemcpyAsync(void* to, const void* from, size_t bytes, void* stream) = 0;
+  virtual std::string ErrorString(CudaResult result) = 0;
+};
+
+}  // namespace ringmaster::nccl

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "collectives/nccl/fake/fake_state.h"
+
+namespace ringmaster::nccl {
+namespace {
+
+constexpr std::chrono::seconds kForEver{20};
+constexpr CudaResult kInvalidValue = 1;
+
+void RunStream(FakeStream* stream, std::mutex* mu, std::condition_variable* changed) {
+  std::unique_lock lock(*mu);
+  while (true) {
+    changed->wait(lock, [&] { return stream->closing || !stream->tasks.empty(); });
+    if (stream->tasks.empty()) return;
+    auto task = std::move(stream->tasks.front());
+    stream->tasks.pop_front();
+    stream->busy = true;
+    task(&lock);
+    stream->busy = false;
+    changed->notify_all();
+  }
+}
+
+}  // namespace
+
+FakeCluster::FakeCluster() = default;
+FakeCluster::~FakeCluster() = default;
+
+std::vector<std::string> FakeCluster::misuse() {
+  std::lock_guard lock(mu_);
+  return misuse_;
+}
+
+std::map<std::string, int> FakeCluster::made() {
+  std::lock_guard lock(mu_);
+  return made_;
+}
+
+bool FakeCluster::AwaitOrBlame(std::unique_lock<std::mutex>* lock, const std::string& what,
+                               const std::function<bool()>& done) {
+  if (changed_.wait_for(*lock, kForEver, done)) return true;
+  Blame(what + " waits for ever");
+  return false;
+}
+
+FakeProcess::FakeProcess(FakeCluster* cluster, int version)
+    : cluster_(cluster),
+      version_(version),
+      cuda_(MakeFakeCuda(cluster, this)),
+      nccl_(MakeFakeNccl(cluster, this, version)) {}
+
+FakeProcess::~FakeProcess() {
+  std::set<std::unique_ptr<FakeStream>> streams;
+  {
+    std::lock_guard lock(cluster_->mu_);
+    ended_ = true;
+    for (const auto& stream : streams_) stream->closing = true;
+    streams.swap(streams_);
+    cluster_->changed_.notify_all();
+  }
+  for (const auto& stream : streams) stream->thread.join();
+  for (const auto& [at, bytes] : memory_) delete[] at;
+}
+
+Gpu FakeProcess::gpu(bool nccl) const {
+  Gpu gpu;
+  gpu.cuda = cuda_;
+  gpu.devices = 1;
+  if (nccl) gpu.nccl = nccl_;
+  if (!nccl) gpu.no_nccl = "the test has none";
+  return gpu;
+}
+
+void FakeProcess::Enqueue(void* stream, std::function<bool()> done) {
+  std::lock_guard lock(cluster_->mu_);
+  static_cast<FakeStream*>(stream)->tasks.push_back(
+      [this, done = std::move(done)](std::unique_lock<std::mutex>* held) {
+        cluster_->changed_.wait(*held, [&] { return done() || ended_; });
+      });
+  cluster_->changed_.notify_all();
+}
+
+void FakeProcess::Notify() {
+  std::lock_guard lock(cluster_->mu_);
+  cluster_->changed_.notify_all();
+}
+
+size_t FakeProcess::bytes_allocated() {
+  std::lock_guard lock(cluster_->mu_);
+  size_t sum = 0;
+  for (const auto& [at, bytes] : memory_) sum += bytes;
+  return sum;
+}
+
+bool FakeProcess::IsDevice(const void* at) const {
+  const auto* address = static_cast<const std::byte*>(at);
+  auto block = memory_.upper_bound(address);
+  if (block == memory_.begin()) return false;
+  --block;
+  return address < block->first + block->second;
+}
+
+bool FakeProcess::Idle() const {
+  return std::all_of(streams_.begin(), streams_.end(),
+                     [](const auto& stream) { return stream->tasks.empty() && !stream->busy; });
+}
+
+class FakeCuda : public CudaApi {
+ public:
+  FakeCuda(FakeCluster* cluster, FakeProcess* process) : cluster_(cluster), process_(process) {}
+
+  int version() const override { return 12090; }
+  CudaResult GetDeviceCount(int* count) override {
+    *count = 1;
+    return kCudaSuccess;
+  }
+  CudaResult SetDevice(int) override { return kCudaSuccess; }
+  CudaResult Malloc(void** data, size_t bytes) override {
+    std::lock_guard lock(cluster_->mu_);
+    auto* made = new std::byte[bytes];
+    process_->memory_[made] = bytes;
+    *data = made;
+    return kCudaSuccess;
+  }
+  CudaResult Free(void* data) override {
+    std::unique_lock lock(cluster_->mu_);
+    (void)cluster_->AwaitOrBlame(&lock, "cudaFree", [&] { return process_->Idle(); });
+    if (process_->memory_.erase(static_cast<std::byte*>(data)) == 0) {
+      cluster_->Blame("cudaFree of what is not the device's");
+      return kInvalidValue;
+    }
+    delete[] static_cast<std::byte*>(data);
+    return kCudaSuccess;
+  }
+  CudaResult StreamCreate(void** stream) override {
+    std::lock_guard lock(cluster_->mu_);
+    auto made = std::make_unique<FakeStream>();
+    made->thread = std::thread(RunStream, made.get(), &cluster_->mu_, &cluster_->changed_);
+    *stream = made.get();
+    process_->streams_.insert(std::move(made));
+    return kCudaSuccess;
+  }
+  CudaResult StreamDestroy(void* stream) override {
+    std::thread thread;
+    std::unique_ptr<FakeStream> taken;
+    {
+      std::lock_guard lock(cluster_->mu_);
+      for (auto it = process_->streams_.begin(); it != process_->streams_.end(); ++it) {
+        if (it->get() != stream) continue;
+        taken = std::move(process_->streams_.extract(it).value());
+        break;
+      }
+      if (taken == nullptr) return kInvalidValue;
+      taken->closing = true;
+      cluster_->changed_.notify_all();
+    }
+    taken->thread.join();
+    return kCudaSuccess;
+  }
+  CudaResult EventCreate(void** event) override {
+    *event = new FakeEvent;
+    return kCudaSuccess;
+  }
+  CudaResult EventDestroy(void* event) override {
+    delete static_cast<FakeEvent*>(event);
+    return kCudaSuccess;
+  }
+  CudaResult EventRecord(void* event, void* stream) override {
+    std::lock_guard lock(cluster_->mu_);
+    auto* const of = static_cast<FakeEvent*>(event);
+    const uint64_t number = ++of->recorded;
+    Push(stream, [of, number](std::unique_lock<std::mutex>*) { of->reached = number; });
+    return kCudaSuccess;
+  }
+  CudaResult EventQuery(void* event) override {
+    std::lock_guard lock(cluster_->mu_);
+    const auto* of = static_cast<FakeEvent*>(event);
+    return of->reached == of->recorded ? kCudaSuccess : kCudaNotReady;
+  }
+  CudaResult StreamWaitEvent(void* stream, void* event) override {
+    std::lock_guard lock(cluster_->mu_);
+    const auto* of = static_cast<FakeEvent*>(event);
+    Push(stream, [this, of, number = of->recorded](std::unique_lock<std::mutex>* lock) {
+      cluster_->changed_.wait(*lock, [&] { return of->reached >= number || process_->ended_; });
+    });
+    return kCudaSuccess;
+  }
+  // As on a GPU the call itself waits if one of the two is on the host.
+  CudaResult MemcpyAsync(void* to, const void* from, size_t bytes, void* stream) override {
+    std::unique_lock lock(cluster_->mu_);
+    const bool waits = !process_->IsDevice(to) || !process_->IsDevice(from);
+    const auto done = std::make_shared<bool>(false);
+    Push(stream, [to, from, bytes, done](std::unique_lock<std::mutex>*) {
+      std::memmove(to, from, bytes);
+      *done = true;
+    });
+    if (waits) (void)cluster_->AwaitOrBlame(&lock, "a copy", [&] { return *done; });
+    return kCudaSuccess;
+  }
+  std::string ErrorString(CudaResult result) override {
+    return "fake error " + std::to_string(result);
+  }
+
+ private:
+  void Push(void* stream, std::function<void(std::unique_lock<std::mutex>*)> task) {
+    static_cast<FakeStream*>(stream)->tasks.push_back(std::move(task));
+    cluster_->changed_.notify_all();
+  }
+
+  FakeCluster* const cluster_;
+  FakeProcess* const process_;
+};
+
+std::shared_ptr<CudaApi> MakeFakeCuda(FakeCluster* cluster, FakeProcess* process) {
+  return std::make_shared<FakeCuda>(cluster, process);
+}
+
+}  // namespace ringmaster::nccl

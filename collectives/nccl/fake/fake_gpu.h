@@ -1,0 +1,114 @@
+// NCCL and CUDA without a GPU: ranks are threads of one process, the device's memory is the host's,
+// streams are threads. What blocks on a GPU blocks here: a kernel spins until its peers have come
+// or its communicator is aborted or revoked on this rank, a stream runs one thing after the other,
+// freeing memory (and so aborting a communicator) waits for the device, nonblocking calls are in
+// progress for a while.
+//
+// Wrong use that a real GPU would answer with a hang, or not at all, is counted: misuse().
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/nccl/gpu.h"
+
+namespace ringmaster::nccl {
+
+// What becomes of the next launch of a rank.
+enum class Fate {
+  kRun,
+  kHang,     // gives its input, and then never ends by itself: the peers can complete
+  kAbsent,   // doesn't even give its input: nobody completes
+  kError,    // as absent, and NCCL notices: an asynchronous error
+  kRefused,  // the call itself fails
+};
+
+class FakeProcess;
+struct FakeComm;
+struct FakeRing;
+
+// What all ranks have in common: who is in which communicator, and what was given to whom.
+class FakeCluster {
+ public:
+  FakeCluster();
+  FakeCluster(const FakeCluster&) = delete;
+  FakeCluster& operator=(const FakeCluster&) = delete;
+  ~FakeCluster();
+
+  std::vector<std::string> misuse();
+  // How often communicators were made, by how ("init", "shrink"), counted per rank.
+  std::map<std::string, int> made();
+
+ private:
+  friend class FakeProcess;
+  friend class FakeCuda;
+  friend class FakeNccl;
+
+  void Blame(const std::string& what) { misuse_.push_back(what); }  // mu_ is held
+  // Waits with the lock until it is so. False: never; that is blamed.
+  bool AwaitOrBlame(std::unique_lock<std::mutex>* lock, const std::string& what,
+                    const std::function<bool()>& done);
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  // All guarded by mu_.
+  std::vector<std::string> misuse_;
+  std::map<std::string, int> made_;
+  int ids_ = 0;
+  std::map<std::string, std::shared_ptr<FakeRing>> rings_;  // by what all their ranks know
+  std::vector<std::unique_ptr<FakeComm>> comms_;            // also freed ones
+};
+
+struct FakeStream;
+
+// One rank's GPU and libraries.
+class FakeProcess {
+ public:
+  explicit FakeProcess(FakeCluster* cluster, int version = 23203);
+  // Ends all that still runs here.
+  ~FakeProcess();
+
+  // Both libraries; `nccl` false: only CUDA's.
+  Gpu gpu(bool nccl = true) const;
+
+  // Asked at each launch, on the launching thread; empty: all run. Set before anything runs.
+  std::function<Fate()> next_fate;
+  // Asked when a communicator is made: false: this rank never comes to it.
+  std::function<bool()> comes_to_connect;
+
+  // A "kernel" of the user on a stream of CUDA's: runs until `done` says so.
+  void Enqueue(void* stream, std::function<bool()> done);
+  // To be called when what such a `done` reads has changed.
+  void Notify();
+  size_t bytes_allocated();
+
+ private:
+  friend class FakeCuda;
+  friend class FakeNccl;
+
+  bool IsDevice(const void* at) const;  // mu_ is held
+  bool Idle() const;                    // mu_ is held
+
+  FakeCluster* const cluster_;
+  const int version_;
+  std::shared_ptr<CudaApi> cuda_;
+  std::shared_ptr<NcclApi> nccl_;
+  // All guarded by cluster_->mu_.
+  bool ended_ = false;
+  std::set<std::unique_ptr<FakeStream>> streams_;
+  std::map<const std::byte*, size_t> memory_;
+};
+
+}  // namespace ringmaster::nccl

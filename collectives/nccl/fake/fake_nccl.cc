@@ -1,0 +1,324 @@
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/element/element.h"
+#include "collectives/nccl/fake/fake_state.h"
+
+namespace ringmaster::nccl {
+
+class FakeNccl : public NcclApi {
+ public:
+  FakeNccl(FakeCluster* cluster, FakeProcess* process, int version)
+      : cluster_(cluster), process_(process), version_(version) {}
+
+  int version() const override { return version_; }
+
+  Result GetUniqueId(UniqueId* id) override {
+    std::lock_guard lock(cluster_->mu_);
+    *id = {};
+    const std::string key = "id " + std::to_string(++cluster_->ids_);
+    std::copy(key.begin(), key.end(), id->bytes);
+    return Result::kSuccess;
+  }
+
+  Result CommInitRankConfig(Comm* comm, int ranks, const UniqueId& id, int rank,
+                            Config* config) override {
+    const bool known = config->size == sizeof(Config) && config->magic == Config().magic;
+    if (!known || rank < 0 || rank >= ranks) return Result::kInvalidArgument;
+    std::unique_lock lock(cluster_->mu_);
+    if (config->blocking != 0) cluster_->Blame("a blocking communicator");
+    ++cluster_->made_["init"];
+    return Join(id.bytes, ranks, rank, comm, &lock);
+  }
+
+  Result CommShrink(Comm parent, int* exclude, int excluded, Comm* comm, Config* config,
+                    int flags) override {
+    std::unique_lock lock(cluster_->mu_);
+    FakeComm* const from = Valid(parent, "ncclCommShrink");
+    if (from == nullptr || version_ < kFirstShrink || config->blocking != 0) {
+      return Result::kInvalidArgument;
+    }
+    const std::vector<int> gone(exclude, exclude + excluded);
+    if (!from->ready || std::find(gone.begin(), gone.end(), from->rank) != gone.end()) {
+      return Result::kInvalidUsage;
+    }
+    if (flags == kShrinkAbort) from->stopped = true;
+    if (from->running > 0 && !from->ends_kernels()) {
+      cluster_->Blame("ncclCommShrink of a communicator that still runs");
+      return Result::kInvalidUsage;
+    }
+    cluster_->changed_.notify_all();
+    std::string key = from->ring->key + " without";
+    int rank = from->rank;
+    for (int g : gone) {
+      key += " " + std::to_string(g);
+      rank -= g < from->rank;
+    }
+    ++cluster_->made_["shrink"];
+    return Join(key + (flags == kShrinkAbort ? " abort" : ""), from->ring->size - excluded, rank,
+                comm, &lock);
+  }
+
+  Result CommRevoke(Comm comm, int flags) override {
+    std::lock_guard lock(cluster_->mu_);
+    FakeComm* const of = Valid(comm, "ncclCommRevoke");
+    if (of == nullptr || version_ < 22800 || flags != kRevokeDefault) {
+      return Result::kInvalidArgument;
+    }
+    of->revoked = true;
+    of->launch = {};
+    cluster_->changed_.notify_all();
+    return Result::kInProgress;
+  }
+
+  // Frees, and so waits for all that the device does.
+  Result CommAbort(Comm comm) override {
+    std::unique_lock lock(cluster_->mu_);
+    FakeComm* const of = Valid(comm, "ncclCommAbort");
+    if (of == nullptr) return Result::kInvalidArgument;
+    of->aborted = true;
+    of->launch = {};
+    cluster_->changed_.notify_all();
+    (void)cluster_->AwaitOrBlame(&lock, "ncclCommAbort", [&] {
+      return of->running == 0 && (process_->ended_ || OthersEnd(of));
+    });
+    of->freed = true;
+    return Result::kSuccess;
+  }
+
+  Result CommGetAsyncError(Comm comm, Result* error) override {
+    std::lock_guard lock(cluster_->mu_);
+    FakeComm* const of = Valid(comm, "ncclCommGetAsyncError");
+    if (of == nullptr) return Result::kInvalidArgument;
+    *error = State(of);
+    return Result::kSuccess;
+  }
+  std::string LastError(Comm) override { return ""; }
+  std::string ErrorString(Result result) override {
+    return "fake result " + std::to_string(static_cast<int>(result));
+  }
+
+  Result GroupStart() override {
+    if (grouped_) Blame("a group in a group");
+    grouped_ = true;
+    return Result::kSuccess;
+  }
+  Result GroupEnd() override {
+    std::vector<FakeCall> calls;
+    calls.swap(calls_);
+    grouped_ = false;
+    return calls.empty() ? Result::kSuccess : Launch(std::move(calls));
+  }
+
+  Result RedOpCreatePreMulSum(RedOp* op, void* scalar, DataType type, Comm) override {
+    double factor = 0;
+    float narrow = 0;
+    switch (type) {
+      case DataType::kFloat64:
+        std::memcpy(&factor, scalar, sizeof(factor));
+        break;
+      case DataType::kFloat32:
+        std::memcpy(&narrow, scalar, sizeof(narrow));
+        factor = narrow;
+        break;
+      case DataType::kFloat16:
+      case DataType::kBfloat16:
+        element::Widen(scalar, &narrow, 1, type == DataType::kFloat16 ? RM_FLOAT16 : RM_BFLOAT16,
+                       1.0f);
+        factor = narrow;
+        break;
+      default:
+        return Result::kInvalidArgument;
+    }
+    *op = next_op_++;
+    factors_[*op] = factor;
+    return Result::kSuccess;
+  }
+  Result RedOpDestroy(RedOp op, Comm) override {
+    if (factors_.erase(op) == 0) Blame("ncclRedOpDestroy of what isn't there");
+    return Result::kSuccess;
+  }
+
+  Result AllReduce(const void* send, void* recv, size_t count, DataType type, RedOp op, Comm comm,
+                   Stream stream) override {
+    return Add({CallKind::kAllReduce, send, recv, count, type, op, 1, -1}, comm, stream);
+  }
+  Result Broadcast(const void* send, void* recv, size_t count, DataType type, int root, Comm comm,
+                   Stream stream) override {
+    return Add({CallKind::kBroadcast, send, recv, count, type, kSum, 1, root}, comm, stream);
+  }
+  Result Reduce(const void* send, void* recv, size_t count, DataType type, RedOp op, int root,
+                Comm comm, Stream stream) override {
+    return Add({CallKind::kReduce, send, recv, count, type, op, 1, root}, comm, stream);
+  }
+  Result AllGather(const void* send, void* recv, size_t send_count, DataType type, Comm comm,
+                   Stream stream) override {
+    return Add({CallKind::kAllGather, send, recv, send_count, type, kSum, 1, -1}, comm, stream);
+  }
+  Result ReduceScatter(const void* send, void* recv, size_t recv_count, DataType type, RedOp op,
+                       Comm comm, Stream stream) override {
+    return Add({CallKind::kReduceScatter, send, recv, recv_count, type, op, 1, -1}, comm, stream);
+  }
+  Result Send(const void* send, size_t count, DataType type, int peer, Comm comm,
+              Stream stream) override {
+    return Add({CallKind::kSend, send, nullptr, count, type, kSum, 1, peer}, comm, stream);
+  }
+  Result Recv(void* recv, size_t count, DataType type, int peer, Comm comm,
+              Stream stream) override {
+    return Add({CallKind::kRecv, nullptr, recv, count, type, kSum, 1, peer}, comm, stream);
+  }
+
+ private:
+  void Blame(const std::string& what) {
+    std::lock_guard lock(cluster_->mu_);
+    cluster_->Blame(what);
+  }
+
+  FakeComm* Valid(Comm comm, const char* call) {
+    auto* const of = static_cast<FakeComm*>(comm);
+    const bool known = std::any_of(cluster_->comms_.begin(), cluster_->comms_.end(),
+                                   [&](const auto& one) { return one.get() == of; });
+    if (known && !of->freed && of->process == process_) return of;
+    cluster_->Blame(std::string(call) + " of a communicator that isn't there");
+    return nullptr;
+  }
+
+  // Without the stream's other work that waits behind this communicator's kernels.
+  bool OthersEnd(const FakeComm*) const { return process_->Idle(); }
+
+  Result Join(const std::string& key, int size, int rank, Comm* out,
+              std::unique_lock<std::mutex>* lock) {
+    auto& ring = cluster_->rings_[key];
+    if (ring == nullptr) {
+      ring = std::make_shared<FakeRing>();
+      ring->key = key;
+      ring->size = size;
+    }
+    auto comm = std::make_unique<FakeComm>();
+    comm->process = process_;
+    comm->ring = ring;
+    comm->rank = rank;
+    *out = comm.get();
+    cluster_->comms_.push_back(std::move(comm));
+    bool comes = true;
+    if (process_->comes_to_connect) {
+      lock->unlock();
+      comes = process_->comes_to_connect();
+      lock->lock();
+    }
+    if (comes) ++ring->arrived;
+    if (ring->arrived > ring->size) cluster_->Blame("more ranks than a communicator has");
+    return Result::kInProgress;
+  }
+
+  Result State(FakeComm* of) {
+    if (of->error != Result::kSuccess) return of->error;
+    if (of->revoked) return of->running > 0 ? Result::kInProgress : Result::kSuccess;
+    if (!of->ready && of->ring->arrived < of->ring->size) return Result::kInProgress;
+    if (of->polls_left > 0) {
+      --of->polls_left;
+      return Result::kInProgress;
+    }
+    of->ready = true;
+    if (of->launch) {
+      of->launch();
+      of->launch = {};
+    }
+    return Result::kSuccess;
+  }
+
+  Result Add(FakeCall call, Comm comm, Stream stream) {
+    if (const auto factor = factors_.find(call.op); factor != factors_.end()) {
+      call.op = kSum;
+      call.factor = factor->second;
+    }
+    call.comm = static_cast<FakeComm*>(comm);
+    call.stream = stream;
+    if (grouped_) {
+      calls_.push_back(std::move(call));
+      return Result::kSuccess;
+    }
+    std::vector<FakeCall> calls;
+    calls.push_back(std::move(call));
+    return Launch(std::move(calls));
+  }
+
+  Result Launch(std::vector<FakeCall> calls) {
+    const Fate fate = process_->next_fate ? process_->next_fate() : Fate::kRun;
+    std::lock_guard lock(cluster_->mu_);
+    FakeComm* const of = Valid(calls.front().comm, "a collective");
+    if (of == nullptr) return Result::kInvalidArgument;
+    if (!of->ready || of->ends_kernels() || of->launch) {
+      cluster_->Blame("a collective on a communicator that is not ready");
+      return Result::kInvalidUsage;
+    }
+    if (fate == Fate::kRefused) return Result::kSystemError;
+    auto* const stream = static_cast<FakeStream*>(calls.front().stream);
+    const uint64_t number = of->launches++;
+    const auto list = std::make_shared<std::vector<FakeCall>>(std::move(calls));
+    of->polls_left = 1;
+    of->launch = [this, of, stream, number, list, fate] {
+      ++of->running;
+      stream->tasks.push_back([this, of, number, list, fate](std::unique_lock<std::mutex>* held) {
+        Kernel(of, number, list, fate, held);
+        --of->running;
+        cluster_->changed_.notify_all();
+      });
+      cluster_->changed_.notify_all();
+    };
+    return Result::kInProgress;
+  }
+
+  void Kernel(FakeComm* of, uint64_t number, const std::shared_ptr<std::vector<FakeCall>>& list,
+              Fate fate, std::unique_lock<std::mutex>* lock) {
+    FakeSlot& slot = of->ring->slots[number];
+    slot.by_rank.resize(static_cast<size_t>(of->ring->size));
+    if (fate == Fate::kRun || fate == Fate::kHang) {
+      for (FakeCall& call : *list) TakeInput(of, &call);
+      slot.by_rank[static_cast<size_t>(of->rank)] = list;
+      ++slot.given;
+      cluster_->changed_.notify_all();
+    }
+    if (fate == Fate::kError) of->error = Result::kRemoteError;
+    cluster_->changed_.wait(*lock, [&] {
+      const bool complete = fate == Fate::kRun && slot.given == slot.by_rank.size();
+      return complete || of->ends_kernels() || process_->ended_;
+    });
+    const bool complete = fate == Fate::kRun && slot.given == slot.by_rank.size();
+    for (size_t i = 0; i < list->size(); ++i) {
+      const FakeCall& call = (*list)[i];
+      std::vector<std::byte> bytes;
+      if (complete) {
+        if (const auto wrong = Receive(slot.by_rank, of->rank, i, &bytes)) cluster_->Blame(*wrong);
+      } else if (call.recv != nullptr) {  // undefined: nobody may use it
+        bytes.assign(call.count * FakeSize(call.type), std::byte{0xAB});
+      }
+      if (!bytes.empty()) std::memcpy(call.recv, bytes.data(), bytes.size());
+    }
+  }
+
+  void TakeInput(FakeComm* of, FakeCall* call) {
+    if (call->send == nullptr) return;
+    const size_t blocks =
+        call->kind == CallKind::kReduceScatter ? static_cast<size_t>(of->ring->size) : 1;
+    const auto* from = static_cast<const std::byte*>(call->send);
+    const size_t bytes = blocks * call->count * FakeSize(call->type);
+    if (bytes > 0 && !process_->IsDevice(from)) cluster_->Blame("a kernel reads the host's memory");
+    call->input.assign(from, from + bytes);
+  }
+
+  FakeCluster* const cluster_;
+  FakeProcess* const process_;
+  const int version_;
+  // The launching thread's alone.
+  bool grouped_ = false;
+  std::vector<FakeCall> calls_;
+  RedOp next_op_ = 5;
+  std::map<RedOp, double> factors_;
+};
+
+std::shared_ptr<NcclApi> MakeFakeNccl(FakeCluster* cluster, FakeProcess* process, int version) {
+  return std::make_shared<FakeNccl>(cluster, process, version);
+}
+
+}  // namespace ringmaster::nccl

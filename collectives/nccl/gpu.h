@@ -1,0 +1,35 @@
+// The GPU libraries that this process can use, looked for once.
+//
+// Thread rule: constant once made.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/nccl/cuda_api.h"
+#include "collectives/nccl/nccl_api.h"
+#include "ringmaster/status.h"
+
+namespace ringmaster::nccl {
+
+struct Gpu {
+  // Null: there is no CUDA runtime, or no device that it can use; `no_cuda` says which.
+  std::shared_ptr<CudaApi> cuda;
+  std::string no_cuda;
+  int devices = 0;
+  // Null: the GPU's tensors go through the host's memory; `no_nccl` says why.
+  std::shared_ptr<NcclApi> nccl;
+  std::string no_nccl;
+
+  // NCCL can be used.
+  Status Check() const {
+    if (cuda == nullptr) return {RM_ERR_UNAVAILABLE, no_cuda};
+    if (nccl == nullptr) return {RM_ERR_UNAVAILABLE, no_nccl};
+    return {};
+  }
+};
+
+// Of this machine. The first call looks for the libraries.
+const Gpu& ThisMachinesGpu();
+
+}  // namespace ringmaster::nccl

@@ -1,0 +1,52 @@
+#include "collectives/nccl/gpu_stream.h"
+
+namespace ringmaster::nccl {
+
+Status StatusOf(CudaApi* cuda, CudaResult result, const std::string& what) {
+  if (result == kCudaSuccess) return {};
+  const rm_status code = result == kCudaMemoryAllocation ? RM_ERR_OUT_OF_MEMORY : RM_ERR_INTERNAL;
+  return {code, "CUDA: " + what + ": " + cuda->ErrorString(result)};
+}
+
+GpuStream::~GpuStream() {
+  if (runs_) return;  // hangs: to destroy it would hang as well
+  if (event_ != nullptr) (void)cuda_->EventDestroy(event_);
+  if (stream_ != nullptr) (void)cuda_->StreamDestroy(stream_);
+}
+
+Status GpuStream::Use(int device) {
+  if (Status s = StatusOf(cuda_.get(), cuda_->SetDevice(device), "using the device"); !s.ok())
+    return s;
+  if (stream_ == nullptr) {
+    if (Status s = StatusOf(cuda_.get(), cuda_->StreamCreate(&stream_), "making a stream"); !s.ok())
+      return s;
+  }
+  if (event_ != nullptr) return {};
+  return StatusOf(cuda_.get(), cuda_->EventCreate(&event_), "making an event");
+}
+
+Status GpuStream::WaitFor(const void* event) {
+  if (event == nullptr) return {};
+  return StatusOf(cuda_.get(), cuda_->StreamWaitEvent(stream_, const_cast<void*>(event)),
+                  "waiting for the input's event");
+}
+
+Status GpuStream::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0 || to == from) return {};
+  return StatusOf(cuda_.get(), cuda_->MemcpyAsync(to, from, bytes, stream_), "copying");
+}
+
+Status GpuStream::Mark() {
+  runs_ = true;
+  return StatusOf(cuda_.get(), cuda_->EventRecord(event_, stream_), "recording an event");
+}
+
+std::optional<Status> GpuStream::Ended() {
+  if (!runs_) return Status();
+  const CudaResult result = cuda_->EventQuery(event_);
+  if (result == kCudaNotReady) return std::nullopt;
+  runs_ = false;
+  return StatusOf(cuda_.get(), result, "a collective or copy");
+}
+
+}  // namespace ringmaster::nccl

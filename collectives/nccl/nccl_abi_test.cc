@@ -1,0 +1,87 @@
+// What we declare of NCCL and CUDA, against the real ones: those that hack/lib/gpu-wheels has
+// fetched. No GPU is needed. Without them the tests are skipped; with REQUIRE_FRAMEWORKS=1, as in
+// CI, they fail.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "collectives/nccl/real_cuda.h"
+#include "collectives/nccl/real_nccl.h"
+
+namespace ringmaster::nccl {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// As hack/lib/common.sh says it.
+std::string CacheFolder() {
+  if (const std::string named = Variable("RINGMASTER_CACHE"); !named.empty()) return named;
+  const std::string cache = Variable("XDG_CACHE_HOME");
+  return (cache.empty() ? Variable("HOME") + "/.cache" : cache) + "/ringmaster";
+}
+
+class AbiTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    wheels_ = CacheFolder() + "/gpu-wheels/nvidia";
+    if (std::filesystem::exists(wheels_)) return;
+    const std::string why = "NCCL and CUDA are not in " + wheels_ + ": run hack/lib/gpu-wheels";
+    if (Variable("REQUIRE_FRAMEWORKS") == "1") FAIL() << why;
+    GTEST_SKIP() << why;
+  }
+
+  // The compiler accepts a file of collectives/nccl/abi beside the real header.
+  void ExpectSame(const std::string& file) const {
+    const std::string folder = std::string(SOURCE_DIR) + "/collectives/nccl/abi";
+    const std::string command = std::string(COMPILER) + " -std=c++20 -fsyntax-only -I" +
+                                SOURCE_DIR + " -I" + folder + "/stub -I" + wheels_ +
+                                "/nccl/include -I" + wheels_ + "/cuda_runtime/include " + folder +
+                                "/" + file;
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+
+  std::string wheels_;
+};
+
+TEST_F(AbiTest, EveryFunctionThatWeAskForIsInNccl) {
+  std::unique_ptr<NcclApi> nccl;
+  const Status status = LoadNcclFrom((wheels_ + "/nccl/lib/libnccl.so.2").c_str(), &nccl);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(nccl->HasShrink() && nccl->HasRevoke()) << "else they were not asked for";
+  EXPECT_NE(nccl->ErrorString(Result::kRemoteError), nccl->ErrorString(Result::kSystemError));
+}
+
+TEST_F(AbiTest, EveryFunctionThatWeAskForIsInTheCudaRuntime) {
+  std::unique_ptr<CudaApi> cuda;
+  const Status status =
+      LoadCudaFrom((wheels_ + "/cuda_runtime/lib/libcudart.so.12").c_str(), &cuda);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_GE(cuda->version(), 12000);
+  EXPECT_NE(cuda->ErrorString(kCudaNotReady), "");
+}
+
+TEST_F(AbiTest, TypesValuesAndArgumentsAreNccls) { ExpectSame("compare_nccl.cc"); }
+
+TEST_F(AbiTest, ValuesAreCudas) { ExpectSame("compare_cuda.cc"); }
+
+TEST(LoadTest, ALibraryThatIsNotThereIsNamed) {
+  std::unique_ptr<NcclApi> nccl;
+  const Status status = LoadNcclFrom("libnosuch.so.2", &nccl);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_NE(status.message().find("libnosuch.so.2"), std::string::npos) << status.message();
+}
+
+TEST(LoadTest, ALibraryThatIsAnotherOneIsRefused) {
+  std::unique_ptr<NcclApi> nccl;
+  const Status status = LoadNcclFrom("libc.so.6", &nccl);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_NE(status.message().find("has no ncclGetVersion"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace ringmaster::nccl

@@ -1,0 +1,267 @@
+// Every collective with tensors on fake GPUs, in engines that agree over real communicators.
+#include "collectives/nccl/nccl_backend.h"
+
+#include <gmock/gmock.h>
+
+#include "collectives/engine/test_requests.h"
+#include "collectives/nccl/gpu_test_world.h"
+
+namespace ringmaster::nccl {
+namespace {
+
+using engine::Await;
+using engine::Kind;
+using engine::OnEach;
+using engine::Operation;
+using engine::Request;
+using engine::TestWorker;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::shared_ptr<Operation> Ask(TestWorker& w, Request request, const void* in, void* out,
+                               size_t rows = 0, Operation::Splits splits = {},
+                               const void* ready = nullptr) {
+  request.on_gpu = true;
+  auto operation =
+      std::make_shared<Operation>(std::move(request), in, out, rows, std::move(splits),
+                                  Operation::OnDevice{.device = 0, .ready_event = ready});
+  if (Status s = w.engine->Submit(operation); !s.ok()) operation->Complete(s);
+  return operation;
+}
+
+void ExpectOk(const std::shared_ptr<Operation>& operation) {
+  const Status status = Await(operation);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+template <typename T>
+std::vector<T> Read(const T* data, size_t count) {
+  return {data, data + count};
+}
+
+template <typename T>
+std::vector<T> Gathered(const Operation& operation, size_t count) {
+  if (operation.gathered == nullptr) return {};
+  return Read(reinterpret_cast<const T*>(operation.gathered->data()), count);
+}
+
+// With NCCL on all ranks, and with none on one: the results are the same.
+class Collectives : public testing::TestWithParam<bool> {
+ protected:
+  Collectives() : gpus(3, {.without_nccl = GetParam() ? std::set<int>{} : std::set<int>{1}}) {
+    gpus.world.Install({0, 1, 2});
+    gpus.world.Enter({0, 1, 2});
+  }
+  ~Collectives() override {
+    EXPECT_EQ(gpus.cluster.made().contains("init"), GetParam()) << "NCCL is used where all have it";
+  }
+
+  // The same values on all ranks, reduced; the first result. All ranks must have the same.
+  template <typename T>
+  std::vector<T> Reduced(rm_dtype dtype, rm_op op, const std::vector<std::vector<T>>& by_rank,
+                         double prescale = 1, double postscale = 1) {
+    std::vector<std::vector<T>> results(3);
+    OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+      const size_t count = by_rank[w.id].size();
+      const T* in = gpus.OnDevice(w.id, by_rank[w.id]);
+      T* out = gpus.OnDevice(w.id, std::vector<T>(count));
+      Request request{"x", Kind::kAllreduce, dtype, op, "", count, prescale, postscale};
+      ExpectOk(Ask(w, request, in, out));
+      EXPECT_EQ(Read(in, count), by_rank[w.id]) << "the input is left intact";
+      results[w.id] = Read(out, count);
+    });
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+    return results[0];
+  }
+
+  GpuTestWorld gpus;
+};
+
+TEST_P(Collectives, ReductionsMeanWhatTheyMeanOnTheHost) {
+  const std::vector<std::vector<float>> floats = {{1, -2}, {3, 5}, {8, 6}};
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_SUM, floats), ElementsAre(12, 9));
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_AVERAGE, floats), ElementsAre(4, 3));
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_MIN, floats), ElementsAre(1, -2));
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_MAX, floats), ElementsAre(8, 6));
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_PRODUCT, floats), ElementsAre(24, -60));
+}
+
+TEST_P(Collectives, FactorsApplyBeforeAndAfter) {
+  const std::vector<std::vector<float>> floats = {{1, -2}, {3, 5}, {8, 6}};
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_SUM, floats, 0.5, 4), ElementsAre(24, 18));
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_AVERAGE, floats, 0.5, 1), ElementsAre(2, 1.5));
+  EXPECT_THAT(Reduced(RM_FLOAT32, RM_MAX, floats, 1, 2), ElementsAre(16, 12));
+  const std::vector<std::vector<int32_t>> ints = {{2}, {4}, {-3}};
+  EXPECT_THAT(Reduced(RM_INT32, RM_SUM, ints, 1, 3), ElementsAre(9));
+}
+
+TEST_P(Collectives, TypesThatNcclLacksWorkToo) {
+  EXPECT_THAT(Reduced<int16_t>(RM_INT16, RM_SUM, {{1, -7}, {2, 3}, {3, 1}}), ElementsAre(6, -3));
+  EXPECT_THAT(Reduced<uint8_t>(RM_BOOL, RM_SUM, {{0, 1}, {0, 1}, {0, 0}}), ElementsAre(0, 1));
+  EXPECT_THAT(Reduced<uint8_t>(RM_BOOL, RM_PRODUCT, {{1, 1}, {1, 0}, {1, 1}}), ElementsAre(1, 0));
+  EXPECT_THAT(Reduced<int32_t>(RM_INT32, RM_AVERAGE, {{-1}, {-1}, {-2}}), ElementsAre(-2))
+      << "integers are rounded down";
+  const std::vector<float> same = {1, 2, 3};
+  EXPECT_THAT(Reduced<float>(RM_FLOAT32, RM_ADASUM, {same, same, same}), ElementsAre(1, 2, 3))
+      << "equal vectors are averaged";
+}
+
+TEST_P(Collectives, ManyTensorsAreFusedAndComeBackInTheirPlaces) {
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    std::vector<std::shared_ptr<Operation>> asked;
+    std::vector<float*> data;
+    for (size_t i = 0; i < 8; ++i) {
+      data.push_back(gpus.OnDevice(w.id, std::vector<float>(i, static_cast<float>(i + w.id))));
+      asked.push_back(
+          Ask(w, {"t" + std::to_string(i), Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", i, 1, 1},
+              data.back(), data.back()));
+    }
+    for (const auto& operation : asked) ExpectOk(operation);
+    for (size_t i = 0; i < 8; ++i) {
+      EXPECT_THAT(Read(data[i], i), Each(3.0f * static_cast<float>(i) + 3));
+    }
+  });
+}
+
+TEST_P(Collectives, RowsAreGatheredScatteredAndExchanged) {
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    const size_t own = static_cast<size_t>(w.id);
+    const auto* rows = gpus.OnDevice(w.id, std::vector<int32_t>(2 * own, w.id));
+    const auto gather =
+        Ask(w, {"gather", Kind::kAllgather, RM_INT32, RM_SUM, "", 2, 1, 1}, rows, nullptr, own);
+    ExpectOk(gather);
+    EXPECT_THAT(Gathered<int32_t>(*gather, 6), ElementsAre(1, 1, 2, 2, 2, 2));
+    EXPECT_THAT(gather->rows_by_rank, ElementsAre(0, 1, 2));
+
+    const auto* all = gpus.OnDevice<float>(w.id, {1, 2, 3, 4});
+    Request request{"scatter", Kind::kReducescatter, RM_FLOAT32, RM_SUM, "", 4, 1, 1};
+    const auto scatter = Ask(w, request, all, nullptr);
+    ExpectOk(scatter);
+    const std::vector<std::vector<float>> shares = {{3, 6}, {9}, {12}};
+    EXPECT_EQ(Gathered<float>(*scatter, shares[own].size()), shares[own]);
+
+    std::vector<int32_t> to_each;  // k + 1 rows to rank k
+    Operation::Splits splits{{1, 2, 3}, w.engine->workers()};
+    for (int to = 0; to < 3; ++to) to_each.insert(to_each.end(), to + 1, 10 * w.id + to);
+    const auto exchange = Ask(w, {"exchange", Kind::kAlltoall, RM_INT32, RM_SUM, "", 1, 1, 1},
+                              gpus.OnDevice(w.id, to_each), nullptr, 6, splits);
+    ExpectOk(exchange);
+    std::vector<int32_t> expected;
+    for (int from = 0; from < 3; ++from) {
+      expected.insert(expected.end(), own + 1, 10 * from + w.id);
+    }
+    EXPECT_EQ(Gathered<int32_t>(*exchange, expected.size()), expected);
+
+    auto* sent = gpus.OnDevice(w.id, std::vector<int16_t>(3, static_cast<int16_t>(w.id)));
+    ExpectOk(Ask(w,
+                 {"broadcast", Kind::kBroadcast, RM_INT16, RM_SUM, w.engine->WorkerAt(2), 3, 1, 1},
+                 sent, sent));
+    EXPECT_THAT(Read(sent, 3), Each(2));
+  });
+}
+
+TEST_P(Collectives, WhoHasJoinedGivesNothing) {
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    if (w.id > 0) {
+      auto* data = gpus.OnDevice<float>(w.id, {1, 2});
+      ExpectOk(Ask(w, {"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 2, 1, 1}, data, data));
+      EXPECT_THAT(Read(data, 2), ElementsAre(2, 4));
+    }
+    (void)engine::Join(w);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Nccl, Collectives, testing::Values(true, false), [](const auto& info) {
+  return info.param ? "OnAllRanks" : "MissingOnOne";
+});
+
+TEST(NcclBackendTest, AProcessSetHasACommunicatorOfItsOwn) {
+  GpuTestWorld gpus(3);
+  gpus.world.Install({0, 1, 2});
+  gpus.world.Enter({0, 1, 2});
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    const int set = engine::AddSet(w, {0, 2});
+    for (int i = 0; i < 2; ++i) {
+      if (w.id == 1) continue;
+      auto* data = gpus.OnDevice<float>(w.id, {static_cast<float>(w.id + 1)});
+      Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+      request.process_set = set;
+      ExpectOk(Ask(w, request, data, data));
+      EXPECT_EQ(data[0], 4);
+    }
+    EXPECT_TRUE(engine::RemoveSet(w, set).ok());
+  });
+  EXPECT_EQ(gpus.cluster.made()["init"], 2);
+}
+
+TEST(NcclBackendTest, TheInputIsReadWhenItsEventHasCome) {
+  GpuTestWorld gpus(2);
+  gpus.world.Install({0, 1});
+  gpus.world.Enter({0, 1});
+  OnEach(&gpus.world, {0, 1}, [&](TestWorker& w) {
+    FakeProcess& process = gpus.process(w.id);
+    const auto cuda = process.gpu().cuda;
+    auto* data = gpus.OnDevice<float>(w.id, {0});
+    void *stream = nullptr, *ready = nullptr;
+    ASSERT_EQ(cuda->StreamCreate(&stream), kCudaSuccess);
+    ASSERT_EQ(cuda->EventCreate(&ready), kCudaSuccess);
+    std::atomic<bool> go{false};
+    process.Enqueue(stream, [&] {
+      if (go) data[0] = 5;
+      return go.load();
+    });
+    ASSERT_EQ(cuda->EventRecord(ready, stream), kCudaSuccess);
+    const auto operation =
+        Ask(w, {"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1}, data, data, 0, {}, ready);
+    go = true;
+    process.Notify();
+    ExpectOk(operation);
+    EXPECT_EQ(data[0], 10);
+    ASSERT_EQ(cuda->StreamDestroy(stream), kCudaSuccess);
+    ASSERT_EQ(cuda->EventDestroy(ready), kCudaSuccess);
+  });
+}
+
+TEST(NcclBackendTest, TensorsInDifferentMemoriesAreTheSameErrorOnEveryRank) {
+  GpuTestWorld gpus(2);
+  gpus.world.Install({0, 1});
+  gpus.world.Enter({0, 1});
+  OnEach(&gpus.world, {0, 1}, [&](TestWorker& w) {
+    std::vector<float> on_host = {1};
+    auto* data = gpus.OnDevice<float>(w.id, {1});
+    const Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+    const auto wrong =
+        w.id == 0 ? Ask(w, request, data, data) : w.Ask(request, on_host.data(), on_host.data());
+    const Status status = Await(wrong);
+    EXPECT_EQ(status.code(), RM_ERR_MISMATCH);
+    EXPECT_THAT(status.message(),
+                HasSubstr("memory is a GPU's on rank 0 and the host's on rank 1"));
+    ExpectOk(Ask(w, request, data, data));  // the job goes on, with either memory
+    EXPECT_TRUE(w.Allreduce("y", &on_host).ok());
+  });
+}
+
+TEST(NcclBackendTest, WithoutAGpuTheReasonIsTold) {
+  BackendByMemory backend(
+      []() -> const Gpu& {
+        static const Gpu none = [] {
+          Gpu gpu;
+          gpu.no_cuda = "CUDA finds no GPU";
+          return gpu;
+        }();
+        return none;
+      },
+      0, {});
+  Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+  request.on_gpu = true;
+  engine::Retained result;
+  const Status status =
+      backend.Execute(engine::Response::Of({request}), engine::PendingTable(), &result);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(status.message(), HasSubstr("CUDA finds no GPU"));
+}
+
+}  // namespace
+}  // namespace ringmaster::nccl

@@ -1,0 +1,66 @@
+// The values and layouts of NCCL's C interface that we use, declared here because NCCL is loaded at
+// run time and need not be there when this is compiled. Source: nccl.h of NCCL 2.14 to 2.32;
+// nccl_abi_test compares them with a real header.
+//
+// Thread rule: values.
+#pragma once
+
+#include <climits>
+#include <cstddef>
+
+namespace ringmaster::nccl {
+
+enum class Result : int {
+  kSuccess = 0,
+  kUnhandledCudaError = 1,
+  kSystemError = 2,
+  kInternalError = 3,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kRemoteError = 6,
+  kInProgress = 7,
+};
+
+enum class DataType : int {
+  kInt8 = 0,
+  kUint8 = 1,
+  kInt32 = 2,
+  kUint32 = 3,
+  kInt64 = 4,
+  kUint64 = 5,
+  kFloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBfloat16 = 9,
+};
+
+// Not an enum class: RedOpCreatePreMulSum makes further values.
+using RedOp = int;
+inline constexpr RedOp kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4;
+
+inline constexpr int kScalarOnHost = 1;  // read before RedOpCreatePreMulSum returns
+
+struct UniqueId {
+  char bytes[128];
+};
+
+// The configuration as NCCL 2.14 had it, the first with nonblocking communicators. Later versions
+// have more fields behind these, and give them their defaults when `version` is an earlier one.
+struct Config {
+  size_t size = sizeof(Config);
+  unsigned int magic = 0xcafebeef;
+  unsigned int version = 21400;
+  int blocking = 0;
+  // Padding then, a field (cgaClusterSize) since: as NCCL marks what is not set.
+  int not_set = INT_MIN;
+};
+
+inline constexpr int kShrinkDefault = 0, kShrinkAbort = 1;
+inline constexpr int kRevokeDefault = 0;
+
+// As ncclGetVersion counts: 2.27.3 is 22703.
+inline constexpr int kFirstNonblocking = 21400;
+inline constexpr int kFirstShrink = 22700;
+inline constexpr int kFirstRevoke = 22900;  // 2.28 has it, and others came to trust it in 2.29
+
+}  // namespace ringmaster::nccl

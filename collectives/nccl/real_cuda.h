@@ -1,0 +1,18 @@
+// The CUDA runtime of this machine.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <memory>
+
+#include "collectives/nccl/cuda_api.h"
+#include "collectives/nccl/shared_library.h"
+
+namespace ringmaster::nccl {
+
+// RM_ERR_UNAVAILABLE: there is none, or one that lacks what we need.
+Status LoadCuda(std::unique_ptr<CudaApi>* out);
+// The same from a file or name.
+Status LoadCudaFrom(const char* name, std::unique_ptr<CudaApi>* out);
+
+}  // namespace ringmaster::nccl

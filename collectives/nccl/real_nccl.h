@@ -1,0 +1,18 @@
+// The NCCL of this machine.
+//
+// Thread rule: as NcclApi.
+#pragma once
+
+#include <memory>
+
+#include "collectives/nccl/nccl_api.h"
+#include "collectives/nccl/shared_library.h"
+
+namespace ringmaster::nccl {
+
+// RM_ERR_UNAVAILABLE: there is none, or one without nonblocking communicators (before 2.14).
+Status LoadNccl(std::unique_ptr<NcclApi>* out);
+// The same from a file or name.
+Status LoadNcclFrom(const char* name, std::unique_ptr<NcclApi>* out);
+
+}  // namespace ringmaster::nccl
