@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/engine/cpu_backend.h"
 #include "collectives/engine/host_communicator.h"
 #include "collectives/engine/rebuild_timer.h"
 #include "collectives/engine/stall_watch.h"
@@ -64,6 +65,7 @@ struct EngineOptions {
   std::function<void(FaultPoint, uint64_t detail)> on_point;  // tests; empty: none
   StallLimits stall = {};
   timeline::Timeline* timeline = nullptr;  // null: none
+  DirectSizes direct = {};
 
   void Reach(FaultPoint point, uint64_t detail = 0) const {
     if (on_point) on_point(point, detail);

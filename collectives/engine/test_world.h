@@ -218,8 +218,15 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   options.shared_memory = world->shm;
   const Status status = Endpoint::Create(options, &endpoint);
   EXPECT_TRUE(status.ok()) << status.message();
-  engine = std::make_unique<Engine>(
-      Engine::Options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall});
+  engine = std::make_unique<Engine>(Engine::Options{this,
+                                                    this,
+                                                    &state,
+                                                    has_state,
+                                                    size_t{1} << 20,
+                                                    {},
+                                                    world->stall,
+                                                    nullptr,
+                                                    {.bytes = 2048, .piece = 2048}});
 }
 
 inline void TestWorker::OnStopped(uint64_t epoch) {
