@@ -30,14 +30,18 @@ class Backend {
   // The process set is removed: what was kept for it is of no more use.
   virtual void ForgetSet(int32_t process_set) = 0;
 
-  // Runs what the ranks have agreed on and puts the result in a buffer of the backend. The callers'
-  // inputs are left intact. On failure (RM_ERR_EPOCH_MOVED) nothing has happened that a caller
-  // could see.
+  // Runs what the ranks have agreed on and puts the result in a buffer of the backend, or, if it
+  // sets result->response.direct, where the callers want it: on all ranks alike, and such a result
+  // counts only after Confirm(). On failure (RM_ERR_EPOCH_MOVED) the callers' inputs are as they
+  // were.
   virtual Status Execute(const Response& response, const PendingTable& pending,
                          Retained* result) = 0;
 
   // Returns when all ranks that take part in what was executed last have executed it.
   virtual Status Confirm() = 0;
+  // Confirm() has failed, so the operation may run once more: the callers' inputs are again as they
+  // were, and the result is kept beside them.
+  virtual void Withdraw(Retained* /*result*/, const PendingTable& /*pending*/) {}
 
   // Gives all ranks the result that rank `holder` has kept: `held` on the holder, null elsewhere.
   // Ranks that have it too take part all the same. `result` says how many bytes its parts have.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string_view>
 
 #include "collectives/element/element.h"
 #include "collectives/engine/adasum.h"
@@ -46,8 +47,18 @@ void GiveOut(const Part& part, const Request& request, const std::byte* from,
     operation->gathered_rows = part.rows;
     operation->rows_by_rank = part.rows_by_rank;
   } else if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
-    element::CopyScaled(from, operation->out, request.count, request.dtype, request.postscale);
+    const bool is_there = part.delivered && request.postscale == 1.0;
+    if (is_there) return;
+    element::CopyScaled(part.delivered ? static_cast<const std::byte*>(operation->out) : from,
+                        operation->out, request.count, request.dtype, request.postscale);
   }
+}
+
+// Ranges that share bytes and are not the same: not even one call may reduce the one into the
+// other.
+bool OverlapPartly(const void* a, const void* b, uint64_t bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a), second = reinterpret_cast<uintptr_t>(b);
+  return first != second && first < second + bytes && second < first + bytes;
 }
 
 // The end of a step is completed by the engine, when it lets the user go on.
@@ -73,6 +84,87 @@ bool PublishError(const Response& response, PendingTable* pending) {
 }
 
 }  // namespace
+
+bool AllShareMemory(const Communicator* host) {
+  for (int rank = 0; rank < host->size(); ++rank) {
+    if (std::string_view(host->PathTo(rank)) != "shm") return false;
+  }
+  return true;
+}
+
+bool CpuBackend::RunsDirect(Batch batch) const {
+  const Request& request = batch.front();
+  // Of a tensor on a GPU this is a copy, and its result goes back there.
+  return all_share_memory_ && batch.size() == 1 && request.kind == Kind::kAllreduce &&
+         !request.on_gpu && request.process_set == 0 && request.op != RM_ADASUM && request.bytes() >= direct_.bytes;
+}
+
+// No rank may see its `out` as complete, nor lose its input, before all have the result: so an
+// input that is written over is saved, and the pipeline lets all confirm (mode A of rule 14).
+Status CpuBackend::DirectAllreduce(const Request& request, const PendingTable& pending,
+                                   Part* part) {
+  const Operation& operation = AskedFor(request, pending);
+  const size_t element = element::Size(request.dtype);
+  const auto* in = static_cast<const std::byte*>(operation.in);
+  auto* out = static_cast<std::byte*>(operation.out);
+  part->bytes = request.bytes();
+  part->delivered = IsAsked(operation) && !OverlapPartly(in, out, part->bytes);
+  if (!part->delivered) {
+    part->data = pool_.Get(part->bytes);
+    if (part->data == nullptr) return NoMemory(part->bytes);
+    out = part->data->data();
+  }
+  const bool scales = request.prescale != 1.0;
+  const bool saves = in == out && (on_->host->size() > 1 || scales);
+  if (saves) part->input = pool_.Get(part->bytes);
+  if (saves && part->input == nullptr) return NoMemory(part->bytes);
+
+  const uint64_t piece = std::max<uint64_t>(1, direct_.piece / element);
+  for (uint64_t begin = 0; begin < request.count; begin += piece) {
+    const uint64_t count = std::min(piece, request.count - begin);
+    std::byte* to = out + begin * element;
+    const std::byte* from = in == nullptr ? to : in + begin * element;
+    if (saves) std::memcpy(part->input->data() + begin * element, from, count * element);
+    if (!IsAsked(operation)) {
+      element::FillIdentity(to, count, request.dtype, request.op);
+    } else if (scales) {
+      element::CopyScaled(from, to, count, request.dtype, request.prescale);
+      from = to;
+    }
+    if (Status s = on_->host->Allreduce(from, to, count, request.dtype, request.op); !s.ok()) {
+      // Of the pieces that follow nothing is saved yet, and nothing has changed.
+      if (saves) std::memcpy(out, part->input->data(), (begin + count) * element);
+      part->input.reset();
+      return s;
+    }
+  }
+  return {};
+}
+
+void CpuBackend::RestoreInputs(const Retained& result, const PendingTable& pending) const {
+  Batch rest = result.response.requests;
+  for (size_t i = 0; i < result.parts.size(); ++i) {
+    const Part& part = result.parts[i];
+    if (part.input != nullptr) {
+      std::memcpy(AskedFor(rest.front(), pending).out, part.input->data(), part.bytes);
+    }
+    rest = rest.subspan(result.response.batches[i]);
+  }
+}
+
+void CpuBackend::Withdraw(Retained* result, const PendingTable& pending) {
+  Batch rest = result->response.requests;
+  for (size_t i = 0; i < result->parts.size(); ++i) {
+    Part& part = result->parts[i];
+    if (part.input != nullptr) {
+      auto* out = static_cast<std::byte*>(AskedFor(rest.front(), pending).out);
+      std::swap_ranges(out, out + part.bytes, part.input->data());
+      part.data = std::move(part.input);
+      part.delivered = false;
+    }
+    rest = rest.subspan(result->response.batches[i]);
+  }
+}
 
 Status CpuBackend::Allreduce(Batch batch, const PendingTable& pending, Part* part) {
   const Request& first = batch.front();
@@ -253,6 +345,7 @@ Status CpuBackend::Alltoall(const Request& request, const PendingTable& pending,
 Status CpuBackend::Run(Batch batch, int root, const PendingTable& pending, Part* part) {
   switch (batch.front().kind) {
     case Kind::kAllreduce:
+      if (RunsDirect(batch)) return DirectAllreduce(batch.front(), pending, part);
       return Allreduce(batch, pending, part);
     case Kind::kAllgather:
       return Allgather(batch.front(), pending, part);
@@ -309,7 +402,11 @@ Status CpuBackend::Execute(const Response& response, const PendingTable& pending
   for (size_t i = 0; i < response.batches.size(); ++i) {
     result->parts.emplace_back();
     const Batch batch = rest.first(response.batches[i]);
-    if (Status s = Run(batch, response.roots[i], pending, &result->parts.back()); !s.ok()) return s;
+    result->response.direct |= RunsDirect(batch);
+    if (Status s = Run(batch, response.roots[i], pending, &result->parts.back()); !s.ok()) {
+      RestoreInputs(*result, pending);
+      return s;
+    }
     rest = rest.subspan(response.batches[i]);
   }
   return {};

@@ -16,11 +16,25 @@
 
 namespace ringmaster::engine {
 
+// A lone allreduce of at least `bytes` over shared memory is reduced where the callers have it,
+// `piece` bytes at a time: what has to be saved of a piece is saved while it is in cache. The same
+// on all ranks.
+struct DirectSizes {
+  size_t bytes = size_t{256} << 10;
+  size_t piece = size_t{1} << 20;
+};
+
+// All ranks of the view: the same answer on each of them.
+bool AllShareMemory(const Communicator* host);
+
 class CpuBackend : public Backend {
  public:
+  explicit CpuBackend(DirectSizes direct = {}) : direct_(direct) {}
+
   void Install(Communicator* host, const std::vector<std::string>& workers) override {
     host_ = host;
     world_ = {nullptr, host, workers};
+    all_share_memory_ = AllShareMemory(host);
   }
   void Uninstall() override {
     host_ = nullptr;
@@ -29,6 +43,7 @@ class CpuBackend : public Backend {
   void ForgetSet(int32_t process_set) override { sets_.erase(process_set); }
   Status Execute(const Response& response, const PendingTable& pending, Retained* result) override;
   Status Confirm() override { return on_->host->Barrier(); }
+  void Withdraw(Retained* result, const PendingTable& pending) override;
   Status HandOver(int holder, const Retained* held, Retained* result) override;
   bool Publish(const Retained& result, PendingTable* pending) override;
 
@@ -37,6 +52,11 @@ class CpuBackend : public Backend {
 
   Status Run(Batch batch, int root, const PendingTable& pending, Part* part);
   Status Allreduce(Batch batch, const PendingTable& pending, Part* part);
+  // The same on all ranks: it depends on what they have agreed on, and on the view.
+  bool RunsDirect(Batch batch) const;
+  Status DirectAllreduce(const Request& request, const PendingTable& pending, Part* part);
+  // After a failure: what was saved goes back to the callers.
+  void RestoreInputs(const Retained& result, const PendingTable& pending) const;
   Status Adasum(const Request& request, const PendingTable& pending, Part* part);
   Status Allgather(const Request& request, const PendingTable& pending, Part* part);
   Status Broadcast(const Request& request, int root, const PendingTable& pending, Part* part);
@@ -58,7 +78,9 @@ class CpuBackend : public Backend {
   // *on_ becomes those that take part; null: this rank is none of them.
   Status Choose(const Response& response);
 
+  const DirectSizes direct_;
   Communicator* host_ = nullptr;
+  bool all_share_memory_ = false;
   Ranks world_;
   std::map<int32_t, Ranks> sets_;  // of this view, by number
   const Ranks* on_ = nullptr;

@@ -54,6 +54,66 @@ TEST_F(CpuBackendTest, AFailedCallLeavesWhatIsPendingAsItIs) {
   EXPECT_FALSE(operation->done());
 }
 
+class DirectTest : public CpuBackendTest {
+ protected:
+  DirectTest() : direct_({.bytes = 8, .piece = 8}) { direct_.Install(&host_, {"a", "b", "c"}); }
+  CpuBackend direct_;
+};
+
+TEST_F(DirectTest, ALargeTensorIsReducedWhereItLiesPieceByPiece) {
+  std::vector<float> data{1, 2, 3};
+  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 0.5, 2.0}, data.data(), data.data());
+  ASSERT_TRUE(direct_.Execute(response_, pending_, &result_).ok());
+  EXPECT_TRUE(result_.response.has_own_results()) << "all have to confirm it";
+  EXPECT_EQ(host_.calls, (std::vector<std::string>{"allreduce", "allreduce"}));
+  EXPECT_EQ(data, (std::vector<float>{1.5, 3, 4.5})) << "the raw result";
+  EXPECT_TRUE(direct_.Publish(result_, &pending_));
+  EXPECT_EQ(data, (std::vector<float>{3, 6, 9}));
+}
+
+TEST_F(DirectTest, AFailureInAnyPieceLeavesTheInputAsItWas) {
+  const std::vector<float> before{1, 2, 3};
+  std::vector<float> data = before;
+  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 0.5, 1.0}, data.data(), data.data());
+  for (int call : {0, 1}) {
+    host_.calls.clear();
+    host_.fail_at = call;
+    EXPECT_EQ(direct_.Execute(response_, pending_, &result_).code(), RM_ERR_EPOCH_MOVED);
+    EXPECT_EQ(data, before) << "call " << call;
+  }
+}
+
+TEST_F(DirectTest, WhatIsWithdrawnMayRunOnceMoreOrBePublished) {
+  const std::vector<float> before{1, 2, 3};
+  std::vector<float> data = before;
+  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1.0, 1.0}, data.data(), data.data());
+  ASSERT_TRUE(direct_.Execute(response_, pending_, &result_).ok());
+  direct_.Withdraw(&result_, pending_);
+  EXPECT_EQ(data, before);
+  EXPECT_TRUE(direct_.Publish(result_, &pending_));
+  EXPECT_EQ(data, (std::vector<float>{3, 6, 9}));
+}
+
+TEST_F(DirectTest, AnInputBesideTheResultIsNeverTouchedNorCopied) {
+  const std::vector<float> in{1, 2, 3};
+  std::vector<float> out(3);
+  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 2.0, 1.0}, in.data(), out.data());
+  ASSERT_TRUE(direct_.Execute(response_, pending_, &result_).ok());
+  EXPECT_EQ(result_.parts[0].input, nullptr);
+  EXPECT_EQ(result_.parts[0].data, nullptr);
+  EXPECT_EQ(in, (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(out, (std::vector<float>{6, 12, 18}));
+}
+
+TEST_F(DirectTest, RangesThatOverlapPartlyGoThroughABuffer) {
+  std::vector<float> data{1, 2, 3, 0};
+  Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1.0, 1.0}, data.data(), data.data() + 1);
+  ASSERT_TRUE(direct_.Execute(response_, pending_, &result_).ok());
+  EXPECT_EQ(data, (std::vector<float>{1, 2, 3, 0}));
+  EXPECT_TRUE(direct_.Publish(result_, &pending_));
+  EXPECT_EQ(data, (std::vector<float>{1, 3, 6, 9}));
+}
+
 TEST_F(CpuBackendTest, AnAgreedErrorIsPublishedAndNothingRuns) {
   const auto operation =
       Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 2, 1, 1}, nullptr, nullptr);

@@ -32,7 +32,8 @@ EngineLoop::EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, En
       info_(info),
       host_(host),
       has_state_(options_.has_state),
-      pipeline_(options_.make_backend ? options_.make_backend() : std::make_unique<CpuBackend>(),
+      pipeline_(options_.make_backend ? options_.make_backend()
+                                      : std::make_unique<CpuBackend>(options_.direct),
                 options_.fusion_bytes),
       stalls_(options_.stall),
       trace_(options_.timeline) {}

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/engine/backend.h"
+#include "collectives/engine/cpu_backend.h"
 #include "collectives/engine/host_communicator.h"
 #include "collectives/engine/rebuild_timer.h"
 #include "collectives/engine/stall_watch.h"
@@ -65,7 +65,8 @@ struct EngineOptions {
   std::function<void(FaultPoint, uint64_t detail)> on_point;  // tests; empty: none
   StallLimits stall = {};
   timeline::Timeline* timeline = nullptr;  // null: none
-  // What moves the bytes; empty: CpuBackend.
+  DirectSizes direct = {};
+  // What moves the bytes; empty: CpuBackend, with `direct`.
   std::function<std::unique_ptr<Backend>()> make_backend = {};
 
   void Reach(FaultPoint point, uint64_t detail = 0) const {

@@ -17,6 +17,8 @@ struct StepOutcome {
   std::vector<float> other;
   std::vector<int64_t> product;  // another type: not fused
   std::vector<float> average;
+  std::vector<double> in_place;  // reduced where they lie, in two pieces each
+  std::vector<double> apart;
   std::vector<float> first_of_group;
   std::vector<int32_t> second_of_group;  // the same participants, whatever happened
   std::vector<int32_t> gathered;
@@ -38,7 +40,8 @@ constexpr int kSteps = 3;
 // What worker `id` would send as the root: nobody else has it.
 int32_t BroadcastOf(int id, int step) { return 100 * (id + 1) + step; }
 
-constexpr size_t kRows = 7;  // of the reducescatter, two elements each
+constexpr size_t kDirect = 500;  // elements: more than a piece of the test's engine
+constexpr size_t kRows = 7;      // of the reducescatter, two elements each
 
 std::shared_ptr<Operation> AskReducescatter(TestWorker& w, const std::vector<float>& in) {
   Request request{"scatter", Kind::kReducescatter, RM_FLOAT32, RM_SUM, "", in.size(), 1, 1};
@@ -89,6 +92,12 @@ Status RunStep(TestWorker& w, int step, StepOutcome* outcome, OwnOutcome* own) {
   reduce("other", &outcome->other, RM_FLOAT32, RM_SUM);
   reduce("product", &outcome->product, RM_INT64, RM_PRODUCT);
   reduce("average", &outcome->average, RM_FLOAT32, RM_AVERAGE);
+  outcome->in_place.assign(kDirect, bit);
+  reduce("in place", &outcome->in_place, RM_FLOAT64, RM_SUM);
+  const std::vector<double> input(kDirect, bit);
+  outcome->apart.assign(kDirect, -1);
+  asked.push_back(w.Ask({"apart", Kind::kAllreduce, RM_FLOAT64, RM_MAX, "", kDirect, 0.5, 4},
+                        input.data(), outcome->apart.data()));
   outcome->first_of_group.assign(3, bit);
   outcome->second_of_group.assign(7, 1 << w.id);
   Request first{"first", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1};
@@ -161,6 +170,10 @@ void CheckOutcome(const StepOutcome& o, int step, const std::vector<int>& all,
   }
   EXPECT_THAT(o.average, testing::AnyOf(testing::Each(SumOfBits(all) / all.size()),
                                         testing::Each(SumOfBits(left) / left.size())));
+  EXPECT_THAT(o.in_place,
+              testing::AnyOf(testing::Each(SumOfBits(all)), testing::Each(SumOfBits(left))));
+  EXPECT_THAT(o.apart, testing::AnyOf(testing::Each(2.0 * (1 << all.back())),
+                                      testing::Each(2.0 * (1 << left.back()))));
   EXPECT_THAT(o.first_of_group,
               testing::AnyOf(testing::Each(SumOfBits(all)), testing::Each(SumOfBits(left))));
   EXPECT_THAT(o.second_of_group, testing::Each(o.first_of_group[0])) << "of one group";

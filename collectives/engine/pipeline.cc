@@ -37,10 +37,11 @@ Status Pipeline::Execute(Response response, const Retained** result) {
   // Published only when all have it: whoever leaves the barrier knows that they do, so if one
   // survivor has left it the others hold their results too, and if none has it runs once more.
   const uint64_t number = executed.response.number;
+  const Status confirmed = backend_->Confirm();
+  if (!confirmed.ok()) backend_->Withdraw(&executed, pending_);
   log_.Prepare(std::move(executed));
-  if (Status s = backend_->Confirm(); !s.ok()) return s;
-  *result = log_.Commit(number);
-  return {};
+  if (confirmed.ok()) *result = log_.Commit(number);
+  return confirmed;
 }
 
 Status Pipeline::HandOver(const RecoveryPlan::Handover& handover, bool lacks,

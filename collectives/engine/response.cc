@@ -11,6 +11,7 @@ void Write(ByteWriter* out, const Response& response) {
   out->Put(static_cast<uint32_t>(response.error));
   out->PutString(response.message);
   out->Put(static_cast<uint8_t>(response.armed));
+  out->Put(static_cast<uint8_t>(response.direct));
 }
 
 Response ReadResponse(ByteReader* in) {
@@ -28,6 +29,7 @@ Response ReadResponse(ByteReader* in) {
   response.error = static_cast<rm_status>(in->Get<uint32_t>());
   response.message = in->GetString();
   response.armed = in->Get<uint8_t>() != 0;
+  response.direct = in->Get<uint8_t>() != 0;
   return response;
 }
 

@@ -27,7 +27,8 @@ struct Response {
   std::vector<int> ranks;  // in this view of those that take part; empty: all
   // By batch: place among those that take part of the worker that sends; -1: there is none.
   std::vector<int> roots;
-  bool armed = false;  // step end: all members were armed, this boundary is the planned one
+  bool armed = false;   // step end: all members were armed, this boundary is the planned one
+  bool direct = false;  // some of it was reduced where the callers have it (CpuBackend::RunsDirect)
 
   // Of one request, or all of them where they are fused.
   static Response Of(std::vector<Request> requests) {
@@ -41,8 +42,9 @@ struct Response {
   // Of such an operation nobody can give another rank its result: it counts as executed only when
   // all ranks have executed it.
   bool has_own_results() const {
-    return error == RM_OK && std::any_of(requests.begin(), requests.end(),
-                                         [](const Request& r) { return HasOwnResults(r.kind); });
+    return error == RM_OK &&
+           (direct || std::any_of(requests.begin(), requests.end(),
+                                  [](const Request& r) { return HasOwnResults(r.kind); }));
   }
 };
 
@@ -55,6 +57,8 @@ struct Part {
   uint64_t bytes = 0;
   std::vector<size_t> rows_by_rank;  // allgather, reducescatter; alltoall: received from each
   size_t rows = 0;                   // of `data`, of the same
+  bool delivered = false;            // the raw result lies in the caller's `out`, not in `data`
+  std::shared_ptr<Buffer> input;     // what lay there before, if `out` was the input too
 };
 
 // A response that this rank has executed, with the result, kept until every member is known to have

@@ -61,11 +61,17 @@ Status BackendByMemory::HandOver(int holder, const Retained* held, Retained* res
   return backend->HandOver(holder, held, result);
 }
 
+engine::Backend* BackendByMemory::Of(const Response& response) {
+  const bool on_gpu = response.requests.front().on_gpu && on_gpu_ != nullptr;
+  return on_gpu ? on_gpu_.get() : static_cast<engine::Backend*>(&on_host_);
+}
+
+void BackendByMemory::Withdraw(Retained* result, const PendingTable& pending) {
+  Of(result->response)->Withdraw(result, pending);
+}
+
 bool BackendByMemory::Publish(const Retained& result, PendingTable* pending) {
-  const bool on_gpu = result.response.requests.front().on_gpu && on_gpu_ != nullptr;
-  engine::Backend* const backend =
-      on_gpu ? on_gpu_.get() : static_cast<engine::Backend*>(&on_host_);
-  return backend->Publish(result, pending);
+  return Of(result.response)->Publish(result, pending);
 }
 
 void BackendByMemory::Abort(uint64_t epoch) {

@@ -29,6 +29,7 @@ class BackendByMemory : public engine::Backend {
   Status Execute(const engine::Response& response, const engine::PendingTable& pending,
                  engine::Retained* result) override;
   Status Confirm() override { return last_->Confirm(); }
+  void Withdraw(engine::Retained* result, const engine::PendingTable& pending) override;
   Status HandOver(int holder, const engine::Retained* held, engine::Retained* result) override;
   bool Publish(const engine::Retained& result, engine::PendingTable* pending) override;
   void Abort(uint64_t epoch) override;
@@ -37,6 +38,8 @@ class BackendByMemory : public engine::Backend {
   // Of what is asked for; the first one for a GPU makes its backend.
   Status Choose(const engine::Response& response, engine::Backend** backend);
   Status MakeOnGpu();
+  // Which has executed it.
+  engine::Backend* Of(const engine::Response& response);
 
   const std::function<const Gpu&()> find_gpu_;
   const int device_;

@@ -1,5 +1,6 @@
 #include "collectives/transport/connection.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -11,6 +12,11 @@ namespace {
 
 // A bound on one call, so that both directions get their turn while the data is in cache.
 constexpr size_t kMostAtOnce = 256 << 10;
+
+// Both: the kernel begins to repeat after 0.2 s and doubles that, so the third time comes after
+// 1.4 s on a fast network; on a slow one two seconds may be fewer repeats.
+constexpr unsigned kFruitlessRepeats = 3;
+constexpr unsigned kSilentMillis = 2000;
 
 Progress FromErrno() {
   if (errno == EBADMSG) return Progress::kForged;
@@ -44,6 +50,17 @@ ssize_t Connection::Peek(void* into, size_t room) {
 }
 
 void Connection::Shutdown() const { shutdown(fd_.get(), SHUT_RDWR); }
+
+bool IsDeadLink(const tcp_info& info) {
+  return info.tcpi_unacked > 0 && info.tcpi_retransmits >= kFruitlessRepeats &&
+         info.tcpi_last_ack_recv >= kSilentMillis;
+}
+
+bool Connection::LinkIsDead() const {
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  return getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && IsDeadLink(info);
+}
 
 FrameSender::FrameSender(Connection* connection, uint64_t epoch, uint64_t op, const void* data,
                          size_t bytes, FrameKind kind)

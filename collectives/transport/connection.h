@@ -3,6 +3,7 @@
 // Thread rule: the thread of the collective; Shutdown() from any thread.
 #pragma once
 
+#include <netinet/tcp.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -18,6 +19,11 @@
 
 namespace ringmaster::transport {
 
+// Of a TCP connection: what was sent last is repeated and nothing comes back. A peer that computes
+// for long and doesn't read is another matter: its kernel acknowledges all that it has room for,
+// and TCP_USER_TIMEOUT, which would end that connection too, is no use.
+bool IsDeadLink(const tcp_info& info);
+
 class Connection {
  public:
   // `keys`: what is sent and received is encrypted with them; none: it isn't.
@@ -26,6 +32,8 @@ class Connection {
   int fd() const { return fd_.get(); }
   int peer() const { return peer_; }
   void Shutdown() const;
+  // What was sent has got lost for about two seconds (IsDeadLink). False for a unix socket.
+  bool LinkIsDead() const;
 
   // As sendmsg() and recv() of what the two ranks say, without waiting; see SealedStream.
   ssize_t Send(std::span<const iovec> parts);

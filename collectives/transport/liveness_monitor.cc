@@ -170,6 +170,14 @@ Status LivenessMonitor::CheckConnections(uint64_t op) {
   return broken.empty() ? Status() : ExplainClosed(broken);
 }
 
+Status LivenessMonitor::CheckLinks() {
+  std::vector<int> dead;
+  for (const auto& connection : connections_) {
+    if (connection != nullptr && connection->LinkIsDead()) dead.push_back(connection->peer());
+  }
+  return dead.empty() ? Status() : ExplainClosed(dead);
+}
+
 Status LivenessMonitor::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
   if (Reached(*flag, tag, count)) return Status();
   if (spin_) {
@@ -222,8 +230,9 @@ Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) 
   int rc = poll(polls_.data(), polls_.size(), kPollMillis);
   if (aborted()) return status();
   // Nothing on the connections in use for that long: perhaps another rank has died.
-  if (rc == 0) return CheckConnections(op);
-  return Status();
+  if (rc != 0) return Status();
+  Status status = CheckConnections(op);
+  return status.ok() ? CheckLinks() : status;
 }
 
 Status LivenessMonitor::Overdue(int peer) {

@@ -57,6 +57,8 @@ class LivenessMonitor {
   Status Explain(Progress progress, int peer);
   // Looks for broken connections. `op`: number of the operation in progress.
   Status CheckConnections(uint64_t op);
+  // Looks for connections whose packets get lost, which neither end closes.
+  Status CheckLinks();
   // Reports that rank as dead, and fails.
   Status Suspect(int peer, const std::string& why, bool forged = false);
   // Reports that the connection to that rank, which lives and is in the view, broke or can't be

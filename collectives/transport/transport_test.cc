@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +15,7 @@
 #include "collectives/transport/endpoint.h"
 #include "collectives/transport/liveness_monitor.h"
 #include "collectives/transport/probe.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::transport {
 namespace {
@@ -275,6 +277,43 @@ TEST_F(Frames, ClosedConnectionIsTold) {
   theirs_.reset();
   std::string text(1, ' ');
   EXPECT_EQ(Receive(5, 1, &text), Progress::kClosed);
+}
+
+TEST(Links, APeerThatDoesNotReadForLongIsNoDeadLink) {
+  tcp_info dead = {};
+  dead.tcpi_unacked = 1;
+  dead.tcpi_retransmits = 3;
+  dead.tcpi_last_ack_recv = 2000;
+  EXPECT_TRUE(IsDeadLink(dead));
+  tcp_info no_room = dead;  // all that was sent is acknowledged; the next byte waits for room
+  no_room.tcpi_unacked = 0;
+  no_room.tcpi_probes = 8;
+  no_room.tcpi_last_ack_recv = 60000;
+  EXPECT_FALSE(IsDeadLink(no_room));
+  tcp_info lossy = dead;
+  lossy.tcpi_last_ack_recv = 300;
+  EXPECT_FALSE(IsDeadLink(lossy));
+  tcp_info idle = {};
+  idle.tcpi_last_ack_recv = 600000;
+  EXPECT_FALSE(IsDeadLink(idle));
+}
+
+TEST(Links, ThatSwallowWhatIsSentAreFound) {
+  UniqueFd listener, fd;
+  std::string address, why;
+  ASSERT_TRUE(ListenTcp("127.0.0.1:0", &listener, &address).ok());
+  ASSERT_NE(DialTcp(address, &fd, &why), DialResult::kFailed) << why;
+  ASSERT_TRUE(WaitFor(listener.get(), POLLIN, Clock::now() + std::chrono::seconds(10)));
+  const UniqueFd theirs(accept(listener.get(), nullptr, nullptr));
+  ASSERT_TRUE(theirs.valid());
+  // Nothing gets through to the other end any more, and neither end is told.
+  sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+  const sock_fprog program{1, drop_all};
+  ASSERT_EQ(setsockopt(theirs.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+  const Connection ours(std::move(fd), 1);
+  EXPECT_FALSE(ours.LinkIsDead());
+  ASSERT_EQ(send(ours.fd(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_TRUE(support::Until([&] { return ours.LinkIsDead(); }));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-OURS = {"in place": "in-place", "arena": "arena", "tcp": "tcp"}
+OURS = {"in place": "in-place", "arena": "arena", "tcp": "tcp", "engine": "engine", "engine apart": "engine-apart"}
 
 
 def run(command, env=None):
@@ -62,16 +62,16 @@ def human(size):
 
 
 def table(ranks, found, sizes):
-    columns = ["in place", "arena", "tcp", "mpi shm", "mpi tcp", "gloo", "limit"]
-    print("\n%d ranks, median us | %s | mpi shm / in place | mpi shm / arena | mpi tcp / tcp | gloo / tcp | limit / in place"
+    columns = ["in place", "engine", "engine apart", "arena", "tcp", "mpi shm", "mpi tcp", "gloo", "limit"]
+    print("\n%d ranks, median us | %s | engine / in place | engine apart / in place | mpi shm / in place | mpi shm / arena | mpi tcp / tcp | gloo / tcp | limit / in place"
           % (ranks, " | ".join(columns)))
-    print("|".join(["---"] * (len(columns) + 6)))
+    print("|".join(["---"] * (len(columns) + 8)))
     for size in sizes:
         value = lambda name: found[name].get(size)
         ratio = lambda a, b: "%.2f" % (value(a) / value(b)) if value(a) and value(b) else "-"
         cells = ["%.1f" % value(c) if value(c) else "-" for c in columns]
         print("%s | %s | %s" % (human(size), " | ".join(cells), " | ".join(
-            [ratio("mpi shm", "in place"), ratio("mpi shm", "arena"), ratio("mpi tcp", "tcp"), ratio("gloo", "tcp"),
+            [ratio("engine", "in place"), ratio("engine apart", "in place"), ratio("mpi shm", "in place"), ratio("mpi shm", "arena"), ratio("mpi tcp", "tcp"), ratio("gloo", "tcp"),
              ratio("limit", "in place")])), flush=True)
 
 

@@ -1,6 +1,7 @@
 // Our communicator's side of the comparison: allreduce_ours RANKS SIZES SECONDS
-// in-place|arena|tcp|encrypted Forks its ranks; they tell each other their addresses through
-// anonymous shared memory.
+// in-place|arena|tcp|encrypted|engine|engine-apart Forks its ranks; they tell each other their
+// addresses through anonymous shared memory. "engine": named tensors through the engine, in == out,
+// in ordinary memory; "engine-apart": the same, in != out.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 
 #include "ringmaster/communicator.h"
 #include "tests/bench/allreduce_loop.h"
+#include "tests/bench/engine_rank.h"
 
 namespace {
 
@@ -36,6 +38,25 @@ struct Board {
 [[noreturn]] void Die(const char* what, const Status& status) {
   std::fprintf(stderr, "allreduce_ours: %s: %s\n", what, status.message().c_str());
   _exit(1);
+}
+
+void RunEngine(Endpoint* endpoint, const ringmaster::CommunicatorOptions& options,
+               const std::vector<size_t>& sizes, double seconds, bool apart) {
+  ringmaster::bench::EngineRank engine(endpoint, options);
+  if (Status s = engine.AwaitEntered(); !s.ok()) Die("engine", s);
+  const size_t floats = *std::max_element(sizes.begin(), sizes.end()) / sizeof(float) + 1;
+  std::vector<float> in(floats, 0.0f), beside(apart ? floats : 0, 0.0f);
+  float* out = apart ? beside.data() : in.data();
+  const auto barrier = [&] {
+    if (Status s = engine.Barrier(); !s.ok()) Die("barrier", s);
+  };
+  const auto results = ringmaster::bench::TimeAllreduce(sizes, seconds, barrier, [&](size_t count) {
+    if (Status s = engine.Allreduce(in.data(), out, count); !s.ok()) Die("allreduce", s);
+  });
+  if (options.rank == 0) {
+    ringmaster::bench::PrintResults("result", static_cast<int>(options.peers.size()), results);
+  }
+  barrier();
 }
 
 void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes, double seconds,
@@ -64,6 +85,9 @@ void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes
   options.allow_shm = !over_tcp;
   for (int i = 0; i < ranks; ++i)
     options.peers.push_back({board->address[i].tcp, board->address[i].shm, 0});
+  if (mode.starts_with("engine")) {
+    return RunEngine(endpoint.get(), options, sizes, seconds, mode == "engine-apart");
+  }
   std::unique_ptr<Communicator> communicator;
   if (Status s = Communicator::Create(endpoint.get(), options, &communicator); !s.ok())
     Die("communicator", s);
@@ -98,7 +122,8 @@ int main(int argc, char** argv) {
   const int ranks = argc == 5 ? std::atoi(argv[1]) : 0;
   if (ranks < 1 || ranks > kMaxRanks) {
     std::fprintf(stderr,
-                 "usage: allreduce_ours RANKS(1..64) SIZES SECONDS in-place|arena|tcp|encrypted\n");
+                 "usage: allreduce_ours RANKS(1..64) SIZES SECONDS "
+                 "in-place|arena|tcp|encrypted|engine|engine-apart\n");
     return 2;
   }
   const auto sizes = ringmaster::bench::SizesFromArgument(argv[2]);
