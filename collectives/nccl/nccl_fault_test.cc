@@ -39,16 +39,8 @@ void SumIs(GpuTestWorld* gpus, const std::vector<int>& ids, float expected) {
 // Worker 2 of three dies while the others' kernels, of the world or of a set of all three, wait for
 // it; then they have a view of two. They are connected.
 void DieInAKernel(GpuTestWorld* gpus, int set = 0) {
-  std::mutex mu;
-  std::condition_variable launched;
-  int waiting = 0;
   for (int id : {0, 1, 2}) {
-    gpus->process(id).next_fate = [&, id] {
-      std::lock_guard lock(mu);
-      ++waiting;
-      launched.notify_all();
-      return id == 2 ? Fate::kAbsent : Fate::kRun;
-    };
+    gpus->process(id).next_fate = [id] { return id == 2 ? Fate::kAbsent : Fate::kRun; };
   }
   std::vector<float*> data;
   std::vector<std::shared_ptr<Operation>> asked;
@@ -56,10 +48,7 @@ void DieInAKernel(GpuTestWorld* gpus, int set = 0) {
     data.push_back(gpus->OnDevice<float>(id, {1}));
     asked.push_back(AskSum(gpus, *gpus->world.workers[id], data.back(), set));
   }
-  {
-    std::unique_lock lock(mu);
-    ASSERT_TRUE(launched.wait_for(lock, engine::kLong, [&] { return waiting == 3; }));
-  }
+  ASSERT_TRUE(gpus->cluster.AwaitKernels(3));
   gpus->world.workers[2]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
   gpus->world.Stop({0, 1});
   for (int id : {0, 1}) gpus->process(id).next_fate = {};

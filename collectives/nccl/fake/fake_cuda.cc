@@ -39,6 +39,15 @@ std::map<std::string, int> FakeCluster::made() {
   return made_;
 }
 
+bool FakeCluster::AwaitKernels(int kernels) {
+  std::unique_lock lock(mu_);
+  return changed_.wait_for(lock, kForEver, [&] {
+    int running = 0;
+    for (const auto& comm : comms_) running += comm->running;
+    return running == kernels;
+  });
+}
+
 bool FakeCluster::AwaitOrBlame(std::unique_lock<std::mutex>* lock, const std::string& what,
                                const std::function<bool()>& done) {
   if (changed_.wait_for(*lock, kForEver, done)) return true;

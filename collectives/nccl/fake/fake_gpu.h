@@ -50,6 +50,8 @@ class FakeCluster {
   std::vector<std::string> misuse();
   // How often communicators were made, by how ("init", "shrink"), counted per rank.
   std::map<std::string, int> made();
+  // Until so many kernels run or wait for their peers. False: they don't for long.
+  bool AwaitKernels(int kernels);
 
  private:
   friend class FakeProcess;
