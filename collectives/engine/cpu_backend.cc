@@ -96,7 +96,8 @@ bool CpuBackend::RunsDirect(Batch batch) const {
   const Request& request = batch.front();
   // Of a tensor on a GPU this is a copy, and its result goes back there.
   return all_share_memory_ && batch.size() == 1 && request.kind == Kind::kAllreduce &&
-         !request.on_gpu && request.process_set == 0 && request.op != RM_ADASUM && request.bytes() >= direct_.bytes;
+         !request.on_gpu && request.process_set == 0 && request.op != RM_ADASUM &&
+         request.bytes() >= direct_.bytes;
 }
 
 // No rank may see its `out` as complete, nor lose its input, before all have the result: so an

@@ -108,6 +108,13 @@ TEST_P(Collectives, TypesThatNcclLacksWorkToo) {
       << "equal vectors are averaged";
 }
 
+// Of that size the host's backend reduces a tensor of its own memory where the caller has it.
+TEST_P(Collectives, LargeTensorsOfTypesThatNcclLacksComeBackToo) {
+  const std::vector<int16_t> large(engine::DirectSizes().bytes, 2);
+  EXPECT_EQ(Reduced<int16_t>(RM_INT16, RM_SUM, {large, large, large}),
+            std::vector<int16_t>(large.size(), 6));
+}
+
 TEST_P(Collectives, ManyTensorsAreFusedAndComeBackInTheirPlaces) {
   OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
     std::vector<std::shared_ptr<Operation>> asked;
