@@ -276,7 +276,9 @@ void DeleteJobInTime(PlanContext& plan) {
 std::string WhatIsMissing(const SidecarFacts* sidecar) {
   if (sidecar == nullptr || !sidecar->connected) return "its sidecar has not registered";
   if (sidecar->missing_slots.empty()) return "no worker has connected";
-  return fmt::format("slot {} has not called init()", fmt::join(sidecar->missing_slots, ", slot "));
+  if (sidecar->missing_slots.size() == 1)
+    return fmt::format("slot {} has not called init()", sidecar->missing_slots[0]);
+  return fmt::format("slots {} have not called init()", fmt::join(sidecar->missing_slots, ", "));
 }
 
 void CountEnds(PlanContext& plan) {

@@ -357,6 +357,10 @@ TEST(PlannerTest, InitTimeoutNamesThePodsAndSlotsThatHaveNotCome) {
   world.Running(0).Ready(0).Running(1).Connected(1);
   EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
               HasSubstr("digits-worker-1 (slot 0 has not called init())"));
+  world.Sidecar(1).missing_slots = {0, 3};
+  EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
+              HasSubstr("digits-worker-1 (slots 0, 3 have not called init())"));
+  world.Sidecar(1).missing_slots = {0};
   world.in.now += seconds(600);
   const Decision out = Plan(world.in);
   ASSERT_TRUE(out.status.Is("Failed"));

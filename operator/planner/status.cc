@@ -54,6 +54,14 @@ std::string WhySuspended(const PlanContext& plan) {
   return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
 
+// The view that has become too small is an event already; that nobody trains in it is another.
+void SetHeld(PlanContext& plan, const std::string& message) {
+  constexpr char kReason[] = "BelowMinReplicas";
+  const api::Condition* before = plan.in.job.status.Find("Running");
+  if (before == nullptr || before->reason != kReason) plan.AddEvent(true, kReason, message);
+  SetCondition(plan, "Running", false, kReason, message);
+}
+
 void SetRunning(PlanContext& plan) {
   const membership::ViewPtr& view = plan.in.view;
   if (plan.outcome.ended()) {
@@ -71,9 +79,8 @@ void SetRunning(PlanContext& plan) {
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
   if (!view->train) {
-    return SetCondition(plan, "Running", false, "BelowMinReplicas",
-                        fmt::format("{} are held at the step boundary: minReplicas is {}", size,
-                                    plan.in.job.spec.elastic_policy.min_replicas));
+    return SetHeld(plan, fmt::format("{} are held at the step boundary: minReplicas is {}", size,
+                                     plan.in.job.spec.elastic_policy.min_replicas));
   }
   SetCondition(plan, "Running", true, "Training", size);
 }

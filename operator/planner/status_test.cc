@@ -222,6 +222,21 @@ TEST(RingTest, ANewViewIsToldOfOnce) {
   EXPECT_EQ(Find(Plan(world.in), "PodLost"), nullptr);
 }
 
+TEST(RingTest, ThatNobodyTrainsBelowMinReplicasIsAnEventOnce) {
+  World world = World::Training(2);
+  NextView(world, Reason::kPodLost, false);
+  auto held = std::make_shared<membership::View>(*world.in.view);
+  held->train = false;
+  world.in.view = held;
+  const Decision out = Plan(world.in);
+  const Event* event = Find(out, "BelowMinReplicas");
+  ASSERT_NE(event, nullptr);
+  EXPECT_TRUE(event->warning);
+  EXPECT_THAT(event->message, testing::HasSubstr("held at the step boundary"));
+  world.Settle();
+  EXPECT_EQ(Find(Plan(world.in), "BelowMinReplicas"), nullptr);
+}
+
 TEST(RingTest, StaysAsItWasAtTheEnd) {
   World world = World::Training(2);
   world.End(1, PodPhase::kFailed, 1).Settle();

@@ -57,8 +57,9 @@ def test_fewer_pods_than_min_replicas(write, tmp_path):
         run.world("job", 2)
         (tmp_path / "again").touch()
         run.do("kill", "job-worker-1")
-        check(run, "Running", "BelowMinReplicas", r"held at the step boundary: minReplicas is 2$")
+        message = check(run, "Running", "BelowMinReplicas", r"held at the step boundary: minReplicas is 2$")
         assert re.search(r"! .*PodLost: ", events(run))
+        wait_for("the event", lambda: "BelowMinReplicas: " + message in events(run), alive=run.alive)
 
 
 def test_a_drain_that_can_not_go_on(write, tmp_path):
