@@ -86,9 +86,13 @@ void CountPod(PlanContext& plan, const PodFacts& pod) {
   const std::string what = fmt::format("pod {} failed: {}", pod.name, ExitText(pod));
   if (action != FailureAction::kIgnore && IsFault(pod)) CountFault(plan, what);
   if (plan.finishing) {
-    if (pod.exit_code && failure_policy::IsOwnFailure(*pod.exit_code) &&
-        !IsFromOutside(pod.reason)) {
+    const bool own =
+        pod.exit_code && failure_policy::IsOwnFailure(*pod.exit_code) && !IsFromOutside(pod.reason);
+    const bool agreed = plan.in.view == nullptr || InView(plan.in, pod.uid);
+    if (own && agreed) {
       Fail(plan, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
+    } else if (own && action == FailureAction::kFailJob) {
+      Fail(plan, "WorkerFailed", what + ", just before the other ranks agreed to end");
     }
     return;
   }
@@ -168,7 +172,10 @@ void EvaluateEarlyExits(PlanContext& plan) {
 void EvaluateSuccess(PlanContext& plan) {
   std::size_t succeeded = 0, others = 0;
   for (const PodFacts& pod : plan.in.pods) {
-    if (plan.in.view != nullptr && !InView(plan.in, pod.uid)) continue;
+    if (plan.in.view != nullptr && !InView(plan.in, pod.uid)) {
+      others += IsAboutToFail(plan, pod) ? 1 : 0;
+      continue;
+    }
     // A pod that left may end with 0 too: that says nothing about the job unless all had agreed to
     // end. Where there never was a view, nobody went on in the place of one that failed.
     if (pod.phase == PodPhase::kSucceeded && (plan.finishing || !pod.leaving())) {
@@ -272,6 +279,19 @@ void DeleteJobInTime(PlanContext& plan) {
 }
 
 }  // namespace
+
+bool IsAboutToFail(PlanContext& plan, const PodFacts& pod) {
+  if (pod.ended() || pod.leaving()) return false;
+  const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
+  if (sidecar == nullptr || !sidecar->last_exit) return false;
+  const bool fails = failure_policy::IsOwnFailure(*sidecar->last_exit) &&
+                     ActionFor(plan.in.job.spec.failure_policy, *sidecar->last_exit, "") ==
+                         FailureAction::kFailJob;
+  const Time patience = plan.in.view_since + kFinishGrace;
+  if (!fails || plan.in.now >= patience) return false;
+  plan.LookAgainAt(patience);
+  return true;
+}
 
 std::string WhatIsMissing(const SidecarFacts* sidecar) {
   if (sidecar == nullptr || !sidecar->connected) return "its sidecar has not registered";

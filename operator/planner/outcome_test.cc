@@ -177,6 +177,30 @@ TEST(FinishingTest, AScriptThatFailsAfterTheEndStillFailsTheJob) {
   EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "WorkerFailedAtTheEnd");
 }
 
+// The others have a new view without it and agree to end, all before the kubelet has told its end.
+TEST(FinishingTest, AScriptThatFailsJustBeforeTheEndFailsTheJob) {
+  World world = Finishing(2);
+  world.Running(2).Connected(2).Sidecar(2).last_exit = 1;
+  world.in.view_since = world.in.now;
+  for (const int i : {0, 1}) world.End(i, PodPhase::kSucceeded, 0);
+  const Decision waits = Plan(world.in);
+  EXPECT_FALSE(waits.status.Is("Succeeded"));
+  EXPECT_THAT(Deleted(waits), IsEmpty()) << "its exit code would be lost";
+  World failed = world;
+  failed.End(2, PodPhase::kFailed, 1);
+  EXPECT_EQ(Plan(failed.in).status.Find("Failed")->reason, "WorkerFailed");
+  world.in.now += kFinishGrace;
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded")) << "it never ended";
+}
+
+TEST(FinishingTest, AWorkerThatWasKilledJustBeforeTheEndHoldsNothingUp) {
+  World world = Finishing(2);
+  world.Running(2).Connected(2).Sidecar(2).last_exit = 137;
+  world.in.view_since = world.in.now;
+  for (const int i : {0, 1}) world.End(i, PodPhase::kSucceeded, 0);
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+}
+
 TEST(FinishingTest, OnePodMayTakeMuchLongerToEndThanTheOther) {
   World world = Finishing(2);
   world.End(1, PodPhase::kSucceeded, 0);

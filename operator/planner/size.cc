@@ -188,7 +188,8 @@ void Size(PlanContext& plan) {
   if (plan.finishing) {
     // Nothing is rebuilt: a pod that isn't in the last view has nothing to do here any more.
     for (const PodFacts& pod : plan.in.pods) {
-      if (plan.in.view != nullptr && !InView(plan.in, pod.uid) && !pod.deleting && !pod.ended()) {
+      const bool outside = plan.in.view != nullptr && !InView(plan.in, pod.uid);
+      if (outside && !pod.deleting && !pod.ended() && !IsAboutToFail(plan, pod)) {
         plan.out.deletes.push_back({pod.name, pod.uid, "JobFinishes"});
       }
     }
