@@ -52,6 +52,24 @@ def test_a_job_that_fails(write, tmp_path):
         assert "code 7" in run.text()
 
 
+ONE_FAILS = """
+import sys, torch, ringmaster.torch as rm
+rm.init()
+rm.allreduce(torch.ones(3), name="a")
+if rm.rank() == 1:
+    sys.exit(3)
+rm.allreduce(torch.ones(3), name="b")  # by the others, in a view of their own
+rm.shutdown()
+"""
+
+
+def test_a_worker_that_fails_just_before_the_others_end(write):
+    write(ONE_FAILS, "train.py")
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+        assert run.wait() == 1, run.text()
+        assert "exited with 3" in run.text()
+
+
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_in_order(write, tmp_path, sig):
     with start(write, tmp_path) as run:
