@@ -68,8 +68,10 @@ void Worker::StartEngine() {
   options.fusion_bytes = options_.fusion_bytes;
   options.stall = options_.stall;
   options.timeline = options_.timeline;
-  options.make_backend = [] {
-    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, 0, nccl::Limits());
+  // A worker that takes part before it has a tensor of its own: on the GPU that scripts pick for
+  // it.
+  options.make_backend = [device = std::max(0, options_.slot)] {
+    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, device, nccl::Limits());
   };
   engine_ = std::make_unique<engine::Engine>(options);
   reports_.Attach(engine_.get());

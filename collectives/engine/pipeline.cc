@@ -18,6 +18,9 @@ void Pipeline::Uninstall() {
 
 Status Pipeline::Agree(bool armed, std::chrono::steady_clock::time_point long_ago,
                        RoundResult* result) {
+  // This rank's recovery has brought no word that somebody has committed what was prepared in an
+  // earlier view, so nobody ever will: the number goes to another operation.
+  log_.DropPrepared();
   if (Status s = negotiator_.Round(host_, log_.next_number(), pending_.Requests(),
                                    pending_.AskedBefore(long_ago), armed, result);
       !s.ok())
@@ -36,12 +39,15 @@ Status Pipeline::Execute(Response response, const Retained** result) {
   }
   // Published only when all have it: whoever leaves the barrier knows that they do, so if one
   // survivor has left it the others hold their results too, and if none has it runs once more.
-  const uint64_t number = executed.response.number;
   const Status confirmed = backend_->Confirm();
-  if (!confirmed.ok()) backend_->Withdraw(&executed, pending_);
-  log_.Prepare(std::move(executed));
-  if (confirmed.ok()) *result = log_.Commit(number);
-  return confirmed;
+  if (!confirmed.ok()) {
+    backend_->Withdraw(&executed, pending_);
+    log_.Prepare(std::move(executed));
+    return confirmed;
+  }
+  for (Part& part : executed.parts) part.input.reset();
+  *result = &log_.AppendConfirmed(std::move(executed));
+  return {};
 }
 
 Status Pipeline::HandOver(const RecoveryPlan::Handover& handover, bool lacks,
@@ -66,10 +72,8 @@ Status Pipeline::HandOver(const RecoveryPlan::Handover& handover, bool lacks,
 }
 
 Status Pipeline::CommitOwn(const Response& response, const Retained** result) {
-  *result = log_.Commit(response.number);
-  if (*result == nullptr && !sets_.Has(response.process_set(), self_)) {
-    *result = &log_.Keep({response, {}, false});
-  }
+  *result = sets_.Has(response.process_set(), self_) ? log_.Commit(response.number)
+                                                     : &log_.Keep({response, {}, false});
   if (*result != nullptr) return {};
   return {RM_ERR_INTERNAL, "operation " + std::to_string(response.number) +
                                " was completed elsewhere and never executed here"};

@@ -70,6 +70,30 @@ TEST_F(PipelineTest, WhatFailsStaysPendingAndTakesNoNumber) {
   EXPECT_FALSE(operation->done());
 }
 
+// In the view after a fault its number goes to another operation, of which this rank may have no
+// part yet when the next fault comes.
+TEST_F(PipelineTest, WhatWasPreparedInAnEarlierViewIsNotTakenForWhatHasItsNumberLater) {
+  Pipeline pipeline(std::make_unique<CpuBackend>(DirectSizes{.bytes = 1}), 1 << 20);
+  pipeline.Install(&host_, {"a", "b"});
+  Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", data_.size(), 1.0, 1.0};
+  const auto operation = std::make_shared<Operation>(request, data_.data(), data_.data());
+  pipeline.Add(operation);
+  RoundResult round;
+  ASSERT_TRUE(pipeline.Agree(false, {}, &round).ok());
+  host_.fail_at = static_cast<int>(host_.calls.size()) + 1;  // the barrier after the allreduce
+  const Retained* result = nullptr;
+  EXPECT_EQ(pipeline.Execute(round.responses[0], &result).code(), RM_ERR_EPOCH_MOVED);
+  EXPECT_EQ(host_.calls.back(), "barrier");
+  EXPECT_EQ(data_, (std::vector<float>{1, 2}));
+  host_.fail_at = static_cast<int>(host_.calls.size());
+  EXPECT_FALSE(pipeline.Agree(false, {}, &round).ok());
+  Response other = Response::Of({request});
+  other.number = 0;
+  other.direct = true;
+  EXPECT_EQ(pipeline.HandOver({{other, {}, true}, 1}, true, &result).code(), RM_ERR_INTERNAL);
+  EXPECT_FALSE(operation->done());
+}
+
 TEST_F(PipelineTest, OnlyARankThatLacksAHandedOverResultKeepsIt) {
   RecoveryPlan::Handover handover;
   handover.holder = 1;

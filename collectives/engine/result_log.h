@@ -36,9 +36,17 @@ class ResultLog {
     ++next_number_;
     return entries_.back();
   }
-  // An operation whose results are each rank's own: executed here, and perhaps not by all. Kept
-  // until it counts, or is executed once more.
+  // An operation whose results are each rank's own, which all that take part have executed: so all
+  // ranks, where it is the world's, have finished all that came before.
+  const Retained& AppendConfirmed(Retained result) {
+    if (result.response.process_set() == 0) entries_.clear();
+    return Keep(std::move(result));
+  }
+  // Such an operation was executed here, and perhaps not by all. Kept until it counts, or is
+  // executed once more.
   void Prepare(Retained result) { prepared_ = std::move(result); }
+  // It never will count.
+  void DropPrepared() { prepared_.reset(); }
   // It counts: all ranks have executed it. Null if operation `number` was not prepared here.
   const Retained* Commit(uint64_t number) {
     if (!prepared_ || prepared_->response.number != number) return nullptr;

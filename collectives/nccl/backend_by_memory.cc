@@ -31,7 +31,8 @@ Status BackendByMemory::MakeOnGpu() {
   if (gpu.cuda == nullptr) {
     return {RM_ERR_UNAVAILABLE, "the others' tensors lie in GPUs' memory, and here " + gpu.no_cuda};
   }
-  on_gpu_ = std::make_unique<NcclBackend>(gpu, &on_host_, device_, limits_);
+  const int device = gpu.devices > 0 ? device_ % gpu.devices : 0;
+  on_gpu_ = std::make_unique<NcclBackend>(gpu, &on_host_, device, limits_);
   on_gpu_->Install(host_, workers_);
   sync::MutexLock lock(&mu_);
   to_abort_ = on_gpu_.get();

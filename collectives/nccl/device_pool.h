@@ -23,6 +23,7 @@ class DevicePool {
 
   // On the calling thread's device; nothing of ours runs there. Null when there is no memory.
   std::shared_ptr<engine::Buffer> Get(size_t bytes);
+  void FreeUnused() { kept_->FreeAll(); }
 
  private:
   // Outlives the pool as long as a buffer does.

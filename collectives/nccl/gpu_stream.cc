@@ -1,5 +1,7 @@
 #include "collectives/nccl/gpu_stream.h"
 
+#include <utility>
+
 namespace ringmaster::nccl {
 
 Status StatusOf(CudaApi* cuda, CudaResult result, const std::string& what) {
@@ -9,14 +11,19 @@ Status StatusOf(CudaApi* cuda, CudaResult result, const std::string& what) {
 }
 
 GpuStream::~GpuStream() {
-  if (runs_) return;  // hangs: to destroy it would hang as well
+  if (!runs_) Destroy();  // what hangs would hang that as well
+}
+
+void GpuStream::Destroy() {
   if (event_ != nullptr) (void)cuda_->EventDestroy(event_);
   if (stream_ != nullptr) (void)cuda_->StreamDestroy(stream_);
+  event_ = stream_ = nullptr;
 }
 
 Status GpuStream::Use(int device) {
   if (Status s = StatusOf(cuda_.get(), cuda_->SetDevice(device), "using the device"); !s.ok())
     return s;
+  if (std::exchange(device_, device) != device && !runs_) Destroy();
   if (stream_ == nullptr) {
     if (Status s = StatusOf(cuda_.get(), cuda_->StreamCreate(&stream_), "making a stream"); !s.ok())
       return s;

@@ -23,8 +23,8 @@ class GpuStream {
   GpuStream(const GpuStream&) = delete;
   GpuStream& operator=(const GpuStream&) = delete;
 
-  // Makes `device` the calling thread's; the first call makes the stream on it.
-  Status Use(int device);
+  // Makes `device` the calling thread's; the stream is on it.
+  Status Use(int device);  // not while something runs on another one
   void* get() const { return stream_; }
 
   // What is enqueued from now on waits for this event of the caller's; null: for nothing.
@@ -40,7 +40,10 @@ class GpuStream {
   bool runs() const { return runs_; }
 
  private:
+  void Destroy();
+
   const std::shared_ptr<CudaApi> cuda_;
+  int device_ = -1;  // of the stream
   void* stream_ = nullptr;
   void* event_ = nullptr;
   bool runs_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 #include "collectives/element/element.h"
 
@@ -166,7 +167,8 @@ Status NcclBackend::Prepare(const Response& response, const PendingTable& pendin
   const bool joined = pending.Find(engine::kJoinName) != nullptr;
   for (const Request& request : response.requests) {
     const auto operation = pending.Find(request.key());
-    if (operation != nullptr) device_ = operation->on_device.device;
+    if (operation != nullptr && std::exchange(device_, operation->on_device.device) != device_)
+      pool_.FreeUnused();  // on the device that was only guessed
     if (operation != nullptr || joined) continue;
     return {RM_ERR_INTERNAL, "agreed on '" + request.name + "', which was not asked for here"};
   }
@@ -600,6 +602,8 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
       if (operation != nullptr) {
         gathered.emplace_back(&part, nullptr);
         done.push_back(operation);
+        // Handed over, it may come before the caller's stream has come to the operation.
+        if (status.ok()) status = stream_.WaitFor(operation->on_device.ready_event);
         if (status.ok())
           status = GiveOut(part, request, from, operation.get(), &gathered.back().second);
       }
