@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collectives/engine/fake_communicator.h"
 #include "collectives/engine/test_requests.h"
 #include "collectives/nccl/gpu_test_world.h"
 
@@ -250,17 +251,37 @@ TEST(NcclBackendTest, TensorsInDifferentMemoriesAreTheSameErrorOnEveryRank) {
   });
 }
 
+const Gpu& NoGpu() {
+  static const Gpu none = [] {
+    Gpu gpu;
+    gpu.no_cuda = "CUDA finds no GPU";
+    return gpu;
+  }();
+  return none;
+}
+
+// What the host's backend reduces where the caller has it goes back if it doesn't count.
+TEST(BackendByMemoryTest, AnInputOfTheHostsMemoryThatWasReducedInPlaceComesBack) {
+  engine::FakeCommunicator host(0, 2);
+  BackendByMemory backend(NoGpu, 0, {});
+  backend.Install(&host, {"a", "b"});
+  const std::vector<float> before(engine::DirectSizes().bytes, 1);
+  std::vector<float> data = before;
+  const Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", data.size(), 1, 1};
+  engine::PendingTable pending;
+  pending.Add(std::make_shared<Operation>(request, data.data(), data.data()));
+  engine::Response response = engine::Response::Of({request});
+  response.roots = {-1};
+  engine::Retained result;
+  ASSERT_TRUE(backend.Execute(response, pending, &result).ok());
+  EXPECT_TRUE(result.response.direct);
+  EXPECT_NE(data, before);
+  backend.Withdraw(&result, pending);
+  EXPECT_EQ(data, before);
+}
+
 TEST(NcclBackendTest, WithoutAGpuTheReasonIsTold) {
-  BackendByMemory backend(
-      []() -> const Gpu& {
-        static const Gpu none = [] {
-          Gpu gpu;
-          gpu.no_cuda = "CUDA finds no GPU";
-          return gpu;
-        }();
-        return none;
-      },
-      0, {});
+  BackendByMemory backend(NoGpu, 0, {});
   Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
   request.on_gpu = true;
   engine::Retained result;
