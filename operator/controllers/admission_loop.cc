@@ -15,6 +15,12 @@ constexpr std::chrono::milliseconds kBetweenPasses{100};
 
 }  // namespace
 
+void AdmissionLoop::Expect(std::set<std::string> jobs) {
+  const sync::MutexLock lock(&mu_);
+  expected_ = std::move(jobs);
+  expected_until_ = std::chrono::steady_clock::now() + kMostPatience;
+}
+
 void AdmissionLoop::Start() {
   thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
 }
@@ -32,7 +38,7 @@ void AdmissionLoop::OnPod(const kube::Json& pod, bool deleted) {
   } else {
     admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "");
   }
-  if (admission_.IsPassDue()) due_.NotifyOne();
+  NotifyIfDue();
 }
 
 void AdmissionLoop::OnNode(const kube::Json& node, bool deleted) {
@@ -42,21 +48,33 @@ void AdmissionLoop::OnNode(const kube::Json& node, bool deleted) {
   } else {
     admission_.capacity().SetNode(node);
   }
-  if (admission_.IsPassDue()) due_.NotifyOne();
+  NotifyIfDue();
 }
 
 scheduler::GangFit AdmissionLoop::Ask(scheduler::AdmissionRequest request,
                                       const std::vector<std::string>& started) {
   const sync::MutexLock lock(&mu_);
-  scheduler::GangFit fit = admission_.Ask(std::move(request), started);
-  if (admission_.IsPassDue()) due_.NotifyOne();
+  expected_.erase(request.job);
+  const bool at_once = HeardAll();
+  scheduler::GangFit fit = admission_.Ask(std::move(request), started, at_once);
+  NotifyIfDue();
   return fit;
 }
 
 void AdmissionLoop::Withdraw(const std::string& job, const std::vector<std::string>& started) {
   const sync::MutexLock lock(&mu_);
+  expected_.erase(job);
   admission_.Withdraw(job, started);
-  if (admission_.IsPassDue()) due_.NotifyOne();
+  NotifyIfDue();
+}
+
+void AdmissionLoop::NotifyIfDue() {
+  if (admission_.IsPassDue() && HeardAll()) due_.NotifyOne();
+}
+
+bool AdmissionLoop::HeardAll() {
+  if (std::chrono::steady_clock::now() >= expected_until_) expected_.clear();
+  return expected_.empty();
 }
 
 void AdmissionLoop::Run(std::stop_token stop) {
@@ -64,6 +82,8 @@ void AdmissionLoop::Run(std::stop_token stop) {
     std::vector<std::string> changed;
     {
       const sync::MutexLock lock(&mu_);
+      while (!HeardAll() && !stop.stop_requested())
+        (void)due_.WaitUntil(&mu_, stop, expected_until_);
       while (!admission_.IsPassDue() && !stop.stop_requested()) due_.Wait(&mu_, stop);
       if (stop.stop_requested()) return;
       changed = admission_.Pass(clock_());

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +27,10 @@ class AdmissionLoop {
       : changed_(std::move(changed)), clock_(std::move(clock)) {}
   ~AdmissionLoop() { Stop(); }
 
+  // Before Start(): the jobs that are there already. An operator that begins has no line yet, so it
+  // decides for nobody before all of these have asked or withdrawn, or kMostPatience has passed:
+  // else the first to ask would pass an older or more important one.
+  void Expect(std::set<std::string> jobs);
   void Start();
   void Stop();
 
@@ -39,13 +44,19 @@ class AdmissionLoop {
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
 
  private:
+  static constexpr std::chrono::seconds kMostPatience{5};
+
   void Run(std::stop_token stop);
+  void NotifyIfDue() REQUIRES(mu_);
+  bool HeardAll() REQUIRES(mu_);
 
   const std::function<void(const std::string&)> changed_;
   const Clock clock_;
   sync::Mutex mu_;
   sync::StoppableCondVar due_;
   scheduler::Admission admission_ GUARDED_BY(mu_);
+  std::set<std::string> expected_ GUARDED_BY(mu_);
+  std::chrono::steady_clock::time_point expected_until_ GUARDED_BY(mu_);
   std::jthread thread_;
 };
 

@@ -200,5 +200,24 @@ TEST_F(AdmissionLoopTest, AJobIsCalledWhenItsTurnHasCome) {
   EXPECT_TRUE(Until([&] { return called("default/one") && called("default/two"); }));
 }
 
+// An operator that takes over has no line yet.
+TEST_F(AdmissionLoopTest, NobodyIsGrantedAnythingBeforeAllThatWereThereHaveAsked) {
+  ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), kAsItIs));
+  ASSERT_NO_FATAL_FAILURE(Start());
+  loop_.Expect({"default/new", "default/old", "default/gone"});
+  loop_.Start();
+  const auto ask = [this](const std::string& job, int priority) {
+    scheduler::AdmissionRequest request{.job = job, .priority = priority, .sizes = {2}};
+    for (const char* pod : {"-0", "-1"})
+      request.pods.push_back(std::make_shared<const Json>(Pod(job.substr(8) + pod)));
+    return loop_.Ask(std::move(request), {});
+  };
+  EXPECT_FALSE(ask("default/new", 0).decided);
+  loop_.Withdraw("default/gone");
+  EXPECT_FALSE(ask("default/old", 9).decided);
+  EXPECT_TRUE(Until([&] { return ask("default/old", 9).fit == 2; }));
+  EXPECT_EQ(ask("default/new", 0).fit, 0);
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers

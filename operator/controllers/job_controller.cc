@@ -149,6 +149,10 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
     return synced;
   }
   if (admission_ != nullptr) {
+    std::set<std::string> jobs;
+    for (const runtime::ObjectPtr& job : jobs_.All())
+      jobs.insert(runtime::MetaField(*job, "namespace") + "/" + runtime::MetaField(*job, "name"));
+    admission_->Expect(std::move(jobs));
     admission_->Start();
   } else {
     nodes_.Start();

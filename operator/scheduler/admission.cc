@@ -41,14 +41,15 @@ int Most(const AdmissionRequest& request) {
 
 }  // namespace
 
-GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>& started) {
+GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>& started,
+                       bool at_once) {
   const std::string job = request.job;
   Waiting& waiting = waiting_[job];
   // A pod that was made and is gone again has taken its place along.
   if (!HoldsAllGranted(waiting) || !AskForTheSame(waiting.request, request)) {
     Replace(&waiting, std::move(request), started);
   }
-  if (!waiting.Satisfied() && !OthersWait(job)) {
+  if (at_once && !waiting.Satisfied() && !OthersWait(job)) {
     capacity_.PlaceFloating();
     bounds_.clear();
     Grow(&waiting, Most(waiting.request));

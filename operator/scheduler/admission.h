@@ -50,10 +50,12 @@ class Admission {
   Capacity& capacity() { return capacity_; }
 
   // Puts the job in line, or changes what it asks for: as much as it was granted before, and has
-  // not taken, it keeps. Decides at once where nobody else waits, else the next Pass does.
+  // not taken, it keeps. Decides at once, if it may, where nobody else waits; else the next Pass
+  // does.
   // `started`: paths of its pods that may start or have started.
   // The answer: how many of the pods may start, and why not the next one.
-  GangFit Ask(AdmissionRequest request, const std::vector<std::string>& started);
+  GangFit Ask(AdmissionRequest request, const std::vector<std::string>& started,
+              bool at_once = true);
   // The job asks for nothing any more. What is held for its pods but `started` is free again.
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
 
