@@ -199,7 +199,10 @@ class LineageTest : public RacesTest {
   }
   void MoveTheRecord() {
     const JobIdentity job = {"default", "digits", uid_};
-    ASSERT_TRUE(records_->BeginRecovery(job, 2, (*records_->Newest(job))->view));
+    // It is written into the job's status, which the controller may be writing, too.
+    ASSERT_TRUE(Until([&] {
+      return records_->BeginRecovery(job, 2, (*records_->Newest(job))->view).has_value();
+    }));
   }
   void BeginALineage() {
     ASSERT_NO_FATAL_FAILURE(MoveTheRecord());
