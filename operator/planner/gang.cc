@@ -21,6 +21,14 @@ constexpr std::chrono::seconds kAnswer{10};
 constexpr std::chrono::seconds kPlacePatience{60};
 constexpr std::chrono::seconds kFirstPause{60};
 
+// Pods that have the job's state are there. The record, and the view in it, outlive them: a job
+// that was suspended, or has lost all of them, starts as a gang again.
+bool HasMembers(const PlanContext& plan) {
+  return std::any_of(plan.in.pods.begin(), plan.in.pods.end(), [&](const PodFacts& pod) {
+    return !pod.ended() && !pod.deleting && InView(plan.in, pod.uid);
+  });
+}
+
 std::vector<const PodFacts*> Gated(const PlanContext& plan) {
   std::vector<const PodFacts*> gated;
   for (const PodFacts* pod : plan.active) {
@@ -63,12 +71,13 @@ struct Candidates {
   std::vector<const PodFacts*> gated;
   std::size_t creates = 0;
   int started = 0;
+  bool join_members = false;  // others of the job have its state
   std::size_t size() const { return gated.size() + creates; }
 };
 
 // A growth of the operator's own choice, not the answer to a user nor the successor of a lost pod.
 bool IsGrowth(const PlanContext& plan, const Candidates& candidates, std::size_t i) {
-  if (plan.in.view == nullptr || i >= candidates.gated.size()) return false;
+  if (!candidates.join_members || i >= candidates.gated.size()) return false;
   if (candidates.started + i < plan.in.view->pods.size()) return false;
   return plan.in.now - candidates.gated[i]->created > kAnswer;
 }
@@ -105,7 +114,7 @@ bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
 void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitted) {
   const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
   plan.out.least_creates = std::max(0, LeastTogether(plan) - candidates.started - gated);
-  if (plan.out.least_creates == 0 || plan.in.view != nullptr) return;
+  if (plan.out.least_creates == 0 || candidates.join_members) return;
   for (const PodFacts* pod : plan.active) {
     if (!pod->gated) plan.out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
   }
@@ -158,7 +167,7 @@ int LeastTogether(const PlanContext& plan) {
 }
 
 bool GiveBack(PlanContext& plan) {
-  if (!plan.in.gang_fit || plan.in.view != nullptr || plan.finishing) return false;
+  if (!plan.in.gang_fit || plan.finishing || HasMembers(plan)) return false;
   std::vector<const PodFacts*> started;
   const PodFacts* stuck = nullptr;
   Time since;
@@ -200,13 +209,14 @@ void Admit(PlanContext& plan) {
   Candidates candidates{.gated = Gated(plan),
                         .creates = plan.in.creation_waits ? 0 : plan.out.creates.size()};
   candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
+  candidates.join_members = HasMembers(plan);
+  if (candidates.join_members) plan.out.status.times_given_back = 0;
   if (candidates.size() == 0) return;
   if (!plan.in.gang_fit) {
     // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
     (void)LetStart(plan, candidates, static_cast<int>(candidates.size()));
     return;
   }
-  if (plan.in.view != nullptr) plan.out.status.times_given_back = 0;
   if (const auto next_try = NextTry(plan); next_try && plan.in.now < *next_try) {
     plan.gated_why = fmt::format(
         "{} times the pods were let start and did not all find a node; the next time is at {}",

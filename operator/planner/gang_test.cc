@@ -181,6 +181,36 @@ TEST_F(GiveBackTest, WhileItStandsInLineNobodySaysThatThereIsNoRoom) {
   EXPECT_NE(decision.status.Find("Scheduled")->message.find("stands in line"), std::string::npos);
 }
 
+// The record of a job that was suspended has its view still, and none of its pods is left.
+TEST_F(GiveBackTest, AJobThatIsResumedIsAGangAgain) {
+  membership::View before;
+  before.epoch = membership::MakeEpoch(1, 7);
+  before.pods = {{.uid = "gone-0", .name = "digits-worker-0"},
+                 {.uid = "gone-1", .name = "digits-worker-1"}};
+  in_.view = std::make_shared<const membership::View>(before);
+  in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(GivenBack(), 4u);
+  in_.job.status.times_given_back = 1;
+  EXPECT_EQ(Plan(in_).status.times_given_back, 2) << "in a row";
+  before.pods[0].uid = "uid-0";
+  in_.view = std::make_shared<const membership::View>(before);
+  EXPECT_EQ(GivenBack(), 0u) << "this one has its state";
+  EXPECT_EQ(Plan(in_).status.times_given_back, 0);
+}
+
+TEST_F(GiveBackTest, HalfAGangOfAJobThatIsResumedIsUselessAlone) {
+  for (PodFacts& pod : in_.pods) pod.scheduled = true;
+  in_.pods.pop_back();
+  membership::View before;
+  before.epoch = membership::MakeEpoch(1, 7);
+  before.pods = {{.uid = "gone-0", .name = "digits-worker-0"}};
+  in_.view = std::make_shared<const membership::View>(before);
+  EXPECT_EQ(Plan(in_).useless_alone.size(), 3u);
+  before.pods[0].uid = "uid-0";
+  in_.view = std::make_shared<const membership::View>(before);
+  EXPECT_TRUE(Plan(in_).useless_alone.empty());
+}
+
 class GrowthTest : public testing::Test {
  protected:
   GrowthTest() {
@@ -230,6 +260,17 @@ TEST_F(GrowthTest, WhatTheUserHasJustAskedForAndReplacementsDontWait) {
   in_.pods[2].created = {};
   in_.pods[1].phase = PodPhase::kFailed;
   EXPECT_EQ(Admitted(), 1u) << "one of the two is lost";
+}
+
+TEST_F(GrowthTest, WhoIsResumedDoesNotGrowBeforeHeTrainsAgain) {
+  membership::View before;
+  before.epoch = membership::MakeEpoch(1, 7);
+  before.pods = {{.uid = "gone-0", .name = "digits-worker-0"}};
+  in_.view = std::make_shared<const membership::View>(before);
+  for (PodFacts& pod : in_.pods) pod.gated = true;
+  in_.job.status.last_growth_time = api::FormatTime(in_.now);
+  in_.gang_fit->fit = 4;
+  EXPECT_EQ(Admitted(), 4u);
 }
 
 TEST_F(GrowthTest, OnlyAllowedSizesAreStarted) {
