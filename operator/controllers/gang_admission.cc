@@ -58,6 +58,11 @@ std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   return started;
 }
 
+bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes) {
+  return !wishes.creates.empty() || std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
+                                                [](const auto& pod) { return pod.gated; });
+}
+
 }  // namespace
 
 planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
@@ -66,12 +71,16 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   planner::Decision wishes = planner::Plan(*snapshot);
   const std::vector<std::string> started = Started(*snapshot);
+  const scheduler::GangFit undecided{.decided = false};
   if (wishes.gang_sizes.empty()) {
     loop_->Withdraw(snapshot->job.Key(), started);
-    return wishes;
+    if (!SomeWait(*snapshot, wishes)) return wishes;
+    // What it wishes says that all fits; what people read must not.
+    snapshot->gang_fit = undecided;
+    return planner::Plan(*snapshot);
   }
   auto request = RequestOf(*snapshot, wishes);
-  snapshot->gang_fit = request ? loop_->Ask(std::move(*request), started) : scheduler::GangFit{};
+  snapshot->gang_fit = request ? loop_->Ask(std::move(*request), started) : undecided;
   return planner::Plan(*snapshot);
 }
 

@@ -102,6 +102,22 @@ TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile)
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
+// One of the three counts as there, has ended well, and two are not a size that is allowed.
+TEST_F(GangAdmissionTest, WhereNoSizeIsOfUseNobodySaysThatThereIsNoRoom) {
+  Cpus(9);
+  MakeGated();
+  snapshot_.job.spec.worker.replicas = 3;
+  snapshot_.job.spec.elastic_policy.min_replicas = 3;
+  MakePod(2);
+  snapshot_.pods.push_back(ReadPod(Pod(2)));
+  snapshot_.pods.back().phase = planner::PodPhase::kSucceeded;
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  EXPECT_TRUE(decision.admits.empty());
+  ASSERT_NE(decision.status.Find("Scheduled"), nullptr);
+  EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods")
+      << decision.status.Find("Scheduled")->message;
+}
+
 TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   Cpus(2);
   EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);

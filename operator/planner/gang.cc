@@ -137,7 +137,7 @@ void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t l
   }
   const int fit = plan.in.gang_fit->tried;
   plan.gated_why =
-      candidates.started + plan.in.gang_fit->fit >= least
+      plan.in.gang_fit->fit >= least - candidates.started
           ? fmt::format("{} wait for room: {}", Plural(left, "pod"), plan.in.gang_fit->why)
           : fmt::format("{} is {}, so that many have to fit together, and {} do: {}",
                         LeastName(plan), least, candidates.started + fit, plan.in.gang_fit->why);
@@ -151,6 +151,14 @@ std::optional<Time> NextTry(const PlanContext& plan) {
   if (!last || status.times_given_back < 2) return std::nullopt;
   const int doublings = std::min(status.times_given_back - 2, 5);
   return *last + kFirstPause * (1 << doublings);
+}
+
+void ExplainPause(PlanContext& plan, const Candidates& candidates) {
+  if (candidates.gated.empty()) return;
+  plan.gated_why = fmt::format(
+      "{} wait: not all of the job's pods can be made and let start now: see condition {}",
+      Plural(candidates.gated.size(), "pod"),
+      plan.in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
 bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
@@ -205,9 +213,7 @@ bool GiveBack(PlanContext& plan) {
 }
 
 void Admit(PlanContext& plan) {
-  // What can't be made now takes no room from others meanwhile.
-  Candidates candidates{.gated = Gated(plan),
-                        .creates = plan.in.creation_waits ? 0 : plan.out.creates.size()};
+  Candidates candidates{.gated = Gated(plan), .creates = plan.out.creates.size()};
   candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
   candidates.join_members = HasMembers(plan);
   if (candidates.join_members) plan.out.status.times_given_back = 0;
@@ -217,6 +223,9 @@ void Admit(PlanContext& plan) {
     (void)LetStart(plan, candidates, static_cast<int>(candidates.size()));
     return;
   }
+  // What can't be made or let start now takes no room from others meanwhile, and what is gated has
+  // no use without the rest.
+  if (plan.in.creation_waits) return ExplainPause(plan, candidates);
   if (const auto next_try = NextTry(plan); next_try && plan.in.now < *next_try) {
     plan.gated_why = fmt::format(
         "{} times the pods were let start and did not all find a node; the next time is at {}",

@@ -173,6 +173,22 @@ TEST_F(GiveBackTest, WhatCanNotBeMadeNowAsksForNoRoom) {
   EXPECT_TRUE(Plan(in_).gang_sizes.empty());
 }
 
+TEST_F(GiveBackTest, WhileSomeCanNotBeMadeTheGatedOnesAskForNoneEither) {
+  for (PodFacts& pod : in_.pods) {
+    pod.gated = true;
+    pod.waiting.clear();
+  }
+  in_.job.spec.worker.replicas = 6;
+  in_.creation_waits = true;
+  const Decision decision = Plan(in_);
+  EXPECT_TRUE(decision.gang_sizes.empty());
+  EXPECT_TRUE(decision.admits.empty());
+  EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods");
+  EXPECT_NE(decision.status.Find("Scheduled")->message.find("see condition Created"),
+            std::string::npos)
+      << decision.status.Find("Scheduled")->message;
+}
+
 TEST_F(GiveBackTest, WhileItStandsInLineNobodySaysThatThereIsNoRoom) {
   in_.pods.clear();
   in_.gang_fit = scheduler::GangFit{.why = "it stands in line", .decided = false};
