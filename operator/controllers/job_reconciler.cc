@@ -89,11 +89,12 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
     return false;
   }
   const bool kept = KeepChildObjects(job);
-  snapshot->creation_waits = backoff_.IsPaused(job, Needed::kPods);
+  snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
-  if (!snapshot->creation_waits && backoff_.IsPaused(job, Needed::kPods)) {
-    // What could not be made leaves its room to others meanwhile. The next look asks for the rest.
+  if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
+    // What could not be made or let start leaves its room to others meanwhile. The next look asks
+    // for the rest.
     admission_.Forget(job.Key());
     queue_->Add(job.Key());
   }
