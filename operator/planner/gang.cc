@@ -213,10 +213,14 @@ bool GiveBack(PlanContext& plan) {
 }
 
 void Admit(PlanContext& plan) {
-  Candidates candidates{.gated = Gated(plan), .creates = plan.out.creates.size()};
+  Candidates candidates{.gated = Gated(plan)};
   candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
   candidates.join_members = HasMembers(plan);
   if (candidates.join_members) plan.out.status.times_given_back = 0;
+  // Once pods have not found the nodes that were counted for them, they may be others as stored
+  // than by the template: those that are made first stand with a gate, and are counted as they are.
+  const bool by_template = !plan.in.gang_fit || plan.out.status.times_given_back == 0;
+  if (by_template) candidates.creates = plan.out.creates.size();
   if (candidates.size() == 0) return;
   if (!plan.in.gang_fit) {
     // Nobody counts the nodes any more: the gates of an earlier operator must not stay.

@@ -125,17 +125,28 @@ TEST_F(GiveBackTest, EnoughToTrainIsNoReason) {
 TEST_F(GiveBackTest, ItStandsInLineAgainAndTheSecondTimeLater) {
   in_.now += std::chrono::seconds(60);
   in_.job.status = Plan(in_).status;
-  in_.pods.clear();
+  for (PodFacts& pod : in_.pods) {
+    pod.gated = true;
+    pod.scheduled = false;
+    pod.waiting.clear();
+  }
   Decision decision = Plan(in_);
-  EXPECT_EQ(decision.creates.size(), 4u);
-  EXPECT_TRUE(decision.creates.front().granted) << "the first time may be an accident";
+  EXPECT_EQ(decision.admits.size(), 4u) << "the first time may be an accident";
   EXPECT_EQ(decision.in_line_since, in_.now);
   in_.job.status.times_given_back = 2;
-  decision = Plan(in_);
-  EXPECT_EQ(decision.creates.size(), 4u);
-  EXPECT_FALSE(decision.creates.front().granted);
+  EXPECT_TRUE(Plan(in_).admits.empty());
   in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(Plan(in_).admits.size(), 4u);
+}
+
+TEST_F(GiveBackTest, WhatWasCountedByTheTemplateIsThenCountedAsItIsStored) {
+  in_.pods.clear();
   EXPECT_TRUE(Plan(in_).creates.front().granted);
+  in_.job.status.times_given_back = 1;
+  const Decision decision = Plan(in_);
+  ASSERT_EQ(decision.creates.size(), 4u);
+  for (const PodCreate& create : decision.creates) EXPECT_FALSE(create.granted) << create.index;
+  EXPECT_TRUE(decision.gang_sizes.empty()) << "nothing is held for what waits anyway";
 }
 
 TEST_F(GiveBackTest, WhoHasLostAPodAndFindsNoRoomForAnotherOneGivesBackTheRest) {
