@@ -57,7 +57,9 @@ bool DecisionApplier::WriteRecord(const planner::Snapshot& snapshot,
   if (decision.first_view != nullptr) {
     ok = to_.record->WriteFirstView(snapshot, decision.first_view);
   }
-  if (decision.recover != 0) ok = to_.record->BeginRecovery(snapshot, decision.recover) && ok;
+  if (decision.recover != 0) {
+    ok = to_.record->BeginRecovery(snapshot, decision.recover, decision.recover_event) && ok;
+  }
   return ok;
 }
 

@@ -39,7 +39,7 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
                 options.observer),
       pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
       admission_(around.admission, around.pods, options.pods.pod),
-      record_writer_(around.records, &observer_, &backoff_, around.queue),
+      record_writer_(around.records, &observer_, &backoff_, &events_, around.queue),
       applier_(api, around.pods,
                {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
       status_writer_(api, around.jobs, &events_, &backoff_, options.metrics),
