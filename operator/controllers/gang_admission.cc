@@ -9,6 +9,7 @@
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_identity.h"
 #include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
@@ -93,6 +94,15 @@ void GangAdmission::Forget(const std::string& job_key) {
   loop_->Withdraw(job_key, started);
 }
 
+// Which number a priority class stands for is only known of pods that are there.
+int GangAdmission::PriorityOf(const api::HorovodJob& job) const {
+  for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
+    const Json& priority = fields::At(*pod, "/spec/priority");
+    if (IsOwnedBy(*pod, job.uid) && priority.is_number_integer()) return priority.get<int>();
+  }
+  return 0;
+}
+
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     const planner::Snapshot& snapshot, const planner::Decision& wishes) const {
   const api::HorovodJob& job = snapshot.job;
@@ -100,10 +110,12 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .standing = wishes.gang_standing,
                                       .since = wishes.in_line_since,
                                       .sizes = wishes.gang_sizes};
+  request.priority = PriorityOf(job);
   for (const planner::PodAdmit& pod : wishes.admits) {
     auto object = pods_->Get(job.ns, pod.name);
     if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;
-    request.priority = static_cast<int>(fields::IntegerAt(*object, "/spec/priority"));
+    const Json& priority = fields::At(*object, "/spec/priority");
+    if (priority.is_number_integer()) request.priority = priority.get<int>();
     request.pods.push_back(AsAsked(std::move(object)));
   }
   for (const planner::PodCreate& create : wishes.creates) {

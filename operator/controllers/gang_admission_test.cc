@@ -2,6 +2,7 @@
 
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/testing/parts_fixture.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -128,6 +129,28 @@ TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
   other.job.spec.elastic_policy.min_replicas = 1;
   EXPECT_EQ(Granted(admission_.Plan(&other)), 1);
+}
+
+// Neither has a gated pod. They have stood in line for as long, and by its name the other is first.
+TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
+  MakePod(0, {{"spec", {{"priority", 7}}}});
+  snapshot_.pods.push_back(ReadPod(Pod(0)));
+  snapshot_.job.spec.elastic_policy.min_replicas = 1;
+  Cpus(0);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "before";
+  other.job.uid = "another";
+  for (planner::Snapshot* each : {&other, &snapshot_}) {
+    EXPECT_EQ(Granted(admission_.Plan(each)), 0);
+  }
+  Cpus(1);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    planner::Snapshot again = snapshot_;
+    return Granted(admission_.Plan(&again)) == 1;
+  }));
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
+  loop_.Stop();
 }
 
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
