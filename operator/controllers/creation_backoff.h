@@ -22,6 +22,10 @@ class CreationBackoff {
   bool Waits(const api::HorovodJob& job, Needed what);
   // The same, and nobody is called.
   bool IsPaused(const api::HorovodJob& job, Needed what) const;
+  // Pods can't be made, or let start.
+  bool PodsArePaused(const api::HorovodJob& job) const {
+    return IsPaused(job, Needed::kPods) || IsPaused(job, Needed::kGates);
+  }
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error);
   // The same, and `event` tells people.
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,

@@ -23,6 +23,8 @@ Words WordsFor(Needed what) {
   switch (what) {
     case Needed::kPods:
       return {"Pods", "pods"};
+    case Needed::kGates:
+      return {"Pods", "pods whose gate is to be lifted"};
     case Needed::kRecord:
       return {"Record", "record (a ConfigMap)"};
     default:
@@ -155,7 +157,8 @@ void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std
   const sync::MutexLock lock(&mu_);
   const auto problem = std::find_if(problems_.begin(), problems_.end(), [&](const auto& entry) {
     return entry.first.first == job.uid &&
-           (entry.first.second == Needed::kPods || entry.second.failures >= kNewsAfter);
+           (entry.first.second == Needed::kPods || entry.first.second == Needed::kGates ||
+            entry.second.failures >= kNewsAfter);
   });
   const Problem* found = problem == problems_.end() ? nullptr : &problem->second;
   // What a job that has trained lacks later is not undone that it was created.

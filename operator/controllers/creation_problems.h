@@ -19,7 +19,12 @@
 namespace ringmaster::controllers {
 
 // In the order in which they are told of: only one fits into a condition.
-enum class Needed { kPods, kRecord, kObjects };
+enum class Needed {
+  kPods,   // to be made
+  kGates,  // of pods that are there, to be lifted
+  kRecord,
+  kObjects,
+};
 
 class CreationProblems {
  public:

@@ -20,6 +20,11 @@ std::string UidOf(const planner::Snapshot& snapshot, const std::string& pod) {
   return at == snapshot.pods.end() ? "" : at->uid;
 }
 
+bool NobodyIsGated(const planner::Snapshot& snapshot) {
+  return std::none_of(snapshot.pods.begin(), snapshot.pods.end(),
+                      [](const planner::PodFacts& pod) { return pod.gated && !pod.leaving(); });
+}
+
 }  // namespace
 
 using kube::Json;
@@ -32,6 +37,7 @@ bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::De
   Notify(snapshot, decision);
   for (const auto& pod : decision.deletes) ok = to_.pods->Delete(job, pod) && ok;
   // What takes long comes last: whoever leaves waits for nobody who comes.
+  if (NobodyIsGated(snapshot)) to_.backoff->Worked(job, Needed::kGates);
   ok = to_.pods->AdmitAll(job, decision.admits) && ok;
   ok = to_.pods->CreateAll(job, decision.creates, decision.least_creates, decision.useless_alone) &&
        ok;
@@ -51,7 +57,9 @@ bool DecisionApplier::WriteRecord(const planner::Snapshot& snapshot,
   if (decision.first_view != nullptr) {
     ok = to_.record->WriteFirstView(snapshot, decision.first_view);
   }
-  if (decision.recover != 0) ok = to_.record->BeginRecovery(snapshot, decision.recover) && ok;
+  if (decision.recover != 0) {
+    ok = to_.record->BeginRecovery(snapshot, decision.recover, decision.recover_event) && ok;
+  }
   return ok;
 }
 

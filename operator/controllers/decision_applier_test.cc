@@ -48,7 +48,7 @@ class DecisionApplierTest : public testing::PartsTest {
 
   QuorumRecordStore records_{api_};
   JobObserver observer_{api_, {&registry_, &records_, &pods_, &nodes_}, &queue_, {}};
-  RecordWriter record_{&records_, &observer_, &backoff_, &queue_};
+  RecordWriter record_{&records_, &observer_, &backoff_, &events_, &queue_};
   DecisionApplier applier_{api_, &pods_, {&writer_, &record_, &registry_, &backoff_, &events_}};
   planner::Snapshot snapshot_;
   planner::Decision decision_;
@@ -89,6 +89,16 @@ TEST_F(DecisionApplierTest, TheFirstViewGoesIntoTheRecord) {
   ASSERT_TRUE(record && *record);
   EXPECT_EQ(membership::EpochOf((*record)->view), decision_.first_view->epoch);
   EXPECT_EQ(queue_.size(), 1u) << "the sidecars are notified by the next look";
+}
+
+// The status of the job is another one then: what the look writes of it later is refused.
+TEST_F(DecisionApplierTest, ARecoveryThatHasBegunIsToldOfAtOnceAndOnce) {
+  snapshot_.view = FirstView();
+  decision_.recover = 2;
+  decision_.recover_event = {true, "QuorumLost", "too few of view 1.1 live", ""};
+  EXPECT_TRUE(applier_.Apply(snapshot_, decision_));
+  EXPECT_TRUE(applier_.Apply(snapshot_, decision_)) << "the record is at this lineage already";
+  EXPECT_THAT(EventReasons(), ElementsAre("QuorumLost"));
 }
 
 TEST_F(DecisionApplierTest, ARecordThatIsRefusedWaitsAndPeopleHearOfIt) {

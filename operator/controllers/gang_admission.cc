@@ -9,6 +9,7 @@
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_identity.h"
 #include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
@@ -58,6 +59,11 @@ std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   return started;
 }
 
+bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes) {
+  return !wishes.creates.empty() || std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
+                                                [](const auto& pod) { return pod.gated; });
+}
+
 }  // namespace
 
 planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
@@ -66,12 +72,16 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   planner::Decision wishes = planner::Plan(*snapshot);
   const std::vector<std::string> started = Started(*snapshot);
+  const scheduler::GangFit undecided{.decided = false};
   if (wishes.gang_sizes.empty()) {
     loop_->Withdraw(snapshot->job.Key(), started);
-    return wishes;
+    if (!SomeWait(*snapshot, wishes)) return wishes;
+    // What it wishes says that all fits; what people read must not.
+    snapshot->gang_fit = undecided;
+    return planner::Plan(*snapshot);
   }
   auto request = RequestOf(*snapshot, wishes);
-  snapshot->gang_fit = request ? loop_->Ask(std::move(*request), started) : scheduler::GangFit{};
+  snapshot->gang_fit = request ? loop_->Ask(std::move(*request), started) : undecided;
   return planner::Plan(*snapshot);
 }
 
@@ -84,6 +94,15 @@ void GangAdmission::Forget(const std::string& job_key) {
   loop_->Withdraw(job_key, started);
 }
 
+// Which number a priority class stands for is only known of pods that are there.
+int GangAdmission::PriorityOf(const api::HorovodJob& job) const {
+  for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
+    const Json& priority = fields::At(*pod, "/spec/priority");
+    if (IsOwnedBy(*pod, job.uid) && priority.is_number_integer()) return priority.get<int>();
+  }
+  return 0;
+}
+
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     const planner::Snapshot& snapshot, const planner::Decision& wishes) const {
   const api::HorovodJob& job = snapshot.job;
@@ -91,10 +110,12 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .standing = wishes.gang_standing,
                                       .since = wishes.in_line_since,
                                       .sizes = wishes.gang_sizes};
+  request.priority = PriorityOf(job);
   for (const planner::PodAdmit& pod : wishes.admits) {
     auto object = pods_->Get(job.ns, pod.name);
     if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;
-    request.priority = static_cast<int>(fields::IntegerAt(*object, "/spec/priority"));
+    const Json& priority = fields::At(*object, "/spec/priority");
+    if (priority.is_number_integer()) request.priority = priority.get<int>();
     request.pods.push_back(AsAsked(std::move(object)));
   }
   for (const planner::PodCreate& create : wishes.creates) {

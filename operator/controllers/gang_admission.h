@@ -34,6 +34,8 @@ class GangAdmission {
   std::optional<scheduler::AdmissionRequest> RequestOf(const planner::Snapshot& snapshot,
                                                        const planner::Decision& wishes) const;
 
+  int PriorityOf(const api::HorovodJob& job) const;
+
   AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;
   const PodOptions options_;

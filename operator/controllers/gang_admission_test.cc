@@ -2,6 +2,7 @@
 
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/testing/parts_fixture.h"
+#include "tests/support/until.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -102,6 +103,22 @@ TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile)
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
+// One of the three counts as there, has ended well, and two are not a size that is allowed.
+TEST_F(GangAdmissionTest, WhereNoSizeIsOfUseNobodySaysThatThereIsNoRoom) {
+  Cpus(9);
+  MakeGated();
+  snapshot_.job.spec.worker.replicas = 3;
+  snapshot_.job.spec.elastic_policy.min_replicas = 3;
+  MakePod(2);
+  snapshot_.pods.push_back(ReadPod(Pod(2)));
+  snapshot_.pods.back().phase = planner::PodPhase::kSucceeded;
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  EXPECT_TRUE(decision.admits.empty());
+  ASSERT_NE(decision.status.Find("Scheduled"), nullptr);
+  EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods")
+      << decision.status.Find("Scheduled")->message;
+}
+
 TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   Cpus(2);
   EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
@@ -112,6 +129,28 @@ TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
   other.job.spec.elastic_policy.min_replicas = 1;
   EXPECT_EQ(Granted(admission_.Plan(&other)), 1);
+}
+
+// Neither has a gated pod. They have stood in line for as long, and by its name the other is first.
+TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
+  MakePod(0, {{"spec", {{"priority", 7}}}});
+  snapshot_.pods.push_back(ReadPod(Pod(0)));
+  snapshot_.job.spec.elastic_policy.min_replicas = 1;
+  Cpus(0);
+  planner::Snapshot other = snapshot_;
+  other.job.name = "before";
+  other.job.uid = "another";
+  for (planner::Snapshot* each : {&other, &snapshot_}) {
+    EXPECT_EQ(Granted(admission_.Plan(each)), 0);
+  }
+  Cpus(1);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    planner::Snapshot again = snapshot_;
+    return Granted(admission_.Plan(&again)) == 1;
+  }));
+  EXPECT_EQ(Granted(admission_.Plan(&other)), 0);
+  loop_.Stop();
 }
 
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {

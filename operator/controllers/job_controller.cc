@@ -22,6 +22,8 @@ using runtime::MetaField;
 
 // While the first lists are on their way.
 constexpr std::chrono::milliseconds kLookAtCaches{10};
+// What the last looks had to say is written for so long before the operator stops.
+constexpr std::chrono::milliseconds kLastEvents{2000};
 
 double ThreadCpuSeconds() {
   timespec used{};
@@ -202,7 +204,9 @@ void JobController::Stop() {
   registry_->SetChangeHandler(nullptr);
   registry_->SetPodLookup(nullptr);
   for (std::jthread& thread : threads_) thread.request_stop();
+  const bool worked = !threads_.empty();
   threads_.clear();  // joins
+  if (worked) (void)reconciler_.FlushEvents(kLastEvents);
   jobs_.Stop();
   pods_.Stop();
   if (child_objects_ != nullptr) child_objects_->Stop();

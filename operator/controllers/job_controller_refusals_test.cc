@@ -278,6 +278,23 @@ TEST_F(RefusalsTest, APodThatGetsItsLabelsBackHasNoSuccessorBeforeTheCacheIsTold
   *held = false;
 }
 
+TEST_F(RefusalsTest, WhatWasToBeToldWhenTheOperatorStopsIsWrittenBefore) {
+  auto stopping = std::make_shared<std::atomic<bool>>(false);
+  api_->SetBefore([stopping](const Call& call) {
+    if (call.resource == "events") (void)Until([&] { return stopping->load(); });
+  });
+  const std::vector<std::string> jobs = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  for (const std::string& job : jobs) Apply(job, gated_);
+  ASSERT_TRUE(Until([&] {
+    return IsIdle() && std::all_of(jobs.begin(), jobs.end(), [&](const std::string& job) {
+             return IsThere(job + "-worker-1");
+           });
+  }));
+  *stopping = true;
+  controller_->Stop();
+  EXPECT_GE(Count({"create", "events"}), jobs.size());
+}
+
 // It is called like one of the job's, or a sidecar of the job says that it is its pod.
 TEST_F(RefusalsTest, PodsOfOthersKeepTheirLabels) {
   const std::string uid = runtime::MetaField(Apply(), "uid");

@@ -39,7 +39,7 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
                 options.observer),
       pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
       admission_(around.admission, around.pods, options.pods.pod),
-      record_writer_(around.records, &observer_, &backoff_, around.queue),
+      record_writer_(around.records, &observer_, &backoff_, &events_, around.queue),
       applier_(api, around.pods,
                {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
       status_writer_(api, around.jobs, &events_, &backoff_, options.metrics),
@@ -89,11 +89,12 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
     return false;
   }
   const bool kept = KeepChildObjects(job);
-  snapshot->creation_waits = backoff_.IsPaused(job, Needed::kPods);
+  snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
-  if (!snapshot->creation_waits && backoff_.IsPaused(job, Needed::kPods)) {
-    // What could not be made leaves its room to others meanwhile. The next look asks for the rest.
+  if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
+    // What could not be made or let start leaves its room to others meanwhile. The next look asks
+    // for the rest.
     admission_.Forget(job.Key());
     queue_->Add(job.Key());
   }

@@ -4,6 +4,7 @@
 // queue sees to that).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -45,6 +46,8 @@ class JobReconciler {
 
   // False: look again after a while.
   bool Reconcile(const std::string& key);
+  // False: not all events of the looks before are written within `timeout`.
+  bool FlushEvents(std::chrono::milliseconds timeout) { return events_.Flush(timeout); }
 
  private:
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);

@@ -212,21 +212,48 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
 }
 
 bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods) {
+  if (backoff_->Waits(job, Needed::kGates)) return true;
   bool ok = true;
-  for (std::size_t done = 0; done < pods.size() && done < kPodsInOneLook; done += kPodsAtOnce) {
-    if (!IsStillWanted(job)) break;
+  std::size_t done = 0;
+  for (; done < pods.size() && done < kPodsInOneLook; done += kPodsAtOnce) {
+    if (!IsStillWanted(job)) return ok;
     const std::size_t batch = std::min(kPodsAtOnce, pods.size() - done);
-    std::vector<char> went_well(batch, 0);
-    sync::InParallel(batch, [&](std::size_t i) { went_well[i] = Admit(job, pods[done + i]); });
-    ok = ok && std::all_of(went_well.begin(), went_well.end(), [](char well) { return well != 0; });
+    std::vector<std::optional<kube::Error>> errors(batch);
+    sync::InParallel(batch, [&](std::size_t i) { errors[i] = Admit(job, pods[done + i]); });
+    const kube::Error* refusal = nullptr;
+    const planner::PodAdmit* refused = nullptr;
+    for (std::size_t i = 0; i < batch; ++i) {
+      if (!errors[i]) continue;
+      ok = false;
+      // The cache is behind, and comes up.
+      if (refusal != nullptr || errors[i]->code == ErrorCode::kConflict) continue;
+      refusal = &*errors[i];
+      refused = &pods[done + i];
+    }
+    // Once for all: they are of one try.
+    if (refusal != nullptr) {
+      TellNotAdmitted(job, refused->name, *refusal);
+      return backoff_->Waits(job, Needed::kGates);
+    }
   }
-  if (pods.size() > kPodsInOneLook) queue_->Add(job.Key());
+  if (ok && !pods.empty()) backoff_->Worked(job, Needed::kGates);
+  if (done < pods.size()) queue_->Add(job.Key());
   return ok;
 }
 
-bool PodWriter::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) {
+void PodWriter::TellNotAdmitted(const api::HorovodJob& job, const std::string& pod,
+                                const kube::Error& error) {
+  spdlog::warn("pod not admitted job={} pod={} error={}", job.Key(), pod,
+               logging::Value(error.message));
+  backoff_->Failed(job, Needed::kGates, error,
+                   {true, "FailedAdmit",
+                    fmt::format("pod {} could not be let start: {}", pod, error.message), pod});
+}
+
+std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
+                                            const planner::PodAdmit& pod) {
   const auto object = pods_->Get(job.ns, pod.name);
-  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return std::nullopt;
   // Other gates are other people's. The version keeps us from taking away one that has just come.
   Json gates = Json::array();
   for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
@@ -242,14 +269,10 @@ bool PodWriter::Admit(const api::HorovodJob& job, const planner::PodAdmit& pod) 
       {});
   if (patched) {
     pods_->Observe(*patched);
-    return true;
+    return std::nullopt;
   }
-  if (patched.error().code == ErrorCode::kNotFound) return true;
-  if (patched.error().code != ErrorCode::kConflict) {
-    spdlog::warn("pod not admitted job={} pod={} error={}", job.Key(), pod.name,
-                 logging::Value(patched.error().message));
-  }
-  return false;
+  if (patched.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return patched.error();
 }
 
 bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,

@@ -55,7 +55,8 @@ class PodWriter {
   // False: not all of them can be found yet.
   bool RestoreLabels(const api::HorovodJob& job,
                      const std::vector<planner::SidecarFacts>& sidecars);
-  // Takes the scheduling gates off.
+  // Takes the scheduling gates off. Where that is refused it is asked for again after a while, like
+  // a pod that can't be made.
   bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
   // A null value removes the annotation.
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
@@ -73,7 +74,10 @@ class PodWriter {
     std::optional<kube::Error> refused;
   };
   Attempt Create(const api::HorovodJob& job, const planner::PodCreate& create);
-  bool Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
+  // Nullopt: the gate is off, or the pod is gone.
+  std::optional<kube::Error> Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
+  void TellNotAdmitted(const api::HorovodJob& job, const std::string& pod,
+                       const kube::Error& error);
   bool IsStillWanted(const api::HorovodJob& job) const;
   void TellCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
                    const std::string& reason);

@@ -131,6 +131,29 @@ TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
 }
 
+TEST_F(PodWriterTest, AGateThatMayNotBeLiftedIsToldOfOnceForAllAndTriedLater) {
+  std::vector<planner::PodAdmit> admits;
+  for (const int index : {0, 1}) {
+    const Json pod =
+        MakePod(index, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
+    admits.push_back({MetaField(pod, "name"), MetaField(pod, "uid")});
+  }
+  api_->refused_verb = "patch";
+  EXPECT_TRUE(writer_.AdmitAll(job_, admits)) << "the backoff brings it back";
+  EXPECT_TRUE(backoff_.PodsArePaused(job_)) << "what is held for them is free meanwhile";
+  EXPECT_TRUE(writer_.AdmitAll(job_, admits));
+  EXPECT_THAT(EventReasons(), ElementsAre("FailedAdmit"));
+  api::Status status;
+  backoff_.Show(job_, true, "now", &status);
+  EXPECT_EQ(status.Find("Created")->reason, "PodsForbidden");
+  api_->refused_verb = "";
+  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "that nobody is to be made mends nothing";
+  EXPECT_TRUE(backoff_.PodsArePaused(job_));
+  backoff_.Forget(job_.uid);
+  EXPECT_TRUE(writer_.AdmitAll(job_, admits));
+  EXPECT_EQ(Pod(0)["spec"].value("schedulingGates", Json::array()).size(), 0u);
+}
+
 TEST_F(PodWriterTest, AnnotationsAreOfThatPodAlone) {
   const Json pod = MakePod(0);
   EXPECT_FALSE(writer_.Annotate(job_, "digits-worker-0", "another uid", {{"a", "b"}}));

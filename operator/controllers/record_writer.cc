@@ -23,13 +23,15 @@ bool RecordWriter::WriteFirstView(const planner::Snapshot& snapshot,
   return AfterWrite(job, written);
 }
 
-bool RecordWriter::BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage) {
+bool RecordWriter::BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage,
+                                 const planner::Event& event) {
   const api::HorovodJob& job = snapshot.job;
   if (backoff_->Waits(job, Needed::kRecord)) return true;
   const auto begun = records_->BeginRecovery({job.ns, job.name, job.uid}, lineage, snapshot.view);
   if (begun) {
     spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
                  lineage);
+    events_->EmitEvent(job, event);
   }
   return AfterWrite(job, begun);
 }

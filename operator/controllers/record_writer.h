@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "operator/controllers/creation_backoff.h"
+#include "operator/controllers/event_writer.h"
 #include "operator/controllers/job_observer.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/planner/snapshot.h"
@@ -21,11 +22,14 @@ class RecordWriter {
   // All outlive the writer. `queue` brings the job back when the record was written: with what it
   // says in the snapshot the sidecars are notified.
   RecordWriter(QuorumRecordStore* records, JobObserver* observer, CreationBackoff* backoff,
-               runtime::WorkQueue* queue)
-      : records_(records), observer_(observer), backoff_(backoff), queue_(queue) {}
+               EventWriter* events, runtime::WorkQueue* queue)
+      : records_(records), observer_(observer), backoff_(backoff), events_(events), queue_(queue) {}
 
   bool WriteFirstView(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
-  bool BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage);
+  // `event` tells of it at once: as the lineage goes into the job's status first, the status that
+  // this look writes later is refused, and its events with it.
+  bool BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage,
+                     const planner::Event& event);
 
  private:
   bool IsStillRight(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
@@ -34,6 +38,7 @@ class RecordWriter {
   QuorumRecordStore* const records_;
   JobObserver* const observer_;
   CreationBackoff* const backoff_;
+  EventWriter* const events_;
   runtime::WorkQueue* const queue_;
 };
 

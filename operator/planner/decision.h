@@ -115,6 +115,7 @@ struct Decision {
   // EvaluateRecovery() says the same of the pods as listed afterwards: these may be of a cache.
   membership::ViewPtr first_view;
   std::uint64_t recover = 0;  // move the record to this lineage: a recovery from quorum loss begins
+  Event recover_event;        // tells of that, once the record says so
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
   // All that each sidecar should know by now; the registry sends what is new.

@@ -21,6 +21,14 @@ constexpr std::chrono::seconds kAnswer{10};
 constexpr std::chrono::seconds kPlacePatience{60};
 constexpr std::chrono::seconds kFirstPause{60};
 
+// Pods that have the job's state are there. The record, and the view in it, outlive them: a job
+// that was suspended, or has lost all of them, starts as a gang again.
+bool HasMembers(const PlanContext& plan) {
+  return std::any_of(plan.in.pods.begin(), plan.in.pods.end(), [&](const PodFacts& pod) {
+    return !pod.ended() && !pod.deleting && InView(plan.in, pod.uid);
+  });
+}
+
 std::vector<const PodFacts*> Gated(const PlanContext& plan) {
   std::vector<const PodFacts*> gated;
   for (const PodFacts* pod : plan.active) {
@@ -63,12 +71,13 @@ struct Candidates {
   std::vector<const PodFacts*> gated;
   std::size_t creates = 0;
   int started = 0;
+  bool join_members = false;  // others of the job have its state
   std::size_t size() const { return gated.size() + creates; }
 };
 
 // A growth of the operator's own choice, not the answer to a user nor the successor of a lost pod.
 bool IsGrowth(const PlanContext& plan, const Candidates& candidates, std::size_t i) {
-  if (plan.in.view == nullptr || i >= candidates.gated.size()) return false;
+  if (!candidates.join_members || i >= candidates.gated.size()) return false;
   if (candidates.started + i < plan.in.view->pods.size()) return false;
   return plan.in.now - candidates.gated[i]->created > kAnswer;
 }
@@ -105,7 +114,7 @@ bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
 void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitted) {
   const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
   plan.out.least_creates = std::max(0, LeastTogether(plan) - candidates.started - gated);
-  if (plan.out.least_creates == 0 || plan.in.view != nullptr) return;
+  if (plan.out.least_creates == 0 || candidates.join_members) return;
   for (const PodFacts* pod : plan.active) {
     if (!pod->gated) plan.out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
   }
@@ -128,7 +137,7 @@ void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t l
   }
   const int fit = plan.in.gang_fit->tried;
   plan.gated_why =
-      candidates.started + plan.in.gang_fit->fit >= least
+      plan.in.gang_fit->fit >= least - candidates.started
           ? fmt::format("{} wait for room: {}", Plural(left, "pod"), plan.in.gang_fit->why)
           : fmt::format("{} is {}, so that many have to fit together, and {} do: {}",
                         LeastName(plan), least, candidates.started + fit, plan.in.gang_fit->why);
@@ -142,6 +151,14 @@ std::optional<Time> NextTry(const PlanContext& plan) {
   if (!last || status.times_given_back < 2) return std::nullopt;
   const int doublings = std::min(status.times_given_back - 2, 5);
   return *last + kFirstPause * (1 << doublings);
+}
+
+void ExplainPause(PlanContext& plan, const Candidates& candidates) {
+  if (candidates.gated.empty()) return;
+  plan.gated_why = fmt::format(
+      "{} wait: not all of the job's pods can be made and let start now: see condition {}",
+      Plural(candidates.gated.size(), "pod"),
+      plan.in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
 bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
@@ -158,7 +175,7 @@ int LeastTogether(const PlanContext& plan) {
 }
 
 bool GiveBack(PlanContext& plan) {
-  if (!plan.in.gang_fit || plan.in.view != nullptr || plan.finishing) return false;
+  if (!plan.in.gang_fit || plan.finishing || HasMembers(plan)) return false;
   std::vector<const PodFacts*> started;
   const PodFacts* stuck = nullptr;
   Time since;
@@ -196,17 +213,23 @@ bool GiveBack(PlanContext& plan) {
 }
 
 void Admit(PlanContext& plan) {
-  // What can't be made now takes no room from others meanwhile.
-  Candidates candidates{.gated = Gated(plan),
-                        .creates = plan.in.creation_waits ? 0 : plan.out.creates.size()};
+  Candidates candidates{.gated = Gated(plan)};
   candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
+  candidates.join_members = HasMembers(plan);
+  if (candidates.join_members) plan.out.status.times_given_back = 0;
+  // Once pods have not found the nodes that were counted for them, they may be others as stored
+  // than by the template: those that are made first stand with a gate, and are counted as they are.
+  const bool by_template = !plan.in.gang_fit || plan.out.status.times_given_back == 0;
+  if (by_template) candidates.creates = plan.out.creates.size();
   if (candidates.size() == 0) return;
   if (!plan.in.gang_fit) {
     // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
     (void)LetStart(plan, candidates, static_cast<int>(candidates.size()));
     return;
   }
-  if (plan.in.view != nullptr) plan.out.status.times_given_back = 0;
+  // What can't be made or let start now takes no room from others meanwhile, and what is gated has
+  // no use without the rest.
+  if (plan.in.creation_waits) return ExplainPause(plan, candidates);
   if (const auto next_try = NextTry(plan); next_try && plan.in.now < *next_try) {
     plan.gated_why = fmt::format(
         "{} times the pods were let start and did not all find a node; the next time is at {}",

@@ -125,17 +125,28 @@ TEST_F(GiveBackTest, EnoughToTrainIsNoReason) {
 TEST_F(GiveBackTest, ItStandsInLineAgainAndTheSecondTimeLater) {
   in_.now += std::chrono::seconds(60);
   in_.job.status = Plan(in_).status;
-  in_.pods.clear();
+  for (PodFacts& pod : in_.pods) {
+    pod.gated = true;
+    pod.scheduled = false;
+    pod.waiting.clear();
+  }
   Decision decision = Plan(in_);
-  EXPECT_EQ(decision.creates.size(), 4u);
-  EXPECT_TRUE(decision.creates.front().granted) << "the first time may be an accident";
+  EXPECT_EQ(decision.admits.size(), 4u) << "the first time may be an accident";
   EXPECT_EQ(decision.in_line_since, in_.now);
   in_.job.status.times_given_back = 2;
-  decision = Plan(in_);
-  EXPECT_EQ(decision.creates.size(), 4u);
-  EXPECT_FALSE(decision.creates.front().granted);
+  EXPECT_TRUE(Plan(in_).admits.empty());
   in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(Plan(in_).admits.size(), 4u);
+}
+
+TEST_F(GiveBackTest, WhatWasCountedByTheTemplateIsThenCountedAsItIsStored) {
+  in_.pods.clear();
   EXPECT_TRUE(Plan(in_).creates.front().granted);
+  in_.job.status.times_given_back = 1;
+  const Decision decision = Plan(in_);
+  ASSERT_EQ(decision.creates.size(), 4u);
+  for (const PodCreate& create : decision.creates) EXPECT_FALSE(create.granted) << create.index;
+  EXPECT_TRUE(decision.gang_sizes.empty()) << "nothing is held for what waits anyway";
 }
 
 TEST_F(GiveBackTest, WhoHasLostAPodAndFindsNoRoomForAnotherOneGivesBackTheRest) {
@@ -173,12 +184,58 @@ TEST_F(GiveBackTest, WhatCanNotBeMadeNowAsksForNoRoom) {
   EXPECT_TRUE(Plan(in_).gang_sizes.empty());
 }
 
+TEST_F(GiveBackTest, WhileSomeCanNotBeMadeTheGatedOnesAskForNoneEither) {
+  for (PodFacts& pod : in_.pods) {
+    pod.gated = true;
+    pod.waiting.clear();
+  }
+  in_.job.spec.worker.replicas = 6;
+  in_.creation_waits = true;
+  const Decision decision = Plan(in_);
+  EXPECT_TRUE(decision.gang_sizes.empty());
+  EXPECT_TRUE(decision.admits.empty());
+  EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods");
+  EXPECT_NE(decision.status.Find("Scheduled")->message.find("see condition Created"),
+            std::string::npos)
+      << decision.status.Find("Scheduled")->message;
+}
+
 TEST_F(GiveBackTest, WhileItStandsInLineNobodySaysThatThereIsNoRoom) {
   in_.pods.clear();
   in_.gang_fit = scheduler::GangFit{.why = "it stands in line", .decided = false};
   const Decision decision = Plan(in_);
   EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods");
   EXPECT_NE(decision.status.Find("Scheduled")->message.find("stands in line"), std::string::npos);
+}
+
+// The record of a job that was suspended has its view still, and none of its pods is left.
+TEST_F(GiveBackTest, AJobThatIsResumedIsAGangAgain) {
+  membership::View before;
+  before.epoch = membership::MakeEpoch(1, 7);
+  before.pods = {{.uid = "gone-0", .name = "digits-worker-0"},
+                 {.uid = "gone-1", .name = "digits-worker-1"}};
+  in_.view = std::make_shared<const membership::View>(before);
+  in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(GivenBack(), 4u);
+  in_.job.status.times_given_back = 1;
+  EXPECT_EQ(Plan(in_).status.times_given_back, 2) << "in a row";
+  before.pods[0].uid = "uid-0";
+  in_.view = std::make_shared<const membership::View>(before);
+  EXPECT_EQ(GivenBack(), 0u) << "this one has its state";
+  EXPECT_EQ(Plan(in_).status.times_given_back, 0);
+}
+
+TEST_F(GiveBackTest, HalfAGangOfAJobThatIsResumedIsUselessAlone) {
+  for (PodFacts& pod : in_.pods) pod.scheduled = true;
+  in_.pods.pop_back();
+  membership::View before;
+  before.epoch = membership::MakeEpoch(1, 7);
+  before.pods = {{.uid = "gone-0", .name = "digits-worker-0"}};
+  in_.view = std::make_shared<const membership::View>(before);
+  EXPECT_EQ(Plan(in_).useless_alone.size(), 3u);
+  before.pods[0].uid = "uid-0";
+  in_.view = std::make_shared<const membership::View>(before);
+  EXPECT_TRUE(Plan(in_).useless_alone.empty());
 }
 
 class GrowthTest : public testing::Test {
@@ -230,6 +287,17 @@ TEST_F(GrowthTest, WhatTheUserHasJustAskedForAndReplacementsDontWait) {
   in_.pods[2].created = {};
   in_.pods[1].phase = PodPhase::kFailed;
   EXPECT_EQ(Admitted(), 1u) << "one of the two is lost";
+}
+
+TEST_F(GrowthTest, WhoIsResumedDoesNotGrowBeforeHeTrainsAgain) {
+  membership::View before;
+  before.epoch = membership::MakeEpoch(1, 7);
+  before.pods = {{.uid = "gone-0", .name = "digits-worker-0"}};
+  in_.view = std::make_shared<const membership::View>(before);
+  for (PodFacts& pod : in_.pods) pod.gated = true;
+  in_.job.status.last_growth_time = api::FormatTime(in_.now);
+  in_.gang_fit->fit = 4;
+  EXPECT_EQ(Admitted(), 4u);
 }
 
 TEST_F(GrowthTest, OnlyAllowedSizesAreStarted) {

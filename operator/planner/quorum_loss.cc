@@ -141,11 +141,12 @@ void Begin(PlanContext& plan) {
   // Only where it can come to an end: till then the view may still go on by itself.
   if (!waits.empty() && !MayFork(in)) return WaitFor(plan, waits);
   plan.out.recover = membership::EpochLineage(in.view->epoch) + 1;
-  plan.AddEvent(
+  plan.out.recover_event = {
       true, kQuorumLost,
       fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
                   "those that are left",
-                  membership::EpochText(in.view->epoch), plan.out.recover));
+                  membership::EpochText(in.view->epoch), plan.out.recover),
+      ""};
 }
 
 void Ask(PlanContext& plan, bool fresh_workers) {

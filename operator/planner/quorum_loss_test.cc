@@ -19,7 +19,8 @@ TEST(QuorumLossPlanTest, ItBeginsWhenNobodyCanTrainAndAllOthersAreProvenDead) {
   const Decision out = Plan(job.in);
   EXPECT_EQ(out.recover, 2u);
   EXPECT_EQ(out.first_view, nullptr);
-  EXPECT_THAT(Reasons(out), testing::Contains("QuorumLost"));
+  EXPECT_EQ(out.recover_event.reason, "QuorumLost");
+  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("QuorumLost"))) << "said once";
 }
 
 TEST(QuorumLossPlanTest, ItBeginsThoughAllAreHeardWhereNoneOfThemCanTrain) {

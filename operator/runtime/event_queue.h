@@ -2,7 +2,8 @@
 // waits for them. Where they come faster than that, those that find the queue full are dropped:
 // events are best effort.
 //
-// Thread rule: every method is safe from any thread. The destructor gives up what is not written.
+// Thread rule: every method is safe from any thread. The destructor gives up what is not written:
+// Flush before.
 #pragma once
 
 #include <chrono>

@@ -46,7 +46,7 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
   const std::string job = request.job;
   Waiting& waiting = waiting_[job];
   // A pod that was made and is gone again has taken its place along.
-  if (!HoldsAllGranted(waiting) || !AskForTheSame(waiting.request, request)) {
+  if (!HoldsAllGranted(waiting) || !IsAsBefore(waiting, request)) {
     Replace(&waiting, std::move(request), started);
   }
   if (at_once && !waiting.Satisfied() && !OthersWait(job)) {
@@ -60,6 +60,17 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     waiting.answer.why = "it stands in line";
   }
   return waiting.answer;
+}
+
+// Pods that were counted by the template turn out to take something else once they are stored:
+// admission plugins change them, and people do.
+bool Admission::IsAsBefore(const Waiting& waiting, const AdmissionRequest& request) {
+  if (!AskForTheSame(waiting.request, request)) return false;
+  for (std::size_t i = 0; i < request.pods.size(); ++i) {
+    if (request.pods[i] == waiting.request.pods[i]) continue;
+    if (capacity_.ShapeOf(*request.pods[i]) != waiting.shapes[i]) return false;
+  }
+  return true;
 }
 
 void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {

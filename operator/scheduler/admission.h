@@ -84,6 +84,7 @@ class Admission {
   void KeepInLine(const std::string& job, const Waiting& waiting);
   std::vector<Waiting*> InOrder();
   bool HoldsAllGranted(const Waiting& waiting) const;
+  bool IsAsBefore(const Waiting& waiting, const AdmissionRequest& request);
   void Replace(Waiting* waiting, AdmissionRequest request, const std::vector<std::string>& started);
   void ForgetLost();
   void Grow(Waiting* waiting, int target);

@@ -284,6 +284,17 @@ TEST_F(AdmissionTest, WhatAPodTurnsOutToTakeCounts) {
   EXPECT_EQ(Ask(Request("b", 2, 1)).fit, 1);
 }
 
+TEST_F(AdmissionTest, AJobThatWaitsIsCountedByThePodsThatAreStored) {
+  Gpus(2);
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 2);
+  AdmissionRequest stored = Request("a", 2, 2);
+  for (auto& pod : stored.pods) {
+    pod = std::make_shared<const Json>(Pod((*pod)["metadata"]["name"], 2));
+  }
+  EXPECT_EQ(Ask(stored).fit, 0) << "each takes two, and not one as in the template";
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 2) << "somebody has changed them back";
+}
+
 TEST_F(AdmissionTest, TheEndOfAnOlderPodOfTheNameFreesNothing) {
   Gpus(1);
   Ask(Request("a", 1, 1));
