@@ -450,9 +450,10 @@ json ViewFrame(uint64_t number, const json& tcp) {
 class ForeignLauncherTest : public LauncherTest {
  protected:
   // Starts `script` with one slot, and founds the first view.
-  void StartInView(const std::string& script) {
+  void StartInView(const std::string& script, const json& rules = json::array()) {
     Listen();
-    Start(script, {"RINGMASTER_COLLECTIVES={\"backend\":\"None\"}"});
+    Start(script, {"RINGMASTER_COLLECTIVES={\"backend\":\"None\"}",
+                   "RINGMASTER_FAILURE_POLICY=" + json{{"rules", rules}}.dump()});
     for (int i = 0; i < 2; ++i) {
       pollfd fd{listener_, POLLIN, 0};
       ASSERT_EQ(poll(&fd, 1, 20000), 1) << "the launcher does not connect";
@@ -476,6 +477,12 @@ class ForeignLauncherTest : public LauncherTest {
     close(launcher_fd_);
     close(worker_fd_);
     LauncherTest::TearDown();
+  }
+  // For another StartInView.
+  void Restart() {
+    TearDown();
+    launcher_ = listener_ = launcher_fd_ = worker_fd_ = -1;
+    unlink(Path("s").c_str());
   }
   // Whom Await and Send speak with. What was read of the other and not asked for is lost.
   void ToWorker() { Use(worker_fd_); }
@@ -541,6 +548,46 @@ TEST_F(ForeignLauncherTest, AnErrorAfterAnotherOnesDeathIsNoFailureOfItsOwn) {
   EXPECT_EQ(exited["exitCode"], 1);
   EXPECT_EQ(exited["byUs"], true);
   EXPECT_EQ(exited["restarting"], true);
+}
+
+json Rule(int code, const std::string& action) {
+  return json::array({{{"onExitCodes", {code}}, {"action", action}}});
+}
+
+// The others fail by themselves soon, and would fail the job before the view is stopped.
+TEST_F(ForeignLauncherTest, WhatDoesNotFailTheJobBreaksTheViewBeforeItIsJudged) {
+  for (const char* action : {"RestartWorker", "ReplacePod", "Ignore"}) {
+    StartInView("exit 42", Rule(42, action));
+    EXPECT_EQ(Await("broken")["epoch"], 1) << action;
+    Send({{"t", "stop"}, {"epoch", 1}});  // too soon for our word: another one was first
+    EXPECT_EQ(Await("stopped")["epoch"], 1) << action;
+    ToLauncher();
+    const json exited = Await("exited");
+    EXPECT_EQ(exited["byUs"], true) << action;
+    EXPECT_EQ(exited["stays"], true) << action;
+    Restart();
+  }
+  StartInView("kill -ABRT $$");
+  EXPECT_EQ(Await("broken")["epoch"], 1);
+  Send({{"t", "stop"}, {"epoch", 1}});
+  ToLauncher();
+  EXPECT_EQ(Await("exited")["byUs"], true);
+}
+
+TEST_F(ForeignLauncherTest, WhoBreaksAViewFirstIsJudgedWhenThatHasEndedIt) {
+  for (const char* action : {"RestartWorker", "ReplacePod", "Ignore"}) {
+    StartInView("exit 42", Rule(42, action));
+    EXPECT_EQ(Await("broken")["epoch"], 1) << action;
+    usleep(1'500'000);  // the patience of a sidecar
+    Send({{"t", "stop"}, {"epoch", 1}});
+    const bool restarts = std::string(action) == "RestartWorker";
+    ToLauncher();
+    const json exited = Await("exited");
+    EXPECT_EQ(exited["byUs"], false) << action;
+    EXPECT_EQ(exited["stays"], restarts) << action;
+    if (!restarts) EXPECT_EQ(ExitCode(), 42) << action;
+    Restart();
+  }
 }
 
 TEST_F(ForeignLauncherTest, TheFirstExitWithZeroIsTheJobsEnd) {
