@@ -267,6 +267,22 @@ void ForeignSlots::JudgeDue(TimePoint now) {
   }
 }
 
+// When the job finishes nobody else's death is to be heard of any more. When the pod is stopped it
+// has failed by another process, or goes away, which says nothing of the script.
+void ForeignSlots::OnEnding() {
+  for (Seat& seat : seats_) {
+    if (parts_.shutdown->stopping()) Explain(&seat);
+    if (!seat.unexplained) continue;
+    const ChildExit exit = std::exchange(seat.unexplained, {})->exit;
+    const std::string why = "it failed just before the job finished";
+    Log("worker exited", {{"slot", std::to_string(seat.slot)},
+                          {"exit_code", std::to_string(exit.exit_code)},
+                          {"reason", why}});
+    Report(exit, /*restarting=*/false, /*by_us=*/false, /*stays=*/true, why);
+    parts_.shutdown->SetExitCode(exit.exit_code);
+  }
+}
+
 // It failed because another one did.
 void ForeignSlots::Explain(Seat* seat) {
   if (!seat->unexplained) return;

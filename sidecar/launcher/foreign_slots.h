@@ -53,6 +53,8 @@ class ForeignSlots {
   void OnExit(const ChildExit& exit);
   // The sidecar wants another worker in this place.
   void Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us);
+  // Nothing starts any more: what waits to be judged is settled now.
+  void OnEnding();
   // For `hello`: stand-ins live as long as the launcher.
   nlohmann::json Running() const;
 

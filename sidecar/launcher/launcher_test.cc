@@ -585,7 +585,9 @@ TEST_F(ForeignLauncherTest, WhoBreaksAViewFirstIsJudgedWhenThatHasEndedIt) {
     const json exited = Await("exited");
     EXPECT_EQ(exited["byUs"], false) << action;
     EXPECT_EQ(exited["stays"], restarts) << action;
-    if (!restarts) EXPECT_EQ(ExitCode(), 42) << action;
+    if (!restarts) {
+      EXPECT_EQ(ExitCode(), 42) << action;
+    }
     Restart();
   }
 }
@@ -595,6 +597,29 @@ TEST_F(ForeignLauncherTest, TheFirstExitWithZeroIsTheJobsEnd) {
   EXPECT_EQ(Await("finished")["epoch"], 1);
   ToLauncher();
   Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(ForeignLauncherTest, AFailureJustBeforeTheEndIsTheExitCode) {
+  StartInView("echo $$ > $DIR/pids; exit 7");
+  const pid_t pid = Pids("pids", 1)[0];
+  ASSERT_TRUE(Eventually([&] { return kill(pid, 0) != 0; }));  // the launcher has taken its end
+  ToLauncher();
+  Send({{"t", "finish"}});  // the others end well
+  const json exited = Await("exited");
+  EXPECT_EQ(exited["exitCode"], 7);
+  EXPECT_EQ(exited["byUs"], false);
+  EXPECT_EQ(exited["restarting"], false);
+  EXPECT_EQ(ExitCode(), 7);
+}
+
+TEST_F(ForeignLauncherTest, AFailureIsNotHeldAgainstAPodThatIsStopped) {
+  StartInView("echo $$ > $DIR/pids; exit 7");
+  const pid_t pid = Pids("pids", 1)[0];
+  ASSERT_TRUE(Eventually([&] { return kill(pid, 0) != 0; }));
+  ToLauncher();
+  Send({{"t", "stop"}, {"graceSeconds", 1}, {"reason", "the grace period ends"}});
+  EXPECT_EQ(Await("exited")["byUs"], true);
   EXPECT_EQ(ExitCode(), 0);
 }
 
