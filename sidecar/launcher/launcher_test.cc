@@ -108,11 +108,12 @@ class LauncherTest : public testing::Test {
   }
 
   // The next frame of this type; others are dropped.
-  json Await(const std::string& type) {
+  json Await(const std::string& type) { return AwaitOneOf({type}); }
+  json AwaitOneOf(const std::set<std::string>& types) {
     for (auto deadline = Deadline(); std::chrono::steady_clock::now() < deadline;) {
       json frame;
       while (reader_.Next(&frame) == FrameReader::Result::kFrame) {
-        if (frame["t"] == type) return frame;
+        if (types.count(frame["t"]) != 0) return frame;
       }
       pollfd fd{connection_, POLLIN, 0};
       if (poll(&fd, 1, 1000) <= 0) continue;
@@ -121,7 +122,7 @@ class LauncherTest : public testing::Test {
       if (got <= 0) break;
       reader_.Feed({buffer, static_cast<size_t>(got)});
     }
-    ADD_FAILURE() << "no frame " << type;
+    ADD_FAILURE() << "no frame " << *types.begin();
     return json::object({{"t", ""}, {"pid", 0}, {"incarnation", 0}, {"exitCode", -1}});
   }
 
@@ -478,6 +479,14 @@ class ForeignLauncherTest : public LauncherTest {
     close(worker_fd_);
     LauncherTest::TearDown();
   }
+  // The sidecar of the stand-in closes, and another one takes its connection.
+  void Reconnect() {
+    close(worker_fd_);
+    worker_fd_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    reader_ = {};
+    connection_ = worker_fd_;
+    EXPECT_EQ(Await("hello")["role"], "worker");
+  }
   // For another StartInView.
   void Restart() {
     TearDown();
@@ -621,6 +630,31 @@ TEST_F(ForeignLauncherTest, AFailureIsNotHeldAgainstAPodThatIsStopped) {
   Send({{"t", "stop"}, {"graceSeconds", 1}, {"reason", "the grace period ends"}});
   EXPECT_EQ(Await("exited")["byUs"], true);
   EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(ForeignLauncherTest, ASidecarThatStartsAgainHearsAgainThatTheViewIsBrokenUntilTheNextOne) {
+  StartInView("echo $$ > $DIR/pids; exec sleep 1000");
+  kill(Pids("pids", 1)[0], SIGKILL);
+  EXPECT_EQ(Await("broken")["epoch"], 1);
+  Reconnect();
+  Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 1}, {"pingMs", 60000}});
+  EXPECT_EQ(Await("broken")["epoch"], 1);
+  Send({{"t", "stop"}, {"epoch", 1}});
+  EXPECT_EQ(Await("stopped")["epoch"], 1);
+  Send(ViewFrame(2, address_));
+  EXPECT_EQ(Await("installed")["epoch"], 2);
+  Reconnect();
+  Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 2}, {"pingMs", 60000}});
+  Send({{"t", "arm"}, {"epoch", 2}});
+  EXPECT_EQ(AwaitOneOf({"boundary", "broken"})["t"], "boundary");
+}
+
+TEST_F(ForeignLauncherTest, ASidecarThatStartsAgainHearsAgainThatTheProcessHasFinished) {
+  StartInView("exit 0");
+  EXPECT_EQ(Await("finished")["epoch"], 1);
+  Reconnect();
+  Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 1}, {"pingMs", 60000}});
+  EXPECT_EQ(Await("finished")["epoch"], 1);
 }
 
 TEST_F(ForeignLauncherTest, AWorkerThatTheSidecarReplacesComesAgainAsAnother) {
