@@ -25,6 +25,9 @@ constexpr seconds kEndGrace{5};
 // When a process dies the others' collectives fail, and so do they. By then the sidecar knows of
 // the death, even of a pod's that went without a word, and has stopped the view.
 constexpr seconds kExplain{5};
+// Between the first word that a view is broken and the end of that view, at least: the patience of
+// the sidecar.
+constexpr milliseconds kBreaks{1500};
 // Until the sidecar says that the job finishes.
 constexpr seconds kUntilFinish{10};
 
@@ -73,8 +76,9 @@ void ForeignSlots::Poll(TimePoint now) {
   for (Seat& seat : seats_) {
     if (seat.stand_in != nullptr) seat.stand_in->Poll(now);
     if (TakeDue(&seat.kill_at, now)) parts_.children->Signal(seat.slot, SIGKILL);
-    if (seat.unexplained && now >= seat.explain_by)
-      Judge(&seat, *std::exchange(seat.unexplained, {}));
+  }
+  JudgeDue(now);
+  for (Seat& seat : seats_) {
     if (!Runs(seat) && TakeDue(&seat.start_at, now)) StartProcess(&seat, now);
   }
 }
@@ -91,7 +95,7 @@ TimePoint ForeignSlots::NextWake() const {
     if (seat.stand_in != nullptr) wake = std::min(wake, seat.stand_in->wake_at());
     if (seat.start_at && !Runs(seat)) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
-    if (seat.unexplained) wake = std::min(wake, seat.explain_by);
+    if (seat.unexplained) wake = std::min(wake, seat.unexplained->judge_at);
   }
   return wake;
 }
@@ -147,7 +151,7 @@ void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
 void ForeignSlots::End(Seat* seat) {
   if (seat->world)
     Log("the view is over", {{"slot", std::to_string(seat->slot)}, {"view", seat->world->view}});
-  Explain(seat);
+  OnViewOver(seat);
   seat->start_at.reset();
   seat->world.reset();
   if (!Runs(*seat)) return seat->stand_in->Stopped();
@@ -223,15 +227,66 @@ void ForeignSlots::OnExit(const ChildExit& exit) {
 
 void ForeignSlots::OnFailure(Seat* seat, const ChildExit& exit) {
   if (IsOwnFailure(exit)) return Judge(seat, exit);
-  seat->unexplained = exit;
-  seat->explain_by = Clock::now() + kExplain;
-  if (seat->world && seat->world->epoch <= broken_) Explain(seat);
+  const TimePoint now = Clock::now();
+  seat->unexplained = Failure{.exit = exit, .at = now, .judge_at = now + kExplain};
+  if (seat->world && seat->world->epoch <= broken_) return Explain(seat);
+  // Whoever was first, the job goes on in another view. The others' errors, which may fail the job,
+  // have to be explained by the end of this one.
+  const ExitDecision decision = DecideOnExit(parts_.options->rules, exit.exit_code);
+  if (decision.action == Action::kFailJob) return;
+  seat->unexplained->broke = true;
+  Break(seat, exit);
+}
+
+// Nobody can go on in a view without one of its processes.
+void ForeignSlots::Break(Seat* seat, const ChildExit& exit) {
+  if (!seat->world || seat->world->epoch <= broken_) return;
+  broken_ = seat->world->epoch;
+  seat->stand_in->Broken("its process exited with " + std::to_string(exit.exit_code));
+}
+
+// A view that ends sooner than our word can end it has been broken before: that explains the
+// failure. Else it was the first one, and Poll judges it: not here, where its stand-in calls us.
+void ForeignSlots::OnViewOver(Seat* seat) {
+  if (!seat->unexplained) return;
+  Failure& failure = *seat->unexplained;
+  if (!failure.broke || Clock::now() - failure.at < kBreaks) return Explain(seat);
+  failure.judge_at = failure.at;
+}
+
+// The first failure first: it explains those that came after it.
+void ForeignSlots::JudgeDue(TimePoint now) {
+  while (!parts_.shutdown->ending()) {
+    Seat* first = nullptr;
+    for (Seat& seat : seats_) {
+      if (!seat.unexplained || now < seat.unexplained->judge_at) continue;
+      if (first == nullptr || seat.unexplained->at < first->unexplained->at) first = &seat;
+    }
+    if (first == nullptr) return;
+    Judge(first, std::exchange(first->unexplained, {})->exit);
+  }
+}
+
+// When the job finishes nobody else's death is to be heard of any more. When the pod is stopped it
+// has failed by another process, or goes away, which says nothing of the script.
+void ForeignSlots::OnEnding() {
+  for (Seat& seat : seats_) {
+    if (parts_.shutdown->stopping()) Explain(&seat);
+    if (!seat.unexplained) continue;
+    const ChildExit exit = std::exchange(seat.unexplained, {})->exit;
+    const std::string why = "it failed just before the job finished";
+    Log("worker exited", {{"slot", std::to_string(seat.slot)},
+                          {"exit_code", std::to_string(exit.exit_code)},
+                          {"reason", why}});
+    Report(exit, /*restarting=*/false, /*by_us=*/false, /*stays=*/true, why);
+    parts_.shutdown->SetExitCode(exit.exit_code);
+  }
 }
 
 // It failed because another one did.
 void ForeignSlots::Explain(Seat* seat) {
   if (!seat->unexplained) return;
-  const ChildExit exit = *std::exchange(seat->unexplained, {});
+  const ChildExit exit = std::exchange(seat->unexplained, {})->exit;
   Log("worker exited after another one",
       {{"slot", std::to_string(seat->slot)}, {"exit_code", std::to_string(exit.exit_code)}});
   Report(exit, /*restarting=*/true, /*by_us=*/true, /*stays=*/true, "");
@@ -247,8 +302,7 @@ void ForeignSlots::Judge(Seat* seat, const ChildExit& exit) {
                         {"action", failure_policy::ToString(decision.action)},
                         {"reason", decision.reason}});
   if (restart) {
-    broken_ = std::max(broken_, seat->world ? seat->world->epoch : 0);
-    seat->stand_in->Broken("its process exited with " + std::to_string(exit.exit_code));
+    Break(seat, exit);
     for (Seat& other : seats_) {
       if (other.world && other.world->epoch <= broken_) Explain(&other);
     }

@@ -53,10 +53,17 @@ class ForeignSlots {
   void OnExit(const ChildExit& exit);
   // The sidecar wants another worker in this place.
   void Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us);
+  // Nothing starts any more: what waits to be judged is settled now.
+  void OnEnding();
   // For `hello`: stand-ins live as long as the launcher.
   nlohmann::json Running() const;
 
  private:
+  struct Failure {
+    ChildExit exit;
+    TimePoint at{}, judge_at{};
+    bool broke = false;  // it broke the view: nobody waits for the judgement
+  };
   struct Seat {
     int slot = 0;
     std::unique_ptr<ReservedPort> port;
@@ -68,8 +75,7 @@ class ForeignSlots {
     bool renewing = false;  // another worker comes in this place
     bool renewed_by_us = false;
     // It failed, maybe only because another one of this world did before.
-    std::optional<ChildExit> unexplained;
-    TimePoint explain_by{};
+    std::optional<Failure> unexplained;
     int starts = 0;
   };
 
@@ -81,6 +87,9 @@ class ForeignSlots {
   void Renew(Seat* seat, const std::string& reason, bool by_us);
   void FinishRenewal(Seat* seat);
   void OnFailure(Seat* seat, const ChildExit& exit);
+  void Break(Seat* seat, const ChildExit& exit);
+  void OnViewOver(Seat* seat);
+  void JudgeDue(TimePoint now);
   void Judge(Seat* seat, const ChildExit& exit);
   void Explain(Seat* seat);
   void Report(const ChildExit& exit, bool restarting, bool by_us, bool stays,

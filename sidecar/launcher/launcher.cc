@@ -293,6 +293,7 @@ void Launcher::ReportState(const json& frame) {
 
 void Launcher::OnFinish() {
   if (!shutdown_.Finish()) return;
+  if (foreign_) foreign_->OnEnding();
   slots_.CloseIdle();
   standby_.Cancel();
   children_.KillStandbys();
@@ -311,6 +312,7 @@ void Launcher::OnTerminate() {
 void Launcher::StopAll(int exit_code, milliseconds grace, const std::string& why) {
   shutdown_.SetExitCode(exit_code);
   if (!shutdown_.Stop(Clock::now(), grace)) return;
+  if (foreign_) foreign_->OnEnding();
   Log("stopping all workers", {{"reason", why}});
   standby_.Cancel();
   slots_.CloseAll();

@@ -108,11 +108,12 @@ class LauncherTest : public testing::Test {
   }
 
   // The next frame of this type; others are dropped.
-  json Await(const std::string& type) {
+  json Await(const std::string& type) { return AwaitOneOf({type}); }
+  json AwaitOneOf(const std::set<std::string>& types) {
     for (auto deadline = Deadline(); std::chrono::steady_clock::now() < deadline;) {
       json frame;
       while (reader_.Next(&frame) == FrameReader::Result::kFrame) {
-        if (frame["t"] == type) return frame;
+        if (types.count(frame["t"]) != 0) return frame;
       }
       pollfd fd{connection_, POLLIN, 0};
       if (poll(&fd, 1, 1000) <= 0) continue;
@@ -121,7 +122,7 @@ class LauncherTest : public testing::Test {
       if (got <= 0) break;
       reader_.Feed({buffer, static_cast<size_t>(got)});
     }
-    ADD_FAILURE() << "no frame " << type;
+    ADD_FAILURE() << "no frame " << *types.begin();
     return json::object({{"t", ""}, {"pid", 0}, {"incarnation", 0}, {"exitCode", -1}});
   }
 
@@ -450,9 +451,10 @@ json ViewFrame(uint64_t number, const json& tcp) {
 class ForeignLauncherTest : public LauncherTest {
  protected:
   // Starts `script` with one slot, and founds the first view.
-  void StartInView(const std::string& script) {
+  void StartInView(const std::string& script, const json& rules = json::array()) {
     Listen();
-    Start(script, {"RINGMASTER_COLLECTIVES={\"backend\":\"None\"}"});
+    Start(script, {"RINGMASTER_COLLECTIVES={\"backend\":\"None\"}",
+                   "RINGMASTER_FAILURE_POLICY=" + json{{"rules", rules}}.dump()});
     for (int i = 0; i < 2; ++i) {
       pollfd fd{listener_, POLLIN, 0};
       ASSERT_EQ(poll(&fd, 1, 20000), 1) << "the launcher does not connect";
@@ -476,6 +478,20 @@ class ForeignLauncherTest : public LauncherTest {
     close(launcher_fd_);
     close(worker_fd_);
     LauncherTest::TearDown();
+  }
+  // The sidecar of the stand-in closes, and another one takes its connection.
+  void Reconnect() {
+    close(worker_fd_);
+    worker_fd_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    reader_ = {};
+    connection_ = worker_fd_;
+    EXPECT_EQ(Await("hello")["role"], "worker");
+  }
+  // For another StartInView.
+  void Restart() {
+    TearDown();
+    launcher_ = listener_ = launcher_fd_ = worker_fd_ = -1;
+    unlink(Path("s").c_str());
   }
   // Whom Await and Send speak with. What was read of the other and not asked for is lost.
   void ToWorker() { Use(worker_fd_); }
@@ -543,12 +559,102 @@ TEST_F(ForeignLauncherTest, AnErrorAfterAnotherOnesDeathIsNoFailureOfItsOwn) {
   EXPECT_EQ(exited["restarting"], true);
 }
 
+json Rule(int code, const std::string& action) {
+  return json::array({{{"onExitCodes", {code}}, {"action", action}}});
+}
+
+// The others fail by themselves soon, and would fail the job before the view is stopped.
+TEST_F(ForeignLauncherTest, WhatDoesNotFailTheJobBreaksTheViewBeforeItIsJudged) {
+  for (const char* action : {"RestartWorker", "ReplacePod", "Ignore"}) {
+    StartInView("exit 42", Rule(42, action));
+    EXPECT_EQ(Await("broken")["epoch"], 1) << action;
+    Send({{"t", "stop"}, {"epoch", 1}});  // too soon for our word: another one was first
+    EXPECT_EQ(Await("stopped")["epoch"], 1) << action;
+    ToLauncher();
+    const json exited = Await("exited");
+    EXPECT_EQ(exited["byUs"], true) << action;
+    EXPECT_EQ(exited["stays"], true) << action;
+    Restart();
+  }
+  StartInView("kill -ABRT $$");
+  EXPECT_EQ(Await("broken")["epoch"], 1);
+  Send({{"t", "stop"}, {"epoch", 1}});
+  ToLauncher();
+  EXPECT_EQ(Await("exited")["byUs"], true);
+}
+
+TEST_F(ForeignLauncherTest, WhoBreaksAViewFirstIsJudgedWhenThatHasEndedIt) {
+  for (const char* action : {"RestartWorker", "ReplacePod", "Ignore"}) {
+    StartInView("exit 42", Rule(42, action));
+    EXPECT_EQ(Await("broken")["epoch"], 1) << action;
+    usleep(1'500'000);  // the patience of a sidecar
+    Send({{"t", "stop"}, {"epoch", 1}});
+    const bool restarts = std::string(action) == "RestartWorker";
+    ToLauncher();
+    const json exited = Await("exited");
+    EXPECT_EQ(exited["byUs"], false) << action;
+    EXPECT_EQ(exited["stays"], restarts) << action;
+    if (!restarts) {
+      EXPECT_EQ(ExitCode(), 42) << action;
+    }
+    Restart();
+  }
+}
+
 TEST_F(ForeignLauncherTest, TheFirstExitWithZeroIsTheJobsEnd) {
   StartInView("exit 0");
   EXPECT_EQ(Await("finished")["epoch"], 1);
   ToLauncher();
   Send({{"t", "finish"}});
   EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(ForeignLauncherTest, AFailureJustBeforeTheEndIsTheExitCode) {
+  StartInView("echo $$ > $DIR/pids; exit 7");
+  const pid_t pid = Pids("pids", 1)[0];
+  ASSERT_TRUE(Eventually([&] { return kill(pid, 0) != 0; }));  // the launcher has taken its end
+  ToLauncher();
+  Send({{"t", "finish"}});  // the others end well
+  const json exited = Await("exited");
+  EXPECT_EQ(exited["exitCode"], 7);
+  EXPECT_EQ(exited["byUs"], false);
+  EXPECT_EQ(exited["restarting"], false);
+  EXPECT_EQ(ExitCode(), 7);
+}
+
+TEST_F(ForeignLauncherTest, AFailureIsNotHeldAgainstAPodThatIsStopped) {
+  StartInView("echo $$ > $DIR/pids; exit 7");
+  const pid_t pid = Pids("pids", 1)[0];
+  ASSERT_TRUE(Eventually([&] { return kill(pid, 0) != 0; }));
+  ToLauncher();
+  Send({{"t", "stop"}, {"graceSeconds", 1}, {"reason", "the grace period ends"}});
+  EXPECT_EQ(Await("exited")["byUs"], true);
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(ForeignLauncherTest, ASidecarThatStartsAgainHearsAgainThatTheViewIsBrokenUntilTheNextOne) {
+  StartInView("echo $$ > $DIR/pids; exec sleep 1000");
+  kill(Pids("pids", 1)[0], SIGKILL);
+  EXPECT_EQ(Await("broken")["epoch"], 1);
+  Reconnect();
+  Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 1}, {"pingMs", 60000}});
+  EXPECT_EQ(Await("broken")["epoch"], 1);
+  Send({{"t", "stop"}, {"epoch", 1}});
+  EXPECT_EQ(Await("stopped")["epoch"], 1);
+  Send(ViewFrame(2, address_));
+  EXPECT_EQ(Await("installed")["epoch"], 2);
+  Reconnect();
+  Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 2}, {"pingMs", 60000}});
+  Send({{"t", "arm"}, {"epoch", 2}});
+  EXPECT_EQ(AwaitOneOf({"boundary", "broken"})["t"], "boundary");
+}
+
+TEST_F(ForeignLauncherTest, ASidecarThatStartsAgainHearsAgainThatTheProcessHasFinished) {
+  StartInView("exit 0");
+  EXPECT_EQ(Await("finished")["epoch"], 1);
+  Reconnect();
+  Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 1}, {"pingMs", 60000}});
+  EXPECT_EQ(Await("finished")["epoch"], 1);
 }
 
 TEST_F(ForeignLauncherTest, AWorkerThatTheSidecarReplacesComesAgainAsAnother) {

@@ -87,7 +87,13 @@ void StandIn::OnWelcome(const json& frame) {
   welcomed_ = true;
   ping_every_ = milliseconds(std::max<int64_t>(fields::Integer(frame, "pingMs", 250), 10));
   fence_ = milliseconds(std::max<int64_t>(fields::Integer(frame, "fenceMs", 10000), 100));
-  if (fields::Text(frame, "state") != "member") EnterWhenStopped();
+  if (fields::Text(frame, "state") != "member") return EnterWhenStopped();
+  if (fields::Unsigned(frame, "epoch") == installed_) SayAgain();
+}
+
+void StandIn::SayAgain() {
+  if (broken_why_) Broken(*broken_why_);
+  if (finished_) Finished();
 }
 
 void StandIn::EnterWhenStopped() {
@@ -102,6 +108,8 @@ void StandIn::OnView(const json& frame) {
   enters_ = armed_ = false;
   joined_ = world->joined;
   installed_ = world->epoch;
+  broken_why_.reset();
+  finished_ = false;
   view_came_ = Clock::now();
   link_.Send({{"t", "installed"}, {"epoch", installed_}, {"seconds", {{"connect", 0}}}});
   events_.began(std::move(*world));
@@ -134,14 +142,19 @@ void StandIn::Started(TimePoint now) {
 }
 
 void StandIn::Broken(const std::string& why) {
+  broken_why_ = why;
   link_.Send({{"t", "broken"}, {"epoch", installed_}, {"rank", -1}, {"reason", why}});
 }
 
-void StandIn::Finished() { link_.Send({{"t", "finished"}, {"epoch", installed_}}); }
+void StandIn::Finished() {
+  finished_ = true;
+  link_.Send({{"t", "finished"}, {"epoch", installed_}});
+}
 
 void StandIn::Renew(uint64_t incarnation, TimePoint now) {
   incarnation_ = incarnation;
-  welcomed_ = enters_ = armed_ = false;
+  welcomed_ = enters_ = armed_ = finished_ = false;
+  broken_why_.reset();
   installed_ = stopping_ = 0;
   heard_ = {};
   link_.Drop(now);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sidecar/launcher/link.h"
@@ -57,6 +58,7 @@ class StandIn {
   void OnView(const nlohmann::json& frame);
   void OnStop(uint64_t epoch);
   void EnterWhenStopped();
+  void SayAgain();
 
   const Place place_;
   const Events events_;
@@ -67,6 +69,9 @@ class StandIn {
   bool armed_ = false;   // since the newest view
   bool joined_ = false;  // first came with the newest view
   uint64_t installed_ = 0, stopping_ = 0;
+  // What a sidecar that starts again has to hear of the newest view.
+  std::optional<std::string> broken_why_;
+  bool finished_ = false;
   uint64_t pings_ = 0;
   TimePoint view_came_{}, heard_{}, ping_at_{};
   std::chrono::milliseconds ping_every_{250}, fence_{10000};

@@ -5,6 +5,8 @@ import os
 import re
 import signal
 
+import pytest
+
 import harness
 import tensorflow_environments
 
@@ -133,6 +135,30 @@ def test_an_exit_code_fails_the_job_and_names_the_rank_that_failed_first(tmp_pat
     with harness.Run("-np", 2, "--backend", "none", PYTHON, script, cwd=tmp_path) as run:
         assert run.wait() == 1
         assert "rank 1 ended with exit code 1" in run.text() and "no such data set" in run.text(), run.text()
+
+
+# In the first view rank 1 exits with the code that it is given, and the others a little later with 1, as after a broken connection.
+FAILS_FIRST = """
+import os, sys, time
+if os.environ["RINGMASTER_VIEW"] == "1.1":
+    open("runs-" + os.environ["RANK"], "w").close()
+    while len([name for name in os.listdir(".") if name.startswith("runs-")]) < 3: time.sleep(0.02)
+    if os.environ["RANK"] != "1": time.sleep(0.2)
+    sys.exit(int(sys.argv[1]) if os.environ["RANK"] == "1" else 1)
+while not os.path.exists("go"): time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("action", ["RestartWorker", "ReplacePod"])
+def test_the_errors_that_follow_an_exit_code_with_a_rule_fail_no_job(tmp_path, action):
+    job = harness.manifest("rules", command=[PYTHON, "-c", FAILS_FIRST, 42], replicas=3, collectives={"backend": "None"},
+                           failurePolicy__rules=[{"onExitCodes": [42], "action": action}])
+    (tmp_path / "job.yaml").write_text(job)
+    with harness.Run(tmp_path / "job.yaml", cwd=tmp_path) as run:
+        run.world("rules", 3)
+        harness.wait_for("one fault", lambda: run.job("rules")["status"].get("faults") == 1)
+        (tmp_path / "go").touch()
+        assert run.wait() == 0, run.text()
 
 
 def test_a_script_for_horovod_is_told_that_the_job_has_no_collectives_for_it(tmp_path):

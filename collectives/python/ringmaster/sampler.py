@@ -53,7 +53,7 @@ class ElasticSampler(SamplerNames):
         self.shuffle = shuffle
         self.seed = seed
         self._own_total = 0
-        self._at_epoch_end = []  # weak references to methods
+        self._at_epoch_end = None  # a weak reference to a method
         self.last_settled = None  # the Settled of the last step; None: none since the state came
         self._begin_epoch(0)
 
@@ -127,14 +127,17 @@ class ElasticSampler(SamplerNames):
         return True
 
     def on_epoch_end(self, method):
-        """Calls it where an epoch ends with batches that no step has settled: it makes the step."""
-        self._at_epoch_end.append(weakref.WeakMethod(method))
+        """Calls it where an epoch ends with batches that no step has settled: it makes the step.
+
+        Only the newest one: an optimizer that was replaced may live on.
+        """
+        self._at_epoch_end = weakref.WeakMethod(method)
 
     def _end_epoch(self):
         if self._handed_out:
-            for method in [reference() for reference in self._at_epoch_end]:
-                if method is not None:
-                    method()
+            method = self._at_epoch_end() if self._at_epoch_end is not None else None
+            if method is not None:
+                method()
         if self._handed_out:
             raise RuntimeError(
                 "the epoch has ended with %d batch(es) that no step has settled, of the %d of a "

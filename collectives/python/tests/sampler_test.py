@@ -286,6 +286,15 @@ def test_ABatchThatIsLeftAtAnEpochsEndIsAStepOfItsOwn(monkeypatch, stream):
     assert (sampler.epoch, sampler.done) == (1, 50)
 
 
+def test_OnlyTheNewestOptimizerMakesTheStepAtAnEpochsEnd(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    monkeypatch.setattr(_core, "enter", lambda: None)
+    sampler = ElasticSampler(10, seed=3)
+    older, newer = Optimizer(sampler), Optimizer(sampler)
+    assert len(list(sampler.batches(10))) == 1
+    assert (len(older.steps), len(newer.steps)) == (0, 1)
+
+
 def test_WhatADeadWorkerHadOfAnEpochsLastStepComesAgainInTheSameEpoch(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
     monkeypatch.setattr(_core, "enter", lambda: None)

@@ -71,10 +71,12 @@ class _Distributed(GivesState):
             sampler.on_epoch_end(self._step_with_the_rest)
 
     def _step_with_the_rest(self):
-        """The epoch has ended before backward_passes_per_step passes were made."""
-        if any(left < self._backward_passes for left in self._delay.values()):
-            self.step()
-            self.zero_grad()
+        """The epoch has ended before backward_passes_per_step passes were made.
+
+        All ranks come here, also one whose shares were empty and that has made no pass.
+        """
+        self.step()
+        self.zero_grad()
 
     # ---- While backward runs
 

@@ -49,6 +49,21 @@ def test_an_epoch_equals_one_process(**options):
     assert sampler.epoch == 1
 
 
+def test_the_step_at_an_epochs_end_is_made_by_ranks_without_a_sample_too():
+    model, optimizer = make()
+    sampler = rm.elastic.ElasticSampler(25, seed=3)
+    optimizer = rm.DistributedOptimizer(optimizer, sampler=sampler, backward_passes_per_step=2)
+    for number, own in enumerate(sampler.batches(12)):  # the third batch has one sample
+        if own:
+            loss_of(model, own).backward()
+        if number % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+    assert sampler.epoch == 1 and len(sampler.last_settled.counted) == 1
+    everyone = rm.allgather_object([p.detach() for p in model.parameters()])
+    assert all(torch.equal(a, b) for other in everyone for a, b in zip(other, everyone[0]))
+
+
 def test_many_buckets():
     test_an_epoch_equals_one_process(bucket_bytes=40)
 
