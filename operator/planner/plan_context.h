@@ -57,8 +57,8 @@ bool InView(const Snapshot& in, const std::string& pod_uid);
 bool IsGone(const Snapshot& in, const std::string& pod_uid);
 // Its death is proven, now or (for a member of the view) in the status.
 bool IsProvenDead(const Snapshot& in, const std::string& pod_uid);
-// A worker of a pod outside of the view has failed the job, its sidecar says; the pod has yet to end
-// with that. The other ranks may agree to end meanwhile.
+// A worker of a pod outside of the view has failed the job, its sidecar says; the pod has yet to
+// end with that. The other ranks may agree to end meanwhile.
 bool IsAboutToFail(PlanContext& plan, const PodFacts& pod);
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid);
 bool JobHasEnded(const Snapshot& in);  // and its status says so
