@@ -29,6 +29,7 @@ def train(state):
     # Entered again after each change of the world, with what was committed last.
     for state.epoch in range(state.epoch, args.epochs):
         state.model.train()
+        loss = None  # and so it stays where the world changed after the epoch's last batch
         for batch, (data, target) in enumerate(loader):
             state.optimizer.zero_grad()
             loss = F.nll_loss(state.model(data), target)
@@ -36,7 +37,7 @@ def train(state):
             state.optimizer.step()
             sampler.record_batch(batch, args.batch_size)
             state.commit()
-        if hvd.rank() == 0:
+        if hvd.rank() == 0 and loss is not None:
             print("epoch %d: loss %.4f, %d workers" % (state.epoch, loss.item(), hvd.size()),
                   flush=True)
         sampler.set_epoch(state.epoch + 1)
