@@ -179,9 +179,13 @@ TEST(EventLinesTest, TheNewestIsLastAndPodsAreNamed) {
                    {"series", {{"count", 3}, {"lastObservedTime", "2026-01-31T12:09:00.000000Z"}}},
                    {"regarding", {{"kind", "Pod"}, {"name", "p1"}}},
                    {"type", "Warning"}},
-                  {{"reason", "A"}, {"eventTime", "2026-01-31T12:02:00.000000Z"}}});
+                  {{"reason", "A"},
+                   {"eventTime", "2026-01-31T12:02:00.000000Z"},
+                   {"regarding", {{"kind", "HorovodJob"}, {"name", "digits"}}},
+                   {"related", {{"kind", "Pod"}, {"name", "p2"}}}}});
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].reason, "A");
+  EXPECT_EQ(lines[0].about, "pod p2");
   EXPECT_EQ(lines[1].about, "pod p1");
   EXPECT_EQ(lines[1].count, 3);
   EXPECT_TRUE(lines[1].warning);

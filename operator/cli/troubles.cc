@@ -185,16 +185,28 @@ std::string For(const std::string& since, api::Time now) {
   return age.empty() ? "" : " for " + age;
 }
 
+namespace {
+
+// The pod that an event is about: the operator's regard the job and name it beside, others', such
+// as the kubelet's, regard it.
+std::string PodOf(const Json& event) {
+  for (const std::string at : {"/related", "/regarding"}) {
+    if (fields::TextAt(event, (at + "/kind").c_str()) == "Pod")
+      return "pod " + fields::TextAt(event, (at + "/name").c_str());
+  }
+  return "";
+}
+
+}  // namespace
+
 std::vector<EventLine> EventLines(const std::vector<Json>& events) {
   std::vector<EventLine> lines;
   for (const Json& event : events) {
-    const std::string kind = fields::TextAt(event, "/regarding/kind");
     const auto count = std::max(fields::IntegerAt(event, "/series/count", 1),
                                 fields::Integer(event, "deprecatedCount", 1));
     lines.push_back({TimeOf(event), fields::Text(event, "type") == "Warning",
-                     fields::Text(event, "reason"),
-                     kind == "Pod" ? "pod " + fields::TextAt(event, "/regarding/name") : "",
-                     static_cast<int>(count), fields::Text(event, "note")});
+                     fields::Text(event, "reason"), PodOf(event), static_cast<int>(count),
+                     fields::Text(event, "note")});
   }
   std::stable_sort(lines.begin(), lines.end(),
                    [](const EventLine& a, const EventLine& b) { return a.at < b.at; });
