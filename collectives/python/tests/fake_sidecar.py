@@ -302,15 +302,25 @@ class Job:
     def wait_world(self, slots, step=0):
         """Until the view has these slots in this order and its first worker has done `step` steps.
         """
-        self.sidecar.wait(lambda s: s.views and s.views[-1][2] == list(slots)
-                          and s.members and s.members[0].step >= step,
-                          "a world of slots %s at step %d" % (list(slots), step))
+        self._until(lambda s: s.views and s.views[-1][2] == list(slots)
+                    and s.members and s.members[0].step >= step,
+                    "a world of slots %s at step %d" % (list(slots), step))
 
     def at_step(self, more):
         """Until the first worker of the view has done `more` steps more than now."""
         with self.sidecar.changed:
             target = max((m.step for m in self.sidecar.members), default=0) + more
-        self.sidecar.wait(lambda s: s.members and s.members[0].step >= target, "step %d" % target)
+        self._until(lambda s: s.members and s.members[0].step >= target, "step %d" % target)
+
+    def _until(self, condition, what):
+        """Waits for the sidecar's condition; if it does not come, the workers' logs say why."""
+        try:
+            self.sidecar.wait(condition, what)
+        except AssertionError as error:
+            ended = {key: process.poll() for key, process in self.processes.items()
+                     if process.poll() is not None}
+            raise AssertionError("%s\nworkers that have ended: %s\n%s"
+                                 % (error, ended, self.logs())) from None
 
     def wait(self, seconds=DEADLINE):
         """Exit codes by (slot, incarnation); raises with the logs if one does not end."""

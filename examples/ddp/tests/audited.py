@@ -45,8 +45,9 @@ def train(state, data, audit):
                 write()
                 raise
             write()
-        audit.write(pass_end=epoch, step=rm.last_step().step,
-                    accuracy=digits.accuracy_of(state.model, data))
+        if rm.last_step():  # a joiner may come when an epoch has just ended
+            audit.write(pass_end=epoch, step=rm.last_step().step,
+                        accuracy=digits.accuracy_of(state.model, data))
 
 
 torch.set_num_threads(1)
