@@ -10,7 +10,6 @@ namespace {
 
 using kube::ErrorCode;
 using kube::Json;
-using std::chrono::milliseconds;
 using support::Until;
 using testing::Call;
 using testing::Crd;
@@ -559,7 +558,7 @@ class CachesTest : public ::testing::Test {
 };
 
 TEST_F(CachesTest, ThatCanNotBeFilledAreNamedInTime) {
-  const auto started = Start({.sync_timeout = milliseconds(50)});
+  const auto started = Start({.sync_timeout = std::chrono::seconds(2)});
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message, HasSubstr("the test says no"));
 }

@@ -82,6 +82,16 @@ class WatchedApi : public local::InMemoryApi {
     return calls;
   }
 
+  struct Patched {
+    Call call;
+    bool was_done;
+  };
+  // The patches that the store has answered, in this order.
+  std::vector<Patched> AnsweredPatches() const {
+    const std::lock_guard lock(mu_);
+    return patched_;
+  }
+
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
                          const std::string& name) override {
     if (auto error = Note({"get", resource.plural, name, {}})) return tl::unexpected(*error);
@@ -122,7 +132,10 @@ class WatchedApi : public local::InMemoryApi {
       const std::lock_guard lock(mu_);
       if (changed_) changed_(call, changed);
     }
-    return InMemoryApi::Patch(resource, ns, name, changed, options);
+    auto answer = InMemoryApi::Patch(resource, ns, name, changed, options);
+    const std::lock_guard lock(mu_);
+    patched_.push_back({call, answer.has_value()});
+    return answer;
   }
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
@@ -170,12 +183,13 @@ class WatchedApi : public local::InMemoryApi {
     return kube::Error{.code = *code, .message = "the test says no"};
   }
   mutable std::mutex mu_;
-  Refuse refuse_;            // guarded by mu_
-  Before before_;            // guarded by mu_
-  Changed changed_;          // guarded by mu_
-  Held held_;                // guarded by mu_
-  std::vector<Json> extra_;  // guarded by mu_
-  std::vector<Call> calls_;  // guarded by mu_
+  Refuse refuse_;                 // guarded by mu_
+  Before before_;                 // guarded by mu_
+  Changed changed_;               // guarded by mu_
+  Held held_;                     // guarded by mu_
+  std::vector<Json> extra_;       // guarded by mu_
+  std::vector<Call> calls_;       // guarded by mu_
+  std::vector<Patched> patched_;  // guarded by mu_
 };
 
 inline std::string Crd() {
