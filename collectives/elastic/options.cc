@@ -107,6 +107,7 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   options->job = Variable("RINGMASTER_JOB_UID");
   if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
     options->bind = std::move(bind);
+    options->bind_is_given = true;
   } else if (std::string ip = Variable("RINGMASTER_POD_IP"); !ip.empty()) {
     options->bind = std::move(ip);
   }

@@ -21,12 +21,13 @@ enum class BackendChoice {
 };
 
 struct WorkerOptions {
-  std::string socket;  // of the sidecar; empty: a world of one
+  std::string socket;  // of the sidecar; empty: a world of one, or of those that mpirun has started
   std::string job;     // uid
   int slot = 0;
   uint64_t incarnation = 1;
   bool standby = false;
   std::string bind = "127.0.0.1";
+  bool bind_is_given = false;
   bool shared_memory = true;
   bool encrypt = false;  // what goes over TCP
   BackendChoice backend = BackendChoice::kAuto;

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "collectives/elastic/first_view.h"
 #include "collectives/nccl/backend_by_memory.h"
+#include "collectives/process_manager/process_manager.h"
 
 namespace ringmaster::elastic {
 namespace {
 
-constexpr std::chrono::seconds kHearingPatience{10};     // longer than a sidecar's restart
-constexpr uint64_t kFirstEpoch = uint64_t{1} << 40 | 1;  // 1.1, as a job's first view
+constexpr std::chrono::seconds kHearingPatience{10};  // longer than a sidecar's restart
 
 class RealCommunicators : public engine::CommunicatorFactory {
  public:
@@ -33,6 +34,7 @@ Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
       registration_(options.slot, options.incarnation, options.standby),
       entry_(&registration_, &frames_, state),
       reports_(&registration_, &frames_, &facts_),
+      fixed_world_reports_(&facts_),
       orders_(&registration_, &frames_, &facts_, &entry_) {}
 
 Worker::~Worker() {
@@ -50,17 +52,25 @@ Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
       return {s.code(), "rm_init: the job's collectives.backend is Nccl: " + s.message()};
   }
   std::unique_ptr<Worker> worker(new Worker(options, state));
-  Status status =
-      options.socket.empty() ? worker->StartAlone() : worker->StartWithSidecar(deadline);
+  Status status = worker->Begin(deadline);
   if (status.ok()) *out = std::move(worker);
   return status;
 }
 
-void Worker::StartEngine() {
+Status Worker::Begin(Clock::time_point deadline) {
+  if (!options_.socket.empty()) return StartWithSidecar(deadline);
+  std::unique_ptr<process_manager::ProcessManager> manager;
+  Status status = process_manager::Find(&manager);
+  if (status.ok())
+    status = manager == nullptr ? StartAlone() : StartInFixedWorld(manager.get(), deadline);
+  return status.ok() ? status : Status(status.code(), "rm_init: " + status.message());
+}
+
+void Worker::StartEngine(engine::EngineListener* listener) {
   communicators_ = std::make_unique<RealCommunicators>(endpoint_.get());
   engine::EngineOptions options;
   options.communicators = communicators_.get();
-  options.listener = &reports_;
+  options.listener = listener;
   options.state = state_;
   // Whether it has state is known with the welcome: joiners are told that they have no state then,
   // before any view.
@@ -75,19 +85,29 @@ void Worker::StartEngine() {
   };
   engine_ = std::make_unique<engine::Engine>(options);
   reports_.Attach(engine_.get());
+  fixed_world_reports_.Attach(engine_.get());
 }
 
 Status Worker::StartAlone() {
-  StartEngine();
-  engine::View view;
-  view.epoch = kFirstEpoch;
-  view.reason = "Bootstrap";
+  engine::View view = FirstView();
   view.peers.resize(1);
   view.workers = {"this process"};
   view.self = 0;
-  engine_->PostView(view);
-  Status status = engine_->AwaitEntered(Clock::time_point::max());
-  Entered();
+  return StartIn(std::move(view), Clock::time_point::max());
+}
+
+Status Worker::StartInFixedWorld(process_manager::ProcessManager* manager,
+                                 Clock::time_point deadline) {
+  engine::View view;
+  if (Status s = FoundWorld(manager, options_, deadline, &endpoint_, &view); !s.ok()) return s;
+  return StartIn(std::move(view), deadline);
+}
+
+Status Worker::StartIn(engine::View view, Clock::time_point deadline) {
+  StartEngine(&fixed_world_reports_);
+  engine_->PostView(std::move(view));
+  Status status = engine_->AwaitEntered(deadline);
+  if (status.ok()) Entered();
   return status;
 }
 
@@ -98,7 +118,7 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
   endpoint.shared_memory = options_.shared_memory;
   endpoint.encrypt = options_.encrypt;
   if (Status s = Endpoint::Create(endpoint, &endpoint_); !s.ok()) return s;
-  StartEngine();
+  StartEngine(&reports_);
   orders_.Attach(engine_.get(), endpoint_.get());
   sidecar_ = std::make_unique<sidecar_client::SidecarClient>(
       sidecar_client::SidecarClient::Options{options_.socket}, &orders_);

@@ -15,6 +15,7 @@
 #include "collectives/elastic/device_check.h"
 #include "collectives/elastic/engine_reports.h"
 #include "collectives/elastic/entry.h"
+#include "collectives/elastic/fixed_world.h"
 #include "collectives/elastic/options.h"
 #include "collectives/elastic/ping_facts.h"
 #include "collectives/elastic/registration.h"
@@ -48,9 +49,8 @@ class Worker {
   Status Submit(std::span<const std::shared_ptr<engine::Operation>> operations);
   Status StepEnd(rm_step_info* info);
   Status Shutdown(Clock::time_point deadline);
-  // There are others, or could be: an end of the job is agreed with them, and the sidecar hears of
-  // it.
-  bool AgreesWithOthers() const { return sidecar_ != nullptr && engine_->entered(); }
+  // There are others, or could be: an end of the job is agreed with them.
+  bool AgreesWithOthers() const { return endpoint_ != nullptr && engine_->entered(); }
 
   bool joining() const;
   engine::Membership membership() const { return engine_->membership(); }
@@ -71,9 +71,12 @@ class Worker {
 
  private:
   Worker(const WorkerOptions& options, engine::StateRegistry* state);
-  Status StartAlone();
+  Status Begin(Clock::time_point deadline);
   Status StartWithSidecar(Clock::time_point deadline);
-  void StartEngine();
+  Status StartAlone();
+  Status StartInFixedWorld(process_manager::ProcessManager* manager, Clock::time_point deadline);
+  Status StartIn(engine::View view, Clock::time_point deadline);
+  void StartEngine(engine::EngineListener* listener);
   // The worker is in a view. Its first step counts changes from this one.
   void Entered();
   void AwaitFinishHeard(Clock::time_point deadline);
@@ -89,6 +92,7 @@ class Worker {
   PingFacts facts_;
   Entry entry_;
   EngineReports reports_;
+  FixedWorldReports fixed_world_reports_;  // where there is no sidecar
   SidecarOrders orders_;
 
   std::atomic<int> counted_sets_{0};

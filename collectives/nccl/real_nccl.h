@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "collectives/nccl/nccl_api.h"
-#include "collectives/nccl/shared_library.h"
+#include "collectives/shared_library/shared_library.h"
 
 namespace ringmaster::nccl {
 

@@ -9,7 +9,7 @@
 
 #include "ringmaster/status.h"
 
-namespace ringmaster::nccl {
+namespace ringmaster {
 
 class SharedLibrary {
  public:
@@ -36,4 +36,4 @@ class SharedLibrary {
   std::vector<std::string> missing_;
 };
 
-}  // namespace ringmaster::nccl
+}  // namespace ringmaster

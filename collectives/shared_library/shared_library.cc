@@ -1,8 +1,8 @@
-#include "collectives/nccl/shared_library.h"
+#include "collectives/shared_library/shared_library.h"
 
 #include <dlfcn.h>
 
-namespace ringmaster::nccl {
+namespace ringmaster {
 
 Status SharedLibrary::Open(std::span<const char* const> names, SharedLibrary* out) {
   for (const int loaded_only : {RTLD_NOLOAD, 0}) {
@@ -29,4 +29,4 @@ Status SharedLibrary::CheckResolved() const {
   return {RM_ERR_UNAVAILABLE, name_ + " has no " + all};
 }
 
-}  // namespace ringmaster::nccl
+}  // namespace ringmaster

@@ -1,0 +1,146 @@
+#include "collectives/elastic/fixed_world.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "collectives/elastic/first_view.h"
+#include "common/ring_key/ring_key.h"
+
+namespace ringmaster::elastic {
+namespace {
+
+using Clock = process_manager::Clock;
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// The address from which this machine reaches `host`.
+Status AddressTowards(const std::string& host, std::string* out) {
+  addrinfo wanted = {}, *found = nullptr;
+  wanted.ai_family = AF_INET;
+  wanted.ai_socktype = SOCK_DGRAM;
+  if (const int error = getaddrinfo(host.c_str(), "9", &wanted, &found); error != 0) {
+    return {RM_ERR_UNAVAILABLE,
+            "the address of " + host + ", which has other ranks, is not known (" +
+                gai_strerror(error) + "); RINGMASTER_BIND_WORKER can name this machine's own"};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in self = {};
+  socklen_t size = sizeof(self);
+  // Nothing is sent: only a route is looked for.
+  const bool routed = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+                      getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0;
+  if (fd >= 0) close(fd);
+  char text[INET_ADDRSTRLEN] = {};
+  if (!routed || inet_ntop(AF_INET, &self.sin_addr, text, sizeof(text)) == nullptr)
+    return {RM_ERR_UNAVAILABLE, "no route leads to " + host + ", which has other ranks"};
+  *out = text;
+  return {};
+}
+
+// What the others reach this process by. `hosts`: by rank.
+Status BindAddress(const WorkerOptions& options, const std::vector<std::string>& hosts,
+                   const std::string& own, std::string* out) {
+  *out = options.bind;
+  const auto other =
+      std::find_if(hosts.begin(), hosts.end(), [&](const auto& host) { return host != own; });
+  if (options.bind_is_given || other == hosts.end()) return {};
+  return AddressTowards(*other, out);
+}
+
+struct Introduction {
+  PeerEndpoint peer;
+  std::string key;  // of the ring; rank 0 makes it
+};
+
+std::string Write(const PeerEndpoint& peer, const std::string& key) {
+  nlohmann::json said = {{"tcp", peer.tcp}, {"shm", peer.shm}};
+  if (!key.empty()) said["key"] = ring_key::Encode(key);
+  return said.dump();
+}
+
+std::optional<Introduction> Read(const std::string& said) {
+  const auto json = nlohmann::json::parse(said, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  Introduction who;
+  who.peer.tcp = json.value("tcp", "");
+  who.peer.shm = json.value("shm", "");
+  if (json.contains("key")) who.key = ring_key::Decode(json.value("key", "")).value_or("");
+  return who;
+}
+
+Status ReadAll(const std::vector<std::string>& said, const std::vector<std::string>& hosts,
+               engine::View* view, std::string* key) {
+  for (size_t rank = 0; rank < said.size(); ++rank) {
+    auto who = Read(said[rank]);
+    if (!who) {
+      return {RM_ERR_UNAVAILABLE, "rank " + std::to_string(rank) + " says '" + said[rank] +
+                                      "', which is not what Ringmaster says: all ranks have to "
+                                      "run the same script"};
+    }
+    // Ranks of one host share its memory.
+    who->peer.pod =
+        static_cast<int>(std::find(hosts.begin(), hosts.end(), hosts[rank]) - hosts.begin());
+    if (rank == 0) *key = who->key;
+    view->peers.push_back(who->peer);
+    view->workers.push_back("rank " + std::to_string(rank) + " on " + hosts[rank]);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions& options,
+                  Clock::time_point deadline, std::unique_ptr<Endpoint>* endpoint,
+                  engine::View* view) {
+  const std::string own = HostName();
+  std::vector<std::string> hosts, said;
+  if (Status s = manager->Exchange("host", own, deadline, &hosts); !s.ok()) return s;
+
+  Endpoint::Options to_be;
+  if (Status s = BindAddress(options, hosts, own, &to_be.bind); !s.ok()) return s;
+  to_be.bind += ":0";
+  to_be.job = manager->job();
+  to_be.shared_memory = options.shared_memory;
+  to_be.encrypt = options.encrypt;
+  if (Status s = Endpoint::Create(to_be, endpoint); !s.ok()) return s;
+
+  std::string key = manager->rank() == 0 ? ring_key::MakeRandom() : "";
+  const std::string mine = Write((*endpoint)->Address(), key);
+  if (Status s = manager->Exchange("worker", mine, deadline, &said); !s.ok()) return s;
+  *view = FirstView();
+  view->self = manager->rank();
+  if (Status s = ReadAll(said, hosts, view, &key); !s.ok()) return s;
+  return (*endpoint)->SetKey(key);
+}
+
+void FixedWorldReports::OnSuspect(uint64_t, int rank, const std::string& why) {
+  End("rank " + std::to_string(rank) + " is gone: " + why);
+}
+
+void FixedWorldReports::OnBroken(uint64_t, int, const std::string& why) { End(why); }
+
+void FixedWorldReports::OnStalls(const std::vector<job::Stall>& stalls, bool came) {
+  facts_->SetStalls(stalls, came, engine_->workers());
+}
+
+void FixedWorldReports::End(const std::string& what) {
+  engine_->PostEnd({RM_ERR_INTERNAL,
+                    what + "; ranks that mpirun has started have no successors. Under `ringmaster "
+                           "run` or a HorovodJob the others would go on"});
+}
+
+}  // namespace ringmaster::elastic

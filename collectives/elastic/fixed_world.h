@@ -1,0 +1,48 @@
+// A world that a process manager has started (mpirun, srun): its ranks are there from the start,
+// none joins, and none takes another's place.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "collectives/elastic/options.h"
+#include "collectives/elastic/ping_facts.h"
+#include "collectives/engine/engine.h"
+#include "collectives/process_manager/process_manager.h"
+#include "ringmaster/endpoint.h"
+
+namespace ringmaster::elastic {
+
+// The endpoint of this process, and the only view that there will be. Returns when all processes
+// have come here. RM_ERR_TIMEOUT: one has not.
+Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions& options,
+                  std::chrono::steady_clock::time_point deadline,
+                  std::unique_ptr<Endpoint>* endpoint, engine::View* view);
+
+// Ends this worker's part when its view breaks: nobody makes another.
+//
+// Thread rule: the engine's thread.
+class FixedWorldReports : public engine::EngineListener {
+ public:
+  explicit FixedWorldReports(PingFacts* facts) : facts_(facts) {}
+  // Before the engine's first view.
+  void Attach(engine::Engine* engine) { engine_ = engine; }
+
+  void OnStopped(uint64_t) override {}
+  void OnInstalled(uint64_t, double) override {}
+  void OnBoundary(uint64_t, uint64_t) override {}
+  void OnSuspect(uint64_t, int rank, const std::string& why) override;
+  void OnBroken(uint64_t, int rank, const std::string& why) override;
+  void OnRebuilt(const engine::RebuildTimes&, uint64_t, uint64_t) override {}
+  void OnFinished(uint64_t) override {}
+  void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
+
+ private:
+  void End(const std::string& what);
+
+  PingFacts* const facts_;
+  engine::Engine* engine_ = nullptr;
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,211 @@
+#include "collectives/process_manager/pmi1.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace ringmaster::process_manager {
+namespace {
+
+constexpr std::chrono::seconds kPatience{10};  // with the launcher on this machine
+constexpr size_t kMostLine = 1 << 16;
+
+std::optional<int> NumberIn(const char* text) {
+  int value = 0;
+  if (text == nullptr) return std::nullopt;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// Values may hold neither spaces nor ends of lines.
+std::string Hex(std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char byte : text) {
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
+  return out;
+}
+
+std::optional<std::string> FromHex(std::string_view hex) {
+  std::string out;
+  if (hex.size() % 2 != 0) return std::nullopt;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    unsigned byte = 0;
+    const auto [stop, error] = std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
+    if (error != std::errc() || stop != hex.data() + i + 2) return std::nullopt;
+    out += static_cast<char>(byte);
+  }
+  return out;
+}
+
+// "cmd=put_result rc=0 msg=success"
+using Fields = std::map<std::string, std::string, std::less<>>;
+
+Fields FieldsOf(std::string_view line) {
+  Fields fields;
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+    const size_t equals = word.find('=');
+    if (equals != word.npos) fields.emplace(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return fields;
+}
+
+// Lines to the launcher and back, one at a time.
+class Line {
+ public:
+  explicit Line(int socket) : socket_(socket) {}
+
+  // Questions and answers are in step: after one that was not answered, there are no more.
+  bool broken() const { return broken_; }
+
+  Status Ask(const std::string& question, Clock::time_point deadline, Fields* answer) {
+    broken_ = true;
+    if (Status s = Write(question + "\n", deadline); !s.ok()) return s;
+    size_t end = 0;
+    while ((end = unread_.find('\n')) == unread_.npos) {
+      if (unread_.size() > kMostLine) return Trouble("its answer does not end");
+      if (Status s = ReadMore(deadline); !s.ok()) return s;
+    }
+    *answer = FieldsOf(std::string_view(unread_).substr(0, end));
+    unread_.erase(0, end + 1);
+    broken_ = false;
+    const auto rc = answer->find("rc");
+    if (rc == answer->end() || rc->second == "0") return {};
+    return Trouble("'" + question.substr(0, question.find(' ')) + "' failed: " + (*answer)["msg"]);
+  }
+
+ private:
+  static Status Trouble(const std::string& what) {
+    return {RM_ERR_UNAVAILABLE, "the launcher of this process (PMI): " + what};
+  }
+  Status Write(std::string_view text, Clock::time_point deadline) {
+    while (!text.empty()) {
+      if (Status s = Await(POLLOUT, deadline); !s.ok()) return s;
+      const ssize_t n = send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno != EINTR && errno != EAGAIN) return Trouble(std::strerror(errno));
+      if (n > 0) text.remove_prefix(static_cast<size_t>(n));
+    }
+    return {};
+  }
+  Status ReadMore(Clock::time_point deadline) {
+    if (Status s = Await(POLLIN, deadline); !s.ok()) return s;
+    char buffer[1024];
+    const ssize_t n = read(socket_, buffer, sizeof(buffer));
+    if (n == 0) return Trouble("it has gone");
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return Trouble(std::strerror(errno));
+    if (n > 0) unread_.append(buffer, static_cast<size_t>(n));
+    return {};
+  }
+  Status Await(short events, Clock::time_point deadline) {
+    pollfd waits = {socket_, events, 0};
+    for (;;) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0)
+        return {RM_ERR_TIMEOUT, "the other processes have not called init before the deadline"};
+      const int ready = poll(&waits, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
+      if (ready > 0) return {};
+      if (ready < 0 && errno != EINTR) return Trouble(std::strerror(errno));
+    }
+  }
+
+  const int socket_;
+  bool broken_ = false;
+  std::string unread_;
+};
+
+class Pmi1 : public ProcessManager {
+ public:
+  Pmi1(int socket, int rank, int size) : line_(socket), rank_(rank), size_(size) {}
+  // Hydra takes a process that has begun and takes no leave for one that has failed.
+  ~Pmi1() override {
+    Fields answer;
+    if (begun_ && !line_.broken())
+      (void)line_.Ask("cmd=finalize", Clock::now() + kPatience, &answer);
+  }
+
+  Status Begin() {
+    const auto soon = Clock::now() + kPatience;
+    Fields answer;
+    if (Status s = line_.Ask("cmd=init pmi_version=1 pmi_subversion=1", soon, &answer); !s.ok())
+      return s;
+    begun_ = true;
+    if (Status s = line_.Ask("cmd=get_my_kvsname", soon, &answer); !s.ok()) return s;
+    space_ = answer["kvsname"];
+    return {};
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string job() const override { return space_; }
+
+  Status Exchange(const std::string& name, const std::string& mine, Clock::time_point deadline,
+                  std::vector<std::string>* said) override {
+    Fields answer;
+    const std::string to = " kvsname=" + space_ + " key=ringmaster-" + name + "-";
+    if (Status s = line_.Ask("cmd=put" + to + std::to_string(rank_) + " value=" + Hex(mine),
+                             deadline, &answer);
+        !s.ok())
+      return s;
+    if (Status s = line_.Ask("cmd=barrier_in", deadline, &answer); !s.ok()) return s;
+    said->clear();
+    for (int rank = 0; rank < size_; ++rank) {
+      if (Status s = line_.Ask("cmd=get" + to + std::to_string(rank), deadline, &answer); !s.ok())
+        return s;
+      auto text = FromHex(answer["value"]);
+      if (!text) {
+        return {RM_ERR_UNAVAILABLE, "the launcher says of rank " + std::to_string(rank) + " '" +
+                                        answer["value"] + "', which is no hexadecimal text"};
+      }
+      said->push_back(*std::move(text));
+    }
+    return {};
+  }
+
+ private:
+  Line line_;
+  const int rank_, size_;
+  bool begun_ = false;
+  std::string space_;  // in which the processes of this start put and get
+};
+
+}  // namespace
+
+Status OpenPmi1(std::unique_ptr<ProcessManager>* out) {
+  int numbers[3];
+  const char* const names[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE"};
+  for (int i = 0; i < 3; ++i) {
+    const char* const text = std::getenv(names[i]);
+    const auto number = NumberIn(text);
+    if (!number || *number < (i == 2 ? 1 : 0)) {
+      return {RM_ERR_INVALID, std::string(names[i]) + " is '" + (text == nullptr ? "" : text) +
+                                  "', allowed is a number as mpiexec sets it"};
+    }
+    numbers[i] = *number;
+  }
+  if (numbers[1] >= numbers[2]) {
+    return {RM_ERR_INVALID, "PMI_RANK is '" + std::to_string(numbers[1]) +
+                                "', allowed is less than PMI_SIZE, " + std::to_string(numbers[2])};
+  }
+  auto pmi = std::make_unique<Pmi1>(numbers[0], numbers[1], numbers[2]);
+  if (Status s = pmi->Begin(); !s.ok()) return s;
+  *out = std::move(pmi);
+  return {};
+}
+
+}  // namespace ringmaster::process_manager

@@ -1,0 +1,12 @@
+// PMIx: what Open MPI's mpirun and Slurm's `srun --mpi=pmix` speak.
+#pragma once
+
+#include <memory>
+
+#include "collectives/process_manager/process_manager.h"
+
+namespace ringmaster::process_manager {
+
+Status OpenPmix(std::unique_ptr<ProcessManager>* out);
+
+}  // namespace ringmaster::process_manager
