@@ -138,9 +138,9 @@ void FixedWorldReports::OnStalls(const std::vector<job::Stall>& stalls, bool cam
 }
 
 void FixedWorldReports::End(const std::string& what) {
-  engine_->PostEnd({RM_ERR_INTERNAL,
-                    what + "; ranks that mpirun has started have no successors. Under `ringmaster "
-                           "run` or a HorovodJob the others would go on"});
+  engine_->PostEnd(
+      {RM_ERR_INTERNAL, what + "; ranks that an MPI launcher has started have no successors. Under "
+                               "`ringmaster run` or a HorovodJob the others would go on"});
 }
 
 }  // namespace ringmaster::elastic

@@ -7,7 +7,6 @@
 
 #include "collectives/elastic/first_view.h"
 #include "collectives/nccl/backend_by_memory.h"
-#include "collectives/process_manager/process_manager.h"
 
 namespace ringmaster::elastic {
 namespace {
@@ -59,10 +58,8 @@ Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
 
 Status Worker::Begin(Clock::time_point deadline) {
   if (!options_.socket.empty()) return StartWithSidecar(deadline);
-  std::unique_ptr<process_manager::ProcessManager> manager;
-  Status status = process_manager::Find(&manager);
-  if (status.ok())
-    status = manager == nullptr ? StartAlone() : StartInFixedWorld(manager.get(), deadline);
+  Status status = process_manager::Find(&launcher_);
+  if (status.ok()) status = launcher_ == nullptr ? StartAlone() : StartInFixedWorld(deadline);
   return status.ok() ? status : Status(status.code(), "rm_init: " + status.message());
 }
 
@@ -96,10 +93,10 @@ Status Worker::StartAlone() {
   return StartIn(std::move(view), Clock::time_point::max());
 }
 
-Status Worker::StartInFixedWorld(process_manager::ProcessManager* manager,
-                                 Clock::time_point deadline) {
+Status Worker::StartInFixedWorld(Clock::time_point deadline) {
   engine::View view;
-  if (Status s = FoundWorld(manager, options_, deadline, &endpoint_, &view); !s.ok()) return s;
+  Status founded = FoundWorld(launcher_.get(), options_, deadline, &endpoint_, &view);
+  if (!founded.ok()) return founded;
   return StartIn(std::move(view), deadline);
 }
 

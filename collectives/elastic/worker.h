@@ -22,6 +22,7 @@
 #include "collectives/elastic/sidecar_frames.h"
 #include "collectives/elastic/sidecar_orders.h"
 #include "collectives/engine/engine.h"
+#include "collectives/process_manager/process_manager.h"
 #include "collectives/sidecar_client/sidecar_client.h"
 #include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
@@ -74,7 +75,7 @@ class Worker {
   Status Begin(Clock::time_point deadline);
   Status StartWithSidecar(Clock::time_point deadline);
   Status StartAlone();
-  Status StartInFixedWorld(process_manager::ProcessManager* manager, Clock::time_point deadline);
+  Status StartInFixedWorld(Clock::time_point deadline);
   Status StartIn(engine::View view, Clock::time_point deadline);
   void StartEngine(engine::EngineListener* listener);
   // The worker is in a view. Its first step counts changes from this one.
@@ -84,6 +85,9 @@ class Worker {
   const WorkerOptions options_;
   engine::StateRegistry* const state_;
   DeviceCheck devices_;
+  // Null: no MPI launcher has started this process. As long as the worker: a script that calls MPI
+  // begins with it, too, and can't after its leave.
+  std::unique_ptr<process_manager::ProcessManager> launcher_;
   std::unique_ptr<Endpoint> endpoint_;  // null: alone
   std::unique_ptr<engine::CommunicatorFactory> communicators_;
 

@@ -193,6 +193,11 @@ def end_step():
     return info
 
 
+def has_sidecar():
+    """Whether Ringmaster has started this process; else it is alone, or mpirun has started it."""
+    return bool(os.environ.get("RINGMASTER_SOCKET"))
+
+
 def last_step():
     """StepInfo of the last step that this worker completed; None before the first."""
     return _last_step

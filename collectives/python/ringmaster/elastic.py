@@ -357,6 +357,14 @@ def _come_back(state, in_place):
         _go_on(state, skip_sync=False)
 
 
+def _say_if_fixed():
+    if _core.has_sidecar() or _core.size() == 1 or _core.rank() != 0:
+        return
+    print("ringmaster: elastic.run: an MPI launcher has started these %d processes: none can join, "
+          "and when one dies the others end. `ringmaster run` and a HorovodJob are elastic"
+          % _core.size(), file=sys.stderr)
+
+
 def run(function=None, *, in_place=False):
     """Decorates `train(state, ...)`. A joiner gets the state from the others before it enters.
 
@@ -377,6 +385,7 @@ def run(function=None, *, in_place=False):
             raise ValueError("in_place: is True, but the state has a sync() of its own, which all "
                              "workers have to call after a change: allowed is False")
         _core.init()
+        _say_if_fixed()
         _core.register_state("elastic.state", state.capture, state.install)
         before, _running = (_running, Steps.commit_ends_step), state
         Steps.commit_ends_step = not in_place

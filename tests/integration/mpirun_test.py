@@ -1,0 +1,154 @@
+"""A script that mpirun or mpiexec starts, with no operator and no sidecar: its ranks find each other by what the launcher tells them."""
+
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+
+import pytest
+
+import harness
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import netns  # noqa: E402
+
+PYTHON = "/usr/bin/python3"
+PACKAGES = str(harness.BIN.parent / "python")
+# Open MPI's speaks PMIx, MPICH's PMI.
+LAUNCHERS = {"mpirun.openmpi": ["--allow-run-as-root", "--oversubscribe", "-np"], "mpiexec.hydra": ["-n"]}
+TRAIN = """
+import os, sys
+import torch
+import horovod.torch as hvd
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+total = hvd.allreduce(torch.arange(1000.) * (rank + 1), op=hvd.Sum, name="total")
+assert torch.equal(total, torch.arange(1000.) * sum(range(1, size + 1))), total
+assert hvd.allgather(torch.tensor([rank]), name="ranks").tolist() == list(range(size))
+assert hvd.broadcast_object({"from": rank}, root_rank=size - 1) == {"from": size - 1}
+# In one piece: launchers mix what their processes write.
+say = lambda text: os.write(1, (text + "\\n").encode())
+say("rank %d of %d, %d of %d here, host %d of %d" % (rank, size, hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()))
+if "LEAVE" in os.environ and rank == 1:
+    os._exit(0)
+if "LEAVE" in os.environ:
+    try:
+        hvd.allreduce(torch.ones(1000), name="never")
+    except hvd.HorovodInternalError as error:
+        say("rank %d: %s" % (rank, error))
+        raise
+hvd.shutdown()
+"""
+ELASTIC = """
+import os
+import torch
+import horovod.torch as hvd
+hvd.init()
+model = torch.nn.Linear(1, 1)
+state = hvd.elastic.TorchState(model=model, batch=0)
+
+@hvd.elastic.run
+def train(state):
+    while state.batch < 5:
+        state.batch += int(hvd.allreduce(torch.ones(1), op=hvd.Average, name="one").item())
+        state.commit()
+    return state.batch
+
+os.write(1, b"did %d as %d\\n" % (train(state), hvd.rank()))
+"""
+
+
+def need(program):
+    """Skips the test with the reason where there is no such program; with REQUIRE_CLUSTER=1 it fails."""
+    if shutil.which(program) is not None:
+        return
+    why = "%s is not installed (apt-get install openmpi-bin mpich)" % program
+    if os.environ.get("REQUIRE_CLUSTER") == "1":
+        pytest.fail(why, pytrace=False)
+    print("SKIPPED: " + why, file=sys.stderr)
+    pytest.skip(why)
+WITH_MPI = """
+import os, torch
+import horovod.torch as hvd
+FIRST = True
+if FIRST:
+    from mpi4py import MPI
+hvd.init()
+if not FIRST:
+    from mpi4py import MPI
+for i in range(20):
+    ours, theirs = hvd.allreduce(torch.ones(1000) * hvd.rank(), op=hvd.Sum), MPI.COMM_WORLD.allreduce(hvd.rank())
+    assert ours[0].item() == theirs == sum(range(hvd.size()))
+os.write(1, b"both %d %d\\n" % (hvd.rank(), MPI.COMM_WORLD.rank))
+"""
+
+
+@pytest.fixture(params=sorted(LAUNCHERS))
+def launcher(request):
+    need(request.param)
+    return [request.param, *LAUNCHERS[request.param]]
+
+
+def environment(**more):
+    return harness.environment(PYTHONPATH=PACKAGES, OMP_NUM_THREADS="1", **more)
+
+
+def start(command, script, tmp_path, **env):
+    (tmp_path / "train.py").write_text(script)
+    return subprocess.run([*command, PYTHON, str(tmp_path / "train.py")], capture_output=True, text=True, timeout=harness.PATIENCE,
+                          env=environment(**env), stdin=subprocess.DEVNULL, cwd=tmp_path)
+
+
+def test_its_processes_are_the_ranks(launcher, tmp_path):
+    done = start([*launcher, "3"], TRAIN, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"rank \d of.*", done.stdout)) == ["rank %d of 3, %d of 3 here, host 0 of 1" % (rank, rank) for rank in range(3)]
+
+
+def test_one_alone_is_a_world_of_one(launcher, tmp_path):
+    done = start([*launcher, "1"], TRAIN, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rank 0 of 1, 0 of 1 here, host 0 of 1" in done.stdout
+
+
+def test_a_rank_that_goes_is_an_error_on_the_others_and_the_reason_is_said(launcher, tmp_path):
+    done = start([*launcher, "3"], TRAIN, tmp_path, LEAVE="1")
+    assert done.returncode != 0, done.stdout + done.stderr
+    assert re.search("rank [02]: rank 1 is gone: .*; ranks that an MPI launcher has started have no successors", done.stdout), done.stdout + done.stderr
+
+
+def test_an_elastic_script_runs_with_the_ranks_that_there_are(launcher, tmp_path):
+    done = start([*launcher, "2"], ELASTIC, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"did \d as \d", done.stdout)) == ["did 5 as 0", "did 5 as 1"]
+    assert done.stderr.count("none can join") == 1, done.stderr
+
+
+@pytest.mark.parametrize("first", ["MPI", "ours"])
+def test_a_script_may_call_mpi_beside_it(first, tmp_path):
+    """Both are clients of one PMIx server, and either may begin."""
+    pytest.importorskip("mpi4py")
+    need("mpirun.openmpi")
+    done = start(["mpirun.openmpi", *LAUNCHERS["mpirun.openmpi"], "2"], WITH_MPI.replace("FIRST = True", "FIRST = %s" % (first == "MPI")), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"both \d \d", done.stdout)) == ["both 0 0", "both 1 1"]
+
+
+def test_ranks_of_two_machines_find_each_other(tmp_path):
+    """Machines are network namespaces with host names of their own; MPICH's launcher enters them where it would call ssh."""
+    need("mpiexec.hydra")
+    with netns.needed(2) as network:
+        hosts = [network.address(index) for index in range(2)]
+        enter = tmp_path / "enter"
+        enter.write_text("#!/bin/sh\n# called as ssh is: [-x] HOST COMMAND...\n[ \"$1\" = -x ] && shift\nhost=$1; shift\ncase $host in\n"
+                         + "".join("%s) net=%s;;\n" % (host, network.spaces[index].path) for index, host in enumerate(hosts))
+                         + "esac\nexec nsenter --net=$net -- unshare --uts sh -c \"hostname $host; exec $*\"\n")
+        enter.chmod(enter.stat().st_mode | stat.S_IXUSR)
+        mpiexec = ["mpiexec.hydra", "-iface", "switch", "-launcher-exec", str(enter), "-hosts", ",".join(hosts), "-ppn", "2", "-n", "4"]
+        done = start(network.words(None, mpiexec), TRAIN, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"rank \d of.*", done.stdout)) == ["rank %d of 4, %d of 2 here, host %d of 2" % (rank, rank % 2, rank // 2)
+                                                             for rank in range(4)], done.stdout
