@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "collectives/elastic/network_interface.h"
 #include "common/fields/parse.h"
 
 namespace ringmaster::elastic {
@@ -100,17 +102,42 @@ Status ReadStallLimits(engine::StallLimits* limits) {
   return {};
 }
 
+// Where it listens: the address that is named, else that of an interface that is named, by us or
+// for another library's ring, else the pod's.
+Status ReadBind(WorkerOptions* options) {
+  if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
+    options->bind = std::move(bind);
+    options->bind_is_given = true;
+    return {};
+  }
+  struct {
+    const char* name;
+    bool is_for_us;
+  } const variables[] = {{"RINGMASTER_SOCKET_IFNAME", true},
+                         {"HOROVOD_GLOO_IFACE", true},
+                         {"GLOO_SOCKET_IFNAME", false},
+                         {"NCCL_SOCKET_IFNAME", false}};
+  for (const auto& [name, is_for_us] : variables) {
+    const std::string choice = Variable(name);
+    if (choice.empty()) continue;
+    const Status found = AddressOfInterface(choice, &options->bind);
+    options->bind_is_given = found.ok();
+    if (found.ok()) return {};
+    const std::string what = std::string(name) + " is '" + choice + "': " + found.message();
+    if (is_for_us) return {found.code(), what};
+    // The other library may well use an interface that is none for us, such as InfiniBand.
+    std::fprintf(stderr, "ringmaster: %s; it is not followed\n", what.c_str());
+  }
+  if (std::string ip = Variable("RINGMASTER_POD_IP"); !ip.empty()) options->bind = std::move(ip);
+  return {};
+}
+
 }  // namespace
 
 Status OptionsFromEnvironment(WorkerOptions* options) {
   options->socket = Variable("RINGMASTER_SOCKET");
   options->job = Variable("RINGMASTER_JOB_UID");
-  if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
-    options->bind = std::move(bind);
-    options->bind_is_given = true;
-  } else if (std::string ip = Variable("RINGMASTER_POD_IP"); !ip.empty()) {
-    options->bind = std::move(ip);
-  }
+  if (Status s = ReadBind(options); !s.ok()) return s;
   if (options->socket.size() > 107) {
     return {RM_ERR_INVALID, "RINGMASTER_SOCKET has " + std::to_string(options->socket.size()) +
                                 " bytes, a unix socket allows 107: " + options->socket};

@@ -103,5 +103,40 @@ TEST(WorkerOptionsTest, StallsAreToldAfterAMinuteOrAsHorovodsVariablesSay) {
             "HOROVOD_STALL_CHECK_DISABLE is 'yes', allowed is a number from 0 to 1");
 }
 
+TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
+  const std::string ours = "RINGMASTER_SOCKET_IFNAME", nccl = "NCCL_SOCKET_IFNAME",
+                    ip = "RINGMASTER_POD_IP";
+  const std::pair<Variables, std::string> cases[] = {
+      {{}, "127.0.0.1"},
+      {{{ip, "10.0.0.9"}}, "10.0.0.9"},
+      {{{ours, "lo"}, {ip, "10.0.0.9"}}, "127.0.0.1"},
+      {{{ours, "=lo"}, {ip, "10.0.0.9"}}, "127.0.0.1"},
+      {{{ours, "none,l"}, {ip, "10.0.0.9"}}, "127.0.0.1"},
+      {{{nccl, "lo"}, {ip, "10.0.0.9"}}, "127.0.0.1"},
+      {{{ours, "lo"}, {nccl, "none"}}, "127.0.0.1"},
+      {{{nccl, "ib"}, {ip, "10.0.0.9"}}, "10.0.0.9"},
+      {{{"RINGMASTER_BIND_WORKER", "10.0.0.8"}, {ours, "lo"}}, "10.0.0.8"},
+  };
+  for (const auto& [variables, address] : cases) {
+    WorkerOptions options;
+    const Status status = WithVariables(variables, &options);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(options.bind, address);
+  }
+  // `=` asks for the whole name; what is excluded takes the loopback with it.
+  const std::pair<std::string, std::string> none[] = {{"HOROVOD_GLOO_IFACE", "=l"}, {ours, "none"}};
+  for (const auto& [name, choice] : none) {
+    WorkerOptions options;
+    const Status status = WithVariables({{name, choice}}, &options);
+    EXPECT_EQ(status.code(), RM_ERR_INVALID);
+    EXPECT_EQ(status.message().rfind(name + " is '" + choice + "': no interface with an IPv4 ", 0),
+              0u)
+        << status.message();
+    EXPECT_NE(status.message().find("there are: lo"), std::string::npos) << status.message();
+  }
+  WorkerOptions options;
+  if (WithVariables({{ours, "^none"}}, &options).ok()) EXPECT_NE(options.bind, "127.0.0.1");
+}
+
 }  // namespace
 }  // namespace ringmaster::elastic
