@@ -135,7 +135,9 @@ TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
     EXPECT_NE(status.message().find("there are: lo"), std::string::npos) << status.message();
   }
   WorkerOptions options;
-  if (WithVariables({{ours, "^none"}}, &options).ok()) EXPECT_NE(options.bind, "127.0.0.1");
+  if (WithVariables({{ours, "^none"}}, &options).ok()) {
+    EXPECT_NE(options.bind, "127.0.0.1");
+  }
 }
 
 }  // namespace
