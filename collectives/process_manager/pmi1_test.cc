@@ -187,5 +187,27 @@ TEST(Pmi1Test, WhatIsNoNumberIsNamed) {
   EXPECT_THAT(OpenPmi1(&manager).message(), HasSubstr("PMI_SIZE is ''"));
 }
 
+TEST(FindTest, TakesTheLauncherOfSeveralAndNoneForOne) {
+  std::unique_ptr<ProcessManager> manager;
+  unsetenv("PMI_FD");
+  unsetenv("PMI_SIZE");
+  EXPECT_TRUE(Find(&manager).ok());
+  EXPECT_EQ(manager, nullptr);
+  {
+    Launcher one(1);
+    one.Start(0);
+    EXPECT_TRUE(Find(&manager).ok());
+    EXPECT_EQ(manager, nullptr);
+    EXPECT_EQ(one.asked(), "");
+  }
+  Launcher two(2);
+  two.Start(1);
+  const Status status = Find(&manager);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_NE(manager, nullptr);
+  EXPECT_EQ(manager->rank(), 1);
+  manager.reset();
+}
+
 }  // namespace
 }  // namespace ringmaster::process_manager

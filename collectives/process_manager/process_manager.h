@@ -30,7 +30,8 @@ class ProcessManager {
                           Clock::time_point deadline, std::vector<std::string>* said) = 0;
 };
 
-// The one that this process's environment names; null: none does. RM_ERR_UNAVAILABLE: it can't be
+// The one that this process's environment names; null: none does, or it has started no other
+// process. RM_ERR_UNAVAILABLE: it can't be
 // reached, and why.
 Status Find(std::unique_ptr<ProcessManager>* out);
 
