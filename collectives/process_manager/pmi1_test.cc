@@ -162,8 +162,8 @@ TEST(Pmi1Test, ALauncherThatRefusesOrGoesIsSaid) {
            {"cmd=put_result rc=-1 msg=no_room", "'cmd=put' failed: no_room"},
            {"", "it has gone"}}) {
     Launcher launcher(1);
-    launcher.change = [&](const std::string& question, std::string own) {
-      return question.rfind("cmd=put", 0) == 0 ? answer : own;
+    launcher.change = [own_word = answer](const std::string& question, std::string own) {
+      return question.rfind("cmd=put", 0) == 0 ? own_word : own;
     };
     const auto manager = launcher.Open(0);
     std::vector<std::string> said;
