@@ -76,6 +76,22 @@ class HttpServerTest : public testing::Test {
     port_ = server_->port();
     thread_ = std::thread([this] { loop_.run(); });
   }
+  // Every answer goes on with these parts, and from there as `then` says.
+  void OpenStreams(std::vector<std::string> parts, std::optional<std::string> then,
+                   const Limits& limits) {
+    asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
+    server_ = Server::Start(
+        std::move(acceptor),
+        [parts, then](const Request&) {
+          const auto next = [parts, then, at = std::size_t{0}]() mutable {
+            return at < parts.size() ? parts[at++] : then;
+          };
+          return Response{.body = "begin", .headers = {{"X-Name", "value"}}, .next = next};
+        },
+        limits);
+    port_ = server_->port();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
   void OpenTls(const tls::KeyPair& pair, const Limits& limits = {}) {
     asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
     server_ = Server::StartTls(
@@ -128,6 +144,58 @@ TEST_F(HttpServerTest, AHeaderIsFoundInAnyCaseAndTheFirstCounts) {
       client.Send("GET /status?x=1 HTTP/1.1\r\nHost: a\r\nno header\r\nRINGMASTER-Token:\t one \r\n"
                   "ringmaster-token: two\r\n\r\nringmaster-token: three\r\n\r\n"));
   EXPECT_THAT(client.ReadToEnd(), EndsWith("\r\n\r\n/status one"));
+}
+
+TEST_F(HttpServerTest, AQueryIsDecodedAndTheFirstOfANameCounts) {
+  asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
+  server_ = Server::Start(std::move(acceptor), [](const Request& request) {
+    return Response{.body = request.path + "|" + request.Parameter("job") + "|" +
+                            request.Parameter("n") + "|" + request.Parameter("none")};
+  });
+  port_ = server_->port();
+  thread_ = std::thread([this] { loop_.run(); });
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET /a?job=team%2fdigits+1%zz%&n=1&n=2&&=3&none HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), EndsWith("\r\n\r\n/a|team/digits 1%zz%|1|"));
+}
+
+TEST_F(HttpServerTest, AnAnswerThatGoesOnIsSentInPartsAndEnds) {
+  OpenStreams({" one", "", " two"}, std::nullopt, {.tick = milliseconds(1)});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
+  const std::string answer = client.ReadToEnd();
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nbegin one two"));
+  EXPECT_THAT(answer, HasSubstr("\r\nX-Name: value\r\n"));
+  EXPECT_THAT(answer, testing::Not(HasSubstr("Content-Length")));
+}
+
+TEST_F(HttpServerTest, AStreamThatHasNoEndIsEndedAfterItsLife) {
+  OpenStreams({" one"}, "",
+              {.deadline = milliseconds(50), .stream_life = milliseconds(300), .tick = milliseconds(1)});
+  const auto begin = std::chrono::steady_clock::now();
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), EndsWith("begin one"));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(300))
+      << "the deadline of a request has ended it";
+}
+
+TEST_F(HttpServerTest, AStreamWhoseClientDoesNotReadIsEnded) {
+  OpenStreams({}, std::string(1 << 20, 'x'),
+              {.deadline = milliseconds(300), .streams = 1, .tick = milliseconds(1)});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
+  // While that stream is open there is no other.
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  std::string answer;
+  while (std::chrono::steady_clock::now() < end) {
+    const Client next(port_);
+    ASSERT_TRUE(next.Send("HEAD / HTTP/1.1\r\n\r\n"));
+    answer = next.ReadToEnd();
+    if (answer.starts_with("HTTP/1.1 200")) break;
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
+  }
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
 class HttpsTest : public HttpServerTest {
