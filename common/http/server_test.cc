@@ -170,8 +170,9 @@ TEST_F(HttpServerTest, AnAnswerThatGoesOnIsSentInPartsAndEnds) {
 }
 
 TEST_F(HttpServerTest, AStreamThatHasNoEndIsEndedAfterItsLife) {
-  OpenStreams({" one"}, "",
-              {.deadline = milliseconds(50), .stream_life = milliseconds(300), .tick = milliseconds(1)});
+  OpenStreams(
+      {" one"}, "",
+      {.deadline = milliseconds(50), .stream_life = milliseconds(300), .tick = milliseconds(1)});
   const auto begin = std::chrono::steady_clock::now();
   const Client client(port_);
   ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
