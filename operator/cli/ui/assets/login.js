@@ -7,7 +7,7 @@ document.getElementById("login").addEventListener("submit", (event) => {
   const says = document.getElementById("says");
   const tell = (text) => { says.textContent = text; says.hidden = false; };
   fetch("/login", { headers: { Authorization: "Bearer " + token.value.trim() } })
-    .then((answer) => (answer.ok ? location.replace("/" + location.hash) : answer.text().then(tell)))
+    .then((answer) => (answer.ok ? location.reload() : answer.text().then(tell)))
     .catch((error) => tell("not connected: " + error.message));
   token.value = "";
 });
