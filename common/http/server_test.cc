@@ -58,6 +58,17 @@ class Client {
     ADD_FAILURE() << "the server does not end the connection";
     return text;
   }
+  // False: it has not come.
+  bool ReadUntil(const std::string& end) const {
+    std::string text;
+    char byte = 0;
+    pollfd ready{fd_, POLLIN, 0};
+    while (!text.ends_with(end) && poll(&ready, 1, static_cast<int>(kPatience.count())) == 1 &&
+           recv(fd_, &byte, 1, 0) == 1) {
+      text += byte;
+    }
+    return text.ends_with(end);
+  }
 
  private:
   int fd_;
@@ -179,6 +190,16 @@ TEST_F(HttpServerTest, AStreamThatHasNoEndIsEndedAfterItsLife) {
   EXPECT_THAT(client.ReadToEnd(), EndsWith("begin one"));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(300))
       << "the deadline of a request has ended it";
+}
+
+TEST_F(HttpServerTest, OfTooManyStreamsTheNewOneIsRefused) {
+  OpenStreams({}, "", {.streams = 1, .tick = milliseconds(1)});
+  const Client first(port_);
+  ASSERT_TRUE(first.Send("GET / HTTP/1.1\r\n\r\n"));
+  ASSERT_TRUE(first.ReadUntil("begin"));
+  const Client second(port_);
+  ASSERT_TRUE(second.Send("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(second.ReadToEnd(), StartsWith("HTTP/1.1 503"));
 }
 
 TEST_F(HttpServerTest, AStreamWhoseClientDoesNotReadIsEnded) {
