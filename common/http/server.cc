@@ -9,6 +9,7 @@
 #include <asio/write.hpp>
 #include <istream>
 #include <list>
+#include <sstream>
 #include <type_traits>
 
 namespace ringmaster::http {
@@ -35,6 +36,8 @@ const char* StatusText(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 421:
+      return "Misdirected Request";
     default:
       return "Service Unavailable";
   }
@@ -64,6 +67,41 @@ std::map<std::string, std::string> ReadHeaders(std::istream* in) {
   return headers;
 }
 
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c = static_cast<char>(c | 0x20);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// What is no valid escape stays as it is.
+std::string Decoded(const std::string& text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int high = text[i] == '%' && i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
+    const int low = high < 0 ? -1 : HexDigit(text[i + 2]);
+    if (low >= 0) {
+      decoded += static_cast<char>(high * 16 + low);
+      i += 2;
+    } else {
+      decoded += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return decoded;
+}
+
+std::map<std::string, std::string> ReadQuery(const std::string& target) {
+  std::map<std::string, std::string> query;
+  const std::size_t mark = target.find('?');
+  if (mark == std::string::npos) return query;
+  std::istringstream parts(target.substr(mark + 1));
+  for (std::string part; std::getline(parts, part, '&');) {
+    const std::size_t equals = part.find('=');
+    const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+    query.emplace(Decoded(part.substr(0, equals)), Decoded(value));
+  }
+  return query;
+}
+
 using Plain = tcp::socket;
 using Tls = asio::ssl::stream<tcp::socket>;
 
@@ -78,9 +116,11 @@ class Session {
   virtual void Close() = 0;
   bool closed() const { return closed_; }
   bool has_asked() const { return has_asked_; }
+  bool streams() const { return static_cast<bool>(next_) && !closed_; }
 
  protected:
   bool has_asked_ = false, closed_ = false;
+  std::function<std::optional<std::string>()> next_;  // of an answer that goes on
 };
 
 // One request, then closed: its clients (kubelet, Prometheus, the command line) ask seldom.
@@ -90,15 +130,13 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
   SessionOver(Stream stream, const Server::Answer* answer, const Limits& limits)
       : stream_(std::move(stream)),
         timer_(stream_.get_executor()),
+        tick_(stream_.get_executor()),
         answer_(answer),
-        deadline_(limits.deadline),
+        limits_(limits),
         request_(limits.request_bytes) {}
 
   void Start() override {
-    timer_.expires_after(deadline_);
-    timer_.async_wait([self = this->shared_from_this()](std::error_code error) {
-      if (!error) self->Close();
-    });
+    LimitTo(limits_.deadline);
     if constexpr (std::is_same_v<Stream, Tls>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](std::error_code error) {
@@ -113,13 +151,23 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
 
   void Close() override {
     closed_ = true;
+    next_ = nullptr;
     timer_.cancel();
+    tick_.cancel();
     std::error_code ignored;
     SocketOf(stream_).shutdown(tcp::socket::shutdown_both, ignored);
     SocketOf(stream_).close(ignored);
   }
 
  private:
+  // It is closed after that time, unless this is called again.
+  void LimitTo(std::chrono::milliseconds time) {
+    timer_.expires_after(time);
+    timer_.async_wait([self = this->shared_from_this()](std::error_code error) {
+      if (!error) self->Close();
+    });
+  }
+
   void ReadRequest() {
     asio::async_read_until(stream_, request_, "\r\n\r\n",
                            [self = this->shared_from_this()](std::error_code error, std::size_t) {
@@ -138,21 +186,50 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
     if (version.rfind("HTTP/1.", 0) != 0) return {400, "text/plain", "not HTTP/1\n"};
     head_ = method == "HEAD";
     if (method != "GET" && !head_) return {405, "text/plain", "only GET is served\n"};
-    return (*answer_)({target.substr(0, target.find('?')), ReadHeaders(&in)});
+    return (*answer_)({target.substr(0, target.find('?')), ReadHeaders(&in), ReadQuery(target)});
   }
 
-  void Respond(const Response& response) {
+  void Respond(Response response) {
     has_asked_ = true;
     text_ = "HTTP/1.1 " + std::to_string(response.status) + " " + StatusText(response.status) +
-            "\r\nContent-Type: " + response.content_type +
-            "\r\nContent-Length: " + std::to_string(response.body.size()) +
-            "\r\nConnection: close\r\n\r\n";
-    if (!head_) text_ += response.body;
+            "\r\nContent-Type: " + response.content_type;
+    if (!response.next) text_ += "\r\nContent-Length: " + std::to_string(response.body.size());
+    for (const auto& [name, value] : response.headers) text_ += "\r\n" + name + ": " + value;
+    text_ += "\r\nConnection: close\r\n\r\n";
+    if (!head_) {
+      text_ += response.body;
+      next_ = std::move(response.next);
+      stream_until_ = std::chrono::steady_clock::now() + limits_.stream_life;
+    }
+    Write();
+  }
+
+  void Write() {
     asio::async_write(stream_, asio::buffer(text_),
                       [self = this->shared_from_this()](std::error_code error, std::size_t) {
                         if (error || self->closed_) return self->Close();
-                        self->End();
+                        if (!self->next_) return self->End();
+                        self->timer_.cancel();
+                        self->GoOn();
                       });
+  }
+
+  // The stream's next part, or another look for it at the next tick.
+  void GoOn() {
+    if (std::chrono::steady_clock::now() >= stream_until_) return Close();
+    auto part = next_();
+    if (!part) next_ = nullptr;
+    if (part && part->empty()) return LookLater();
+    text_ = part ? std::move(*part) : "";
+    LimitTo(limits_.deadline);
+    Write();
+  }
+
+  void LookLater() {
+    tick_.expires_after(limits_.tick);
+    tick_.async_wait([self = this->shared_from_this()](std::error_code cancelled) {
+      if (!cancelled && !self->closed_) self->GoOn();
+    });
   }
 
   // The deadline holds for this, too.
@@ -176,12 +253,14 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
 
   Stream stream_;
   asio::steady_timer timer_;
+  asio::steady_timer tick_;
   const Server::Answer* const answer_;
-  const std::chrono::milliseconds deadline_;
+  const Limits limits_;
   asio::streambuf request_;
   std::string text_;
   std::array<char, 4096> rest_;
   bool head_ = false;
+  std::chrono::steady_clock::time_point stream_until_;
 };
 
 // Null: it can't be used.
@@ -207,7 +286,8 @@ class ServerImpl final : public Server {
         retry_(acceptor_.get_executor()),
         answer_(std::move(answer)),
         tls_(std::move(tls)),
-        limits_(limits) {
+        limits_(limits),
+        asked_([this](const Request& request) { return AnswerTo(request); }) {
     Accept();
   }
   ~ServerImpl() override { Stop(); }
@@ -218,6 +298,7 @@ class ServerImpl final : public Server {
   }
 
   void Stop() override {
+    stopped_ = true;  // somebody may have been accepted whose turn has not come
     std::error_code ignored;
     acceptor_.close(ignored);
     retry_.cancel();
@@ -230,7 +311,7 @@ class ServerImpl final : public Server {
  private:
   void Accept() {
     acceptor_.async_accept([this](std::error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
+      if (stopped_ || error == asio::error::operation_aborted) return;
       if (error) return AcceptLater();
       MakeRoom();
       const std::shared_ptr<Session> session = MakeSession(std::move(socket));
@@ -242,9 +323,20 @@ class ServerImpl final : public Server {
 
   std::shared_ptr<Session> MakeSession(tcp::socket socket) {
     if (tls_ == nullptr) {
-      return std::make_shared<SessionOver<Plain>>(std::move(socket), &answer_, limits_);
+      return std::make_shared<SessionOver<Plain>>(std::move(socket), &asked_, limits_);
     }
-    return std::make_shared<SessionOver<Tls>>(Tls(std::move(socket), *tls_), &answer_, limits_);
+    return std::make_shared<SessionOver<Tls>>(Tls(std::move(socket), *tls_), &asked_, limits_);
+  }
+
+  Response AnswerTo(const Request& request) {
+    Response response = answer_(request);
+    if (!response.next) return response;
+    const auto streams = std::count_if(sessions_.begin(), sessions_.end(), [](const auto& weak) {
+      const auto session = weak.lock();
+      return session != nullptr && session->streams();
+    });
+    if (static_cast<std::size_t>(streams) < limits_.streams) return response;
+    return {503, "text/plain", "too many streams are open\n"};
   }
 
   void AcceptLater() {
@@ -274,7 +366,9 @@ class ServerImpl final : public Server {
   const Answer answer_;
   const std::unique_ptr<asio::ssl::context> tls_;
   const Limits limits_;
+  const Answer asked_;                          // `answer_`, with the streams counted
   std::list<std::weak_ptr<Session>> sessions_;  // the oldest first
+  bool stopped_ = false;
 };
 
 }  // namespace

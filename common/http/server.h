@@ -1,6 +1,8 @@
 // A small HTTP/1.1 server for GET, plain or over TLS. It owes its clients nothing that one of them
 // could use up: a connection carries one request without a body, has a deadline from accept to
-// close, and when there are too many the oldest that has not sent its request yet goes.
+// close, and when there are too many the oldest that has not sent its request yet goes. An answer
+// may go on (server-sent events): such streams are counted, each ends after a while, and so does
+// one whose client does not read.
 //
 // Thread rule: everything on the thread that runs the acceptor's io_context. Destroy it when that
 // loop has ended, or on it after Stop.
@@ -11,17 +13,34 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ringmaster::http {
 
 struct Request {
-  std::string path;                            // without its query
-  std::map<std::string, std::string> headers;  // by name, in lower case; the first of each
+  std::string path;                               // without its query
+  std::map<std::string, std::string> headers;     // by name, in lower case; the first of each
+  std::map<std::string, std::string> query = {};  // decoded; the first of each name
 
   std::string Header(const std::string& name) const {
     const auto found = headers.find(name);
     return found == headers.end() ? "" : found->second;
+  }
+  // Empty: it has none of that name.
+  std::string Cookie(const std::string& name) const {
+    const std::string cookies = "; " + Header("cookie");
+    const std::string before = "; " + name + "=";
+    const auto at = cookies.find(before);
+    if (at == std::string::npos) return "";
+    const auto begin = at + before.size();
+    return cookies.substr(begin, cookies.find(';', begin) - begin);
+  }
+  std::string Parameter(const std::string& name) const {
+    const auto found = query.find(name);
+    return found == query.end() ? "" : found->second;
   }
 };
 
@@ -29,12 +48,20 @@ struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  // An answer that goes on after `body`: asked at every tick for what follows. Empty: nothing yet;
+  // nullopt: that was all.
+  std::function<std::optional<std::string>()> next = nullptr;
 };
 
 struct Limits {
   std::size_t connections = 128;
   std::size_t request_bytes = 16384;
-  std::chrono::milliseconds deadline{10'000};
+  std::chrono::milliseconds deadline{
+      10'000};               // of a request and its answer, of a write of a stream
+  std::size_t streams = 32;  // answers that go on; more are refused
+  std::chrono::milliseconds stream_life{600'000};
+  std::chrono::milliseconds tick{200};
 };
 
 // PEM texts; the first certificate is the server's.

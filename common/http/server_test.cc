@@ -58,6 +58,17 @@ class Client {
     ADD_FAILURE() << "the server does not end the connection";
     return text;
   }
+  // False: it has not come.
+  bool ReadUntil(const std::string& end) const {
+    std::string text;
+    char byte = 0;
+    pollfd ready{fd_, POLLIN, 0};
+    while (!text.ends_with(end) && poll(&ready, 1, static_cast<int>(kPatience.count())) == 1 &&
+           recv(fd_, &byte, 1, 0) == 1) {
+      text += byte;
+    }
+    return text.ends_with(end);
+  }
 
  private:
   int fd_;
@@ -71,6 +82,22 @@ class HttpServerTest : public testing::Test {
         std::move(acceptor),
         [](const Request& request) {
           return Response{.body = request.path + " " + request.Header("ringmaster-token")};
+        },
+        limits);
+    port_ = server_->port();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  // Every answer goes on with these parts, and from there as `then` says.
+  void OpenStreams(std::vector<std::string> parts, std::optional<std::string> then,
+                   const Limits& limits) {
+    asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
+    server_ = Server::Start(
+        std::move(acceptor),
+        [parts, then](const Request&) {
+          const auto next = [parts, then, at = std::size_t{0}]() mutable {
+            return at < parts.size() ? parts[at++] : then;
+          };
+          return Response{.body = "begin", .headers = {{"X-Name", "value"}}, .next = next};
         },
         limits);
     port_ = server_->port();
@@ -128,6 +155,69 @@ TEST_F(HttpServerTest, AHeaderIsFoundInAnyCaseAndTheFirstCounts) {
       client.Send("GET /status?x=1 HTTP/1.1\r\nHost: a\r\nno header\r\nRINGMASTER-Token:\t one \r\n"
                   "ringmaster-token: two\r\n\r\nringmaster-token: three\r\n\r\n"));
   EXPECT_THAT(client.ReadToEnd(), EndsWith("\r\n\r\n/status one"));
+}
+
+TEST_F(HttpServerTest, AQueryIsDecodedAndTheFirstOfANameCounts) {
+  asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
+  server_ = Server::Start(std::move(acceptor), [](const Request& request) {
+    return Response{.body = request.path + "|" + request.Parameter("job") + "|" +
+                            request.Parameter("n") + "|" + request.Parameter("none")};
+  });
+  port_ = server_->port();
+  thread_ = std::thread([this] { loop_.run(); });
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET /a?job=team%2fdigits+1%zz%&n=1&n=2&&=3&none HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), EndsWith("\r\n\r\n/a|team/digits 1%zz%|1|"));
+}
+
+TEST_F(HttpServerTest, AnAnswerThatGoesOnIsSentInPartsAndEnds) {
+  OpenStreams({" one", "", " two"}, std::nullopt, {.tick = milliseconds(1)});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
+  const std::string answer = client.ReadToEnd();
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nbegin one two"));
+  EXPECT_THAT(answer, HasSubstr("\r\nX-Name: value\r\n"));
+  EXPECT_THAT(answer, testing::Not(HasSubstr("Content-Length")));
+}
+
+TEST_F(HttpServerTest, AStreamThatHasNoEndIsEndedAfterItsLife) {
+  OpenStreams(
+      {" one"}, "",
+      {.deadline = milliseconds(50), .stream_life = milliseconds(300), .tick = milliseconds(1)});
+  const auto begin = std::chrono::steady_clock::now();
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), EndsWith("begin one"));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(300))
+      << "the deadline of a request has ended it";
+}
+
+TEST_F(HttpServerTest, OfTooManyStreamsTheNewOneIsRefused) {
+  OpenStreams({}, "", {.streams = 1, .tick = milliseconds(1)});
+  const Client first(port_);
+  ASSERT_TRUE(first.Send("GET / HTTP/1.1\r\n\r\n"));
+  ASSERT_TRUE(first.ReadUntil("begin"));
+  const Client second(port_);
+  ASSERT_TRUE(second.Send("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(second.ReadToEnd(), StartsWith("HTTP/1.1 503"));
+}
+
+TEST_F(HttpServerTest, AStreamWhoseClientDoesNotReadIsEnded) {
+  OpenStreams({}, std::string(1 << 20, 'x'),
+              {.deadline = milliseconds(300), .streams = 1, .tick = milliseconds(1)});
+  const Client client(port_);
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\n\r\n"));
+  // While that stream is open there is no other.
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  std::string answer;
+  while (std::chrono::steady_clock::now() < end) {
+    const Client next(port_);
+    ASSERT_TRUE(next.Send("HEAD / HTTP/1.1\r\n\r\n"));
+    answer = next.ReadToEnd();
+    if (answer.starts_with("HTTP/1.1 200")) break;
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
+  }
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
 class HttpsTest : public HttpServerTest {

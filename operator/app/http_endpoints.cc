@@ -7,6 +7,7 @@
 #include <asio/post.hpp>
 #include <thread>
 
+#include "common/tls/certificate.h"
 #include "operator/app/setting_texts.h"
 
 namespace ringmaster::app {
@@ -16,8 +17,8 @@ using asio::ip::tcp;
 
 class Endpoints final : public HttpEndpoints {
  public:
-  Endpoints(Answers answers, Protection protection)
-      : answers_(std::move(answers)), protection_(std::move(protection)) {}
+  Endpoints(http::Server::Answer answer, std::optional<http::Certificate> certificate)
+      : answer_(std::move(answer)), certificate_(std::move(certificate)) {}
   ~Endpoints() override { Stop(); }
 
   // Empty, or why not.
@@ -25,10 +26,8 @@ class Endpoints final : public HttpEndpoints {
     tcp::acceptor acceptor(loop_);
     const std::error_code error = ListenOn(&acceptor, where);
     if (error) return error.message();
-    const auto answer = [this](const http::Request& request) { return AnswerTo(request); };
-    server_ = protection_.certificate
-                  ? http::Server::StartTls(std::move(acceptor), answer, *protection_.certificate)
-                  : http::Server::Start(std::move(acceptor), answer);
+    server_ = certificate_ ? http::Server::StartTls(std::move(acceptor), answer_, *certificate_)
+                           : http::Server::Start(std::move(acceptor), answer_);
     if (server_ == nullptr) return "its certificate can't be used";
     port_ = server_->port();
     thread_ = std::thread([this] { loop_.run(); });
@@ -69,31 +68,49 @@ class Endpoints final : public HttpEndpoints {
     return error;
   }
 
-  HttpAnswer AnswerTo(const http::Request& request) const {
-    if (protection_.refuse) {
-      if (auto refusal = protection_.refuse(request)) return *refusal;
-    }
-    const auto answer = answers_.find(request.path);
-    if (answer != answers_.end()) return answer->second();
-    std::string paths;
-    for (const auto& [known, answer] : answers_) paths += known + " ";
-    return {.status = 404, .body = "there is " + paths + "\n"};
-  }
-
-  const Answers answers_;
-  const Protection protection_;
+  const http::Server::Answer answer_;
+  const std::optional<http::Certificate> certificate_;
   asio::io_context loop_{1};
   std::unique_ptr<http::Server> server_;
   int port_ = -1;
   std::thread thread_;
 };
 
+HttpAnswer AnswerOf(const HttpEndpoints::Answers& answers, const http::Request& request) {
+  const auto answer = answers.find(request.path);
+  if (answer != answers.end()) return answer->second();
+  std::string paths;
+  for (const auto& [known, answer] : answers) paths += known + " ";
+  return {.status = 404, .body = "there is " + paths + "\n"};
+}
+
+constexpr std::chrono::hours kCertificateHolds{24 * 3650};
+
 }  // namespace
+
+http::Certificate HttpEndpoints::OwnCertificate(const std::string& name) {
+  const auto now = std::chrono::system_clock::now();
+  const auto authority = tls::MakeAuthority(now, kCertificateHolds);
+  if (!authority) return {};
+  const auto own = tls::Issue(*authority, {name}, now, kCertificateHolds);
+  return own ? http::Certificate{own->certificate_pem, own->key_pem} : http::Certificate();
+}
 
 kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(const std::string& flag,
                                                                    const std::string& host_port,
                                                                    Answers answers,
                                                                    Protection protection) {
+  const auto answer = [answers = std::move(answers),
+                       refuse = std::move(protection.refuse)](const http::Request& request) {
+    auto refusal = refuse ? refuse(request) : std::nullopt;
+    return refusal ? *refusal : AnswerOf(answers, request);
+  };
+  return Listen(flag, host_port, answer, std::move(protection.certificate));
+}
+
+kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(
+    const std::string& flag, const std::string& host_port, http::Server::Answer answer,
+    std::optional<http::Certificate> certificate) {
   const auto fail = [&](const std::string& why) {
     return tl::unexpected(kube::Error{
         .code = kube::ErrorCode::kUnavailable,
@@ -101,7 +118,7 @@ kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(const std::st
   };
   const auto where = ParseHostPort(host_port);
   if (!where) return fail(where.error());
-  auto endpoints = std::make_unique<Endpoints>(std::move(answers), std::move(protection));
+  auto endpoints = std::make_unique<Endpoints>(std::move(answer), std::move(certificate));
   if (const std::string why = endpoints->Open(*where); !why.empty()) return fail(why);
   return endpoints;
 }

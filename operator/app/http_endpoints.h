@@ -1,4 +1,4 @@
-// What the operator answers to GET: /healthz, /readyz, /metrics.
+// What the operator answers to GET: /healthz, /readyz, /metrics, and the page.
 //
 // Thread rule: Listen and Stop from one thread. Answers are asked for on a thread of the server,
 // one after another: they must not wait, or nobody else of this address gets an answer meanwhile.
@@ -27,11 +27,19 @@ class HttpEndpoints {
     std::function<std::optional<HttpAnswer>(const http::Request&)> refuse;
   };
 
+  // One that nobody can check, as is usual within a cluster: it keeps tokens from those who only
+  // listen. Empty texts: the machine can't make one.
+  static http::Certificate OwnCertificate(const std::string& name);
+
   // `flag` for the error, which names it, the address and what is wrong with that.
   static kube::Result<std::unique_ptr<HttpEndpoints>> Listen(const std::string& flag,
                                                              const std::string& host_port,
                                                              Answers answers,
                                                              Protection protection = {});
+  // All paths are answered by `answer`.
+  static kube::Result<std::unique_ptr<HttpEndpoints>> Listen(
+      const std::string& flag, const std::string& host_port, http::Server::Answer answer,
+      std::optional<http::Certificate> certificate);
   virtual ~HttpEndpoints() = default;
   virtual int port() const = 0;
   virtual void Stop() = 0;

@@ -2,6 +2,7 @@
 // goes on while its operator dies, and the metrics tell of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <httplib.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ class OperatorClusterE2e : public testing::Test {
   void SetUp() override {
     out_ = dir_ / "out";
     for (const char* sub : {"run", "out"}) fs::create_directory(dir_ / sub);
-    auto cluster = local::LocalCluster::Start({.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR});
+    auto cluster = local::LocalCluster::Start(
+        {.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR, .review = Review});
     ASSERT_TRUE(cluster) << cluster.error().message;
     cluster_ = std::move(*cluster);
     auto api = kube::ConnectByKubeconfig(cluster_->kubeconfig());
@@ -41,15 +43,30 @@ class OperatorClusterE2e : public testing::Test {
     if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
   }
 
+  // Knows the tokens "viewer" and "tenant"; the viewer may see the page, and the logs of one
+  // namespace.
+  static Json Review(const std::string& kind, const Json& spec) {
+    const auto text = [&](const char* path) { return spec.value(Json::json_pointer(path), ""); };
+    if (kind == "TokenReview") {
+      const std::string token = text("/token");
+      return {{"authenticated", token == "viewer" || token == "tenant"},
+              {"user", {{"username", token}}}};
+    }
+    return {{"allowed",
+             text("/user") == "viewer" && (text("/nonResourceAttributes/path") == "/page" ||
+                                           text("/resourceAttributes/namespace") == "default")}};
+  }
+
   // Both would listen on the same socket, but only the leader does: what a Service is on a cluster.
-  std::unique_ptr<RunningOperator> Start(const std::string& name) {
+  std::unique_ptr<RunningOperator> Start(const std::string& name,
+                                         const std::string& page_listen = "") {
     return std::make_unique<RunningOperator>(RunningOperator::Options{
         .name = name,
         .dir = dir_,
         .flags = {"--kubeconfig", cluster_->kubeconfig().string(), "--listen",
                   "unix:" + (dir_ / "op.sock").string(), "--leader-elect",
                   "--lease-duration-seconds=3", "--renew-deadline-seconds=2",
-                  "--retry-period-seconds=1"}});
+                  "--retry-period-seconds=1", "--page-listen=" + page_listen}});
   }
   void ApplyJob(int replicas) {
     const auto created =
@@ -153,6 +170,80 @@ TEST_F(OperatorClusterE2e, MetricsTellOfARecoveryAndForgetADeletedJob) {
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
   EXPECT_TRUE(Until(
       [&] { return op->Get("/metrics").body.find("job_name=\"digits\"") == std::string::npos; }));
+}
+
+int PagePort(const RunningOperator& op) {
+  const std::string mark = "flag=--page-listen port=";
+  int port = 0;
+  EXPECT_TRUE(Until([&] {
+    const std::string log = op.Log();
+    const auto at = log.find(mark);
+    if (at == std::string::npos || log.find('\n', at) == std::string::npos) return false;
+    port = std::atoi(log.c_str() + at + mark.size());
+    return true;
+  })) << op.Log();
+  return port;
+}
+
+TEST_F(OperatorClusterE2e, ThePageIsForThoseWhoMayAndShowsTheJobAsItTrains) {
+  auto op = Start("op", "127.0.0.1:0");
+  ApplyJob(2);
+  ASSERT_TRUE(StepsGoOn(10));
+  httplib::Client page("127.0.0.1", PagePort(*op));
+  page.set_read_timeout(30);
+  const auto bearer = [](const std::string& token) {
+    return httplib::Headers{{"Authorization", "Bearer " + token}};
+  };
+  const std::string job = "/api/job?job=default%2Fdigits";
+  for (const std::string& path : {std::string("/"), std::string("/api/jobs"), job,
+                                  std::string("/api/stream?job=default%2Fdigits"),
+                                  std::string("/api/log?namespace=default&pod=digits-worker-0")}) {
+    EXPECT_EQ(page.Get(path)->status, 401) << path;
+    EXPECT_THAT(page.Get(path)->body, Not(HasSubstr("digits")));
+    EXPECT_EQ(page.Get(path, bearer("made-up"))->status, 401) << path;
+    EXPECT_EQ(page.Get(path, bearer("tenant"))->status, 403) << path;
+  }
+  EXPECT_THAT(page.Get("/", bearer("viewer"))->body, HasSubstr("id=\"heat\""));
+  Json seen;
+  ASSERT_TRUE(Until([&] {
+    const auto answer = page.Get(job, bearer("viewer"));
+    if (answer->status != 200) return false;  // it has not been seen yet
+    seen = Json::parse(answer->body);
+    return seen.contains("samples") && !seen["samples"].empty() &&
+           seen["samples"].back()["workers"] == 2 && seen["job"]["state"] == "Running";
+  })) << seen.dump();
+  EXPECT_EQ(seen["job"]["ranks"].size(), 2u);
+  const Json jobs = Json::parse(page.Get("/api/jobs", bearer("viewer"))->body);
+  EXPECT_EQ(jobs["jobs"][0]["workers"], 2) << jobs;
+
+  std::string events;
+  (void)page.Get("/api/stream?job=default%2Fdigits", bearer("viewer"),
+                 [&](const char* data, std::size_t bytes) {
+                   events.append(data, bytes);
+                   return events.find("\n\ndata: ") == std::string::npos;
+                 });
+  EXPECT_THAT(events, testing::StartsWith("data: {"));
+  const auto log = [&](const std::string& ns) {
+    return page.Get("/api/log?lines=5&pod=digits-worker-0&namespace=" + ns, bearer("viewer"));
+  };
+  EXPECT_EQ(log("default")->status, 200);
+  EXPECT_THAT(log("default")->body, Not(HasSubstr("can't be read")));
+  EXPECT_EQ(log("elsewhere")->status, 403);
+}
+
+TEST_F(OperatorClusterE2e, ThePageIsServedOverTlsWhereItIsNotOnLoopback) {
+  auto op = Start("op", "0.0.0.0:0");
+  const int port = PagePort(*op);
+  EXPECT_FALSE(httplib::Client("127.0.0.1", port).Get("/", {{"Authorization", "Bearer viewer"}}));
+  httplib::SSLClient page("127.0.0.1", port);
+  page.enable_server_certificate_verification(false);
+  EXPECT_THAT(page.Get("/")->body, HasSubstr("/login.js"));
+  const auto login = page.Get("/login", {{"Authorization", "Bearer viewer"}});
+  ASSERT_EQ(login->status, 200);
+  const std::string cookie = login->get_header_value("Set-Cookie");
+  EXPECT_THAT(cookie, HasSubstr("; Secure"));
+  const httplib::Headers session = {{"Cookie", cookie.substr(0, cookie.find(';'))}};
+  EXPECT_EQ(page.Get("/api/jobs", session)->status, 200);
 }
 
 }  // namespace

@@ -165,10 +165,19 @@ Checked CheckTogether(const OperatorConfig& config) {
                  fmt::format("another address than {} with {}: probes have no token",
                              BothNames("health-listen"), BothNames("metrics-secure")));
   }
+  const auto page = ParseHostPort(config.page_listen);
+  for (const std::string& other : {config.health_listen, config.metrics_listen}) {
+    if (page && page->port != 0 && config.page_listen == other) {
+      return wrong("page-listen", config.page_listen,
+                   fmt::format("another address than {} and {}: the page is closed",
+                               BothNames("health-listen"), BothNames("metrics-listen")));
+    }
+  }
   const auto grpc = ParseHostPort(config.listen);
   if (!grpc || grpc->port == 0) return {};
   for (const auto& [flag, where] : {std::pair{"health-listen", config.health_listen},
-                                    std::pair{"metrics-listen", config.metrics_listen}}) {
+                                    std::pair{"metrics-listen", config.metrics_listen},
+                                    std::pair{"page-listen", config.page_listen}}) {
     if (where == config.listen)
       return wrong(flag, where, fmt::format("another address than {}", BothNames("listen")));
   }

@@ -30,6 +30,7 @@ struct OperatorConfig {
   std::string health_listen;      // empty: not served
   std::string metrics_listen;     // empty: not served
   bool metrics_secure = false;    // TLS, and only for whom the API server lets
+  std::string page_listen;        // empty: not served
   bool leader_elect = false;
   std::string leader_election_namespace;  // empty: $POD_NAMESPACE, else "default"
   std::string leader_election_name = "ringmaster-operator";

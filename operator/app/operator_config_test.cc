@@ -107,6 +107,7 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
       {"--gang-admission", "off", "true or false"},
       {"--health-listen", "8081", "host:port, port 0 to 65535 (0: any free one)"},
       {"--metrics-listen", "0.0.0.0:65536", "host:port"},
+      {"--page-listen", "8443", "host:port"},
       {"--leader-elect", "maybe", "true or false"},
       {"--lease-duration-seconds", "3601", "an integer from 1 to 3600"},
       {"--renew-deadline-seconds", "0", "an integer from 1 to 3600"},
@@ -156,6 +157,7 @@ TEST_F(OperatorConfigTest, WhatIsJustWithinTheBoundsIsAllowed) {
                            "--sidecar-target=unix:s",
                            "--kubeconfig=k",
                            "--metrics-listen=h:65535",
+                           "--page-listen=h:8443",
                            R"(--sidecar-resources={"requests": {}})",
                            "--sidecar-target=",
                            "--sidecar-image-pull-policy=",
@@ -267,6 +269,9 @@ TEST_F(OperatorConfigTest, ValuesHaveToFitTogether) {
        "--health-listen (healthListen): 0.0.0.0:9443 is not allowed: another address than "
        "--listen (listen)"},
       {{"--metrics-listen", "0.0.0.0:9443"}, "--metrics-listen (metricsListen): 0.0.0.0:9443"},
+      {{"--page-listen", "h:1", "--metrics-listen", "h:1"},
+       "--page-listen (pageListen): h:1 is not allowed: another address than --health-listen"},
+      {{"--page-listen", "0.0.0.0:9443"}, "--page-listen (pageListen): 0.0.0.0:9443"},
       {{"--metrics-secure", "--metrics-listen", "h:1", "--health-listen", "h:1"},
        "--metrics-listen (metricsListen): h:1 is not allowed: another address than --health-listen "
        "(healthListen) with --metrics-secure (metricsSecure)"},

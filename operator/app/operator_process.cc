@@ -9,7 +9,6 @@
 
 #include "common/logging/log.h"
 #include "common/sync/pause.h"
-#include "common/tls/certificate.h"
 #include "operator/app/rights.h"
 #include "operator/app/setting_texts.h"
 #include "operator/kube/kube_client.h"
@@ -20,7 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::chrono::hours kMetricsCertificate{24 * 3650};
 constexpr milliseconds kReviewDeadline{3'000};
 // Kubernetes allows 30 s by default, but who waits for a restart waits for this.
 constexpr milliseconds kAbandonCalls{3'000};
@@ -91,10 +89,11 @@ class EndInTime {
 }  // namespace
 
 OperatorProcess::OperatorProcess(OperatorConfig config, kube::ClientConfig client,
-                                 ProcessIdentity identity)
+                                 ProcessIdentity identity, OpenPage open_page)
     : config_(std::move(config)),
       client_(std::move(client)),
       identity_(std::move(identity)),
+      open_page_(std::move(open_page)),
       metrics_(identity_.version) {}
 
 OperatorProcess::~OperatorProcess() = default;
@@ -149,19 +148,10 @@ std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline, c
   return nullptr;
 }
 
-// With a certificate that nobody can check, as is usual for metrics in a cluster: it keeps the
-// token from those who only listen.
 HttpEndpoints::Protection OperatorProcess::ProtectMetrics() {
-  const auto now = std::chrono::system_clock::now();
-  http::Certificate certificate;
-  if (const auto authority = tls::MakeAuthority(now, kMetricsCertificate)) {
-    const auto own =
-        tls::Issue(*authority, {"metrics.operator.ringmaster.dev"}, now, kMetricsCertificate);
-    if (own) certificate = {own->certificate_pem, own->key_pem};
-  }
-  return {.certificate = std::move(certificate),
+  return {.certificate = HttpEndpoints::OwnCertificate("metrics.operator.ringmaster.dev"),
           .refuse = [this](const http::Request& request) -> std::optional<HttpAnswer> {
-            const auto decision = metrics_access_->Check(request);
+            const auto decision = access_review_->MayGet(BearerToken(request), request.path);
             if (decision.status == 200) return std::nullopt;
             return HttpAnswer{.status = decision.status, .body = decision.why + "\n"};
           }};
@@ -172,7 +162,7 @@ bool OperatorProcess::Listen() {
     // A client of its own: whoever reaches the port must not use up the controllers' calls.
     auto api = Connect(kReviewDeadline, {5, 20});
     if (api == nullptr) return false;
-    metrics_access_ = std::make_unique<MetricsAccess>(std::move(api));
+    access_review_ = std::make_unique<AccessReview>(std::move(api));
   }
   HttpEndpoints::Answers health = {{"/healthz", [this] { return ToAnswer(NotAlive()); }},
                                    {"/readyz", [this] { return ToAnswer(NotReady()); }}};
@@ -226,7 +216,8 @@ void OperatorProcess::CheckRights() {
       .authority_namespace = config_.tls ? OwnNamespace() : "",
       .whole_cluster = config_.gang_admission,
       .trust_node_deletion = config_.trust_node_deletion,
-      .metrics_secure = config_.metrics_secure,
+      .reviews = config_.metrics_secure || !config_.page_listen.empty(),
+      .page = !config_.page_listen.empty(),
   };
   const auto missing = MissingRights(api_.get(), WantedRights(scope), stop_.get_token());
   for (const Right& right : missing) {
@@ -317,13 +308,33 @@ kube::Result<void> OperatorProcess::RunOperator() {
     app_ = OperatorApp::Create(api_, options);
   }
   if (auto running = app_->Run(stop_.get_token()); !running) return running;
-  // Only now: a sidecar that is sent here finds a server.
+  if (auto opened = OpenThePage(); !opened) return opened;
+  // Only now: who is sent here finds a server.
   if (label_ != nullptr) label_->Start();
+  return {};
+}
+
+// With clients of its own: whoever reaches the port must not use up the controllers' calls.
+kube::Result<void> OperatorProcess::OpenThePage() {
+  if (config_.page_listen.empty() || open_page_ == nullptr) return {};
+  auto reviews = Connect(kReviewDeadline, {5, 20});
+  auto reads = Connect(kReviewDeadline, {5, 20});
+  if (reviews == nullptr || reads == nullptr) {
+    return tl::unexpected(kube::Error{.message = "the page has no way to the API server"});
+  }
+  auto page = open_page_({.listen = config_.page_listen,
+                          .sample = [this] { return app_->Sample(); },
+                          .reviews = std::move(reviews),
+                          .reads = std::move(reads)});
+  if (!page) return tl::unexpected(page.error());
+  spdlog::info("endpoint opened flag=--page-listen port={}", (*page)->port());
+  page_ = std::move(*page);
   return {};
 }
 
 void OperatorProcess::StopAll() {
   stop_.request_stop();
+  page_.reset();
   if (label_ != nullptr) label_->Stop();
   if (app_ != nullptr) app_->Stop();
   if (elector_ != nullptr) elector_->Stop();

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
+#include "operator/app/access_review.h"
 #include "operator/app/api_server.h"
 #include "operator/app/http_endpoints.h"
 #include "operator/app/leader_label.h"
-#include "operator/app/metrics_access.h"
 #include "operator/app/operator_app.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_metrics.h"
+#include "operator/app/page.h"
 #include "operator/kube/kubeconfig.h"
 #include "operator/runtime/leader_elector.h"
 
@@ -41,7 +42,9 @@ struct ProcessIdentity {
 
 class OperatorProcess {
  public:
-  OperatorProcess(OperatorConfig config, kube::ClientConfig client, ProcessIdentity identity);
+  // `open_page` may be null: then there is none.
+  OperatorProcess(OperatorConfig config, kube::ClientConfig client, ProcessIdentity identity,
+                  OpenPage open_page);
   ~OperatorProcess();
 
   ProcessExit Run();
@@ -61,6 +64,7 @@ class OperatorProcess {
   void CheckRights();
   bool AwaitLeadership();
   kube::Result<void> RunOperator();
+  kube::Result<void> OpenThePage();
   void StopAll();
   OperatorOptions AppOptions() const;
   std::string LeaseNamespace() const;
@@ -74,6 +78,7 @@ class OperatorProcess {
   const OperatorConfig config_;
   const kube::ClientConfig client_;
   const ProcessIdentity identity_;
+  const OpenPage open_page_;
   OperatorMetrics metrics_;
   std::stop_source stop_;
   std::stop_source abandon_;  // calls to the API that an end can't wait for
@@ -89,7 +94,8 @@ class OperatorProcess {
   std::unique_ptr<runtime::LeaderElector> elector_;
   std::unique_ptr<LeaderLabel> label_;
   std::unique_ptr<OperatorApp> app_;
-  std::unique_ptr<MetricsAccess> metrics_access_;  // null: /metrics is open
+  std::unique_ptr<Page> page_;                   // while it leads, if one is wanted
+  std::unique_ptr<AccessReview> access_review_;  // null: /metrics is open
   std::vector<std::unique_ptr<HttpEndpoints>> endpoints_;
 };
 

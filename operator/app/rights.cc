@@ -61,10 +61,17 @@ const std::vector<Rule>& TrustRules() {
   return kRules;
 }
 
-const std::vector<Rule>& MetricsRules() {
+const std::vector<Rule>& ReviewRules() {
   static const std::vector<Rule> kRules = {
       {"authentication.k8s.io", "tokenreviews", "", {"create"}},
       {"authorization.k8s.io", "subjectaccessreviews", "", {"create"}},
+  };
+  return kRules;
+}
+
+const std::vector<Rule>& PageRules() {
+  static const std::vector<Rule> kRules = {
+      {"", "pods", "log", {"get"}},
   };
   return kRules;
 }
@@ -92,13 +99,17 @@ std::vector<Right> WantedRights(const RightsScope& scope) {
       }
     }
   };
-  if (scope.watch_namespaces.empty()) add(JobRules(), "");
-  for (const std::string& ns : scope.watch_namespaces) add(JobRules(), ns);
+  const auto add_for_jobs = [&](const std::string& ns) {
+    add(JobRules(), ns);
+    if (scope.page) add(PageRules(), ns);
+  };
+  if (scope.watch_namespaces.empty()) add_for_jobs("");
+  for (const std::string& ns : scope.watch_namespaces) add_for_jobs(ns);
   if (!scope.lease_namespace.empty()) add(OwnRules(), scope.lease_namespace);
   if (!scope.authority_namespace.empty()) add(AuthorityRules(), scope.authority_namespace);
   if (scope.whole_cluster) add(ClusterRules(), "");
   if (scope.trust_node_deletion) add(TrustRules(), "");
-  if (scope.metrics_secure) add(MetricsRules(), "");
+  if (scope.reviews) add(ReviewRules(), "");
   return rights;
 }
 

@@ -16,7 +16,7 @@ struct Right {
   std::string verb;
   std::string group;
   std::string resource;
-  std::string subresource;  // "", "status"
+  std::string subresource;  // "", "status", "log"
   std::string ns;           // empty: in all namespaces
 
   // "update horovodjobs.ringmaster.dev/status in all namespaces"
@@ -29,7 +29,8 @@ struct RightsScope {
   std::string authority_namespace;            // empty: no TLS with sidecars
   bool whole_cluster = false;                 // it looks at all nodes and pods
   bool trust_node_deletion = false;
-  bool metrics_secure = false;
+  bool reviews = false;  // it asks who others are and what they may
+  bool page = false;
 };
 
 // What the operator calls.

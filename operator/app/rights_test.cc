@@ -67,7 +67,10 @@ TEST(Rights, WhatOnlyASettingNeedsIsAskedForWithIt) {
   EXPECT_EQ(MissingRights(&api, WantedRights({.trust_node_deletion = true}), {}).size(), 1u);
   api.denied = "create tokenreviews/";
   EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
-  EXPECT_EQ(MissingRights(&api, WantedRights({.metrics_secure = true}), {}).size(), 1u);
+  EXPECT_EQ(MissingRights(&api, WantedRights({.reviews = true}), {}).size(), 1u);
+  api.denied = "get pods/log";
+  EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
+  EXPECT_EQ(MissingRights(&api, WantedRights({.page = true}), {}).size(), 1u);
   api.denied = "get secrets/";
   const auto missing = MissingRights(
       &api, WantedRights({.watch_namespaces = {"team"}, .authority_namespace = "ops"}), {});

@@ -93,6 +93,11 @@ std::vector<Setting> ProcessSettings() {
       {"metrics-secure", &C::metrics_secure,
        "/metrics over TLS, for those alone who may: their bearer token is put to the API server "
        "(TokenReview, SubjectAccessReview)"},
+      {.flag = "page-listen",
+       .field = &C::page_listen,
+       .help = "host:port for the page of all jobs, for those alone whom the API server lets get "
+               "/page, while this replica leads; over TLS, but for loopback (default: not served)",
+       .rule = &kHostPortText},
       {"leader-elect", &C::leader_elect,
        "run the controllers only while this replica holds a Lease; for two replicas and more"},
       {.flag = "leader-election-namespace",

@@ -149,6 +149,8 @@ std::string WhyText(const Inspection& found, const Inspection* earlier, double s
   const bool stands = troubles.empty() && earlier != nullptr && Stands(found, *earlier);
   if (const std::string steps = stands ? StepsText(found) : ""; !steps.empty())
     text += "  " + steps + "\n";
+  if (const std::string versions = VersionsText(found); !versions.empty())
+    text += "  also: " + versions + "\n";
   text += Indented("Pods:", PodTroubles(found, now));
   text += Indented("Warnings:", Warnings(found, now));
   return text + NextStep(found, failed) + "\n";
@@ -209,6 +211,8 @@ std::string DescribeText(const Inspection& found, api::Time now) {
   text += Indented("Conditions:", ConditionLines(job, now));
   text += found.pods.empty() ? "Pods:        none\n"
                              : "\n" + PodsTable(WithWorkers(found), false) + "\n";
+  if (const std::string versions = VersionsText(found); !versions.empty())
+    text += Field("Versions", versions);
   text += Indented("Not well:", PodTroubles(found, now));
   const auto events = EventLines(found.events);
   const size_t skip = events.size() - std::min(events.size(), kEvents);

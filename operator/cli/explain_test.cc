@@ -126,7 +126,22 @@ TEST(PodTroublesTest, APodWhoseScriptHasNoStateSaysThatItCannotJoin) {
   found.answers["p0"].workers[1].takes_state = false;
   EXPECT_THAT(PodTroubles(found, kNow),
               testing::ElementsAre(HasSubstr("its sidecar is Joining; can't join those who train: "
-                                             "its script registers no state")));
+                                             "the script registers no state")));
+}
+
+TEST(VersionsTest, AMixedJobNamesVersionsAndPodsAndWhatItLacks) {
+  Inspection found = Trains(3);
+  const auto one = found.answers.begin()->second;
+  found.answers = {{"p0", one}, {"p1", one}, {"p2", one}};
+  EXPECT_EQ(VersionsText(found), "") << "none says its version";
+  found.answers["p1"].version = found.answers["p2"].version = "0.2.0";
+  EXPECT_THAT(VersionsText(found), StartsWith("its pods have sidecars of several versions: one too "
+                                              "old to say (p0), 0.2.0 (p1, p2). "));
+  EXPECT_THAT(WhyText(found, nullptr, 0, {}, kNow),
+              HasSubstr("also: its pods have sidecars of several"));
+  EXPECT_THAT(DescribeText(found, kNow), HasSubstr("Versions:    its pods have"));
+  found.answers["p0"].version = "0.2.0";
+  EXPECT_EQ(VersionsText(found), "");
 }
 
 TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {

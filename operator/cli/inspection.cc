@@ -21,6 +21,7 @@ namespace {
 using kube::Json;
 
 constexpr std::chrono::milliseconds kStatusPatience{500};
+constexpr std::chrono::milliseconds kHistoryPatience{2000};
 constexpr size_t kAskedAtOnce = 32;
 
 struct Question {
@@ -59,6 +60,38 @@ void AskAll(const Connection& to, const std::string& ns, const std::string& toke
   });
 }
 
+std::vector<Question> QuestionsTo(const std::vector<Json>& pods) {
+  std::vector<Question> questions;
+  for (const Json& pod : pods) {
+    std::string address =
+        fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation);
+    const bool runs = fields::TextAt(pod, "/status/phase") == "Running";
+    if (runs && !address.empty())
+      questions.push_back({fields::TextAt(pod, "/metadata/name"), std::move(address), {}});
+  }
+  return questions;
+}
+
+std::map<std::string, SidecarStatus> AnswersTo(std::vector<Question> questions) {
+  std::map<std::string, SidecarStatus> answers;
+  for (Question& one : questions)
+    if (one.answer) answers[one.pod] = std::move(*one.answer);
+  return answers;
+}
+
+// An address is an annotation, which others may write: it has to be the pod's own, or the token
+// would go to somebody else.
+void KeepOwnAddresses(const std::vector<Json>& pods, std::vector<Question>* questions) {
+  std::map<std::string, std::string> own;
+  for (const Json& pod : pods)
+    own[fields::TextAt(pod, "/metadata/name")] = fields::TextAt(pod, "/status/podIP");
+  std::erase_if(*questions, [&](const Question& one) {
+    const std::string& ip = own[one.pod];
+    const bool is_v6 = ip.find(':') != std::string::npos;
+    return ip.empty() || !one.address.starts_with(is_v6 ? "[" + ip + "]:" : ip + ":");
+  });
+}
+
 std::vector<Json> EventsAbout(const Connection& to, const std::string& ns, const Json& object) {
   const auto list = to.api->ListAll(
       kube::Events(), ns,
@@ -91,18 +124,56 @@ Outcome<Inspection> Inspect(const Connection& to, Json job) {
   auto pods = ReadPods(to, ns, name);
   if (!pods) return tl::unexpected(pods.error());
   Inspection found{std::move(job), std::move(*pods), {}, {}};
-  std::vector<Question> questions;
-  for (const Json& pod : found.pods) {
-    std::string address =
-        fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation);
-    const bool runs = fields::TextAt(pod, "/status/phase") == "Running";
-    if (runs && !address.empty())
-      questions.push_back({fields::TextAt(pod, "/metadata/name"), std::move(address), {}});
-  }
+  std::vector<Question> questions = QuestionsTo(found.pods);
   if (!questions.empty()) AskAll(to, ns, TokenOf(to, ns, name), &questions);
-  for (Question& one : questions)
-    if (one.answer) found.answers[one.pod] = std::move(*one.answer);
+  found.answers = AnswersTo(std::move(questions));
   return found;
+}
+
+std::map<std::string, SidecarStatus> AskSidecars(const std::vector<Json>& pods,
+                                                 const std::string& token) {
+  std::vector<Question> questions = QuestionsTo(pods);
+  KeepOwnAddresses(pods, &questions);
+  InParallel(questions.size(), [&](size_t i) {
+    questions[i].answer = FetchStatus(questions[i].address, token, kStatusPatience);
+  });
+  return AnswersTo(std::move(questions));
+}
+
+std::string OldestHistory(const Inspection& inspection) {
+  std::string oldest;
+  int64_t since = 0;
+  for (const auto& [pod, status] : inspection.answers) {
+    if (status.history_since == 0 || (!oldest.empty() && status.history_since >= since)) continue;
+    oldest = pod;
+    since = status.history_since;
+  }
+  return oldest;
+}
+
+Json HistoryFrom(const Inspection& inspection, const std::string& token) {
+  std::vector<Question> questions = QuestionsTo(inspection.pods);
+  KeepOwnAddresses(inspection.pods, &questions);
+  for (const Question& one : questions) {
+    if (one.pod == OldestHistory(inspection))
+      return FetchHistory(one.address, token, kHistoryPatience);
+  }
+  return nullptr;
+}
+
+Json HistoryOf(const Connection& to, const Inspection& inspection) {
+  const std::string pod = OldestHistory(inspection);
+  const std::string ns = fields::TextAt(inspection.job, "/metadata/namespace");
+  for (const Question& one : QuestionsTo(inspection.pods)) {
+    if (one.pod != pod) continue;
+    const std::string token = TokenOf(to, ns, fields::TextAt(inspection.job, "/metadata/name"));
+    if (to.run_dir.empty()) {
+      auto history = FetchByProxy(to.api.get(), ns, pod, one.address, "/history", token);
+      if (history) return std::move(*history);
+    }
+    return FetchHistory(one.address, token, kHistoryPatience);
+  }
+  return nullptr;
 }
 
 Outcome<Inspection> Look(const Connection& to, const std::string& name) {

@@ -3,6 +3,7 @@
 // Thread rule: free functions that block; nothing is kept.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,16 @@ Outcome<std::vector<kube::Json>> ReadPods(const Connection& to, const std::strin
 Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
 // The same of a job of the connection's namespace, by its name.
 Outcome<Inspection> Look(const Connection& to, const std::string& name);
+// What the sidecars of these pods say, by pod, asked at the same time and straight. Asked are those
+// that run at the address that they are known to have.
+std::map<std::string, SidecarStatus> AskSidecars(const std::vector<kube::Json>& pods,
+                                                 const std::string& token);
+// The sidecar that has kept the history of the training for longest; empty: none keeps one.
+std::string OldestHistory(const Inspection& inspection);
+// That history, as JSON (docs/contracts.md, section 5); null: there is none to be had.
+kube::Json HistoryOf(const Connection& to, const Inspection& inspection);
+// The same, straight from the pod's own address.
+kube::Json HistoryFrom(const Inspection& inspection, const std::string& token);
 // Events that can't be listed are said on standard error and left out.
 void AddEvents(const Connection& to, Inspection* inspection);
 

@@ -1,12 +1,11 @@
 #include "operator/cli/poller.h"
 
-#include <httplib.h>
-
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/fields/parse.h"
+#include "common/http/fetch.h"
 #include "common/ring_key/ring_key.h"
 #include "common/sync/pause.h"
 
@@ -23,28 +22,45 @@ int PortOf(const std::string& address) {
 
 }  // namespace
 
+namespace {
+
+// Null: nobody there, or not JSON.
+nlohmann::json FetchJson(const std::string& address, const std::string& path,
+                         const std::string& token, std::chrono::milliseconds deadline) {
+  http::FetchOptions options{.deadline = deadline};
+  if (!token.empty()) options.headers.emplace(ring_key::kTokenHeader, token);
+  const auto body = http::Fetch(address, path, options);
+  return body ? fields::ParseOrDiscard(*body) : nlohmann::json();
+}
+
+}  // namespace
+
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline) {
-  httplib::Client client("http://" + address);
-  client.set_connection_timeout(deadline);
-  client.set_read_timeout(deadline);
-  client.set_write_timeout(deadline);
-  httplib::Headers headers;
-  if (!token.empty()) headers.emplace(ring_key::kTokenHeader, token);
-  auto answer = client.Get("/status", headers);
-  if (!answer || answer->status != 200) return std::nullopt;
-  auto text = fields::ParseOrDiscard(answer->body);
-  return ParseSidecarStatus(text);
+  return ParseSidecarStatus(FetchJson(address, "/status", token, deadline));
+}
+
+nlohmann::json FetchHistory(const std::string& address, const std::string& token,
+                            std::chrono::milliseconds deadline) {
+  return FetchJson(address, "/history", token, deadline);
+}
+
+kube::Result<nlohmann::json> FetchByProxy(kube::KubeApi* api, const std::string& ns,
+                                          const std::string& pod, const std::string& address,
+                                          const std::string& path, const std::string& token) {
+  kube::PodProxyRequest request{.port = PortOf(address), .path = path};
+  if (!token.empty()) request.headers[ring_key::kTokenHeader] = token;
+  const auto body = api->PodProxy(ns, pod, request);
+  if (!body) return tl::unexpected(body.error());
+  return fields::ParseOrDiscard(*body);
 }
 
 kube::Result<SidecarStatus> FetchStatusByProxy(kube::KubeApi* api, const std::string& ns,
                                                const std::string& pod, const std::string& address,
                                                const std::string& token) {
-  kube::PodProxyRequest request{.port = PortOf(address), .path = "/status"};
-  if (!token.empty()) request.headers[ring_key::kTokenHeader] = token;
-  const auto body = api->PodProxy(ns, pod, request);
-  if (!body) return tl::unexpected(body.error());
-  if (auto status = ParseSidecarStatus(fields::ParseOrDiscard(*body))) return *status;
+  const auto answer = FetchByProxy(api, ns, pod, address, "/status", token);
+  if (!answer) return tl::unexpected(answer.error());
+  if (auto status = ParseSidecarStatus(*answer)) return *status;
   return tl::unexpected(kube::Error{kube::ErrorCode::kInternal, 200, "",
                                     "what pod " + pod + " answers is no status of a sidecar"});
 }

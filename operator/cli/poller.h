@@ -20,7 +20,14 @@ namespace ringmaster::cli {
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline);
 
+// What a sidecar keeps of the training, as JSON (docs/contracts.md, section 5); null: none.
+nlohmann::json FetchHistory(const std::string& address, const std::string& token,
+                            std::chrono::milliseconds deadline);
+
 // The same through the API server, which reaches pods that this machine does not.
+kube::Result<nlohmann::json> FetchByProxy(kube::KubeApi* api, const std::string& ns,
+                                          const std::string& pod, const std::string& address,
+                                          const std::string& path, const std::string& token);
 kube::Result<SidecarStatus> FetchStatusByProxy(kube::KubeApi* api, const std::string& ns,
                                                const std::string& pod, const std::string& address,
                                                const std::string& token);

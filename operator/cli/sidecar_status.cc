@@ -51,6 +51,7 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
   const Json& pod = fields::Member(text, "pod");
   if (!pod.is_object()) return std::nullopt;
   SidecarStatus status;
+  status.version = fields::Text(text, "version");
   status.job = fields::Text(fields::Member(text, "job"), "name");
   status.pod = fields::Text(pod, "name");
   status.coordinator = fields::Flag(text, "coordinator");
@@ -68,6 +69,7 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
   for (const Json& link : fields::List(text, "brokenLinks"))
     status.broken_links.push_back(
         {fields::Text(link, "pod"), Int(link, "breaks"), fields::Flag(link, "kept")});
+  status.history_since = static_cast<int64_t>(fields::Unsigned(text, "historySince"));
   const Json& progress = fields::Member(text, "progress");
   status.step = fields::Unsigned(progress, "step");
   status.values = Numbers(progress, "values");

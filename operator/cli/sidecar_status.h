@@ -40,6 +40,7 @@ struct BrokenLink {
 };
 
 struct SidecarStatus {
+  std::string version;  // of the sidecar; empty: one that is too old to say
   std::string job;
   std::string pod;
   bool coordinator = false;
@@ -58,6 +59,7 @@ struct SidecarStatus {
   std::vector<job::Rebuild> rebuilds;
   std::vector<job::Stall> stalls;
   std::vector<BrokenLink> broken_links;
+  int64_t history_since = 0;  // Unix time in ms; 0: it keeps none
 };
 
 // Lenient, because a sidecar of another version may answer: what is missing or of another type

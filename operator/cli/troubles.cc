@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -79,7 +80,7 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
                                     [](const WorkerStatus& worker) { return worker.takes_state; });
   if (status.state == "Joining" && !can_join)
     parts->push_back(
-        "can't join those who train: its script registers no state (elastic.run and a State would "
+        "can't join those who train: the script registers no state (elastic.run and a State would "
         "let it in)");
   if (!status.operator_connected) parts->push_back("its sidecar has no operator");
   for (const BrokenLink& link : status.broken_links) {
@@ -167,6 +168,20 @@ std::vector<std::string> PodTroubles(const Inspection& found, api::Time now) {
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+std::string VersionsText(const Inspection& found) {
+  std::map<std::string, std::vector<std::string>> pods;  // by version
+  for (const auto& [pod, status] : found.answers) pods[status.version].push_back(pod);
+  if (pods.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [version, names] : pods)
+    parts.push_back(fmt::format("{} ({})", version.empty() ? "one too old to say" : version,
+                                fmt::join(names, ", ")));
+  return fmt::format(
+      "its pods have sidecars of several versions: {}. What only the newer ones can do lacks where "
+      "an older one is asked; pods that are made from now on have the operator's",
+      fmt::join(parts, ", "));
 }
 
 std::string Age(const std::string& since, api::Time now) {

@@ -24,6 +24,9 @@ std::vector<Trouble> TroublesOf(const nlohmann::json& job);
 // A line for each pod that is not as it should be.
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now);
 
+// What a job says whose sidecars are of several versions; empty: they are of one.
+std::string VersionsText(const Inspection& found);
+
 // "for 3m" since then; empty where the time is not known.
 std::string For(const std::string& since, api::Time now);
 // "45s", "3m", "2h", "5d"

@@ -80,8 +80,8 @@ Json SlimPod(Json pod) {
     for (const char* rule : {"nodeSelector", "affinity", "tolerations"}) slim["spec"].erase(rule);
   }
   slim["status"] =
-      ours ? Only(std::move(status), {"phase", "reason", "message", "startTime", "conditions",
-                                      "containerStatuses", "initContainerStatuses"})
+      ours ? Only(std::move(status), {"phase", "podIP", "reason", "message", "startTime",
+                                      "conditions", "containerStatuses", "initContainerStatuses"})
            : Only(std::move(status), {"phase"});
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     SlimEach(slim["status"], list, {"name", "image", "state", "ready", "restartCount"});

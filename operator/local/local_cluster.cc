@@ -176,6 +176,7 @@ class Cluster : public LocalCluster {
     options.tls = *tls;
     options.token = RandomHex(32);
     options.crd_yaml = kEmbeddedCrd;
+    options.review = options_.review;
     std::string token = options.token;
     options.logs = [this](const std::string& ns, const std::string& pod,
                           const std::string& container) -> Answer<LogFile> {

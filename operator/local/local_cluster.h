@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ struct LocalClusterOptions {
   int nodes = 1;
   int cpus = 0;  // allocatable of each node; 0: the machine's, times 64, so that pods without
                  // requests always fit
+  // As RestServerOptions::review.
+  std::function<nlohmann::json(const std::string& kind, const nlohmann::json& spec)> review;
 };
 
 class LocalCluster {

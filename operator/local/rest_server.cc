@@ -78,6 +78,7 @@ struct RestServer::Impl {
   void Route(const Request& request, Response& response) {
     const std::string& path = request.path;
     if (auto document = Discover(path, crd)) return Send(response, 200, *document);
+    if (IsReview(request)) return Review(request, response);
     auto api = ParsePath(path);
     if (!api) return SendStatus(response, NoSuchPath());
     const std::string& sub = api->subresource;
@@ -90,6 +91,19 @@ struct RestServer::Impl {
     }
     if (request.method == "DELETE") return Delete(request, *api, response);
     Write(request, *api, response);
+  }
+
+  bool IsReview(const Request& request) const {
+    return options.review && request.method == "POST" &&
+           (request.path == "/apis/authentication.k8s.io/v1/tokenreviews" ||
+            request.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews");
+  }
+
+  void Review(const Request& request, Response& response) {
+    auto body = Body(request);
+    if (!body) return SendStatus(response, body.error());
+    (*body)["status"] = options.review((*body).value("kind", ""), (*body)["spec"]);
+    Send(response, 201, *body);
   }
 
   void SendObject(const Request& request, const ApiRequest& api, Response& response, int code,

@@ -6,7 +6,9 @@
 // open.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "operator/local/https_limits.h"
@@ -23,6 +25,9 @@ struct RestServerOptions {
   std::string token;
   std::string crd_yaml;  // for printer columns and short names; may be empty
   FindLog logs;
+  // What a TokenReview or SubjectAccessReview (`kind`) of this spec is answered with, as its
+  // status. None: there are no reviews here, for there is one user.
+  std::function<nlohmann::json(const std::string& kind, const nlohmann::json& spec)> review;
 };
 
 class RestServer {

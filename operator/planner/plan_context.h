@@ -99,6 +99,7 @@ void NotifySidecars(PlanContext& plan);
 void Release(PlanContext& plan);
 void WriteStatus(PlanContext& plan);
 void SetStarting(PlanContext& plan);
+void SetCantJoin(PlanContext& plan);
 std::string WaitingForInit(PlanContext& plan);  // before the first view, for people
 void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,
                   std::string message);

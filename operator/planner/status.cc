@@ -294,6 +294,7 @@ void WriteStatus(PlanContext& plan) {
   SetRebuilding(plan);
   SetRunning(plan);
   SetRanksMissing(plan);
+  SetCantJoin(plan);
   SetSuspended(plan);
   SetEnd(plan);
   SetRing(plan);

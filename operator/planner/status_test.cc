@@ -86,6 +86,37 @@ TEST(RanksMissingTest, WhatWasSaidInAnotherViewOrByOneThatIsSilentIsOver) {
   EXPECT_EQ(Plan(world.in).status.Find("RanksMissing"), nullptr);
 }
 
+TEST(CantJoinTest, NamesThePodsWhoseScriptHasNoStateOnceAndSaysWhenItIsOver) {
+  World world = World::Training(2);
+  world.Running(2).Ready(2);
+  EXPECT_EQ(Plan(world.in).status.Find("CantJoin"), nullptr) << "it waits for its turn";
+  world.Sidecar(2).candidate.workers[0].loads = false;
+  Decision out = Plan(world.in);
+  EXPECT_TRUE(out.status.Is("CantJoin"));
+  const std::string said =
+      "digits-worker-2 can't join those who train: the script registers no state (elastic.run and "
+      "a "
+      "State would let it in)";
+  EXPECT_EQ(out.status.Find("CantJoin")->message, said);
+  ASSERT_NE(Find(out, "NoStateRegistered"), nullptr);
+  EXPECT_EQ(Find(out, "NoStateRegistered")->message, said);
+  EXPECT_TRUE(out.status.Is("Running")) << "the others go on";
+  world.in.job.status = out.status;
+  EXPECT_EQ(Find(Plan(world.in), "NoStateRegistered"), nullptr) << "said once";
+  world.Sidecar(2).connected = false;
+  EXPECT_FALSE(Plan(world.in).status.Is("CantJoin"));
+}
+
+TEST(CantJoinTest, MembersWithoutStateAndPodsOfAJobThatBeginsCanDoWithoutIt) {
+  World training = World::Training(2);
+  training.Sidecar(1).candidate.workers[0].loads = false;
+  EXPECT_EQ(Plan(training.in).status.Find("CantJoin"), nullptr);
+  World begins(2);
+  begins.Running(0).Ready(0);
+  begins.Sidecar(0).candidate.workers[0].loads = false;
+  EXPECT_EQ(Plan(begins.in).status.Find("CantJoin"), nullptr);
+}
+
 TEST(ScheduledTest, HoldsWhenAllHaveANode) {
   World world(2);
   world.Running(0).Pending(1);

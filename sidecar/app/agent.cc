@@ -188,7 +188,8 @@ void Agent::Tick() {
   CheckStateLost();
   ReportHealth();
   ReportStalls();
-  history_.Sample(table_.processes().all(), outputs_.clock.now());
+  history_.Sample(table_.processes().all(), membership_.installed(), outputs_.clock.now(),
+                  outputs_.clock.unix_ms());
   orders_.CheckFresh();
   departure_.CheckFinish();
   departure_.CheckTermination();

@@ -311,6 +311,7 @@ TEST(StatusDocumentTest, ShowsTheStateOfThePodAndItsWorkers) {
   AgentParts parts;
   SidecarOptions options;
   options.pod_uid = "u0";
+  options.version = "1.2.3";
   std::deque<job::WorkerExit> exits = {{.slot = 0, .exit_code = 9, .incarnation = 1}};
   StatusInput input{.options = options,
                     .member = parts.membership.member(),
@@ -320,6 +321,8 @@ TEST(StatusDocumentTest, ShowsTheStateOfThePodAndItsWorkers) {
                     .installed = nullptr};
   json status = StatusDocument(input);
   EXPECT_EQ(status["state"], "Waiting");
+  EXPECT_EQ(status["version"], "1.2.3");
+  EXPECT_EQ(status["historySince"], 0);
   EXPECT_TRUE(status["view"].is_null());
   EXPECT_EQ(status["exits"][0]["exitCode"], 9);
   parts.StartTraining();

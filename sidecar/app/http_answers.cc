@@ -30,7 +30,8 @@ HttpResponse Answer(const health::HttpRequest& request, const HttpSubjects& subj
             std::string("the header ") + ring_key::kTokenHeader + " has to have the job's token\n"};
   }
   if (request.path == "/status") return {200, "application/json", subjects.status()};
-  return {404, "text/plain", "/healthz /readyz /metrics /status\n"};
+  if (request.path == "/history") return {200, "application/json", subjects.history()};
+  return {404, "text/plain", "/healthz /readyz /metrics /status /history\n"};
 }
 
 }  // namespace ringmaster::app

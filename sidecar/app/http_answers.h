@@ -13,7 +13,7 @@ namespace ringmaster::app {
 
 struct HttpSubjects {
   std::function<bool()> healthy, ready;
-  std::function<std::string()> metrics, status;
+  std::function<std::string()> metrics, status, history;
 };
 
 // `ring_key`: 32 bytes; empty: the job has none, and nothing is closed.

@@ -13,7 +13,8 @@ int StatusOf(const std::string& path, const std::string& ring_key, const std::st
   const HttpSubjects subjects = {.healthy = [] { return true; },
                                  .ready = [] { return false; },
                                  .metrics = [] { return "m"; },
-                                 .status = [] { return "s"; }};
+                                 .status = [] { return "s"; },
+                                 .history = [] { return "h"; }};
   return Answer({path, {{"ringmaster-token", token}}}, subjects, ring_key).status;
 }
 
@@ -27,12 +28,13 @@ TEST(HttpAnswersTest, ProbesAndMetricsAreOpen) {
 
 TEST(HttpAnswersTest, AllElseWantsTheTokenOfTheJob) {
   const std::string token = ring_key::MakeToken(kKey);
-  for (const char* path : {"/status", "/", "/nothing", "/status/", "/metrics/"}) {
+  for (const char* path : {"/status", "/history", "/", "/nothing", "/status/", "/metrics/"}) {
     EXPECT_EQ(StatusOf(path, kKey), 401) << path;
     EXPECT_EQ(StatusOf(path, kKey, kKey), 401) << path;
     EXPECT_NE(StatusOf(path, kKey, token), 401) << path;
   }
   EXPECT_EQ(StatusOf("/status", kKey, token), 200);
+  EXPECT_EQ(StatusOf("/history", kKey, token), 200);
   EXPECT_EQ(StatusOf("/status", kKey, ring_key::MakeToken(std::string(32, 'l'))), 401)
       << "another job's";
 }

@@ -55,6 +55,7 @@ int Run() {
     std::cerr << "ringmaster-sidecar: " << options.error() << "\n";
     return 2;
   }
+  options->version = RINGMASTER_VERSION;
   const auto logging = ringmaster::logging::Begin(
       {.format = options->log_format,
        .level = options->log_level,

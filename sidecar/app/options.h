@@ -9,6 +9,7 @@
 namespace ringmaster::app {
 
 struct SidecarOptions {
+  std::string version;  // of this program, for people; main() knows it
   std::string job_namespace, job_name, job_uid;
   std::string pod_name, pod_uid, node, zone;
   std::string operator_target;  // empty: none

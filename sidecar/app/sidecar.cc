@@ -171,6 +171,7 @@ class SidecarImpl final : public Sidecar {
         .ready = [this] { return agent_->Ready(); },
         .metrics = [this] { return metrics_.Text(); },
         .status = [this] { return agent_->Status().dump() + "\n"; },
+        .history = [this] { return agent_->History().dump() + "\n"; },
     };
     http_ = health::HttpServer::Listen(
         loop_, options_.bind, port,

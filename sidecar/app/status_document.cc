@@ -76,7 +76,8 @@ json StatusDocument(const StatusInput& in) {
     rebuilds.push_back(job::ToJson(rebuild));
   const SidecarOptions& options = in.options;
   const ViewPtr& view = in.member.current();
-  return {{"job",
+  return {{"version", options.version},
+          {"job",
            {{"namespace", options.job_namespace},
             {"name", options.job_name},
             {"uid", options.job_uid}}},
@@ -90,6 +91,7 @@ json StatusDocument(const StatusInput& in) {
           {"operatorConnected", in.operator_connected},
           {"progress", ProgressStatus(in)},
           {"stalls", job::ToJson(StallsIn(in.installed.get(), in.processes.all(), options.slots))},
+          {"historySince", in.history.record().since_unix_ms()},
           {"brokenLinks", std::move(links)},
           {"exits", std::move(exits)},
           {"rebuilds", std::move(rebuilds)}};

@@ -45,13 +45,17 @@ void TrainingHistory::Remember(const std::vector<WorkerProcess>& workers,
   }
 }
 
-void TrainingHistory::Sample(const std::vector<WorkerProcess>& workers, SteadyTime now) {
+void TrainingHistory::Sample(const std::vector<WorkerProcess>& workers, const ViewPtr& installed,
+                             SteadyTime now, int64_t unix_ms) {
   for (const WorkerProcess& worker : workers) {
     for (const auto& [name, value] : worker.values) metrics_->SetValue(name, value);
     if (!worker.standby()) metrics_->SetTimes(worker.slot, worker.times);
   }
   metrics_->SetStep(progress_.Step(workers));
   progress_.Sample(workers, now);
+  if (!record_.IsDue(now)) return;
+  record_.Add(now, unix_ms, installed == nullptr ? 0 : installed->ranks.size(),
+              progress_.Step(workers), progress_.Values(workers));
 }
 
 }  // namespace ringmaster::app

@@ -9,6 +9,7 @@
 
 #include "sidecar/app/progress.h"
 #include "sidecar/app/rebuild_tracker.h"
+#include "sidecar/app/training_record.h"
 #include "sidecar/app/worker_process.h"
 #include "sidecar/health/rebuild_log.h"
 
@@ -28,11 +29,13 @@ class TrainingHistory {
   // A worker has completed the view's first operation. Null if the rebuild is not known.
   const job::Rebuild* Rebuilt(const job::Rebuild& figures);
   void Remember(const std::vector<WorkerProcess>& workers, const ViewPtr& installed);
-  void Sample(const std::vector<WorkerProcess>& workers, SteadyTime now);
+  void Sample(const std::vector<WorkerProcess>& workers, const ViewPtr& installed, SteadyTime now,
+              int64_t unix_ms);
 
   RebuildTracker& tracker() { return tracker_; }
   const health::RebuildLog& rebuilds() const { return rebuilds_; }
   const Progress& progress() const { return progress_; }
+  const TrainingRecord& record() const { return record_; }
 
  private:
   const int slots_;
@@ -40,6 +43,7 @@ class TrainingHistory {
   health::RebuildLog rebuilds_;
   RebuildTracker tracker_{&rebuilds_};
   Progress progress_;
+  TrainingRecord record_;
 };
 
 }  // namespace ringmaster::app

@@ -48,20 +48,31 @@ def build(folder):
     return list(yaml.safe_load_all(done.stdout))
 
 
+def plain(objects):
+    """{(kind, name): object}, without what only Helm adds."""
+    result = {}
+    for o in objects:
+        if "helm.sh/hook" in (o["metadata"].get("annotations") or {}) or o["kind"] == "Namespace":
+            continue
+        if o["kind"] == "CustomResourceDefinition":
+            o = dict(o, metadata={"name": o["metadata"]["name"]})
+        text = json.dumps(o, sort_keys=True)
+        for label in ("app.kubernetes.io/managed-by", "helm.sh/chart"):
+            text = re.sub(r'"%s": "[^"]*"(, )?' % re.escape(label), "", text)
+        result[o["kind"], o["metadata"]["name"]] = json.loads(text.replace(", }", "}"))
+    return result
+
+
 def test_kustomize_builds_what_the_chart_renders():
-    def plain(objects):
-        result = {}
-        for o in objects:
-            if "helm.sh/hook" in (o["metadata"].get("annotations") or {}) or o["kind"] == "Namespace":
-                continue
-            if o["kind"] == "CustomResourceDefinition":
-                o = dict(o, metadata={"name": o["metadata"]["name"]})
-            text = json.dumps(o, sort_keys=True)
-            for label in ("app.kubernetes.io/managed-by", "helm.sh/chart"):
-                text = re.sub(r'"%s": "[^"]*"(, )?' % re.escape(label), "", text)
-            result[o["kind"], o["metadata"]["name"]] = json.loads(text.replace(", }", "}"))
-        return result
     assert plain(build("base")) == plain(render())
+
+
+def test_the_overlay_of_the_page_is_the_chart_with_the_page():
+    def in_any_order(value):
+        if isinstance(value, dict):
+            return {key: in_any_order(each) for key, each in value.items()}
+        return sorted(map(in_any_order, value), key=json.dumps) if isinstance(value, list) else value
+    assert in_any_order(plain(build("overlays/page"))) == in_any_order(plain(render(page={"enabled": True})))
 
 
 def test_the_namespace_of_the_base_enforces_the_restricted_standard():

@@ -11,6 +11,7 @@ ALL_ON = {
     "metrics": {"secure": True, "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
                 "podMonitor": {"enabled": True}, "rules": {"enabled": True},
                 "dashboard": {"enabled": True}},
+    "page": {"enabled": True, "from": [{"podSelector": {"matchLabels": {"app": "gateway"}}}]},
     "config": {"leaseDurationSeconds": 20}, "imagePullSecrets": [{"name": "registry"}],
     "extraArgs": ["--log-level=debug"], "extraEnv": [{"name": "A", "value": "b"}],
     "podLabels": {"team": "x"}, "podAnnotations": {"a": "b"}, "commonLabels": {"owner": "me"},
@@ -226,6 +227,20 @@ def test_secure_metrics_are_scraped_with_a_token_over_tls():
     endpoint = only(render(**values), "ServiceMonitor")["spec"]["endpoints"][0]
     assert endpoint["scheme"] == "https" and endpoint["bearerTokenFile"].endswith("serviceaccount/token")
     assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
+
+
+def test_the_page_is_off_until_it_is_asked_for_and_then_the_leaders():
+    assert not [arg for arg in operator_container()["args"] if "page" in arg]
+    assert not [o for o in of_kind(render(), "Service") if o["metadata"]["name"].endswith("-page")]
+    values = {"page": {"enabled": True, "from": [{"podSelector": {}}]}, "ports": {"page": 9444}}
+    container = operator_container(**values)
+    assert "--page-listen=0.0.0.0:9444" in container["args"]
+    assert {"name": "page", "containerPort": 9444, "protocol": "TCP"} in container["ports"]
+    service = next(o for o in of_kind(render(**values), "Service") if o["metadata"]["name"].endswith("-page"))
+    assert service["spec"]["selector"]["ringmaster.dev/leader"] == "true"
+    assert [(p["port"], p["targetPort"]) for p in service["spec"]["ports"]] == [(9444, "page")]
+    ingress = only(render(**values), "NetworkPolicy")["spec"]["ingress"]
+    assert {"ports": [{"port": "page", "protocol": "TCP"}], "from": [{"podSelector": {}}]} in ingress
 
 
 def test_monitors_keep_the_namespace_of_the_job():

@@ -11,7 +11,7 @@ def rules(objects, hooks=False):
     """{(kind of scope, group, resource): verbs} of the operator's own roles."""
     rights = {}
     for o in of_kind(objects, "Role") + of_kind(objects, "ClusterRole"):
-        if is_hook(o) != hooks or o["metadata"]["name"].endswith((":edit", ":view", ":metrics")):
+        if is_hook(o) != hooks or o["metadata"]["name"].endswith((":edit", ":view", ":metrics", ":page")):
             continue
         scope = "cluster" if o["kind"] == "ClusterRole" else o["metadata"]["namespace"]
         for rule in o["rules"]:
@@ -27,7 +27,7 @@ def readme_table():
     rows = {}
     for line in (CHART / "README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "metrics", "own", "uninstall"):
+        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "page", "reviews", "own", "uninstall"):
             group, resource = re.fullmatch(r"`([^`]*)` / `([^`]*)`", cells[1]).groups()
             assert cells[3], "what is %s for?" % cells[1]
             rows[(cells[0], "" if group == "core" else group, resource)] = \
@@ -60,7 +60,9 @@ def test_the_readme_says_of_each_right_what_it_is_for():
     trusting = rules(render(nodes={"trustNodeDeletion": True}))
     want[("trust", "", "nodes")] = trusting[("cluster", "", "nodes")] - want[("nodes", "", "nodes")]
     secure = rules(render(metrics={"secure": True}))
-    want.update({("metrics", *key[1:]): verbs for key, verbs in secure.items() if key not in rules(render())})
+    want.update({("reviews", *key[1:]): verbs for key, verbs in secure.items() if key not in rules(render())})
+    page = rules(render(page={"enabled": True}))
+    want.update({("page", *key[1:]): verbs for key, verbs in page.items() if key not in secure})
     want[("gang", "", "pods")] = rules(render(watchNamespaces=["team-a"]))[("cluster", "", "pods")]
     assert table == want
 
@@ -89,7 +91,7 @@ def test_with_several_namespaces_each_has_the_same_role_and_no_other_has_one(hoo
 
 
 @pytest.mark.parametrize("values", [{}, {"watchNamespaces": ["team-a"]}, {"watchNamespaces": ["team-a", "team-b"]},
-                                    {"metrics": {"secure": True}}])
+                                    {"metrics": {"secure": True}}, {"page": {"enabled": True}, "watchNamespaces": ["team-a"]}])
 def test_every_binding_binds_a_role_that_there_is_to_the_account_that_there_is(values):
     objects = render(**values)
     roles = {(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects
@@ -103,7 +105,7 @@ def test_every_binding_binds_a_role_that_there_is_to_the_account_that_there_is(v
         assert role in roles
         bound.add(role)
         assert all(s["name"] in accounts for s in o["subjects"])
-    assert {r for r in roles if not r[2].endswith((":edit", ":view", ":metrics"))} == bound
+    assert {r for r in roles if not r[2].endswith((":edit", ":view", ":metrics", ":page"))} == bound
 
 
 def test_whoever_edits_a_namespace_edits_its_jobs_and_nobody_their_status():
@@ -119,7 +121,7 @@ UNCALLED = {("ringmaster.dev", "horovodjobs/finalizers", "update")}
 
 def given_rights():
     """{(group, resource, verb)} with every setting that adds some."""
-    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True})
+    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True}, page={"enabled": True})
     return {(group, resource, verb) for (_, group, resource), verbs in rules(everything).items() for verb in verbs}
 
 
@@ -133,7 +135,7 @@ def test_the_operator_asks_for_the_rights_that_the_chart_gives():
     assert asked == given_rights() - UNCALLED
 
 
-# Called by a name that is none of operator/kube/resources.cc (operator/app/metrics_access.cc).
+# Called by a name that is none of operator/kube/resources.cc (operator/app/access_review.cc).
 REVIEWS = {("authentication.k8s.io", "tokenreviews", "create"), ("authorization.k8s.io", "subjectaccessreviews", "create")}
 VERBS = {"Get": ["get"], "ListAll": ["list"], "List": ["list"], "Create": ["create"], "CreateWith": ["create"],
          "Update": ["update"], "Patch": ["patch"], "Delete": ["delete"]}
@@ -147,7 +149,7 @@ def called_rights():
     def resource(function):  # Pods() is about the kind Pod, NetworkPolicies() about NetworkPolicy
         return groups[re.sub(r"s$", "", re.sub(r"ies$", "y", function))]
     called = set()
-    for folder in ("app", "controllers", "runtime"):
+    for folder in ("app", "controllers", "daemon", "runtime"):
         for source in (ROOT / "operator" / folder).glob("*.cc"):
             if source.name.endswith("_test.cc"):
                 continue
@@ -161,15 +163,27 @@ def called_rights():
                     called |= {(group, plural + status, verb) for verb in VERBS[call]}
             for function in re.findall(r"_\(api_?, kube::(\w+)\(\)", text):
                 called |= {(*resource(function), verb) for verb in ("list", "watch")}
+            if re.search(r"\bapi_?->PodLogWith\(", text):
+                called.add(("", "pods/log", "get"))
     return called
 
 
 def test_every_right_is_called_and_every_call_has_its_right():
     called = called_rights()
     assert len(called) > 30, "this test can't read the operator's sources any more"
-    reviews = (ROOT / "operator/app/metrics_access.cc").read_text()
+    reviews = (ROOT / "operator/app/access_review.cc").read_text()
     assert all('"%s", "v1", "%s"' % (group, resource) in reviews for group, resource, _ in REVIEWS)
     assert called == given_rights() - UNCALLED - REVIEWS
+
+
+def test_the_page_has_a_role_for_those_who_may_see_it_and_reads_logs_where_jobs_are_alone():
+    values = {"page": {"enabled": True}, "watchNamespaces": ["team-a"], "rbac": {"nodes": False}, "jobs": {"gangAdmission": False}}
+    given = rules(render(**values))
+    assert {key for key in given if key[0] == "cluster"} == {("cluster", *review[:2]) for review in REVIEWS}
+    assert [key[0] for key in given if key[2] == "pods/log"] == ["team-a"]
+    role = next(o for o in of_kind(render(**values), "ClusterRole") if o["metadata"]["name"].endswith(":page"))
+    assert role["rules"] == [{"nonResourceURLs": ["/page"], "verbs": ["get"]}]
+    assert not [o for o in of_kind(render(), "ClusterRole") if o["metadata"]["name"].endswith(":page")]
 
 
 def test_secure_metrics_have_a_role_for_those_who_scrape_and_no_more():

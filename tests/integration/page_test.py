@@ -30,6 +30,7 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
     job = manifest(command=[str(harness.WORKER), str(tmp_path)], replicas=3)
     with Run(write(job)) as run:
         run.world("job", 3)
+        wait_for("steps before anybody looks", lambda: all(worker["step"] > 20 for worker in run.workers("job").values()))
         with Reader("ui", "--interval", "0.3", "--run-dir", run.dir) as ui:
             ui.has(r"^http://127\.0\.0\.1:\d+/\?token=\w+$")
             with chromium() as page:
@@ -38,6 +39,7 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 assert text(page, "#state") == "Running"
                 assert text(page, "#workers") == "3"
                 assert "token" not in page.current_url
+                assert page.execute_script("return page.past") > 0, "what was before somebody looked is not shown"
                 first = int(text(page, "#step").replace(",", ""))
                 wait_for("more steps", lambda: int(text(page, "#step").replace(",", "")) > first)
                 wait_for("the heat map", lambda: drawn(page) > 100)

@@ -84,6 +84,9 @@ def test_a_script_that_can_not_be_joined(write, tmp_path):
     with Run(write(manifest(command=[PYTHON, tmp_path / "train.py"], env={"OMP_NUM_THREADS": 1}, replicas=1))) as run:
         run.world("job", 1)
         run.do("scale", "job", "--replicas", "2")
-        wait_for("why", lambda: re.search(r"job-worker-1  Running; its sidecar is Joining; can't join those who train: its script registers no state",
+        wait_for("why", lambda: re.search(r"job-worker-1  Running; its sidecar is Joining; can't join those who train: the script registers no state",
                                           run.do("why", "job")), alive=run.alive)
-        assert re.match(r"job trains: \d+ bytes went through collectives", run.do("why", "job"))
+        message = check(run, "CantJoin", "NoStateRegistered", r"^job-worker-1 can't join those who train: the script registers no state ")
+        wait_for("the event", lambda: "NoStateRegistered: " + message in events(run), alive=run.alive)
+        run.do("scale", "job", "--replicas", "1")
+        wait_for("its end", lambda: re.match(r"job trains: \d+ bytes went through collectives", run.do("why", "job")), alive=run.alive)

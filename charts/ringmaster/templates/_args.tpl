@@ -10,6 +10,9 @@
 - --metrics-secure
 {{- end }}
 - --health-listen=0.0.0.0:{{ .Values.ports.health }}
+{{- if .Values.page.enabled }}
+- --page-listen=0.0.0.0:{{ .Values.ports.page }}
+{{- end }}
 - --workers={{ .Values.workers }}
 - --kube-qps={{ .Values.kubeApi.qps }}
 - --kube-burst={{ .Values.kubeApi.burst }}

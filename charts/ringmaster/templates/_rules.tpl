@@ -31,6 +31,11 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [list, create, patch]
+{{- if .Values.page.enabled }}
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* The rights in the operator's own namespace. */}}
@@ -58,7 +63,7 @@
 {{- end -}}
 
 {{/* Whose token it is that wants metrics, and what that one may. */}}
-{{- define "ringmaster.metricsRules" -}}
+{{- define "ringmaster.reviewRules" -}}
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
   verbs: [create]

@@ -42,7 +42,8 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& m
 
 RunningOperator::RunningOperator(const Options& options)
     : log_(options.dir / (options.name + ".log")) {
-  std::vector<std::string> arguments = {OPERATOR_BINARY, "--health-listen", "127.0.0.1:0",
+  const std::string program = options.program.empty() ? OPERATOR_BINARY : options.program.string();
+  std::vector<std::string> arguments = {program, "--health-listen", "127.0.0.1:0",
                                         "--metrics-listen", "127.0.0.1:0"};
   arguments.insert(arguments.end(), options.flags.begin(), options.flags.end());
   std::vector<std::string> entries = Environment(options.env);
@@ -54,7 +55,7 @@ RunningOperator::RunningOperator(const Options& options)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    execve(OPERATOR_BINARY, argv.data(), envp.data());
+    execve(program.c_str(), argv.data(), envp.data());
     _exit(127);
   }
   close(log);

@@ -24,6 +24,7 @@ class RunningOperator {
     std::filesystem::path dir;       // for its log
     std::vector<std::string> flags;  // besides --health-listen and --metrics-listen
     std::map<std::string, std::string> env;
+    std::filesystem::path program;  // empty: that of this build
   };
   explicit RunningOperator(const Options& options);
   ~RunningOperator();  // SIGKILL

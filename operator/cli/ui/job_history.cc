@@ -45,9 +45,10 @@ Json RankJson(const cli::RankTimes& times) {
 }
 
 // What a person reads of each change, and its phases in seconds; the newest first.
-Json Changes(const cli::SidecarStatus& status) {
+Json Changes(const cli::SidecarStatus& status, std::size_t most) {
   Json changes = Json::array();
-  for (auto rebuild = status.rebuilds.rbegin(); rebuild != status.rebuilds.rend(); ++rebuild) {
+  for (auto rebuild = status.rebuilds.rbegin();
+       rebuild != status.rebuilds.rend() && changes.size() < most; ++rebuild) {
     changes.push_back({{"view", cli::ViewName(rebuild->epoch)},
                        {"t", rebuild->at_unix_ms},
                        {"reason", rebuild->reason},
@@ -95,6 +96,29 @@ Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& rank
           {"computes", std::move(computes)}};
 }
 
+// A row of a sidecar's history as a sample; `before` is the one that it follows, or null.
+Json PastSample(const Json& row, const Json& names, const Json& before) {
+  const auto number = [&row](std::size_t at) { return row[at].get<double>(); };
+  Json values = Json::object();
+  for (std::size_t i = 0; i < names.size() && i + 3 < row.size(); ++i) {
+    if (names[i].is_string() && row[i + 3].is_number()) values[names[i]] = row[i + 3];
+  }
+  const double steps = before.is_null() ? 0 : number(2) - before[2].get<double>();
+  const double seconds = before.is_null() ? 0 : (number(0) - before[0].get<double>()) / 1e3;
+  return {{"t", row[0]},
+          {"workers", row[1]},
+          {"step", row[2]},
+          {"stepSeconds", steps > 0 && seconds > 0 ? Json(seconds / steps) : Json()},
+          {"samplesPerSecond", 0.0},
+          {"values", std::move(values)},
+          {"computes", Json::array()}};
+}
+
+bool IsRow(const Json& row) {
+  return row.is_array() && row.size() >= 3 && row[0].is_number() && row[1].is_number() &&
+         row[2].is_number();
+}
+
 }  // namespace
 
 void JobHistory::Add(cli::Inspection now, std::int64_t unix_ms) {
@@ -107,32 +131,57 @@ void JobHistory::Add(cli::Inspection now, std::int64_t unix_ms) {
   last_ = std::move(now);
 }
 
-Json JobHistory::Now() const {
-  const cli::SidecarStatus* teller = Teller(last_);
+void JobHistory::SetPast(const Json& history) {
+  std::vector<const Json*> rows;
+  for (const Json& row : fields::List(history, "samples")) {
+    const bool is_before = IsRow(row) && (samples_.empty() || row[0] < samples_.front()["t"]);
+    if (is_before) rows.push_back(&row);
+  }
+  const Json& names = fields::List(history, "values");
+  const std::size_t each = std::max<std::size_t>(1, (rows.size() + limits_.past) / limits_.past);
+  past_.clear();
+  for (std::size_t i = 0; i < rows.size(); i += each)
+    past_.push_back(PastSample(*rows[i], names, i < each ? Json() : *rows[i - each]));
+}
+
+Json JobHistory::Samples() const {
+  Json samples = past_;
+  for (const Json& sample : samples_) samples.push_back(sample);
+  return samples;
+}
+
+Json Summary(const Json& job) {
   Json troubles = Json::array();
-  for (const cli::Trouble& trouble : cli::TroublesOf(last_.job)) {
+  for (const cli::Trouble& trouble : cli::TroublesOf(job)) {
     troubles.push_back({{"type", trouble.type},
                         {"reason", trouble.reason},
                         {"message", trouble.message},
                         {"since", trouble.since}});
   }
+  return {{"namespace", fields::TextAt(job, "/metadata/namespace")},
+          {"name", fields::TextAt(job, "/metadata/name")},
+          {"uid", fields::TextAt(job, "/metadata/uid")},
+          {"state", StateOf(job)},
+          {"wanted", fields::At(job, "/spec/worker/replicas")},
+          {"workers", fields::At(job, "/status/worldSize")},
+          {"troubles", std::move(troubles)}};
+}
+
+Json JobHistory::Now() const {
+  const cli::SidecarStatus* teller = Teller(last_);
   Json pods = Json::array();
   for (const Json& pod : last_.pods) {
     pods.push_back({{"name", fields::TextAt(pod, "/metadata/name")},
                     {"phase", fields::TextAt(pod, "/status/phase")},
                     {"node", fields::TextAt(pod, "/spec/nodeName")}});
   }
-  return {{"namespace", fields::TextAt(last_.job, "/metadata/namespace")},
-          {"name", fields::TextAt(last_.job, "/metadata/name")},
-          {"uid", fields::TextAt(last_.job, "/metadata/uid")},
-          {"state", StateOf(last_.job)},
-          {"view", teller == nullptr || teller->epoch == 0 ? "" : cli::ViewName(teller->epoch)},
-          {"wanted", fields::At(last_.job, "/spec/worker/replicas")},
-          {"troubles", std::move(troubles)},
-          {"pods", std::move(pods)},
-          {"ranks", ranks_},
-          {"straggler", straggler_},
-          {"changes", teller == nullptr ? Json::array() : Changes(*teller)}};
+  Json now = Summary(last_.job);
+  now["view"] = teller == nullptr || teller->epoch == 0 ? "" : cli::ViewName(teller->epoch);
+  now["pods"] = std::move(pods);
+  now["ranks"] = ranks_;
+  now["straggler"] = straggler_;
+  now["changes"] = teller == nullptr ? Json::array() : Changes(*teller, limits_.changes);
+  return now;
 }
 
 }  // namespace ringmaster::ui

@@ -88,5 +88,47 @@ TEST(JobHistoryTest, KeepsTheNewestSamplesAndTheFirstRanks) {
   EXPECT_EQ(history.Now()["ranks"].size(), 2u);
 }
 
+TEST(JobHistoryTest, WhatASidecarHasKeptComesBeforeTheFirstLook) {
+  JobHistory history({});
+  const auto past =
+      nlohmann::json::parse(R"({"periodSeconds": 2, "values": ["loss", "lr"], "samples": [
+      [1000, 0, 0, null, null], [3000, 2, 4, 0.5, null], [5000, 2, 4, 0.5, 0.1], ["junk"], 7]})");
+  history.SetPast(past);
+  history.Add(Look(10, {}), 7000);
+  const auto samples = history.Samples();
+  ASSERT_EQ(samples.size(), 4u);
+  EXPECT_EQ(history.past(), 3u);
+  EXPECT_EQ(samples[0]["values"], nlohmann::json::object());
+  EXPECT_EQ(samples[1], (nlohmann::json{{"t", 3000},
+                                        {"workers", 2},
+                                        {"step", 4},
+                                        {"stepSeconds", 0.5},
+                                        {"samplesPerSecond", 0.0},
+                                        {"values", {{"loss", 0.5}}},
+                                        {"computes", nlohmann::json::array()}}));
+  EXPECT_EQ(samples[2]["stepSeconds"], nullptr) << "no step was completed";
+  EXPECT_EQ(samples[3]["t"], 7000);
+}
+
+TEST(JobHistoryTest, OfALongPastSomeIsShownFromItsBeginning) {
+  JobHistory history({.past = 10});
+  auto past = nlohmann::json::parse(R"({"values": [], "samples": []})");
+  for (int i = 0; i < 105; ++i) past["samples"].push_back({i * 1000, 2, i});
+  history.SetPast(past);
+  EXPECT_LE(history.past(), 11u);
+  EXPECT_GE(history.past(), 9u);
+  EXPECT_EQ(history.Samples()[0]["t"], 0);
+  EXPECT_EQ(history.Samples()[1]["stepSeconds"], 1.0);
+}
+
+TEST(JobHistoryTest, AHistoryThatIsNoneIsLeftOut) {
+  JobHistory history({});
+  for (const char* text :
+       {"null", "[]", "{}", R"({"samples": 3})", R"({"samples": [[1, "x", 2]]})"}) {
+    history.SetPast(nlohmann::json::parse(text));
+    EXPECT_EQ(history.past(), 0u) << text;
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::ui

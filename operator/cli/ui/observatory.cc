@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "common/fields/fields.h"
-#include "operator/api/horovod_job.h"
-#include "operator/cli/inspection.h"
 
 namespace ringmaster::ui {
 namespace {
 
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
+
+constexpr char kDeleted[] = "Deleted";  // the page's own word
 
 std::int64_t NowUnixMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -25,8 +25,8 @@ std::string KeyOf(const Json& job) {
 
 }  // namespace
 
-Observatory::Observatory(cli::Connection to, const Options& options)
-    : to_(std::move(to)),
+Observatory::Observatory(std::shared_ptr<Source> source, const Options& options)
+    : source_(std::move(source)),
       options_(options),
       since_unix_ms_(NowUnixMs()),
       thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
@@ -39,29 +39,70 @@ Observatory::~Observatory() {
 void Observatory::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const auto next = Clock::now() + options_.interval;
-    LookAtAll();
+    const bool looks = !Idle();
+    if (looks) LookAtAll();
     sync::MutexLock lock(&mu_);
-    ++looks_;
+    looks_ += looks ? 1 : 0;
     looked_.NotifyAll();
-    while (looked_.WaitUntil(&mu_, stop, next)) continue;
+    while (!woken_ && looked_.WaitUntil(&mu_, stop, next)) continue;
+    woken_ = false;
   }
 }
 
+bool Observatory::Idle() const {
+  sync::MutexLock lock(&mu_);
+  return options_.asked_within.count() > 0 && last_asked_ + options_.asked_within < Clock::now();
+}
+
+void Observatory::SomebodyAsks() {
+  if (last_asked_ + options_.asked_within < Clock::now()) {
+    woken_ = options_.asked_within.count() > 0;
+    looked_.NotifyAll();
+  }
+  last_asked_ = Clock::now();
+}
+
 void Observatory::LookAtAll() {
-  auto list = to_.api->ListAll(kube::HorovodJobs(), to_.ns, {});
+  auto jobs = source_->Jobs();
   {
     sync::MutexLock lock(&mu_);
-    error_ = list ? "" : list.error().message;
+    error_ = jobs ? "" : jobs.error();
+    if (!jobs) return;
+    listed_.clear();
+    for (const Json& job : *jobs) listed_[KeyOf(job)] = Summary(job);
   }
-  if (!list) return;
   std::set<std::string> there;
-  for (const Json& job : list->items) there.insert(KeyOf(job));
+  for (const Json& job : *jobs) there.insert(KeyOf(job));
   MarkGone(there);
-  std::size_t looked_at = 0;
-  for (Json& job : list->items) {
-    if (looked_at++ == options_.jobs) break;
-    if (auto look = cli::Inspect(to_, std::move(job))) Keep(std::move(*look));
+  for (Json& job : Chosen(std::move(*jobs))) {
+    auto look = source_->Inspect(std::move(job));
+    if (!look) continue;
+    const Json past = WantsPast(*look) ? source_->History(*look) : Json();
+    Keep(std::move(*look), past);
   }
+}
+
+std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
+  if (options_.asked_within.count() == 0) {
+    if (jobs.size() > options_.jobs) jobs.resize(options_.jobs);
+    return jobs;
+  }
+  sync::MutexLock lock(&mu_);
+  const auto oldest = Clock::now() - options_.asked_within;
+  std::erase_if(asked_, [&](const auto& asked) { return asked.second < oldest; });
+  std::erase_if(jobs_, [&](const auto& job) REQUIRES(mu_) { return asked_.count(job.first) == 0; });
+  std::erase_if(jobs, [&](const Json& job) REQUIRES(mu_) { return asked_.count(KeyOf(job)) == 0; });
+  return jobs;
+}
+
+// The one that was asked for longest ago goes where there are too many.
+void Observatory::AskedFor(const std::string& key) {
+  SomebodyAsks();
+  if (options_.asked_within.count() == 0 || listed_.count(key) == 0) return;
+  asked_[key] = Clock::now();
+  if (asked_.size() <= options_.jobs) return;
+  asked_.erase(std::min_element(asked_.begin(), asked_.end(),
+                                [](const auto& a, const auto& b) { return a.second < b.second; }));
 }
 
 void Observatory::MarkGone(const std::set<std::string>& there) {
@@ -75,7 +116,16 @@ void Observatory::MarkGone(const std::set<std::string>& there) {
   for (; gone.size() > options_.gone; gone.erase(gone.begin())) jobs_.erase(gone.begin()->second);
 }
 
-void Observatory::Keep(cli::Inspection look) {
+// Once, when sidecars first answer: what was before somebody looked.
+bool Observatory::WantsPast(const cli::Inspection& look) const {
+  if (look.answers.empty()) return false;
+  sync::MutexLock lock(&mu_);
+  const auto found = jobs_.find(KeyOf(look.job));
+  return found == jobs_.end() || !found->second.has_past ||
+         found->second.uid != fields::TextAt(look.job, "/metadata/uid");
+}
+
+void Observatory::Keep(cli::Inspection look, const Json& past) {
   const std::string key = KeyOf(look.job);
   const std::string uid = fields::TextAt(look.job, "/metadata/uid");
   sync::MutexLock lock(&mu_);
@@ -86,40 +136,49 @@ void Observatory::Keep(cli::Inspection look) {
   }
   if (found == jobs_.end())
     found = jobs_.emplace(key, Watched{uid, JobHistory(options_.limits)}).first;
-  found->second.gone_since = 0;
-  found->second.history.Add(std::move(look), NowUnixMs());
+  Watched& watched = found->second;
+  watched.gone_since = 0;
+  if (!look.answers.empty() && !std::exchange(watched.has_past, true))
+    watched.history.SetPast(past);
+  watched.history.Add(std::move(look), NowUnixMs());
 }
 
-Json Observatory::Jobs() const {
+Json Observatory::Jobs() {
   sync::MutexLock lock(&mu_);
+  SomebodyAsks();
   Json jobs = Json::array();
+  for (const auto& [key, job] : listed_) jobs.push_back(job);
   for (const auto& [key, watched] : jobs_) {
-    Json job = NowOf(watched);
-    for (const char* is_long : {"ranks", "changes", "pods"}) job.erase(is_long);
-    job["workers"] = watched.history.newest()["workers"];
-    job["step"] = watched.history.newest()["step"];
-    jobs.push_back(std::move(job));
+    if (watched.gone_since == 0 || listed_.count(key) > 0) continue;
+    jobs.push_back(Summary(watched.history.job()));
+    jobs.back()["state"] = kDeleted;
   }
   return {{"since", since_unix_ms_}, {"error", error_}, {"jobs", std::move(jobs)}};
 }
 
 Json Observatory::NowOf(const Watched& watched) {
   Json now = watched.history.Now();
-  if (watched.gone_since != 0) now["state"] = "Deleted";
+  if (watched.gone_since != 0) now["state"] = kDeleted;
   return now;
 }
 
-Json Observatory::Job(const std::string& key) const {
+Json Observatory::Job(const std::string& key) {
   sync::MutexLock lock(&mu_);
-  const auto found = jobs_.find(key);
-  if (found == jobs_.end()) return nullptr;
-  return {{"job", NowOf(found->second)}, {"samples", found->second.history.Samples()}};
+  AskedFor(key);
+  if (const auto found = jobs_.find(key); found != jobs_.end())
+    return {{"job", NowOf(found->second)},
+            {"past", found->second.history.past()},
+            {"samples", found->second.history.Samples()}};
+  const auto listed = listed_.find(key);
+  if (listed == listed_.end()) return nullptr;
+  return {{"job", listed->second}, {"past", 0}, {"samples", Json::array()}};
 }
 
 Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
-                        std::chrono::milliseconds wait) const {
+                        std::chrono::milliseconds wait) {
   const auto deadline = Clock::now() + wait;
   sync::MutexLock lock(&mu_);
+  AskedFor(key);
   while (looks_ <= *seen) {
     if (!looked_.WaitUntil(&mu_, {}, deadline)) break;
   }
@@ -129,19 +188,6 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
   if (found == jobs_.end()) return nullptr;
   return {
       {"error", error_}, {"job", NowOf(found->second)}, {"sample", found->second.history.newest()}};
-}
-
-std::string Observatory::Log(const std::string& ns, const std::string& pod, int lines) const {
-  constexpr std::size_t kMostBytes = 1 << 20;
-  std::string text;
-  const auto read = to_.api->PodLogWith(
-      ns, pod, {.container = api::kWorkerContainer, .tail = lines},
-      [&](std::string_view more) {
-        text.append(more.substr(0, kMostBytes - std::min(kMostBytes, text.size())));
-        return text.size() < kMostBytes;
-      },
-      {});
-  return read ? text : "the log can't be read: " + read.error().message + "\n";
 }
 
 }  // namespace ringmaster::ui

@@ -37,7 +37,7 @@ class UiServerTest : public testing::Test {
     const auto made = api_->Create(kube::HorovodJobs(), "default", kJob);
     ASSERT_TRUE(made.has_value()) << made.error().message;
     observatory_ = std::make_unique<Observatory>(
-        cli::Connection{api_, "/no/run", "default"},
+        SourceOf({api_, "/no/run", "default"}),
         Observatory::Options{.interval = std::chrono::milliseconds(20)});
     auto server = UiServer::Start(observatory_.get(), 0);
     ASSERT_TRUE(server.has_value()) << server.error();

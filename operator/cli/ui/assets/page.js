@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const percent = (share) => (share === null || share === undefined ? "-" : Math.round(share * 100) + " %");
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const page = { key: "", stream: null, samples: [], job: null, charts: [], value: "" };
+const page = { key: "", stream: null, past: 0, samples: [], job: null, charts: [], value: "" };
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "-";
@@ -41,7 +41,7 @@ function row(cells, name) {
 
 function show(key) {
   if (page.stream) page.stream.close();
-  Object.assign(page, { key, samples: [], job: null });
+  Object.assign(page, { key, past: 0, samples: [], job: null });
   location.hash = key;
   $("log").hidden = true;
   fetch("/api/job?job=" + encodeURIComponent(key))
@@ -49,11 +49,15 @@ function show(key) {
     .then((seen) => {
       if (page.key !== key) return;
       page.samples = seen.samples;
+      page.past = seen.past;
       page.job = seen.job;
-      draw();
+      if (page.samples.length) draw();  // else with the first look, which the stream brings
       follow(key);
     })
-    .catch((error) => { $("connection").textContent = "not connected: " + error.message; });
+    .catch((error) => {
+      $("connection").textContent = "not connected: " + error.message;
+      if (page.key === key) page.key = "";  // the next list of jobs tries again
+    });
 }
 
 function follow(key) {
@@ -64,10 +68,10 @@ function follow(key) {
     page.job = seen.job;
     const last = page.samples[page.samples.length - 1];
     if (!last || seen.sample.t > last.t) page.samples.push(seen.sample);
-    if (page.samples.length > MOST_SAMPLES) page.samples.shift();
+    if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
     draw();
   };
-  page.stream.onerror = () => { $("connection").textContent = "not connected: the command has ended, or the machine is away"; };
+  page.stream.onerror = () => { $("connection").textContent = "not connected: what serves this page has ended, or is away"; };
 }
 
 function draw() {
@@ -91,6 +95,7 @@ function drawNow() {
     p.textContent = `${trouble.message} (${trouble.reason})`;
     return p;
   }));
+  $("since").textContent = new Date(page.samples[0].t).toLocaleString();
   $("workers").textContent = String(last.workers);
   $("view").textContent = job.view || "-";
   $("step").textContent = number(last.step);
@@ -187,9 +192,10 @@ function drawHeat() {
   canvas.height = ranks * tall * scale;
   const ctx = canvas.getContext("2d");
   ctx.scale(scale, scale);
-  const wide = (width - margin) / Math.max(page.samples.length, 60);
+  const looks = page.samples.filter((sample) => sample.computes.length);  // the past has no ranks
+  const wide = (width - margin) / Math.max(looks.length, 60);
   ctx.fillStyle = color("--accent");
-  page.samples.forEach((sample, column) => sample.computes.forEach((share, rank) => {
+  looks.forEach((sample, column) => sample.computes.forEach((share, rank) => {
     if (share === null) return;
     ctx.globalAlpha = 0.04 + 0.96 * share;
     ctx.fillRect(margin + column * wide, rank * tall, Math.ceil(wide), tall - 1);
@@ -280,9 +286,11 @@ function openLog(pod) {
 
 function listJobs() {
   fetch("/api/jobs")
-    .then((answer) => answer.json())
+    .then((answer) => {
+      if (answer.status === 401) location.reload();  // the session is over
+      return answer.json();
+    })
     .then((seen) => {
-      $("since").textContent = new Date(seen.since).toLocaleString();
       const keys = seen.jobs.map((job) => job.namespace + "/" + job.name);
       const options = seen.jobs.map((job, i) => new Option(`${keys[i]} (${job.state})`, keys[i]));
       $("jobs").replaceChildren(...options);

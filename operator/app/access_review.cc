@@ -1,4 +1,4 @@
-#include "operator/app/metrics_access.h"
+#include "operator/app/access_review.h"
 
 #include <utility>
 
@@ -34,38 +34,55 @@ kube::Result<Json> Review(kube::KubeApi* api, const kube::Resource& resource, co
   return fields::Member(*answer, "status");
 }
 
-Json AccessOf(const Json& user, const std::string& path) {
-  Json spec = {{"user", fields::Text(user, "username")},
-               {"uid", fields::Text(user, "uid")},
-               {"nonResourceAttributes", {{"path", path}, {"verb", "get"}}}};
+Json AccessOf(const Json& user, const Json& what) {
+  Json spec = what;
+  spec["user"] = fields::Text(user, "username");
+  spec["uid"] = fields::Text(user, "uid");
   for (const char* field : {"groups", "extra"}) {
     if (const Json& value = fields::Member(user, field); !value.is_null()) spec[field] = value;
   }
   return spec;
 }
 
-MetricsAccess::Decision CanNotTell(const kube::Error& error) {
+AccessReview::Decision CanNotTell(const kube::Error& error) {
   return {503, "the API server can't tell who may: " + error.message};
 }
 
 }  // namespace
 
-MetricsAccess::Decision MetricsAccess::Check(const http::Request& request) {
+std::string BearerToken(const http::Request& request) {
   const std::string header = request.Header("authorization");
-  if (header.rfind(kBearer, 0) != 0 || header.size() == sizeof(kBearer) - 1) {
-    return {401, "a bearer token is wanted"};
-  }
-  const std::string token = header.substr(sizeof(kBearer) - 1);
+  return header.starts_with(kBearer) ? header.substr(sizeof(kBearer) - 1) : "";
+}
+
+AccessReview::Decision AccessReview::MayGet(const std::string& token, const std::string& path) {
+  return Check(token, {.what = {{"nonResourceAttributes", {{"path", path}, {"verb", "get"}}}},
+                       .in_words = "get " + path,
+                       .gives = "a ClusterRole with nonResourceURLs gives the right"});
+}
+
+AccessReview::Decision AccessReview::MayReadLogs(const std::string& token, const std::string& ns) {
+  return Check(
+      token,
+      {.what =
+           {{"resourceAttributes",
+             {{"namespace", ns}, {"resource", "pods"}, {"subresource", "log"}, {"verb", "get"}}}},
+       .in_words = "get pods/log in namespace " + ns,
+       .gives = "a Role in it gives the right"});
+}
+
+AccessReview::Decision AccessReview::Check(const std::string& token, const Question& question) {
+  if (token.empty()) return {401, "a bearer token is wanted"};
   const auto now = now_();
   std::erase_if(known_, [now](const auto& entry) { return entry.second.until <= now; });
-  const std::string key = request.path + " " + token;
+  const std::string key = question.in_words + " " + token;
   if (const auto known = known_.find(key); known != known_.end()) return known->second.decision;
-  Decision decision = Ask(token, request.path);
+  Decision decision = Ask(token, question);
   if (decision.status == 200 && known_.size() < kMostKnown) known_[key] = {decision, now + kHolds};
   return decision;
 }
 
-MetricsAccess::Decision MetricsAccess::Ask(const std::string& token, const std::string& path) {
+AccessReview::Decision AccessReview::Ask(const std::string& token, const Question& question) {
   const auto who = Review(api_.get(), TokenReviews(), {{"token", token}});
   if (!who) return CanNotTell(who.error());
   const Json& user = fields::Member(*who, "user");
@@ -73,11 +90,10 @@ MetricsAccess::Decision MetricsAccess::Ask(const std::string& token, const std::
   if (!fields::Flag(*who, "authenticated") || name.empty()) {
     return {401, "the API server doesn't know this token"};
   }
-  const auto may = Review(api_.get(), SubjectAccessReviews(), AccessOf(user, path));
+  const auto may = Review(api_.get(), SubjectAccessReviews(), AccessOf(user, question.what));
   if (!may) return CanNotTell(may.error());
   if (fields::Flag(*may, "allowed")) return {};
-  return {403,
-          name + " may not get " + path + ": a ClusterRole with nonResourceURLs gives the right"};
+  return {403, name + " may not " + question.in_words + ": " + question.gives};
 }
 
 }  // namespace ringmaster::app

@@ -15,6 +15,7 @@
 #include "operator/app/operator_process.h"
 #include "operator/app/setting_texts.h"
 #include "operator/controllers/finalizers.h"
+#include "operator/daemon/operator_page.h"
 #include "operator/kube/kube_client.h"
 
 namespace {
@@ -124,7 +125,8 @@ int Run(const OperatorConfig& config, Signals* signals) {
                                       {.pod_name = Variable("POD_NAME"),
                                        .pod_uid = Variable("POD_UID"),
                                        .pod_namespace = OwnNamespace(),
-                                       .version = RINGMASTER_VERSION});
+                                       .version = RINGMASTER_VERSION},
+                                      ringmaster::daemon::OpenOperatorPage);
   signals->Handle(process);
   const ProcessExit end = process->Run();
   spdlog::default_logger()->flush();

@@ -1,4 +1,4 @@
-#include "operator/app/metrics_access.h"
+#include "operator/app/access_review.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 using kube::Json;
 using testing::HasSubstr;
 
-// Knows the tokens "prometheus" and "tenant", and lets the first one read /metrics.
+// Knows the tokens "prometheus" and "tenant". The first may read /metrics, the second logs of
+// team-a.
 class ReviewsApi : public runtime::ScriptedApi {
  public:
   bool away = false;
@@ -39,28 +40,35 @@ class ReviewsApi : public runtime::ScriptedApi {
     EXPECT_EQ(resource.plural, "subjectaccessreviews");
     const Json attributes = {{"path", "/metrics"}, {"verb", "get"}};
     EXPECT_EQ(spec["groups"], Json({"g"}));
+    const Json logs = {
+        {"namespace", "team-a"}, {"resource", "pods"}, {"subresource", "log"}, {"verb", "get"}};
+    if (spec.contains("resourceAttributes")) {
+      answer["status"] = {
+          {"allowed", spec["user"] == "tenant" && spec["resourceAttributes"] == logs}};
+      return answer;
+    }
     answer["status"] = {
         {"allowed", spec["user"] == "prometheus" && spec["nonResourceAttributes"] == attributes}};
     return answer;
   }
 };
 
-class MetricsAccessTest : public testing::Test {
+class AccessReviewTest : public testing::Test {
  protected:
   int Check(const std::string& authorization, const std::string& path = "/metrics") {
     http::Request request{.path = path, .headers = {}};
     if (!authorization.empty()) request.headers["authorization"] = authorization;
-    const auto decision = access_.Check(request);
+    const auto decision = access_.MayGet(BearerToken(request), request.path);
     why_ = decision.why;
     return decision.status;
   }
   const std::shared_ptr<ReviewsApi> api_ = std::make_shared<ReviewsApi>();
-  MetricsAccess::Clock::time_point now_{};
-  MetricsAccess access_{api_, [this] { return now_; }};
+  AccessReview::Clock::time_point now_{};
+  AccessReview access_{api_, [this] { return now_; }};
   std::string why_;
 };
 
-TEST_F(MetricsAccessTest, IsForThoseWhomTheApiServerKnowsAndLets) {
+TEST_F(AccessReviewTest, IsForThoseWhomTheApiServerKnowsAndLets) {
   EXPECT_EQ(Check("Bearer prometheus"), 200);
   EXPECT_EQ(Check("Bearer tenant"), 403);
   EXPECT_EQ(why_,
@@ -69,14 +77,22 @@ TEST_F(MetricsAccessTest, IsForThoseWhomTheApiServerKnowsAndLets) {
   EXPECT_EQ(Check("Bearer made-up"), 401);
 }
 
-TEST_F(MetricsAccessTest, WhoShowsNoTokenCostsNoCall) {
+TEST_F(AccessReviewTest, LogsAreForThoseWhoMayReadThemInThatNamespace) {
+  EXPECT_EQ(access_.MayReadLogs("tenant", "team-a").status, 200);
+  EXPECT_EQ(access_.MayReadLogs("tenant", "team-b").status, 403);
+  EXPECT_EQ(access_.MayReadLogs("prometheus", "team-a").why,
+            "prometheus may not get pods/log in namespace team-a: a Role in it gives the right");
+  EXPECT_EQ(access_.MayGet("tenant", "/metrics").status, 403) << "the one right is not the other";
+}
+
+TEST_F(AccessReviewTest, WhoShowsNoTokenCostsNoCall) {
   for (const char* header : {"", "Bearer ", "Basic cHJvbTpwcm9t", "prometheus"}) {
     EXPECT_EQ(Check(header), 401) << header;
   }
   EXPECT_TRUE(api_->asked.empty());
 }
 
-TEST_F(MetricsAccessTest, ARightHoldsForAMinuteAndARefusalDoesNot) {
+TEST_F(AccessReviewTest, ARightHoldsForAMinuteAndARefusalDoesNot) {
   EXPECT_EQ(Check("Bearer prometheus"), 200);
   EXPECT_EQ(Check("Bearer prometheus"), 200);
   EXPECT_EQ(api_->asked.size(), 2u);
@@ -88,14 +104,14 @@ TEST_F(MetricsAccessTest, ARightHoldsForAMinuteAndARefusalDoesNot) {
   EXPECT_EQ(Check("Bearer prometheus"), 200);
 }
 
-TEST_F(MetricsAccessTest, AnEndpointAnswersOnlyThemAndOverTls) {
+TEST_F(AccessReviewTest, AnEndpointAnswersOnlyThemAndOverTls) {
   const auto now = std::chrono::system_clock::now();
   const auto authority = tls::MakeAuthority(now, std::chrono::hours(1));
   const auto own = tls::Issue(*authority, {"127.0.0.1"}, now, std::chrono::hours(1));
   HttpEndpoints::Protection protection;
   protection.certificate = http::Certificate{own->certificate_pem, own->key_pem};
   protection.refuse = [this](const http::Request& request) -> std::optional<HttpAnswer> {
-    const auto decision = access_.Check(request);
+    const auto decision = access_.MayGet(BearerToken(request), request.path);
     if (decision.status == 200) return std::nullopt;
     return HttpAnswer{.status = decision.status, .body = decision.why};
   };

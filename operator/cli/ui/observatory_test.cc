@@ -1,0 +1,112 @@
+// The looks of the page at jobs, over a source that counts them.
+#include "operator/cli/ui/observatory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/until.h"
+
+namespace ringmaster::ui {
+namespace {
+
+using nlohmann::json;
+using support::Until;
+using testing::IsEmpty;
+
+// Three jobs, a, b and c, each with a pod that answers.
+class ThreeJobs final : public Source {
+ public:
+  Answer<std::vector<json>> Jobs() override {
+    std::vector<json> jobs;
+    for (const char* name : {"a", "b", "c"})
+      jobs.push_back({{"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
+                      {"status", {{"state", "Running"}, {"worldSize", 1}}}});
+    return jobs;
+  }
+  Answer<cli::Inspection> Inspect(json job) override {
+    const std::string name = job["metadata"]["name"];
+    {
+      sync::MutexLock lock(&mu_);
+      ++looks_[name];
+    }
+    cli::Inspection look;
+    look.job = std::move(job);
+    look.answers[name + "-worker-0"].ranks.resize(1);
+    return look;
+  }
+  json History(const cli::Inspection&) override {
+    sync::MutexLock lock(&mu_);
+    ++histories_;
+    return {{"values", json::array()}, {"samples", {{1000, 1, 1}}}};
+  }
+  Answer<void> Log(const std::string&, const std::string&, int,
+                   const std::function<bool(std::string_view)>&, std::stop_token) override {
+    return {};
+  }
+
+  std::map<std::string, int> looks() const {
+    sync::MutexLock lock(&mu_);
+    return looks_;
+  }
+  int histories() const {
+    sync::MutexLock lock(&mu_);
+    return histories_;
+  }
+
+ private:
+  mutable sync::Mutex mu_;
+  std::map<std::string, int> looks_ GUARDED_BY(mu_);
+  int histories_ GUARDED_BY(mu_) = 0;
+};
+
+class ObservatoryTest : public testing::Test {
+ protected:
+  std::vector<std::string> Listed() {
+    std::vector<std::string> names;
+    const json seen = observatory_.Jobs();
+    for (const json& job : seen["jobs"]) names.push_back(job["name"]);
+    return names;
+  }
+  std::size_t SamplesOf(const std::string& key) {
+    const json job = observatory_.Job(key);
+    return job.is_null() ? 0 : job["samples"].size();
+  }
+
+  const std::shared_ptr<ThreeJobs> source_ = std::make_shared<ThreeJobs>();
+  Observatory observatory_{
+      source_,
+      {.interval = std::chrono::milliseconds(1), .jobs = 2, .asked_within = std::chrono::hours(1)}};
+};
+
+TEST_F(ObservatoryTest, AllAreListedAndOnlyThoseAreLookedAtThatSomebodyAsksFor) {
+  EXPECT_THAT(Listed(), IsEmpty()) << "nobody has asked before";
+  ASSERT_TRUE(Until([&] { return Listed() == std::vector<std::string>{"a", "b", "c"}; }));
+  EXPECT_EQ(observatory_.Jobs()["jobs"][1]["workers"], 1);
+  EXPECT_THAT(source_->looks(), IsEmpty());
+  EXPECT_EQ(SamplesOf("default/b"), 0u) << "the first look comes";
+  ASSERT_TRUE(Until([&] { return SamplesOf("default/b") > 3; }));
+  EXPECT_EQ(source_->looks().size(), 1u);
+  EXPECT_EQ(source_->looks().count("b"), 1u);
+  EXPECT_EQ(observatory_.Job("default/none"), nullptr);
+}
+
+TEST_F(ObservatoryTest, OfTooManyTheOneThatWasAskedForLongestAgoIsLeftAlone) {
+  ASSERT_TRUE(Until([&] { return Listed().size() == 3; }));
+  for (const char* key : {"default/a", "default/b", "default/c"})
+    ASSERT_TRUE(Until([&] { return SamplesOf(key) > 0; })) << key;
+  const int looks = source_->looks()["a"];
+  ASSERT_TRUE(Until([&] { return SamplesOf("default/b") > 0 && source_->looks()["c"] > 10; }));
+  EXPECT_LE(source_->looks()["a"], looks + 1);
+}
+
+TEST_F(ObservatoryTest, WhatWasBeforeIsAskedForOnce) {
+  ASSERT_TRUE(Until([&] { return Listed().size() == 3; }));
+  ASSERT_TRUE(Until([&] { return SamplesOf("default/a") > 5; }));
+  EXPECT_EQ(source_->histories(), 1);
+  const json job = observatory_.Job("default/a");
+  EXPECT_EQ(job["past"], 1);
+  EXPECT_EQ(job["samples"][0]["t"], 1000);
+}
+
+}  // namespace
+}  // namespace ringmaster::ui

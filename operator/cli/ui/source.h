@@ -1,0 +1,42 @@
+// Where the page's facts come from: an API server that a command speaks to, or the caches of an
+// operator.
+//
+// Thread rule: any thread, and several at once. Calls block, each for a bounded time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "operator/cli/connection.h"
+#include "operator/cli/job_inspection.h"
+
+namespace ringmaster::ui {
+
+class Source {
+ public:
+  using Json = nlohmann::json;
+  template <class T>
+  using Answer = tl::expected<T, std::string>;  // the error is a sentence
+
+  virtual ~Source() = default;
+  virtual Answer<std::vector<Json>> Jobs() = 0;
+  // The job's pods, and what their sidecars say.
+  virtual Answer<cli::Inspection> Inspect(Json job) = 0;
+  // What a sidecar has kept of the job's training (docs/contracts.md, section 5); null: none has.
+  virtual Json History(const cli::Inspection& look) = 0;
+  // The last lines of what a pod's workers have printed, until `on_text` returns false.
+  virtual Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
+                           const std::function<bool(std::string_view)>& on_text,
+                           std::stop_token stop) = 0;
+};
+
+// `to.ns` empty: the jobs of all namespaces.
+std::shared_ptr<Source> SourceOf(cli::Connection to);
+
+}  // namespace ringmaster::ui

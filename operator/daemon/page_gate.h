@@ -1,0 +1,50 @@
+// Who may see the operator's page. A request carries a bearer token, as one to the API server does;
+// a browser shows its token once, at /login, and gets a cookie that stands for it. Whoever has the
+// cookie has the page and nothing else: the token itself stays here, and is put to the API server
+// again each minute.
+//
+// Thread rule: one thread. It blocks for up to two calls of the API.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "operator/app/access_review.h"
+#include "operator/cli/ui/page_answers.h"
+
+namespace ringmaster::daemon {
+
+class PageGate {
+ public:
+  using Clock = app::AccessReview::Clock;
+  static constexpr char kRight[] = "/page";  // `get` of this path is the right to see the page
+  static constexpr std::size_t kMostSessions = 256;
+  static constexpr std::chrono::hours kSession{12};
+
+  // `over_tls`: the cookie is for TLS alone.
+  PageGate(std::unique_ptr<app::AccessReview> access, bool over_tls,
+           std::function<Clock::time_point()> now = Clock::now)
+      : access_(std::move(access)), over_tls_(over_tls), now_(std::move(now)) {}
+
+  ui::Admission Admit(const http::Request& request);
+
+ private:
+  struct Session {
+    std::string token;
+    Clock::time_point until;
+  };
+  ui::Admission LogIn(const std::string& token);
+  // Empty: the request shows none.
+  std::string TokenOf(const http::Request& request);
+  std::string CookieName() const;
+
+  const std::unique_ptr<app::AccessReview> access_;
+  const bool over_tls_;
+  const std::function<Clock::time_point()> now_;
+  std::map<std::string, Session> sessions_;  // by what the cookie says
+};
+
+}  // namespace ringmaster::daemon

@@ -1,0 +1,89 @@
+#include "operator/daemon/page_source.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "common/logging/log.h"
+#include "operator/api/horovod_job.h"
+#include "operator/api/labels.h"
+#include "operator/cli/inspection.h"
+#include "operator/cli/sidecar_token.h"
+
+namespace ringmaster::daemon {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostTokens = 64;
+
+// What the page shows of a job: its template may be long, and there may be many jobs.
+Json Slim(const Json& job) {
+  Json slim = {{"metadata", Json::object()},
+               {"spec", {{"worker", {{"replicas", fields::At(job, "/spec/worker/replicas")}}}}},
+               {"status", fields::At(job, "/status")}};
+  for (const char* field : {"namespace", "name", "uid"})
+    slim["metadata"][field] = fields::Text(fields::At(job, "/metadata"), field);
+  return slim;
+}
+
+}  // namespace
+
+PageSource::Answer<std::vector<Json>> PageSource::Jobs() {
+  app::OperatorSample sample = sample_();
+  std::vector<Json> jobs;
+  for (const auto& job : sample.jobs) jobs.push_back(Slim(*job));
+  sync::MutexLock lock(&mu_);
+  pods_ = std::move(sample.pods);
+  return jobs;
+}
+
+PageSource::Answer<cli::Inspection> PageSource::Inspect(Json job) {
+  std::vector<Json> pods = PodsOf(fields::TextAt(job, "/metadata/uid"));
+  auto answers = cli::AskSidecars(pods, TokenOf(job));
+  return cli::Inspection{std::move(job), std::move(pods), std::move(answers), {}};
+}
+
+Json PageSource::History(const cli::Inspection& look) {
+  return cli::HistoryFrom(look, TokenOf(look.job));
+}
+
+std::vector<Json> PageSource::PodsOf(const std::string& job_uid) const {
+  sync::MutexLock lock(&mu_);
+  std::vector<Json> pods;
+  for (const auto& pod : pods_) {
+    if (fields::Text(fields::At(*pod, "/metadata/labels"), api::kJobUidLabel) == job_uid)
+      pods.push_back(*pod);
+  }
+  return pods;
+}
+
+std::string PageSource::TokenOf(const Json& job) {
+  const std::string uid = fields::TextAt(job, "/metadata/uid");
+  {
+    sync::MutexLock lock(&mu_);
+    if (const auto known = tokens_.find(uid); known != tokens_.end()) return known->second;
+  }
+  const auto token = cli::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"),
+                                            fields::TextAt(job, "/metadata/name"));
+  if (!token) {
+    spdlog::warn("the page can't ask the sidecars of a job job={} error={}",
+                 fields::TextAt(job, "/metadata/name"), logging::Value(token.error().message));
+    return "";
+  }
+  sync::MutexLock lock(&mu_);
+  if (tokens_.size() >= kMostTokens) tokens_.clear();
+  return tokens_[uid] = *token;
+}
+
+PageSource::Answer<void> PageSource::Log(const std::string& ns, const std::string& pod, int lines,
+                                         const std::function<bool(std::string_view)>& on_text,
+                                         std::stop_token stop) {
+  const auto read = api_->PodLogWith(ns, pod, {.container = api::kWorkerContainer, .tail = lines},
+                                     on_text, std::move(stop));
+  if (!read) return tl::unexpected(read.error().message);
+  return {};
+}
+
+}  // namespace ringmaster::daemon

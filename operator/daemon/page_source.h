@@ -1,0 +1,45 @@
+// The page's facts from an operator's caches and the sidecars. Of the API server only a job's
+// Secret is read (its token opens the sidecars' status), and logs.
+//
+// Thread rule: that of ui::Source.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/sync/mutex.h"
+#include "operator/app/operator_metrics.h"
+#include "operator/cli/ui/source.h"
+#include "operator/kube/kube_api.h"
+
+namespace ringmaster::daemon {
+
+class PageSource final : public ui::Source {
+ public:
+  PageSource(std::function<app::OperatorSample()> sample, std::shared_ptr<kube::KubeApi> api)
+      : sample_(std::move(sample)), api_(std::move(api)) {}
+
+  Answer<std::vector<Json>> Jobs() override;
+  // The pods are those of the newest Jobs().
+  Answer<cli::Inspection> Inspect(Json job) override;
+  Json History(const cli::Inspection& look) override;
+  Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
+                   const std::function<bool(std::string_view)>& on_text,
+                   std::stop_token stop) override;
+
+ private:
+  std::vector<Json> PodsOf(const std::string& job_uid) const;
+  // Empty: the job has none, or it can't be read.
+  std::string TokenOf(const Json& job);
+
+  const std::function<app::OperatorSample()> sample_;
+  const std::shared_ptr<kube::KubeApi> api_;
+  mutable sync::Mutex mu_;
+  std::vector<runtime::ObjectPtr> pods_ GUARDED_BY(mu_);
+  std::map<std::string, std::string> tokens_ GUARDED_BY(mu_);  // by the job's uid
+};
+
+}  // namespace ringmaster::daemon
