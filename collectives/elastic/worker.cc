@@ -116,14 +116,14 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
 }
 
 Status Worker::Enter(Clock::time_point deadline) {
-  if (engine_->entered()) return {};
+  if (engine_->info().entered) return {};
   if (Status s = entry_.Await(engine_.get(), deadline); !s.ok()) return s;
   Entered();
   return {};
 }
 
 void Worker::Entered() {
-  const auto membership = engine_->membership();
+  const auto membership = engine_->info().membership();
   sync::MutexLock lock(&mu_);
   last_epoch_ = membership.epoch;
   last_size_ = membership.size;
@@ -137,17 +137,19 @@ void Worker::Entered() {
 }
 
 Status Worker::StartTimeline(const std::string& path) {
-  const int rank = engine_->membership().rank;
+  const int rank = engine_->info().membership().rank;
   if (rank < 0 || options_.timeline == nullptr)
     return {RM_ERR_INVALID,
             "this worker is in no view yet: it has no rank to write a timeline for"};
   // Ranks move with views: the file of a rank may be another worker's that had it before.
-  const bool later = engine_->membership().epoch != kFirstEpoch;
-  return options_.timeline->Start(path, later, {rank, engine_->WorkerAt(rank), options_.job});
+  const bool later = engine_->info().membership().epoch != kFirstEpoch;
+  return options_.timeline->Start(path, later,
+                                  {rank, engine_->info().WorkerAt(rank), options_.job});
 }
 
 bool Worker::joining() const {
-  return registration_.role() == Role::kJoining && !engine_->entered() && !engine_->dropped();
+  return registration_.role() == Role::kJoining && !engine_->info().entered &&
+         !engine_->info().dropped;
 }
 
 Status Worker::EnsureEntered() {
@@ -182,9 +184,9 @@ Status Worker::StepEnd(rm_step_info* info) {
 }
 
 Status Worker::Shutdown(Clock::time_point deadline) {
-  if (engine_->dropped()) return {RM_ERR_DROPPED, "the others go on without this worker"};
+  if (engine_->info().dropped) return {RM_ERR_DROPPED, "the others go on without this worker"};
   // A worker that is in no view has nothing to agree on with anybody.
-  if (!engine_->entered()) return {};
+  if (!engine_->info().entered) return {};
   Status status = engine_->Shutdown(deadline);
   if (status.ok()) AwaitFinishHeard(deadline);
   return status;
@@ -201,7 +203,7 @@ void Worker::AwaitFinishHeard(Clock::time_point deadline) {
 }
 
 std::string Worker::LastRebuild() const {
-  const engine::RebuildTimes times = engine_->last_rebuild();
+  const engine::RebuildTimes times = engine_->info().last_rebuild();
   if (times.epoch == 0) return "";
   // Detection and decision are the sidecars' part: they are in its /status and in the job's.
   return nlohmann::json({{"epoch", times.epoch},

@@ -50,15 +50,15 @@ class Worker {
   Status Shutdown(Clock::time_point deadline);
   // There are others, or could be: an end of the job is agreed with them, and the sidecar hears of
   // it.
-  bool AgreesWithOthers() const { return sidecar_ != nullptr && engine_->entered(); }
+  bool AgreesWithOthers() const { return sidecar_ != nullptr && engine_->info().entered; }
 
   bool joining() const;
-  engine::Membership membership() const { return engine_->membership(); }
-  std::string WorkerAt(int rank) const { return engine_->WorkerAt(rank); }
-  std::vector<std::string> Workers() const { return engine_->workers(); }  // by rank
+  engine::Membership membership() const { return engine_->info().membership(); }
+  std::string WorkerAt(int rank) const { return engine_->info().WorkerAt(rank); }
+  std::vector<std::string> Workers() const { return engine_->info().workers(); }  // by rank
   bool MembersOf(int process_set, std::vector<std::string>* members,
                  std::vector<int>* ranks) const {
-    return engine_->MembersOf(process_set, members, ranks);
+    return engine_->info().MembersOf(process_set, members, ranks);
   }
   // Of a joiner: the number of the next process set that its script adds.
   int CountSet() { return ++counted_sets_; }
