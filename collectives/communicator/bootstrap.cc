@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/communicator/group_map.h"
 #include "collectives/transport/fault_point.h"
 #include "collectives/transport/probe.h"
 
@@ -392,28 +393,12 @@ Status Bootstrap::AgreeOnGroups() {
   for (int rank = 1; status.ok() && rank < size_; ++rank) {
     status = receive(rank, can_map[static_cast<size_t>(rank)].data(), n);
   }
-  if (status.ok()) Group(can_map);
+  if (status.ok()) groups_ = FormGroups(can_map);
   for (int rank = 1; status.ok() && rank < size_; ++rank) {
     status = send(rank, groups_.data(), n * sizeof(uint32_t));
     FaultPoint("create_groups_sent");
   }
   return status;
-}
-
-// A rank goes to the first group in which it and every member have mapped each other.
-void Bootstrap::Group(const std::vector<std::vector<uint8_t>>& can_map) {
-  std::vector<std::vector<size_t>> groups;
-  for (size_t rank = 0; rank < can_map.size(); ++rank) {
-    auto fits = [&](const std::vector<size_t>& members) {
-      return std::all_of(members.begin(), members.end(), [&](size_t member) {
-        return can_map[rank][member] != 0 && can_map[member][rank] != 0;
-      });
-    };
-    auto found = std::find_if(groups.begin(), groups.end(), fits);
-    if (found == groups.end()) found = groups.insert(groups.end(), std::vector<size_t>());
-    found->push_back(rank);
-    groups_[rank] = static_cast<uint32_t>(found - groups.begin());
-  }
 }
 
 }  // namespace ringmaster::communicator

@@ -70,7 +70,6 @@ class Bootstrap {
                 std::chrono::milliseconds pause = std::chrono::milliseconds(5));
   void Ready(int rank);
   Status AgreeOnGroups();
-  void Group(const std::vector<std::vector<uint8_t>>& can_map);
   Status TimeoutStatus() const;
 
   transport::EndpointImpl* const endpoint_;
