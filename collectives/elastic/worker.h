@@ -20,9 +20,9 @@
 #include "collectives/elastic/registration.h"
 #include "collectives/elastic/sidecar_frames.h"
 #include "collectives/elastic/sidecar_orders.h"
+#include "collectives/elastic/step_changes.h"
 #include "collectives/engine/engine.h"
 #include "collectives/sidecar_client/sidecar_client.h"
-#include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
@@ -50,16 +50,11 @@ class Worker {
   Status Shutdown(Clock::time_point deadline);
   // There are others, or could be: an end of the job is agreed with them, and the sidecar hears of
   // it.
-  bool AgreesWithOthers() const { return sidecar_ != nullptr && engine_->info().entered; }
+  bool AgreesWithOthers() const { return sidecar_ != nullptr && info().entered; }
 
   bool joining() const;
-  engine::Membership membership() const { return engine_->info().membership(); }
-  std::string WorkerAt(int rank) const { return engine_->info().WorkerAt(rank); }
-  std::vector<std::string> Workers() const { return engine_->info().workers(); }  // by rank
-  bool MembersOf(int process_set, std::vector<std::string>* members,
-                 std::vector<int>* ranks) const {
-    return engine_->info().MembersOf(process_set, members, ranks);
-  }
+  // Of the view, its members, and the process sets.
+  const engine::EngineInfo& info() const { return engine_->info(); }
   // Of a joiner: the number of the next process set that its script adds.
   int CountSet() { return ++counted_sets_; }
   // Until the operation is done; false: the deadline passed.
@@ -93,10 +88,7 @@ class Worker {
 
   std::atomic<int> counted_sets_{0};
   std::once_flag timeline_begun_;
-
-  sync::Mutex mu_;
-  uint64_t last_epoch_ GUARDED_BY(mu_) = 0;  // of the previous step_end
-  int last_size_ GUARDED_BY(mu_) = 0;        // of the previous step_end
+  StepChanges changes_;
 
   std::unique_ptr<engine::Engine> engine_;  // constant after Start
   std::unique_ptr<sidecar_client::SidecarClient>
