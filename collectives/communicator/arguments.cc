@@ -43,9 +43,10 @@ Status CheckSendAndRecv(bool needs_send, const void* send, bool needs_recv, cons
 }  // namespace
 
 Status CheckAllreduce(const void* in, const void* out, size_t count, rm_dtype dtype, rm_op op) {
-  if (Status s = CheckReduction(count, dtype, op); !s.ok()) return s;
-  if (count > 0 && (in == nullptr || out == nullptr)) return Invalid("in and out must not be null");
-  return Status();
+  Status status = CheckReduction(count, dtype, op);
+  if (status.ok() && count > 0 && (in == nullptr || out == nullptr))
+    status = Invalid("in and out must not be null");
+  return status;
 }
 
 Status CheckAllgatherv(Place place, const void* send, const void* recv,
