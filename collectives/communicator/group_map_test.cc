@@ -47,6 +47,7 @@ TEST(FormGroupsTest, OnlyRanksThatHaveAllMappedEachOtherShareAGroup) {
   EXPECT_EQ(form({"100", "010", "001"}), (Groups{0, 1, 2}));
   EXPECT_EQ(form({"1010", "0101", "1010", "0101"}), (Groups{0, 1, 0, 1}));
   EXPECT_EQ(form({"11", "01"}), (Groups{0, 1})) << "mapped by one of the two alone";
+  EXPECT_EQ(form({"10", "11"}), (Groups{0, 1})) << "or by the other alone";
   EXPECT_EQ(form({"110", "111", "011"}), (Groups{0, 0, 1})) << "the third has not mapped the first";
 }
 

@@ -65,7 +65,8 @@ TEST_F(ParticipantsTest, ASetThatCouldNotBeConnectedIsTriedAgain) {
   const Participants::Ranks* ranks = nullptr;
   EXPECT_EQ(participants_.Choose(OfSet(4, {1, 2}), &ranks).code(), RM_ERR_EPOCH_MOVED);
   EXPECT_EQ(ranks, nullptr);
-  EXPECT_NE(Choose(OfSet(4, {1, 2})), nullptr);
+  ASSERT_NE(Choose(OfSet(4, {1, 2}))->host, nullptr);
+  EXPECT_EQ(Choose(OfSet(4, {1, 2}))->host->size(), 2);
 }
 
 TEST_F(ParticipantsTest, ARemovedSetIsConnectedAnewAndSoIsEachInANewView) {
