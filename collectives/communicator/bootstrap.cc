@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/communicator/group_agreement.h"
 #include "collectives/transport/fault_point.h"
 #include "collectives/transport/probe.h"
 
@@ -14,9 +15,6 @@ using transport::Clock;
 using transport::Connection;
 using transport::DialResult;
 using transport::FaultPoint;
-using transport::FrameKind;
-using transport::FrameReceiver;
-using transport::FrameSender;
 using transport::Hello;
 using transport::HelloReply;
 using transport::IoResult;
@@ -58,9 +56,12 @@ Status Bootstrap::Run() {
                            "collectives.encryption is On, and this job has no ring key to encrypt "
                            "with: it began before there was one");
   }
-  Status status = ConnectAll();
-  if (status.ok()) FaultPoint("create_connected");
-  if (status.ok()) status = AgreeOnGroups();
+  if (Status s = ConnectAll(); !s.ok()) return s;
+  FaultPoint("create_connected");
+  std::vector<uint8_t> mapped;
+  for (const auto& map : maps_) mapped.push_back(map != nullptr);
+  Status status =
+      AgreeOnGroups(liveness_, {options_.rank, size_}, options_.epoch, deadline_, mapped, &groups_);
   if (status.ok()) FaultPoint("create_before_return");
   return status;
 }
@@ -363,57 +364,6 @@ Status Bootstrap::TimeoutStatus() const {
                                              ": no connection with rank " + ranks + " within " +
                                              std::to_string(options_.connect_timeout.count()) +
                                              " ms" + (trouble.empty() ? "" : " (" + trouble + ")"));
-}
-
-// ---- groups ----
-
-Status Bootstrap::AgreeOnGroups() {
-  size_t n = static_cast<size_t>(size_);
-  std::vector<uint8_t> mine(n);
-  for (size_t rank = 0; rank < n; ++rank) mine[rank] = maps_[rank] != nullptr;
-  groups_.assign(n, 0);
-  auto send = [&](int rank, const void* data, size_t bytes) {
-    FrameSender frame(liveness_->connection(rank), options_.epoch, 0, data, bytes,
-                      FrameKind::kGroups);
-    return liveness_->Send(&frame, bytes, 0, deadline_);
-  };
-  auto receive = [&](int rank, void* data, size_t bytes) {
-    FrameReceiver frame(liveness_->connection(rank), options_.epoch, 0, bytes, FrameKind::kGroups);
-    return liveness_->Receive(&frame, data, bytes, 0, deadline_);
-  };
-  Status status;
-  if (options_.rank != 0) {
-    status = send(0, mine.data(), n);
-    FaultPoint("create_groups_sent");
-    if (status.ok()) status = receive(0, groups_.data(), n * sizeof(uint32_t));
-    return status;
-  }
-  std::vector<std::vector<uint8_t>> can_map(n, mine);
-  for (int rank = 1; status.ok() && rank < size_; ++rank) {
-    status = receive(rank, can_map[static_cast<size_t>(rank)].data(), n);
-  }
-  if (status.ok()) Group(can_map);
-  for (int rank = 1; status.ok() && rank < size_; ++rank) {
-    status = send(rank, groups_.data(), n * sizeof(uint32_t));
-    FaultPoint("create_groups_sent");
-  }
-  return status;
-}
-
-// A rank goes to the first group in which it and every member have mapped each other.
-void Bootstrap::Group(const std::vector<std::vector<uint8_t>>& can_map) {
-  std::vector<std::vector<size_t>> groups;
-  for (size_t rank = 0; rank < can_map.size(); ++rank) {
-    auto fits = [&](const std::vector<size_t>& members) {
-      return std::all_of(members.begin(), members.end(), [&](size_t member) {
-        return can_map[rank][member] != 0 && can_map[member][rank] != 0;
-      });
-    };
-    auto found = std::find_if(groups.begin(), groups.end(), fits);
-    if (found == groups.end()) found = groups.insert(groups.end(), std::vector<size_t>());
-    found->push_back(rank);
-    groups_[rank] = static_cast<uint32_t>(found - groups.begin());
-  }
 }
 
 }  // namespace ringmaster::communicator

@@ -69,8 +69,6 @@ class Bootstrap {
   void TryAgain(int rank, const std::string& why,
                 std::chrono::milliseconds pause = std::chrono::milliseconds(5));
   void Ready(int rank);
-  Status AgreeOnGroups();
-  void Group(const std::vector<std::vector<uint8_t>>& can_map);
   Status TimeoutStatus() const;
 
   transport::EndpointImpl* const endpoint_;

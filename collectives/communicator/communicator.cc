@@ -1,18 +1,20 @@
-// The communicator: which algorithm on which path, and the numbers of operations.
+// The communicator: a view's connections, the numbers of its operations, and what each call is made
+// of. The collectives themselves are the Hierarchy's.
 
 #include "ringmaster/communicator.h"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <numeric>
+#include <optional>
 #include <thread>
+#include <utility>
 
-#include "collectives/algorithms/reduce.h"
-#include "collectives/algorithms/shm_group.h"
-#include "collectives/algorithms/stream_group.h"
+#include "collectives/communicator/arguments.h"
 #include "collectives/communicator/bootstrap.h"
+#include "collectives/communicator/hierarchy.h"
+#include "collectives/communicator/wide_average.h"
 #include "collectives/element/element.h"
 #include "collectives/transport/endpoint.h"
 #include "collectives/transport/liveness_monitor.h"
@@ -22,10 +24,6 @@ namespace communicator {
 namespace {
 
 using algorithms::Reduction;
-using algorithms::ShmGroup;
-using algorithms::StreamGroup;
-
-Status Invalid(const std::string& message) { return Status(RM_ERR_INVALID, message); }
 
 // Operations of subsets are counted from here: they are no others than the two ranks of a
 // connection expect, and no rank has said goodbye after them.
@@ -34,8 +32,7 @@ constexpr uint64_t kSubsetOperations = uint64_t{1} << 62;
 class CommunicatorImpl : public Communicator {
  public:
   CommunicatorImpl(transport::EndpointImpl* endpoint, const CommunicatorOptions& options)
-      : rank_(options.rank),
-        size_(static_cast<int>(options.peers.size())),
+      : place_{options.rank, static_cast<int>(options.peers.size())},
         epoch_(options.epoch),
         liveness_(std::make_shared<transport::LivenessMonitor>(transport::LivenessMonitor::Options{
             options.epoch, options.rank,
@@ -54,8 +51,8 @@ class CommunicatorImpl : public Communicator {
 
   Status Build(transport::EndpointImpl* endpoint, const CommunicatorOptions& options);
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
   uint64_t epoch() const override { return epoch_; }
 
   Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) override;
@@ -72,122 +69,85 @@ class CommunicatorImpl : public Communicator {
   std::span<std::byte> ArenaBuffer(size_t bytes) override;
 
  private:
-  using Blocks = std::vector<std::span<std::byte>>;
-  using ConstBlocks = std::vector<std::span<const std::byte>>;
-
   // What every collective begins with: a dead view answers at once, a live one counts.
   Status Begin();
   Status AverageWide(const void* in, void* out, size_t count, rm_dtype dtype);
-  Status AllreduceAcross(const void* in, void* out, size_t count, Reduction how);
-  Status CheckReduction(size_t count, rm_dtype dtype, rm_op op) const;
   Status AverageWideBlocks(const void* in, void* out, std::span<const size_t> counts,
                            rm_dtype dtype);
-  Status ReduceScatterAcross(const ConstBlocks& by_rank, void* out, Reduction how);
-  // Blocks of the ranks of the own group.
-  template <typename Span>
-  std::vector<Span> OfOwnGroup(const std::vector<Span>& by_rank) const {
-    std::vector<Span> blocks;
-    for (int rank : own_group()) blocks.push_back(by_rank[static_cast<size_t>(rank)]);
-    return blocks;
+  Reduction How(rm_dtype dtype, rm_op op) const {
+    return {dtype, op, op == RM_AVERAGE ? place_.size : 1};
   }
-  const std::vector<int>& own_group() const {
-    return members_[groups_[static_cast<size_t>(rank_)]];
-  }
-  Status AllgatherAcross(const void* send, std::byte* recv, const Blocks& by_rank);
-  bool shares_memory() const { return shm_ != nullptr; }
-  bool leads() const { return leaders_ != nullptr; }
 
-  const int rank_;
-  const int size_;
+  const Place place_;
   const uint64_t epoch_;
   const std::shared_ptr<transport::LivenessMonitor> liveness_;
   const bool is_subset_ = false;
 
   // Constant after Build.
-  std::vector<uint32_t> groups_;           // by rank
-  std::vector<std::vector<int>> members_;  // by group, in rank order; the first one leads
-  std::unique_ptr<ShmGroup> shm_;          // null: alone in its group
-  std::unique_ptr<StreamGroup> leaders_;   // null: not a leader, or only one group
-  std::unique_ptr<StreamGroup> everyone_;  // null: only one group
-  std::shared_ptr<transport::Arena> arena_;
+  std::optional<Hierarchy> hierarchy_;
+  std::shared_ptr<transport::Arena> arena_;  // null: none to lend
 
   uint64_t op_ = 0;  // collectives begun
-  unsigned char nothing_ = 0;
 };
+
+// How many ranks share this one's cores: those of its pod do; of other machines we know nothing and
+// assume that they have their own.
+long RanksHere(const CommunicatorOptions& options) {
+  const PeerEndpoint& own = options.peers[static_cast<size_t>(options.rank)];
+  auto host = [](const std::string& tcp) { return tcp.substr(0, tcp.rfind(':')); };
+  return std::count_if(options.peers.begin(), options.peers.end(), [&](const PeerEndpoint& peer) {
+    return host(peer.tcp) == host(own.tcp) || (!peer.shm.empty() && peer.pod == own.pod);
+  });
+}
+
+// The blocks of a stretch of memory, one after the other.
+template <typename Byte>
+std::vector<std::span<Byte>> BlocksOf(Byte* at, std::span<const size_t> bytes) {
+  std::vector<std::span<Byte>> blocks;
+  for (size_t block : bytes) {
+    blocks.emplace_back(at, block);
+    if (at != nullptr) at += block;
+  }
+  return blocks;
+}
 
 Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
                                const CommunicatorOptions& options) {
   if (endpoint == nullptr) {  // a job of one process: no peers, no memory but the caller's
-    groups_ = {0};
-    members_ = {{0}};
+    hierarchy_.emplace(liveness_.get(), epoch_, GroupMap::Apart(1, 0), std::vector<int>{0},
+                       std::vector<std::shared_ptr<transport::ArenaMap>>());
     return Status();
   }
   endpoint->KeepOnly(options.peers);
   Bootstrap bootstrap(endpoint, options, liveness_.get());
   Status status = bootstrap.Run();
   if (!status.ok()) return status;
-  groups_ = bootstrap.groups();
-  members_.resize(1 + *std::max_element(groups_.begin(), groups_.end()));
-  for (int rank = 0; rank < size_; ++rank)
-    members_[groups_[static_cast<size_t>(rank)]].push_back(rank);
   arena_ = endpoint->arena();
-
-  const std::vector<int>& mine = members_[groups_[static_cast<size_t>(rank_)]];
-  if (mine.size() > 1) {
-    std::vector<std::shared_ptr<transport::ArenaMap>> maps;
-    for (int rank : mine) maps.push_back(bootstrap.maps()[static_cast<size_t>(rank)]);
-    int self = static_cast<int>(std::find(mine.begin(), mine.end(), rank_) - mine.begin());
-    shm_ = std::make_unique<ShmGroup>(liveness_.get(), epoch_, std::move(maps), self);
-  }
-  if (members_.size() > 1 && mine.front() == rank_) {
-    std::vector<int> ranks;
-    for (const auto& group : members_) ranks.push_back(group.front());
-    leaders_ = std::make_unique<StreamGroup>(liveness_.get(), epoch_, ranks,
-                                             static_cast<int>(groups_[static_cast<size_t>(rank_)]));
-  }
-  if (members_.size() > 1) {
-    std::vector<int> ranks(static_cast<size_t>(size_));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    everyone_ = std::make_unique<StreamGroup>(liveness_.get(), epoch_, ranks, rank_);
-  }
-  // Ranks of one pod share its cores; of other machines we know nothing and assume that they have
-  // their own.
-  const PeerEndpoint& own = options.peers[static_cast<size_t>(rank_)];
-  auto host = [](const std::string& tcp) { return tcp.substr(0, tcp.rfind(':')); };
-  long here =
-      std::count_if(options.peers.begin(), options.peers.end(), [&](const PeerEndpoint& peer) {
-        return host(peer.tcp) == host(own.tcp) || (!peer.shm.empty() && peer.pod == own.pod);
-      });
-  liveness_->SetSpin(std::max<long>(here, static_cast<long>(mine.size())) <=
+  std::vector<int> ranks(static_cast<size_t>(place_.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  hierarchy_.emplace(liveness_.get(), epoch_, GroupMap(bootstrap.groups(), place_.rank),
+                     std::move(ranks), bootstrap.maps());
+  const auto sharing = static_cast<long>(hierarchy_->groups().own_members().size());
+  liveness_->SetSpin(std::max(RanksHere(options), sharing) <=
                      static_cast<long>(std::thread::hardware_concurrency()));
   return Status();
 }
 
 // Each rank is a group of its own: the view's flags and slots count calls that all its ranks make.
 CommunicatorImpl::CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks)
-    : rank_(static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin())),
-      size_(static_cast<int>(ranks.size())),
+    : place_{static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank()) - ranks.begin()),
+             static_cast<int>(ranks.size())},
       epoch_(whole.epoch_),
       liveness_(whole.liveness_),
       is_subset_(true),
-      groups_(ranks.size()),
       op_(kSubsetOperations) {
-  std::iota(groups_.begin(), groups_.end(), 0u);
-  for (int rank = 0; rank < size_; ++rank) members_.push_back({rank});
-  if (size_ == 1) return;
-  const std::vector<int> members(ranks.begin(), ranks.end());
-  leaders_ = std::make_unique<StreamGroup>(liveness_.get(), epoch_, members, rank_);
-  everyone_ = std::make_unique<StreamGroup>(liveness_.get(), epoch_, members, rank_);
+  hierarchy_.emplace(liveness_.get(), epoch_, GroupMap::Apart(ranks.size(), place_.rank),
+                     std::vector<int>(ranks.begin(), ranks.end()),
+                     std::vector<std::shared_ptr<transport::ArenaMap>>());
 }
 
 Status CommunicatorImpl::Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
-  const bool ascending =
-      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
-  const bool has_self = std::find(ranks.begin(), ranks.end(), rank_) != ranks.end();
-  if (is_subset_ || !ascending || !has_self || ranks.front() < 0 || ranks.back() >= size_) {
-    return Invalid("a subset must be ascending ranks of the view, rank " + std::to_string(rank_) +
-                   " among them");
-  }
+  if (Status s = CheckSubset(place_, is_subset_, ranks); !s.ok()) return s;
   if (liveness_->aborted()) return liveness_->status();
   *out = std::make_unique<CommunicatorImpl>(*this, ranks);
   return Status();
@@ -199,300 +159,100 @@ Status CommunicatorImpl::Begin() {
   return Status();
 }
 
-Status CommunicatorImpl::CheckReduction(size_t count, rm_dtype dtype, rm_op op) const {
-  const size_t element_bytes = element::Size(dtype);
-  if (element_bytes == 0)
-    return Invalid("dtype " + std::to_string(dtype) + " is unknown: 0 to " +
-                   std::to_string(element::kTypes - 1) + " are known");
-  if (!element::IsKnownOp(op))
-    return Invalid("op " + std::to_string(op) + " is unknown: 0 to 4 are known");
-  if (op == RM_AVERAGE && dtype == RM_BOOL) return Invalid("bool has no average");
-  if (count > SIZE_MAX / element_bytes / 4)
-    return Invalid("count " + std::to_string(count) + " is too large");
-  return Status();
-}
-
 Status CommunicatorImpl::Allreduce(const void* in, void* out, size_t count, rm_dtype dtype,
                                    rm_op op) {
-  if (Status s = CheckReduction(count, dtype, op); !s.ok()) return s;
-  size_t element_bytes = element::Size(dtype);
-  if (count > 0 && (in == nullptr || out == nullptr)) return Invalid("in and out must not be null");
-  if (op == RM_AVERAGE && size_ > 1 && element::SumType(dtype) != dtype) {
-    return AverageWide(in, out, count, dtype);
-  }
+  if (Status s = CheckAllreduce(in, out, count, dtype, op); !s.ok()) return s;
+  if (WideAverage::Needed(dtype, op, place_.size)) return AverageWide(in, out, count, dtype);
   Status status = Begin();
   if (!status.ok() || count == 0) return status;
-  if (size_ == 1) {
-    if (in != out) std::memcpy(out, in, count * element_bytes);
+  if (place_.size == 1) {
+    if (in != out) std::memcpy(out, in, count * element::Size(dtype));
     return Status();
   }
-  Reduction how{dtype, op, op == RM_AVERAGE ? size_ : 1};
-  if (members_.size() == 1) return shm_->Allreduce(in, out, count, how, op_);
-  return AllreduceAcross(in, out, count, how);
+  return hierarchy_->Allreduce(in, out, count, How(dtype, op), op_);
 }
 
-// Their sum may overflow where their average doesn't, so it is made in a wider type: of halves the
-// sum, which a float holds; bf16 goes as far as float does, so each is divided first.
 Status CommunicatorImpl::AverageWide(const void* in, void* out, size_t count, rm_dtype dtype) {
-  const rm_dtype wide_type = element::SumType(dtype);
-  const std::unique_ptr<std::byte[]> wide(new (std::nothrow)
-                                              std::byte[count * element::Size(wide_type)]);
-  if (wide == nullptr) return Status(RM_ERR_OUT_OF_MEMORY, "no memory for an average");
-  const bool divide_first = dtype == RM_BFLOAT16;
-  element::Widen(in, wide.get(), count, dtype,
-                 divide_first ? 1.0f / static_cast<float>(size_) : 1.0f);
-  Status status =
-      Allreduce(wide.get(), wide.get(), count, wide_type, divide_first ? RM_SUM : RM_AVERAGE);
-  if (status.ok()) element::Narrow(wide.get(), out, count, dtype);
-  return status;
-}
-
-// Sum inside each group to its leader, over the leaders, and back.
-Status CommunicatorImpl::AllreduceAcross(const void* in, void* out, size_t count, Reduction how) {
-  int divisor = how.divisor;
-  Status status;
-  if (shares_memory()) {
-    how.divisor = 1;
-    status = shm_->Allreduce(in, out, count, how, op_, true);
-    in = out;
-  }
-  how.divisor = divisor;
-  if (status.ok() && leads()) status = leaders_->Allreduce(in, out, count, how, op_);
-  if (status.ok() && shares_memory()) {
-    status = shm_->Broadcast(out, count * element::Size(how.dtype), 0, op_);
-  }
+  WideAverage wide(dtype, place_.size);
+  if (Status s = wide.Take(in, count); !s.ok()) return s;
+  const Status status = Allreduce(wide.taken(), wide.taken(), count, wide.dtype(), wide.op());
+  if (status.ok()) wide.Give(wide.taken(), out, count);
   return status;
 }
 
 Status CommunicatorImpl::Allgatherv(const void* send, void* recv,
                                     std::span<const size_t> bytes_by_rank) {
-  if (bytes_by_rank.size() != static_cast<size_t>(size_)) {
-    return Invalid("bytes_by_rank has " + std::to_string(bytes_by_rank.size()) +
-                   " entries, the view has " + std::to_string(size_) + " ranks");
-  }
-  size_t total = std::accumulate(bytes_by_rank.begin(), bytes_by_rank.end(), size_t{0});
-  size_t own = bytes_by_rank[static_cast<size_t>(rank_)];
-  if ((total > 0 && recv == nullptr) || (own > 0 && send == nullptr)) {
-    return Invalid("send and recv must not be null");
-  }
+  if (Status s = CheckAllgatherv(place_, send, recv, bytes_by_rank); !s.ok()) return s;
+  const size_t total = std::accumulate(bytes_by_rank.begin(), bytes_by_rank.end(), size_t{0});
   Status status = Begin();
   if (!status.ok() || total == 0) return status;
-  auto* base = static_cast<std::byte*>(recv);
-  Blocks by_rank;
-  for (size_t bytes : bytes_by_rank) {
-    by_rank.emplace_back(base, bytes);
-    base += bytes;
-  }
-  if (members_.size() == 1 && shares_memory()) return shm_->Allgatherv(send, by_rank, op_);
-  return AllgatherAcross(send, static_cast<std::byte*>(recv), by_rank);
-}
-
-// Inside each group, then the groups' blocks around the leaders, then all of it back to the groups.
-Status CommunicatorImpl::AllgatherAcross(const void* send, std::byte* recv, const Blocks& by_rank) {
-  std::vector<Blocks> by_group(members_.size());
-  for (size_t group = 0; group < members_.size(); ++group) {
-    for (int rank : members_[group]) by_group[group].push_back(by_rank[static_cast<size_t>(rank)]);
-  }
-  Status status;
-  if (shares_memory()) {
-    status = shm_->Allgatherv(send, by_group[groups_[static_cast<size_t>(rank_)]], op_);
-  } else {
-    const std::span<std::byte>& own = by_rank[static_cast<size_t>(rank_)];
-    if (!own.empty() && own.data() != send) std::memmove(own.data(), send, own.size());
-  }
-  if (status.ok() && leads()) status = leaders_->Allgatherv(by_group, op_);
-  if (status.ok() && shares_memory() && members_.size() > 1) {
-    size_t total = static_cast<size_t>(by_rank.back().data() + by_rank.back().size() - recv);
-    status = shm_->Broadcast(recv, total, 0, op_);
-  }
-  return status;
+  return hierarchy_->Allgatherv(send, BlocksOf(static_cast<std::byte*>(recv), bytes_by_rank), op_);
 }
 
 Status CommunicatorImpl::Broadcast(void* data, size_t bytes, int root) {
-  if (root < 0 || root >= size_) {
-    return Invalid("root " + std::to_string(root) + " is no rank: the view has 0 to " +
-                   std::to_string(size_ - 1));
-  }
-  if (bytes > 0 && data == nullptr) return Invalid("data must not be null");
+  if (Status s = CheckBroadcast(place_, data, bytes, root); !s.ok()) return s;
   Status status = Begin();
-  if (!status.ok() || size_ == 1 || bytes == 0) return status;
-  uint32_t root_group = groups_[static_cast<size_t>(root)];
-  uint32_t own_group = groups_[static_cast<size_t>(rank_)];
-  if (shares_memory() && own_group == root_group) {
-    const std::vector<int>& mine = members_[own_group];
-    int local = static_cast<int>(std::find(mine.begin(), mine.end(), root) - mine.begin());
-    status = shm_->Broadcast(data, bytes, local, op_);
-  }
-  if (status.ok() && leads())
-    status = leaders_->Broadcast(data, bytes, static_cast<int>(root_group), op_);
-  if (status.ok() && shares_memory() && own_group != root_group)
-    status = shm_->Broadcast(data, bytes, 0, op_);
-  return status;
+  if (!status.ok() || place_.size == 1 || bytes == 0) return status;
+  return hierarchy_->Broadcast(data, bytes, root, op_);
 }
-
-// ---- a block for each rank
 
 Status CommunicatorImpl::ReduceScatter(const void* in, void* out, std::span<const size_t> counts,
                                        rm_dtype dtype, rm_op op) {
-  if (counts.size() != static_cast<size_t>(size_)) {
-    return Invalid("counts has " + std::to_string(counts.size()) + " entries, the view has " +
-                   std::to_string(size_) + " ranks");
-  }
+  if (Status s = CheckReduceScatter(place_, in, out, counts, dtype, op); !s.ok()) return s;
   const size_t count = std::accumulate(counts.begin(), counts.end(), size_t{0});
-  if (Status s = CheckReduction(count, dtype, op); !s.ok()) return s;
-  const size_t own = counts[static_cast<size_t>(rank_)];
-  if ((count > 0 && in == nullptr) || (own > 0 && out == nullptr)) {
-    return Invalid("in and out must not be null");
-  }
-  if (op == RM_AVERAGE && size_ > 1 && element::SumType(dtype) != dtype) {
+  if (WideAverage::Needed(dtype, op, place_.size)) {
     return AverageWideBlocks(in, out, counts, dtype);
   }
   Status status = Begin();
   if (!status.ok() || count == 0) return status;
-  const auto* at = static_cast<const std::byte*>(in);
-  ConstBlocks by_rank;
-  for (size_t elements : counts) {
-    by_rank.emplace_back(at, elements * element::Size(dtype));
-    at += by_rank.back().size();
-  }
-  if (size_ == 1) {
-    if (in != out) std::memcpy(out, in, by_rank[0].size());
+  if (place_.size == 1) {
+    if (in != out) std::memcpy(out, in, count * element::Size(dtype));
     return Status();
   }
-  const Reduction how{dtype, op, op == RM_AVERAGE ? size_ : 1};
-  if (members_.size() == 1) return shm_->ReduceScatter(by_rank, out, how, op_);
-  return ReduceScatterAcross(by_rank, out, how);
+  std::vector<size_t> bytes(counts.begin(), counts.end());
+  for (size_t& block : bytes) block *= element::Size(dtype);
+  return hierarchy_->ReduceScatter(BlocksOf(static_cast<const std::byte*>(in), bytes), out,
+                                   How(dtype, op), op_);
 }
 
-// As AverageWide.
 Status CommunicatorImpl::AverageWideBlocks(const void* in, void* out,
                                            std::span<const size_t> counts, rm_dtype dtype) {
-  const rm_dtype wide_type = element::SumType(dtype);
   const size_t count = std::accumulate(counts.begin(), counts.end(), size_t{0});
-  const size_t own = counts[static_cast<size_t>(rank_)];
-  const size_t bytes = (count + own) * element::Size(wide_type);
-  const std::unique_ptr<std::byte[]> wide(new (std::nothrow) std::byte[bytes + 1]);
-  if (wide == nullptr) return Status(RM_ERR_OUT_OF_MEMORY, "no memory for an average");
-  std::byte* result = wide.get() + count * element::Size(wide_type);
-  const bool divide_first = dtype == RM_BFLOAT16;
-  element::Widen(in, wide.get(), count, dtype,
-                 divide_first ? 1.0f / static_cast<float>(size_) : 1.0f);
-  Status status =
-      ReduceScatter(wide.get(), result, counts, wide_type, divide_first ? RM_SUM : RM_AVERAGE);
-  if (status.ok()) element::Narrow(result, out, own, dtype);
+  const size_t own = counts[static_cast<size_t>(place_.rank)];
+  WideAverage wide(dtype, place_.size);
+  if (Status s = wide.Take(in, count, own); !s.ok()) return s;
+  const Status status = ReduceScatter(wide.taken(), wide.beside(), counts, wide.dtype(), wide.op());
+  if (status.ok()) wide.Give(wide.beside(), out, own);
   return status;
 }
 
-// The blocks are put in the groups' order first, so that a group's are one stretch: reduced to the
-// group's first rank, scattered over the first ranks, and in each group to those that they are for.
-Status CommunicatorImpl::ReduceScatterAcross(const ConstBlocks& by_rank, void* out, Reduction how) {
-  std::vector<std::byte> arranged;
-  std::vector<size_t> begins;
-  for (const auto& group : members_) {
-    begins.push_back(arranged.size());
-    for (int rank : group) {
-      const auto& block = by_rank[static_cast<size_t>(rank)];
-      arranged.insert(arranged.end(), block.begin(), block.end());
-    }
-  }
-  begins.push_back(arranged.size());
-  Status status;
-  if (shares_memory()) {
-    Reduction inside = how;
-    inside.divisor = 1;
-    status = shm_->Allreduce(arranged.data(), arranged.data(),
-                             arranged.size() / element::Size(how.dtype), inside, op_, true);
-  }
-  const size_t group = groups_[static_cast<size_t>(rank_)];
-  std::byte* mine = arranged.data() + begins[group];
-  if (status.ok() && leads()) {
-    ConstBlocks by_group;
-    for (size_t g = 0; g < members_.size(); ++g) {
-      by_group.emplace_back(arranged.data() + begins[g], begins[g + 1] - begins[g]);
-    }
-    status = leaders_->ReduceScatter(by_group, shares_memory() ? mine : out, how, op_);
-  }
-  if (!status.ok() || !shares_memory()) return status;
-  // From the first rank of the group alone.
-  ConstBlocks send;
-  size_t longest = 0;
-  for (const auto& block : OfOwnGroup(by_rank)) {
-    send.emplace_back(mine, leads() ? block.size() : 0);
-    mine += block.size();
-    longest = std::max(longest, block.size());
-  }
-  Blocks recv(own_group().size());
-  recv[0] = {static_cast<std::byte*>(out), by_rank[static_cast<size_t>(rank_)].size()};
-  return shm_->Alltoallv(send, recv, longest, op_);
-}
-
 Status CommunicatorImpl::Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) {
-  const size_t n = static_cast<size_t>(size_);
-  const size_t self = static_cast<size_t>(rank_);
-  if (bytes.size() != n * n) {
-    return Invalid("bytes has " + std::to_string(bytes.size()) + " entries, the view has " +
-                   std::to_string(n) + " ranks");
-  }
-  ConstBlocks to;
-  Blocks from;
-  const auto* send_at = static_cast<const std::byte*>(send);
-  auto* recv_at = static_cast<std::byte*>(recv);
-  size_t sent = 0, received = 0;
-  for (size_t k = 0; k < n; ++k) {
-    sent += bytes[self * n + k];
-    received += bytes[k * n + self];
-  }
-  if ((sent > 0 && send == nullptr) || (received > 0 && recv == nullptr)) {
-    return Invalid("send and recv must not be null");
-  }
-  for (size_t k = 0; k < n; ++k) {
-    to.emplace_back(send_at, bytes[self * n + k]);
-    from.emplace_back(recv_at, bytes[k * n + self]);
-    if (send_at != nullptr) send_at += bytes[self * n + k];
-    if (recv_at != nullptr) recv_at += bytes[k * n + self];
-  }
+  if (Status s = CheckAlltoallv(place_, send, recv, bytes); !s.ok()) return s;
+  const size_t n = static_cast<size_t>(place_.size);
+  const size_t self = static_cast<size_t>(place_.rank);
+  std::vector<size_t> received(n);
+  for (size_t rank = 0; rank < n; ++rank) received[rank] = bytes[rank * n + self];
   Status status = Begin();
   if (!status.ok()) return status;
-  if (shares_memory()) {
-    size_t longest = 0;
-    for (int i : own_group()) {
-      for (int k : own_group()) {
-        if (i == k) continue;
-        longest = std::max(longest, bytes[static_cast<size_t>(i) * n + static_cast<size_t>(k)]);
-      }
-    }
-    status = shm_->Alltoallv(OfOwnGroup(to), OfOwnGroup(from), longest, op_);
-  } else if (!to[self].empty()) {
-    std::memmove(from[self].data(), to[self].data(), to[self].size());
-  }
-  if (!status.ok() || everyone_ == nullptr) return status;
-  for (int rank : own_group()) {
-    to[static_cast<size_t>(rank)] = {};
-    from[static_cast<size_t>(rank)] = {};
-  }
-  return everyone_->Alltoallv(to, from, op_);
+  return hierarchy_->Alltoallv(
+      BlocksOf(static_cast<const std::byte*>(send), bytes.subspan(self * n, n)),
+      BlocksOf(static_cast<std::byte*>(recv), received), bytes, op_);
 }
 
 Status CommunicatorImpl::Barrier() {
   Status status = Begin();
-  if (!status.ok() || size_ == 1) return status;
-  if (shares_memory()) status = shm_->Barrier(op_);
-  if (members_.size() == 1) return status;
-  Reduction nothing{RM_UINT8, RM_SUM, 1};
-  if (status.ok() && leads()) status = leaders_->Allreduce(&nothing_, &nothing_, 0, nothing, op_);
-  if (status.ok() && shares_memory()) status = shm_->Barrier(op_);
-  return status;
+  if (!status.ok() || place_.size == 1) return status;
+  return hierarchy_->Barrier(op_);
 }
 
 const char* CommunicatorImpl::PathTo(int peer) const {
-  if (peer < 0 || peer >= size_) return "";
-  return peer == rank_ || groups_[static_cast<size_t>(peer)] == groups_[static_cast<size_t>(rank_)]
-             ? "shm"
-             : "tcp";
+  if (peer < 0 || peer >= place_.size) return "";
+  const GroupMap& groups = hierarchy_->groups();
+  return groups.GroupOf(peer) == groups.own() ? "shm" : "tcp";
 }
 
 std::span<std::byte> CommunicatorImpl::ArenaBuffer(size_t bytes) {
-  if (members_.size() != 1 || arena_ == nullptr) return {};
+  if (hierarchy_->groups().groups() != 1 || arena_ == nullptr) return {};
   return arena_->Buffer(bytes);
 }
 
@@ -501,14 +261,7 @@ std::span<std::byte> CommunicatorImpl::ArenaBuffer(size_t bytes) {
 
 Status Communicator::Create(Endpoint* endpoint, const CommunicatorOptions& options,
                             std::unique_ptr<Communicator>* out) {
-  int size = static_cast<int>(options.peers.size());
-  if (options.rank < 0 || options.rank >= size) {
-    return communicator::Invalid("rank " + std::to_string(options.rank) + " is not among " +
-                                 std::to_string(size) + " peers");
-  }
-  if (endpoint == nullptr && size > 1) {
-    return communicator::Invalid("a view of " + std::to_string(size) + " ranks needs an endpoint");
-  }
+  if (Status s = communicator::CheckView(endpoint, options); !s.ok()) return s;
   auto* impl = static_cast<transport::EndpointImpl*>(endpoint);
   if (options.stop.stop_requested()) return Status(RM_ERR_EPOCH_MOVED, "stopped");
   Status status = impl == nullptr ? Status() : impl->listener().Begin(options.epoch);

@@ -31,7 +31,7 @@ thread_local std::string last_text;
 template <typename Field>
 int MembershipField(Field field, int otherwise) {
   const auto worker = CurrentWorker();
-  return worker ? static_cast<int>(worker->membership().*field) : otherwise;
+  return worker ? static_cast<int>(worker->info().membership().*field) : otherwise;
 }
 
 Status Initialise(double timeout_seconds) {
@@ -181,7 +181,7 @@ int rm_cross_size(void) { return MembershipField(&Membership::cross_size, -1); }
 
 uint64_t rm_epoch(void) {
   const auto worker = CurrentWorker();
-  return worker ? worker->membership().epoch : 0;
+  return worker ? worker->info().membership().epoch : 0;
 }
 
 // ---- Steps, state, membership
@@ -228,7 +228,7 @@ rm_status rm_report(const char* name, double value) {
 
 const char* rm_worker_id(int rank) {
   const auto worker = CurrentWorker();
-  last_text = worker ? worker->WorkerAt(rank) : "";
+  last_text = worker ? worker->info().WorkerAt(rank) : "";
   return last_text.c_str();
 }
 

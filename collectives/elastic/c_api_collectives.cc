@@ -45,7 +45,7 @@ Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
   }
   const auto members = [&](int process_set) {
     std::vector<std::string> workers;
-    if (worker != nullptr) (void)worker->MembersOf(process_set, &workers, nullptr);
+    if (worker != nullptr) (void)worker->info().MembersOf(process_set, &workers, nullptr);
     return workers;
   };
   Operations operations;
@@ -70,10 +70,11 @@ Status ResolveRoot(const char* name, int root, std::string* id) {
   const auto worker = CurrentWorker();
   if (!worker) return NotInitialised();
   if (Status s = worker->EnsureEntered(); !s.ok()) return s;
-  *id = root < 0 ? "" : worker->WorkerAt(root);
+  *id = root < 0 ? "" : worker->info().WorkerAt(root);
   if (!id->empty()) return {};
   return {RM_ERR_INVALID, std::string("broadcast '") + name + "': root is " + std::to_string(root) +
-                              ", allowed is 0 to " + std::to_string(worker->membership().size - 1)};
+                              ", allowed is 0 to " +
+                              std::to_string(worker->info().membership().size - 1)};
 }
 
 Status FindDone(rm_handle handle, std::shared_ptr<Operation>* operation) {

@@ -35,12 +35,13 @@ Status ResolveMembers(const Worker& worker, const int* ranks, size_t n, Request*
   std::vector<int> sorted(ranks, ranks + n);
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < n; ++i) {
-    const std::string member = sorted[i] < 0 ? "" : worker.WorkerAt(sorted[i]);
+    const std::string member = sorted[i] < 0 ? "" : worker.info().WorkerAt(sorted[i]);
     if (member.empty() || (i > 0 && sorted[i] == sorted[i - 1])) {
-      return {RM_ERR_INVALID, "process set: rank " + std::to_string(sorted[i]) +
-                                  (member.empty() ? " is not in the world, which has 0 to " +
-                                                        std::to_string(worker.membership().size - 1)
-                                                  : std::string(" is there twice"))};
+      return {RM_ERR_INVALID,
+              "process set: rank " + std::to_string(sorted[i]) +
+                  (member.empty() ? " is not in the world, which has 0 to " +
+                                        std::to_string(worker.info().membership().size - 1)
+                                  : std::string(" is there twice"))};
     }
     request->members.push_back(member);
   }
@@ -112,7 +113,7 @@ rm_status rm_process_set_ranks(int process_set, int* ranks, size_t capacity, siz
     if (!worker) return NotInitialised();
     std::vector<int> members;
     // A joiner that has not entered is in no set.
-    if (!worker->joining() && !worker->MembersOf(process_set, nullptr, &members)) {
+    if (!worker->joining() && !worker->info().MembersOf(process_set, nullptr, &members)) {
       return {RM_ERR_INVALID, "process set " + std::to_string(process_set) +
                                   " is unknown: it was never added, or has been removed"};
     }

@@ -39,7 +39,7 @@ void EngineReports::OnFinished(uint64_t epoch) {
 }
 
 void EngineReports::OnStalls(const std::vector<job::Stall>& stalls, bool came) {
-  facts_->SetStalls(stalls, came, engine_->workers());
+  facts_->SetStalls(stalls, came, engine_->info().workers());
 }
 
 }  // namespace ringmaster::elastic

@@ -134,7 +134,7 @@ void FixedWorldReports::OnSuspect(uint64_t, int rank, const std::string& why) {
 void FixedWorldReports::OnBroken(uint64_t, int, const std::string& why) { End(why); }
 
 void FixedWorldReports::OnStalls(const std::vector<job::Stall>& stalls, bool came) {
-  facts_->SetStalls(stalls, came, engine_->workers());
+  facts_->SetStalls(stalls, came, engine_->info().workers());
 }
 
 void FixedWorldReports::End(const std::string& what) {

@@ -36,13 +36,13 @@ std::vector<job::Stall> PingFacts::StallsNow() const {
   return stalls;
 }
 
-nlohmann::json PingFacts::Fields(const engine::Engine& engine) const {
+nlohmann::json PingFacts::Fields(const engine::EngineInfo& engine) const {
   sync::MutexLock lock(&mu_);
   nlohmann::json fields = {{"epoch", engine.membership().epoch},
-                           {"step", engine.step()},
-                           {"ran", engine.ran_epoch()},
-                           {"busy", engine.busy()},
-                           {"times", job::ToJson(engine.times())},
+                           {"step", engine.step.load()},
+                           {"ran", engine.ran_epoch.load()},
+                           {"busy", engine.busy.load()},
+                           {"times", job::ToJson(engine.work.At(Clock::now()))},
                            {"values", values_}};
   if (const auto stalls = StallsNow(); !stalls.empty()) fields["stalls"] = job::ToJson(stalls);
   return fields;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/engine/engine.h"
+#include "collectives/engine/engine_info.h"
 #include "common/job/stall.h"
 #include "common/sync/mutex.h"
 
@@ -25,7 +25,7 @@ class PingFacts {
   // (of an empty list): what was missing has come.
   void SetStalls(const std::vector<job::Stall>& stalls, bool came,
                  const std::vector<std::string>& workers);
-  nlohmann::json Fields(const engine::Engine& engine) const;
+  nlohmann::json Fields(const engine::EngineInfo& engine) const;
 
  private:
   std::vector<job::Stall> StallsNow() const REQUIRES(mu_);

@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "collectives/elastic/registration.h"
-#include "collectives/engine/engine_options.h"
+#include "collectives/engine/rebuild_timer.h"
 #include "collectives/sidecar_client/sidecar_client.h"
 
 namespace ringmaster::elastic {

@@ -24,7 +24,7 @@ engine::Membership ExpectedFrom(const nlohmann::json& frame) {
 
 nlohmann::json SidecarOrders::Hello() { return registration_->Hello(endpoint_->Address()); }
 
-nlohmann::json SidecarOrders::PingFields() { return facts_->Fields(*engine_); }
+nlohmann::json SidecarOrders::PingFields() { return facts_->Fields(engine_->info()); }
 
 void SidecarOrders::OnFrame(const nlohmann::json& frame) {
   const std::string type = frame.at("t");
@@ -66,7 +66,7 @@ void SidecarOrders::SayAgain(const Registration::Repeat& repeat) {
   if (repeat.enter) entry_->AskAgain();
   for (const auto& trouble : repeat.troubles) frames_->Trouble(trouble);
   if (repeat.finished_epoch != 0) frames_->Finished(repeat.finished_epoch);
-  if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->step())
+  if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->info().step)
     frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);
 }
 

@@ -133,18 +133,14 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
 }
 
 Status Worker::Enter(Clock::time_point deadline) {
-  if (engine_->entered()) return {};
+  if (info().entered) return {};
   if (Status s = entry_.Await(engine_.get(), deadline); !s.ok()) return s;
   Entered();
   return {};
 }
 
 void Worker::Entered() {
-  const auto membership = engine_->membership();
-  sync::MutexLock lock(&mu_);
-  last_epoch_ = membership.epoch;
-  last_size_ = membership.size;
-  lock.Unlock();
+  changes_.Begin(info().membership());
   std::call_once(timeline_begun_, [this] {
     if (options_.timeline_file.empty()) return;
     // Training is worth more than its picture.
@@ -154,17 +150,17 @@ void Worker::Entered() {
 }
 
 Status Worker::StartTimeline(const std::string& path) {
-  const int rank = engine_->membership().rank;
+  const int rank = info().membership().rank;
   if (rank < 0 || options_.timeline == nullptr)
     return {RM_ERR_INVALID,
             "this worker is in no view yet: it has no rank to write a timeline for"};
   // Ranks move with views: the file of a rank may be another worker's that had it before.
-  const bool later = engine_->membership().epoch != kFirstEpoch;
-  return options_.timeline->Start(path, later, {rank, engine_->WorkerAt(rank), options_.job});
+  const bool later = info().membership().epoch != kFirstEpoch;
+  return options_.timeline->Start(path, later, {rank, info().WorkerAt(rank), options_.job});
 }
 
 bool Worker::joining() const {
-  return registration_.role() == Role::kJoining && !engine_->entered() && !engine_->dropped();
+  return registration_.role() == Role::kJoining && !info().entered && !info().dropped;
 }
 
 Status Worker::EnsureEntered() {
@@ -188,20 +184,14 @@ Status Worker::StepEnd(rm_step_info* info) {
   if (Status s = EnsureEntered(); !s.ok()) return s;
   engine::StepResult result;
   if (Status s = engine_->StepEnd(&result); !s.ok()) return s;
-  sync::MutexLock lock(&mu_);
-  if (info != nullptr) {
-    *info = {result.epoch,       result.step, last_size_, result.size, result.epoch != last_epoch_,
-             result.state_synced};
-  }
-  last_epoch_ = result.epoch;
-  last_size_ = result.size;
+  changes_.Ended(result, info);
   return {};
 }
 
 Status Worker::Shutdown(Clock::time_point deadline) {
-  if (engine_->dropped()) return {RM_ERR_DROPPED, "the others go on without this worker"};
+  if (info().dropped) return {RM_ERR_DROPPED, "the others go on without this worker"};
   // A worker that is in no view has nothing to agree on with anybody.
-  if (!engine_->entered()) return {};
+  if (!info().entered) return {};
   Status status = engine_->Shutdown(deadline);
   if (status.ok()) AwaitFinishHeard(deadline);
   return status;
@@ -218,7 +208,7 @@ void Worker::AwaitFinishHeard(Clock::time_point deadline) {
 }
 
 std::string Worker::LastRebuild() const {
-  const engine::RebuildTimes times = engine_->last_rebuild();
+  const engine::RebuildTimes times = info().last_rebuild();
   if (times.epoch == 0) return "";
   // Detection and decision are the sidecars' part: they are in its /status and in the job's.
   return nlohmann::json({{"epoch", times.epoch},

@@ -21,10 +21,10 @@
 #include "collectives/elastic/registration.h"
 #include "collectives/elastic/sidecar_frames.h"
 #include "collectives/elastic/sidecar_orders.h"
+#include "collectives/elastic/step_changes.h"
 #include "collectives/engine/engine.h"
 #include "collectives/process_manager/process_manager.h"
 #include "collectives/sidecar_client/sidecar_client.h"
-#include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
@@ -51,16 +51,11 @@ class Worker {
   Status StepEnd(rm_step_info* info);
   Status Shutdown(Clock::time_point deadline);
   // There are others, or could be: an end of the job is agreed with them.
-  bool AgreesWithOthers() const { return endpoint_ != nullptr && engine_->entered(); }
+  bool AgreesWithOthers() const { return endpoint_ != nullptr && info().entered; }
 
   bool joining() const;
-  engine::Membership membership() const { return engine_->membership(); }
-  std::string WorkerAt(int rank) const { return engine_->WorkerAt(rank); }
-  std::vector<std::string> Workers() const { return engine_->workers(); }  // by rank
-  bool MembersOf(int process_set, std::vector<std::string>* members,
-                 std::vector<int>* ranks) const {
-    return engine_->MembersOf(process_set, members, ranks);
-  }
+  // Of the view, its members, and the process sets.
+  const engine::EngineInfo& info() const { return engine_->info(); }
   // Of a joiner: the number of the next process set that its script adds.
   int CountSet() { return ++counted_sets_; }
   // Until the operation is done; false: the deadline passed.
@@ -101,10 +96,7 @@ class Worker {
 
   std::atomic<int> counted_sets_{0};
   std::once_flag timeline_begun_;
-
-  sync::Mutex mu_;
-  uint64_t last_epoch_ GUARDED_BY(mu_) = 0;  // of the previous step_end
-  int last_size_ GUARDED_BY(mu_) = 0;        // of the previous step_end
+  StepChanges changes_;
 
   std::unique_ptr<engine::Engine> engine_;  // constant after Start
   std::unique_ptr<sidecar_client::SidecarClient>

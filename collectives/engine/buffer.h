@@ -6,11 +6,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "ringmaster/status.h"
 
 namespace ringmaster::engine {
 
@@ -50,6 +54,10 @@ class Buffer {
   const size_t capacity_;
   const Release release_;  // empty: std::free
 };
+
+inline Status NoMemory(uint64_t bytes) {
+  return {RM_ERR_OUT_OF_MEMORY, "no memory for a buffer of " + std::to_string(bytes) + " bytes"};
+}
 
 // Keeps a few buffers, so that steady training touches the same pages in every step.
 class BufferPool {

@@ -73,26 +73,9 @@ Status Engine::StepEnd(StepResult* result) {
   return operation->status();
 }
 
-// A second call waits for the agreement that the first one has asked for and did not live to see,
-// or finds that it has come meanwhile.
-Status Engine::AskForShutdown(std::shared_ptr<Operation>* operation) {
-  sync::MutexLock lock(&shutdown_mu_);
-  const bool failed = shutdown_ != nullptr && shutdown_->done() && !shutdown_->status().ok();
-  if (shutdown_ == nullptr || failed) {
-    Request request;
-    request.name = kShutdownName;
-    request.kind = Kind::kShutdown;
-    const auto asked = std::make_shared<Operation>(std::move(request), nullptr, nullptr);
-    if (Status s = Submit(asked); !s.ok()) return s;
-    shutdown_ = asked;
-  }
-  *operation = shutdown_;
-  return {};
-}
-
 Status Engine::Shutdown(Clock::time_point deadline) {
   std::shared_ptr<Operation> operation;
-  if (Status s = AskForShutdown(&operation); !s.ok()) return s;
+  if (Status s = shutdown_.Ask(&operation); !s.ok()) return s;
   if (!operation->WaitUntil(deadline)) {
     return {RM_ERR_TIMEOUT, "not every rank has called rm_shutdown before the deadline"};
   }

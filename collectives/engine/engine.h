@@ -20,8 +20,8 @@
 #include "collectives/engine/engine_options.h"
 #include "collectives/engine/host_communicator.h"
 #include "collectives/engine/inbox.h"
+#include "collectives/engine/shutdown_request.h"
 #include "collectives/engine/user_tasks.h"
-#include "common/sync/mutex.h"
 
 namespace ringmaster::engine {
 
@@ -57,27 +57,11 @@ class Engine {
   Status StepEnd(StepResult* result);
   Status Shutdown(Clock::time_point deadline);
 
-  Membership membership() const { return info_.membership(); }
-  // The worker that has this rank now, -1: this one itself; empty if there is none. What a
-  // request's root is.
-  std::string WorkerAt(int rank) const { return info_.WorkerAt(rank); }
-  std::vector<std::string> workers() const { return info_.workers(); }  // by rank
-  bool MembersOf(int32_t process_set, std::vector<std::string>* members,
-                 std::vector<int>* ranks) const {
-    return info_.MembersOf(process_set, members, ranks);
-  }
+  // What any thread may read.
+  const EngineInfo& info() const { return info_; }
   // What a joiner answers before its first view.
   void ExpectMembership(const Membership& expected) { info_.ExpectMembership(expected); }
-  bool entered() const { return info_.entered; }
-  uint64_t step() const { return info_.step; }
-  // The newest view in which an operation has completed here, handovers not counted: all its ranks
-  // hold the state.
-  uint64_t ran_epoch() const { return info_.ran_epoch; }
-  bool busy() const { return info_.busy; }
-  // Was in a view that goes on without it, and has not been let in again.
-  bool dropped() const { return info_.dropped; }
-  RebuildTimes last_rebuild() const { return info_.last_rebuild(); }
-  job::WorkerTimes times() const { return info_.work.At(Clock::now()); }
+
   // Stands around a call in which the script stands still until something is done.
   class BlockedHere {
    public:
@@ -95,12 +79,9 @@ class Engine {
  private:
   // What runs in views up to `epoch`, on the host and in the backend.
   void Abort(uint64_t epoch, const std::string& why);
-  Status AskForShutdown(std::shared_ptr<Operation>* operation);
-
-  sync::Mutex shutdown_mu_;
-  std::shared_ptr<Operation> shutdown_ GUARDED_BY(shutdown_mu_);  // null: never asked for
 
   Inbox inbox_;
+  ShutdownRequest shutdown_{&inbox_};
   UserTasks user_tasks_;
   EngineInfo info_;
   HostCommunicator host_;

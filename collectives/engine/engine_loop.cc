@@ -10,9 +10,6 @@
 namespace ringmaster::engine {
 namespace {
 
-// Long: a rank that can't be reached is the membership protocol's to find out, and its stop ends
-// the attempt.
-constexpr std::chrono::seconds kConnectTimeout{60};
 // How often a rank that has nothing to ask for looks whether others wait for it.
 constexpr std::chrono::milliseconds kIdleAtLeast{50}, kIdleAtMost{5000};
 
@@ -20,6 +17,10 @@ uint64_t BytesOf(const Retained& result) {
   uint64_t bytes = 0;
   for (const Part& part : result.parts) bytes += part.bytes;
   return bytes;
+}
+
+bool HasCome(const std::optional<EngineLoop::Clock::time_point>& due) {
+  return due && *due <= EngineLoop::Clock::now();
 }
 
 }  // namespace
@@ -30,11 +31,13 @@ EngineLoop::EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, En
       inbox_(inbox),
       users_(users),
       info_(info),
-      host_(host),
-      has_state_(options_.has_state),
+      connection_(host, options_.communicators, options_.listener),
+      standing_(options_.has_state, info),
+      asked_(inbox, users, &info->work),
       pipeline_(options_.make_backend ? options_.make_backend()
                                       : std::make_unique<CpuBackend>(options_.direct),
-                options_.fusion_bytes),
+                options_.fusion_bytes, &asked_.pending()),
+      gate_(&connection_, options_.listener, users, info),
       stalls_(options_.stall),
       trace_(options_.timeline) {}
 
@@ -58,99 +61,66 @@ bool EngineLoop::Turn(const Messages& messages) {
   if (messages.end) End(*messages.end);
   if (messages.stop) HandleStop(messages);
   if (messages.dropped) Detach(*messages.dropped);
-  HandleArmed(messages);
-  HandleSubmitted(messages);
+  gate_.Obey(messages.armed);
+  const auto check = [this](int32_t set) { return pipeline_.CheckSet(set); };
+  if (asked_.Take(messages.submitted, check)) rounds_.Submitted();
   if (messages.close) return false;
   if (messages.view) Install(*messages.view, messages.view_at);
-  if (WantsRound()) Round();
+  if (HasCome(RoundDue())) Round();
   return true;
 }
 
 // ---- What was posted
 
 Messages EngineLoop::Await() {
-  if (WantsRound()) {
+  const auto due = RoundDue();
+  if (HasCome(due)) {
     info_->busy = true;
     return inbox_->Take();
   }
-  info_->busy = phase_ != Phase::kActive;
-  Messages messages = inbox_->Wait(RoundDue());
+  info_->busy = !connection_.active();
+  Messages messages = inbox_->Wait(due);
   info_->busy = true;
   return messages;
 }
 
 void EngineLoop::HandleStop(const Messages& messages) {
   const uint64_t epoch = *messages.stop;
-  stopped_epoch_ = std::max(stopped_epoch_, epoch);
-  if (view_.epoch <= epoch) {
+  if (connection_.Stop(epoch)) {
     LeaveView();
     rebuild_.Stopped(Clock::now() - messages.stop_at);
   }
   options_.listener->OnStopped(epoch);
 }
 
-void EngineLoop::HandleArmed(const Messages& messages) {
-  for (const auto& [epoch, armed] : messages.armed) {
-    const bool runs = epoch == view_.epoch && phase_ == Phase::kActive;
-    if (armed) {
-      boundary_.Arm(epoch);
-      // A worker that stands there already says so again: its first word may have been lost.
-      const bool stands = boundary_.standing() || !info_->entered;
-      if (runs && stands) options_.listener->OnBoundary(epoch, boundary_.step());
-    } else if (boundary_.Disarm(epoch)) {
-      // All stand at the boundary, so each may go on by itself.
-      if (runs && view_.train) ReleaseBoundary();
-    }
-  }
-}
-
-void EngineLoop::HandleSubmitted(const Messages& messages) {
-  if (messages.submitted.empty()) return;
-  const std::optional<Status> refused = inbox_->Refusal();
-  for (const auto& operation : messages.submitted) {
-    const Status set = pipeline_.CheckSet(operation->request.process_set);
-    if (refused) {
-      operation->Complete(*refused);
-    } else if (!set.ok()) {
-      inbox_->Forget(operation->request.name);
-      operation->Complete(set);
-    } else {
-      pipeline_.Add(operation);
-      rounds_.Submitted();
-    }
-  }
-  if (!pipeline_.idle()) info_->work.Asked(Clock::now());
-  users_->Notify();
-}
-
 void EngineLoop::End(const Status& why) {
   inbox_->Refuse(why);
   LeaveView();
-  for (auto& operation : pipeline_.TakeAll()) operation->Complete(why);
-  info_->work.Clear(Clock::now());
-  boundary_.Fail(why);
-  users_->Notify();
+  asked_.FailAll(why);
+  gate_.Fail(why);
+}
+
+void EngineLoop::Detach(const std::string& why) {
+  LeaveView();
+  connection_.Forgo();
+  if (!standing_.Drop()) return;  // still waits to be in a view
+  pipeline_.DropResults();
+  inbox_->Suspend(why);
+  const Status dropped(RM_ERR_DROPPED, why);
+  asked_.FailAll(dropped);
+  gate_.Fail(dropped);
 }
 
 // ---- A round
 
-bool EngineLoop::MayRound() const {
-  return phase_ == Phase::kActive && !boundary_.standing() && info_->entered;
-}
-
 std::optional<EngineLoop::Clock::time_point> EngineLoop::RoundDue() const {
-  if (!MayRound()) return std::nullopt;
+  if (!connection_.active() || gate_.user_waits()) return std::nullopt;
   // A round needs all ranks: where there are process sets, those that have nothing pending come
   // too, or a set would wait for ranks that have no part in it.
-  const bool wanted = !pipeline_.idle() || !pipeline_.sets().sets().empty();
+  const bool wanted = !asked_.idle() || !pipeline_.sets().sets().empty();
   if (wanted) return rounds_.urgent() ? Clock::time_point::min() : rounds_.due();
-  if (!stalls_.on() || view_.size() == 1) return std::nullopt;
+  if (!stalls_.on() || connection_.view().size() == 1) return std::nullopt;
   return rounds_.IdleDue(std::clamp(options_.stall.tell / 4, kIdleAtLeast, kIdleAtMost));
-}
-
-bool EngineLoop::WantsRound() const {
-  const auto due = RoundDue();
-  return due && *due <= Clock::now();
 }
 
 void EngineLoop::Round() {
@@ -158,10 +128,8 @@ void EngineLoop::Round() {
   rounds_.Begin(Clock::now());
   trace_.RoundBegins();
   RoundResult result;
-  // Below minReplicas every step is the last one until the job has enough workers again.
-  const bool armed = boundary_.armed(view_.epoch) || !view_.train;
   const auto long_ago = stalls_.LongAgo(Clock::now());
-  if (Status s = pipeline_.Agree(armed, long_ago, &result); !s.ok()) return Break(s);
+  if (Status s = pipeline_.Agree(gate_.closes(), long_ago, &result); !s.ok()) return Break(s);
   trace_.RoundEnds(result);
   options_.Reach(FaultPoint::kAfterNegotiation, pipeline_.next_number());
 
@@ -172,13 +140,9 @@ void EngineLoop::Round() {
   }
   for (Response& response : result.responses) {
     if (Status s = Execute(std::move(response)); !s.ok()) return Break(s);
-    if (phase_ != Phase::kActive) return;  // shut down
+    if (!connection_.active()) return;  // shut down
   }
-  TellStalls(result.unanswered);
-}
-
-void EngineLoop::TellStalls(const std::vector<Unanswered>& waiting) {
-  if (stalls_.Update(waiting, view_.self, Clock::now())) {
+  if (stalls_.Update(result.unanswered, connection_.view().self, Clock::now())) {
     options_.listener->OnStalls(stalls_.stalls(), true);
   }
   // The exit of this worker tells the others.
@@ -188,7 +152,7 @@ void EngineLoop::TellStalls(const std::vector<Unanswered>& waiting) {
 Status EngineLoop::Execute(Response response) {
   const uint64_t number = pipeline_.next_number();
   options_.Reach(FaultPoint::kBeforeExecute, number);
-  trace_.OperationBegins(response, pipeline_.pending());
+  trace_.OperationBegins(response, asked_.pending());
   info_->work.Runs(Clock::now());
   const Retained* result = nullptr;
   if (Status s = pipeline_.Execute(std::move(response), &result); !s.ok()) {
@@ -196,11 +160,11 @@ Status EngineLoop::Execute(Response response) {
     return s;
   }
   options_.Reach(FaultPoint::kAfterExecute, number);
-  info_->ran_epoch = view_.epoch;
+  info_->ran_epoch = connection_.view().epoch;
   trace_.OperationEnds(result->response);
   const uint64_t bytes = BytesOf(*result);
   Finish(*result);
-  info_->work.Ran(Clock::now(), bytes, !pipeline_.idle());
+  info_->work.Ran(Clock::now(), bytes, !asked_.idle());
   options_.Reach(FaultPoint::kAfterPublish, number);
   return {};
 }
@@ -209,7 +173,7 @@ Status EngineLoop::Execute(Response response) {
 void EngineLoop::Finish(const Retained& result) {
   const Response& response = result.response;
   if (response.error == RM_OK && response.kind() == Kind::kShutdown) return FinishShutdown(result);
-  inbox_->Forget(response);
+  asked_.FreeNames(response);
   Publish(result);
   if (response.error == RM_OK && response.kind() == Kind::kStepEnd) EndStep(response.armed);
   if (!rebuild_.pending()) return;
@@ -218,8 +182,8 @@ void EngineLoop::Finish(const Retained& result) {
   trace_.Rebuilt(times);
   // That a step was completed means that all had called step_end: so if ours waits, it will be done
   // here too, by hand-over or once more.
-  const uint64_t step = boundary_.step();
-  options_.listener->OnRebuilt(times, step, step + (pipeline_.IsPending(kStepEndName) ? 1 : 0));
+  const bool ends = asked_.pending().Find(kStepEndName) != nullptr;
+  options_.listener->OnRebuilt(times, gate_.step(), gate_.step() + (ends ? 1 : 0));
 }
 
 void EngineLoop::Publish(const Retained& result) {
@@ -229,69 +193,53 @@ void EngineLoop::Publish(const Retained& result) {
     info_->SetSets(pipeline_.sets().sets());
   }
   pipeline_.Publish(result);
-  for (const auto& operation : left_over) {
-    inbox_->Forget(operation->request.name);
-    operation->Complete(
-        {RM_ERR_INVALID, "'" + operation->request.name + "': its process set has been removed"});
-  }
+  asked_.FailLeftOver(left_over);
 }
 
 void EngineLoop::FinishShutdown(const Retained& result) {
   // Nobody leaves before all know. If the barrier fails, another rank knows it and has gone.
-  (void)host_->get()->Barrier();
-  options_.listener->OnFinished(view_.epoch);
-  inbox_->Forget(result.response);
+  (void)connection_.communicator()->Barrier();
+  options_.listener->OnFinished(connection_.view().epoch);
+  asked_.FreeNames(result.response);
   Publish(result);
   End({RM_ERR_SHUTDOWN, "the job was shut down by all ranks"});
 }
 
 void EngineLoop::EndStep(bool armed) {
-  boundary_.Reach(pipeline_.Take(kStepEndName));
-  info_->step = boundary_.step();
-  trace_.StepEnds(boundary_.step());
-  // In a recovery the boundary is released when the view is installed: a fault cancels the plan.
-  if (phase_ != Phase::kActive) return;
-  if (!armed) return ReleaseBoundary();
-  options_.Reach(FaultPoint::kAtBoundary, boundary_.step());
-  options_.listener->OnBoundary(view_.epoch, boundary_.step());
-}
-
-void EngineLoop::ReleaseBoundary() {
-  if (boundary_.Release(view_.epoch, view_.size())) users_->Notify();
+  gate_.Reach(asked_.pending().Take(kStepEndName));
+  trace_.StepEnds(gate_.step());
+  // In a recovery the gate opens when the view is installed: a fault cancels the plan.
+  if (!connection_.active()) return;
+  if (!armed) return gate_.Open();
+  options_.Reach(FaultPoint::kAtBoundary, gate_.step());
+  gate_.Tell();
 }
 
 void EngineLoop::Break(const Status& why) {
-  if (host_->get() == nullptr) return;  // the job was shut down meanwhile
-  phase_ = Phase::kBroken;
-  host_->get()->Abort(why.message());
-  if (why.code() == RM_ERR_EPOCH_MOVED || why.code() == RM_ERR_TIMEOUT) return TellBroken(why);
-  End(why);  // no memory, a defect: this worker can't go on, and its exit tells the others
+  if (inbox_->refused()) return;  // the job was shut down meanwhile
+  if (!connection_.Break(why)) End(why);
 }
 
 // ---- A new view
 
 void EngineLoop::Install(View view, Clock::time_point since) {
-  if (view.epoch <= std::max(view_.epoch, stopped_epoch_) || inbox_->refused()) return;
+  if (!connection_.Takes(view.epoch) || inbox_->refused()) return;
   if (view.self < 0) {
-    view_.epoch = view.epoch;
+    connection_.PassBy(view.epoch);
     return Detach(GoesOnWithout(view));
   }
 
-  const bool first = !info_->entered;
-  // The first view of a job, or of one that begins again: everybody has what it began with, also
-  // one that was welcomed as a joiner of the view that died, and one that hears of that view only
-  // by its successor.
-  if (first && !info_->dropped && (view.reason == "Bootstrap" || view.holds)) has_state_ = true;
-  view_ = std::move(view);
+  const bool first = !standing_.entered();
+  standing_.ListIn(view);
   rebuild_.Begin();
-  boundary_.set_synced(false);
+  gate_.set_synced(false);
   LeaveView();
-  Status connected = host_->Connect(options_.communicators, OptionsForView());
-  if (!connected.ok()) return NotConnected(connected);
-  pipeline_.Install(host_->get(), view_.workers);
-  rebuild_.Connected(view_.epoch, view_.reason, Clock::now() - since);
-  info_->SetMembership(MembershipOf(view_), view_.workers);
-  options_.listener->OnInstalled(view_.epoch, rebuild_.connect_seconds());
+  if (Status s = connection_.Connect(std::move(view)); !s.ok()) return Break(s);
+  const View& in = connection_.view();
+  pipeline_.Install(connection_.communicator(), in.workers);
+  rebuild_.Connected(in.epoch, in.reason, Clock::now() - since);
+  info_->SetMembership(MembershipOf(in), in.workers);
+  options_.listener->OnInstalled(in.epoch, rebuild_.connect_seconds());
 
   const auto redo_begin = Clock::now();
   RecoveryPlan plan;
@@ -306,20 +254,16 @@ void EngineLoop::Install(View view, Clock::time_point since) {
 // nobody has executed stays pending and runs again. Each hand-over leaves a rank a valid, longer
 // prefix, so a death in the middle just starts this again in the next view.
 Status EngineLoop::Recover(RecoveryPlan* plan) {
-  const Holding mine{has_state_,
-                     boundary_.standing() || !info_->entered,
-                     pipeline_.next_number(),
-                     boundary_.step(),
-                     pipeline_.Holdings(),
-                     pipeline_.sets()};
+  const Holding mine{standing_.has_state(), gate_.user_waits(),   pipeline_.next_number(),
+                     gate_.step(),          pipeline_.Holdings(), pipeline_.sets()};
   std::vector<Holding> by_rank;
-  if (Status s = ExchangeHoldings(host_->get(), mine, &by_rank); !s.ok()) return s;
-  trace_.ViewBegins(view_);
+  if (Status s = ExchangeHoldings(connection_.communicator(), mine, &by_rank); !s.ok()) return s;
+  trace_.ViewBegins(connection_.view());
   if (Status s = PlanRecovery(by_rank, plan); !s.ok()) return s;
   options_.Reach(FaultPoint::kAfterExchange);
   for (const auto& handover : plan->handovers) {
     const Retained* lacked = nullptr;
-    if (Status s = pipeline_.HandOver(handover, has_state_, &lacked); !s.ok()) return s;
+    if (Status s = pipeline_.HandOver(handover, standing_.has_state(), &lacked); !s.ok()) return s;
     if (lacked != nullptr) Finish(*lacked);
     options_.Reach(FaultPoint::kAfterHandover, handover.result.response.number);
     if (inbox_->refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
@@ -332,87 +276,38 @@ Status EngineLoop::Recover(RecoveryPlan* plan) {
 }
 
 Status EngineLoop::SyncState(const RecoveryPlan& plan) {
-  StateTransfer transfer(host_->get(), options_.state, users_, {plan.donor, has_state_});
+  StateTransfer transfer(connection_.communicator(), options_.state, users_,
+                         {plan.donor, standing_.has_state()});
   if (Status s = transfer.Run(); !s.ok()) return s;
-  if (!has_state_ && transfer.loaded().ok()) {
-    has_state_ = true;
+  if (!standing_.has_state() && transfer.loaded().ok()) {
+    standing_.GetState();
     pipeline_.Restart(plan.next_number, plan.sets);
     info_->SetSets(plan.sets.sets());
-    boundary_.Restart(plan.step);
-    info_->step = plan.step;
+    gate_.Restart(plan.step);
   }
   if (Status s = transfer.AwaitAll(); !s.ok()) return s;
-  if (!has_state_) return transfer.loaded();
-  boundary_.set_synced(transfer.saved().ok());
+  if (!standing_.has_state()) return transfer.loaded();
+  gate_.set_synced(transfer.saved().ok());
   return {};
 }
 
 void EngineLoop::Enter(const RecoveryPlan& plan) {
-  phase_ = Phase::kActive;
-  info_->dropped = false;
+  connection_.Activate();
+  standing_.TakeBack();
   inbox_->Resume();
-  if (!view_.train && plan.all_at_boundary) {
-    // Below minReplicas: everybody stands at a boundary already and stays there.
-    return options_.listener->OnBoundary(view_.epoch, boundary_.step());
-  }
-  info_->entered = true;
+  // Below minReplicas: everybody stands at a boundary already and stays there.
+  if (!connection_.view().train && plan.all_at_boundary) return gate_.Tell();
+  standing_.Enter();
   info_->work.Begin(Clock::now());
-  if (pipeline_.idle()) info_->work.Clear(Clock::now());
-  ReleaseBoundary();
+  if (asked_.idle()) info_->work.Clear(Clock::now());
+  gate_.Open();
   users_->Notify();
 }
 
 void EngineLoop::LeaveView() {
-  phase_ = Phase::kNoView;
   if (stalls_.Clear()) options_.listener->OnStalls({}, false);
   pipeline_.Uninstall();
-  host_->Drop();
-}
-
-// A death or a stop brings the next view. What can't get better by itself ends this worker, and its
-// exit tells the others.
-void EngineLoop::NotConnected(const Status& why) {
-  if (why.code() == RM_ERR_EPOCH_MOVED || why.code() == RM_ERR_TIMEOUT) return TellBroken(why);
-  End(why);
-}
-
-// Where somebody has died others know it as well. Where a connection broke between two that live
-// nobody else does.
-void EngineLoop::TellBroken(const Status& why) {
-  if (host_->Aborted(view_.epoch)) return;
-  options_.listener->OnBroken(view_.epoch, broken_link_, why.message());
-}
-
-CommunicatorOptions EngineLoop::OptionsForView() {
-  broken_link_ = -1;
-  CommunicatorOptions options;
-  options.epoch = view_.epoch;
-  options.rank = view_.self;
-  options.peers = view_.peers;
-  options.connect_timeout = kConnectTimeout;
-  options.on_suspect = [listener = options_.listener, epoch = view_.epoch](int rank,
-                                                                           const std::string& why) {
-    listener->OnSuspect(epoch, rank, why);
-  };
-  options.on_broken_link = [this](int rank, const std::string&) { broken_link_ = rank; };
-  return options;
-}
-
-void EngineLoop::Detach(const std::string& why) {
-  LeaveView();
-  // The others may use it without us: if it is said again, it is not ours any more.
-  stopped_epoch_ = std::max(stopped_epoch_, view_.epoch);
-  has_state_ = false;
-  if (!info_->entered) return;  // still waits to be in a view
-  info_->entered = false;
-  info_->dropped = true;
-  pipeline_.DropResults();
-  inbox_->Suspend(why);
-  const Status dropped(RM_ERR_DROPPED, why);
-  for (auto& operation : pipeline_.TakeAll()) operation->Complete(dropped);
-  info_->work.Clear(Clock::now());
-  boundary_.Fail(dropped);
-  users_->Notify();
+  connection_.Leave();
 }
 
 }  // namespace ringmaster::engine

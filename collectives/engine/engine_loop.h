@@ -1,5 +1,6 @@
 // The engine's loop: takes what was posted, agrees in rounds on what runs, and brings interrupted
-// operations to their end when a view has changed. It decides; the parts it is made of do the work.
+// operations to their end when a view has changed. It decides what comes after what; the parts it
+// is made of own the state and do the work.
 //
 // Owner: Engine, which runs it on a thread of its own. Thread rule: that thread alone, but for
 // Abort().
@@ -9,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "collectives/engine/asked_operations.h"
 #include "collectives/engine/engine_info.h"
 #include "collectives/engine/engine_options.h"
 #include "collectives/engine/inbox.h"
@@ -16,10 +18,12 @@
 #include "collectives/engine/recovery.h"
 #include "collectives/engine/round_timer.h"
 #include "collectives/engine/stall_watch.h"
-#include "collectives/engine/step_boundary.h"
+#include "collectives/engine/standing.h"
+#include "collectives/engine/step_gate.h"
 #include "collectives/engine/trace.h"
 #include "collectives/engine/user_tasks.h"
 #include "collectives/engine/view.h"
+#include "collectives/engine/view_connection.h"
 
 namespace ringmaster::engine {
 
@@ -37,33 +41,25 @@ class EngineLoop {
   void Abort(uint64_t epoch) { pipeline_.Abort(epoch); }
 
  private:
-  // kBroken: the view has failed under us, and the sidecar will say what comes next.
-  enum class Phase { kNoView, kActive, kBroken };
-
   // Once round; false: the inbox says close.
   bool Turn(const Messages& messages);
 
   // ---- What was posted
   Messages Await();
   void HandleStop(const Messages& messages);
-  void HandleArmed(const Messages& messages);
-  void HandleSubmitted(const Messages& messages);
   void End(const Status& why);
+  void Detach(const std::string& why);
 
   // ---- A round
-  bool MayRound() const;
   // When the next round is due here; nullopt: when something is submitted.
   std::optional<Clock::time_point> RoundDue() const;
-  bool WantsRound() const;
   void Round();
   Status Execute(Response response);
   void Finish(const Retained& result);
   void Publish(const Retained& result);
   void FinishShutdown(const Retained& result);
   void EndStep(bool armed);
-  void ReleaseBoundary();
   void Break(const Status& why);
-  void TellStalls(const std::vector<Unanswered>& waiting);
 
   // ---- A new view
   void Install(View view, Clock::time_point since);
@@ -71,27 +67,19 @@ class EngineLoop {
   Status SyncState(const RecoveryPlan& plan);
   void Enter(const RecoveryPlan& plan);
   void LeaveView();
-  void NotConnected(const Status& why);
-  CommunicatorOptions OptionsForView();
-  void TellBroken(const Status& why);
-  void Detach(const std::string& why);
 
   const EngineOptions options_;
   Inbox* const inbox_;
   UserTasks* const users_;
   EngineInfo* const info_;
-  HostCommunicator* const host_;
 
-  Phase phase_ = Phase::kNoView;
-  View view_;
-  int broken_link_ = -1;  // the other end of the connection that broke first; -1: none is known
-  // Views up to this one are never used again: the sidecar was told so.
-  uint64_t stopped_epoch_ = 0;
-  bool has_state_;  // false: takes part, contributes nothing, and needs the job's state
+  ViewConnection connection_;
+  Standing standing_;
+  AskedOperations asked_;
   Pipeline pipeline_;
+  StepGate gate_;
   RoundTimer rounds_;
   StallWatch stalls_;
-  StepBoundary boundary_;
   RebuildTimer rebuild_;
   Trace trace_;
 };

@@ -52,7 +52,7 @@ std::shared_ptr<Operation> AskReducescatter(TestWorker& w, const std::vector<flo
 // To each worker as many rows as its id says, and one: of what was sent and to whom.
 std::shared_ptr<Operation> AskAlltoall(TestWorker& w, std::vector<int32_t>* in) {
   Operation::Splits splits;
-  splits.workers = w.engine->workers();
+  splits.workers = w.engine->info().workers();
   for (const std::string& name : splits.workers) {
     const int to = name.back() - '0';
     splits.rows.push_back(static_cast<uint64_t>(to) + 1);

@@ -51,7 +51,7 @@ TEST(EngineSidecarTest, AViewThatWasStoppedBeforeItCameIsNeverUsed) {
   }
   const uint64_t next = world.Install({0}, "WorkerLost");
   world.Enter({0});
-  EXPECT_EQ(worker.engine->membership().epoch, next);
+  EXPECT_EQ(worker.engine->info().membership().epoch, next);
   EXPECT_EQ(worker.installed_views, std::vector<uint64_t>{next});
 }
 
@@ -68,23 +68,23 @@ TEST(EngineSidecarTest, AMemberOfTheViewAfterTheFirstOneHasWhatTheJobBeganWith) 
   view.holds = true;
   worker.engine->PostView(view);
   world.Enter({0});
-  EXPECT_EQ(worker.engine->membership().epoch, view.epoch);
+  EXPECT_EQ(worker.engine->info().membership().epoch, view.epoch);
 }
 
 TEST(EngineSidecarTest, AViewHasRunWhenAnOperationHasCompletedInIt) {
   TestWorld world(2);
   const uint64_t epoch = world.Install({0, 1});
   world.Enter({0, 1});
-  EXPECT_EQ(world.workers[0]->engine->ran_epoch(), 0u);
+  EXPECT_EQ(world.workers[0]->engine->info().ran_epoch, 0u);
   OnEach(&world, {0, 1}, [&](TestWorker& w) {
     std::vector<float> data(8, 1.0f);
     EXPECT_TRUE(w.Allreduce("a", &data, RM_SUM).ok());
-    EXPECT_EQ(w.engine->ran_epoch(), epoch);
+    EXPECT_EQ(w.engine->info().ran_epoch, epoch);
   });
   world.Stop({0, 1});
   world.Install({0, 1}, "WorkerLost");
   world.Await([&] { return world.workers[0]->installed_views.size() == 2; });
-  EXPECT_EQ(world.workers[0]->engine->ran_epoch(), epoch);
+  EXPECT_EQ(world.workers[0]->engine->info().ran_epoch, epoch);
 }
 
 // Nobody has died, so nobody but these two would bring another view.

@@ -85,7 +85,7 @@ TEST(EngineTest, GathersRaggedRowsAndBroadcastsFromTheRoot) {
     auto gather =
         w.Ask({"g", Kind::kAllgather, RM_INT32, RM_SUM, "", 2, 1, 1}, rows.data(), nullptr, w.id);
     auto broadcast =
-        w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->WorkerAt(1), 4, 1, 1},
+        w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->info().WorkerAt(1), 4, 1, 1},
               data.data(), data.data());
     ASSERT_TRUE(gather->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
     ASSERT_TRUE(broadcast->WaitUntil(Engine::Clock::now() + std::chrono::seconds(30)));
@@ -292,7 +292,8 @@ TEST(EngineTest, AnAlltoallWithSplitsTellsWhatCameFromWhom) {
   OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
     for (int pass = 0; pass < 2; ++pass) {
       // Rank r sends r rows to 0, none to 1, and 2 to rank 2.
-      const Operation::Splits splits{{static_cast<uint64_t>(w.id), 0, 2}, w.engine->workers()};
+      const Operation::Splits splits{{static_cast<uint64_t>(w.id), 0, 2},
+                                     w.engine->info().workers()};
       std::vector<int32_t> in(2 * (w.id + 2), w.id);
       const auto operation =
           std::make_shared<Operation>(Request{"x", Kind::kAlltoall, RM_INT32, RM_SUM, "", 2, 1, 1},

@@ -1,19 +1,22 @@
 // A communicator of one rank in a made-up world, for tests of the engine's parts: records what it
-// is asked, answers at once, and can be told to fail.
+// is asked, answers at once, and can be told to fail. And what makes such communicators.
 //
 // Thread rule: Abort() from any thread, the rest from one.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collectives/element/element.h"
+#include "collectives/engine/host_communicator.h"
 #include "ringmaster/communicator.h"
 
 namespace ringmaster::engine {
@@ -91,6 +94,33 @@ class FakeCommunicator : public Communicator {
   const int rank_;
   const int size_;
   const uint64_t epoch_;
+};
+
+// Makes communicators at once, or waits in Create() until it is stopped.
+class FakeFactory : public CommunicatorFactory {
+ public:
+  Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override {
+    ++created;
+    if (before_return) before_return();
+    if (hang) {
+      std::mutex mu;
+      std::condition_variable_any stopped;
+      std::unique_lock lock(mu);
+      hangs = true;
+      stopped.wait(lock, options.stop, [] { return false; });
+      return {RM_ERR_EPOCH_MOVED, "stopped"};
+    }
+    newest = options;
+    if (!fails.ok()) return fails;
+    *out = std::make_unique<FakeCommunicator>(0, 1, options.epoch);
+    return {};
+  }
+  Status fails;                // what Create() answers
+  CommunicatorOptions newest;  // of the newest Create()
+  std::atomic<int> created{0};
+  std::atomic<bool> hangs{false};
+  bool hang = false;
+  std::function<void()> before_return;
 };
 
 }  // namespace ringmaster::engine

@@ -2,37 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "collectives/engine/fake_communicator.h"
 
 namespace ringmaster::engine {
 namespace {
-
-// Makes communicators at once, or waits in Create() until it is stopped.
-class FakeFactory : public CommunicatorFactory {
- public:
-  Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override {
-    ++created;
-    if (before_return) before_return();
-    if (hang) {
-      std::mutex mu;
-      std::condition_variable_any stopped;
-      std::unique_lock lock(mu);
-      hangs = true;
-      stopped.wait(lock, options.stop, [] { return false; });
-      return {RM_ERR_EPOCH_MOVED, "stopped"};
-    }
-    *out = std::make_unique<FakeCommunicator>(0, 1, options.epoch);
-    return {};
-  }
-  std::atomic<int> created{0};
-  std::atomic<bool> hangs{false};
-  bool hang = false;
-  std::function<void()> before_return;
-};
 
 CommunicatorOptions OptionsOf(uint64_t epoch) {
   CommunicatorOptions options;

@@ -45,7 +45,7 @@ TEST(EngineTest, WhoHasJoinedTakesPartWithNothingUntilAllHave) {
         EXPECT_EQ(step.step, static_cast<uint64_t>(3 * pass + batch + 1));
       }
       EXPECT_EQ(Join(w), 2) << "the last to join";
-      EXPECT_EQ(w.engine->step(), static_cast<uint64_t>(3 * pass + 3));
+      EXPECT_EQ(w.engine->info().step, static_cast<uint64_t>(3 * pass + 3));
     }
     std::vector<float> sum(4, 1.0f);
     EXPECT_TRUE(w.Allreduce("sum", &sum).ok());
@@ -60,8 +60,9 @@ TEST(EngineTest, ABroadcastFromARankThatHasJoinedFailsOnAllAlsoFromTheCache) {
   OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
     std::vector<int32_t> data(4, w.id);
     const auto broadcast = [&] {
-      return Await(w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->WorkerAt(0), 4, 1, 1},
-                         data.data(), data.data()));
+      return Await(
+          w.Ask({"b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->info().WorkerAt(0), 4, 1, 1},
+                data.data(), data.data()));
     };
     EXPECT_TRUE(broadcast().ok());
     for (int pass = 0; w.id != 0 && pass < 2; ++pass) {

@@ -21,8 +21,8 @@ Status Pipeline::Agree(bool armed, std::chrono::steady_clock::time_point long_ag
   // This rank's recovery has brought no word that somebody has committed what was prepared in an
   // earlier view, so nobody ever will: the number goes to another operation.
   log_.DropPrepared();
-  if (Status s = negotiator_.Round(host_, log_.next_number(), pending_.Requests(),
-                                   pending_.AskedBefore(long_ago), armed, result);
+  if (Status s = negotiator_.Round(host_, log_.next_number(), pending_->Requests(),
+                                   pending_->AskedBefore(long_ago), armed, result);
       !s.ok())
     return s;
   log_.Trim();  // all have entered this round, so all have finished the one before
@@ -32,7 +32,7 @@ Status Pipeline::Agree(bool armed, std::chrono::steady_clock::time_point long_ag
 Status Pipeline::Execute(Response response, const Retained** result) {
   response.number = log_.next_number();
   Retained executed;
-  if (Status s = backend_->Execute(response, pending_, &executed); !s.ok()) return s;
+  if (Status s = backend_->Execute(response, *pending_, &executed); !s.ok()) return s;
   if (!executed.response.has_own_results() || !executed.holds) {
     *result = &log_.Append(std::move(executed));
     return {};
@@ -41,7 +41,7 @@ Status Pipeline::Execute(Response response, const Retained** result) {
   // survivor has left it the others hold their results too, and if none has it runs once more.
   const Status confirmed = backend_->Confirm();
   if (!confirmed.ok()) {
-    backend_->Withdraw(&executed, pending_);
+    backend_->Withdraw(&executed, *pending_);
     log_.Prepare(std::move(executed));
     return confirmed;
   }
@@ -94,13 +94,13 @@ std::vector<std::shared_ptr<Operation>> Pipeline::ApplySets(const Retained& resu
   const Request& request = result.response.requests.front();
   if (result.response.error == RM_OK && request.kind == Kind::kAddSet) {
     const int32_t set = sets_.Add(request.members);
-    if (const auto operation = pending_.Find(request.key())) operation->process_set = set;
+    if (const auto operation = pending_->Find(request.key())) operation->process_set = set;
   }
   if (result.response.error == RM_OK && request.kind == Kind::kRemoveSet) {
     sets_.Remove(request.removed_set);
     negotiator_.ForgetSet(request.removed_set);
     backend_->ForgetSet(request.removed_set);
-    left_over = pending_.TakeOfSet(request.removed_set);
+    left_over = pending_->TakeOfSet(request.removed_set);
   }
   return left_over;
 }

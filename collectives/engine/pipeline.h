@@ -1,4 +1,4 @@
-// The operations of this rank on their way: asked for, agreed on, executed, kept, given out.
+// The operations of this rank on their way: agreed on, executed, kept, given out.
 //
 // Owner: the engine's loop. Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
@@ -19,8 +19,9 @@ namespace ringmaster::engine {
 
 class Pipeline {
  public:
-  Pipeline(std::unique_ptr<Backend> backend, size_t fusion_bytes)
-      : backend_(std::move(backend)), negotiator_(fusion_bytes, &sets_) {}
+  // `pending`: what this rank has asked for; what is given out is taken from there. Outlives this.
+  Pipeline(std::unique_ptr<Backend> backend, size_t fusion_bytes, PendingTable* pending)
+      : backend_(std::move(backend)), pending_(pending), negotiator_(fusion_bytes, &sets_) {}
 
   // A view stands, or is over. Between the two nothing is executed.
   void Install(Communicator* host, const std::vector<std::string>& workers);
@@ -29,17 +30,13 @@ class Pipeline {
   // From any thread: Backend::Abort.
   void Abort(uint64_t epoch) { backend_->Abort(epoch); }
 
-  // ---- Asked for
-  void Add(std::shared_ptr<Operation> operation) { pending_.Add(std::move(operation)); }
+  // ---- Process sets
+  const SetTable& sets() const { return sets_; }
   // Why an operation of this process set can't be asked for here; RM_OK: it can.
   Status CheckSet(int32_t process_set) const;
-  const SetTable& sets() const { return sets_; }
-  bool idle() const { return pending_.empty(); }
-  const PendingTable& pending() const { return pending_; }
-  // Null if there is none of this name.
-  std::shared_ptr<Operation> Take(const std::string& name) { return pending_.Take(name); }
-  std::vector<std::shared_ptr<Operation>> TakeAll() { return pending_.TakeAll(); }
-  bool IsPending(const std::string& name) const { return pending_.Find(name) != nullptr; }
+  // What adds or removes a process set does so; to be called before it is published. Returned are
+  // the operations of a removed set: they are left over.
+  std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
 
   // ---- Agreed on, executed, given out
   // One round with all ranks. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
@@ -48,10 +45,7 @@ class Pipeline {
   // Executes `response` as operation next_number(), whose result is then kept: *result.
   Status Execute(Response response, const Retained** result);
   // Copies the result to the callers' buffers and completes their operations, but for step ends.
-  void Publish(const Retained& result) { backend_->Publish(result, &pending_); }
-  // What adds or removes a process set does so; to be called before it is published. Returned are
-  // the operations of a removed set: they are left over.
-  std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
+  void Publish(const Retained& result) { backend_->Publish(result, pending_); }
   uint64_t next_number() const { return log_.next_number(); }
 
   // ---- After a view change
@@ -73,10 +67,10 @@ class Pipeline {
 
   Communicator* host_ = nullptr;  // null: no view
   const std::unique_ptr<Backend> backend_;
+  PendingTable* const pending_;
   SetTable sets_;
   std::string self_;  // this worker's name
   Negotiator negotiator_;
-  PendingTable pending_;
   ResultLog log_;
 };
 

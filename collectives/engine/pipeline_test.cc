@@ -12,7 +12,7 @@ namespace {
 
 class PipelineTest : public ::testing::Test {
  protected:
-  PipelineTest() : host_(0, 2), pipeline_(std::make_unique<CpuBackend>(), 1 << 20) {
+  PipelineTest() : host_(0, 2), pipeline_(std::make_unique<CpuBackend>(), 1 << 20, &pending_) {
     pipeline_.Install(&host_, {"a", "b"});
   }
 
@@ -20,12 +20,13 @@ class PipelineTest : public ::testing::Test {
     Request request{name,         kind, RM_FLOAT32, RM_SUM, kind == Kind::kBroadcast ? "a" : "",
                     data_.size(), 1.0,  1.0};
     auto operation = std::make_shared<Operation>(std::move(request), data_.data(), data_.data());
-    pipeline_.Add(operation);
+    pending_.Add(operation);
     return operation;
   }
 
   std::vector<float> data_ = {1, 2};
   FakeCommunicator host_;
+  PendingTable pending_;
   Pipeline pipeline_;
 };
 
@@ -42,7 +43,7 @@ TEST_F(PipelineTest, AnOperationIsAgreedOnExecutedAndGivenOut) {
   pipeline_.Publish(*result);
   EXPECT_TRUE(operation->done());
   EXPECT_EQ(data_, (std::vector<float>{2, 4}));
-  EXPECT_TRUE(pipeline_.idle());
+  EXPECT_TRUE(pending_.empty());
 }
 
 TEST_F(PipelineTest, TheVoteOfARoundProvesThatAllHaveTheResultsBeforeIt) {
@@ -66,18 +67,18 @@ TEST_F(PipelineTest, WhatFailsStaysPendingAndTakesNoNumber) {
   const Retained* result = nullptr;
   EXPECT_EQ(pipeline_.Execute(round.responses[0], &result).code(), RM_ERR_EPOCH_MOVED);
   EXPECT_EQ(pipeline_.next_number(), 0u);
-  EXPECT_TRUE(pipeline_.IsPending("a"));
+  EXPECT_NE(pending_.Find("a"), nullptr);
   EXPECT_FALSE(operation->done());
 }
 
 // In the view after a fault its number goes to another operation, of which this rank may have no
 // part yet when the next fault comes.
 TEST_F(PipelineTest, WhatWasPreparedInAnEarlierViewIsNotTakenForWhatHasItsNumberLater) {
-  Pipeline pipeline(std::make_unique<CpuBackend>(DirectSizes{.bytes = 1}), 1 << 20);
+  Pipeline pipeline(std::make_unique<CpuBackend>(DirectSizes{.bytes = 1}), 1 << 20, &pending_);
   pipeline.Install(&host_, {"a", "b"});
   Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", data_.size(), 1.0, 1.0};
   const auto operation = std::make_shared<Operation>(request, data_.data(), data_.data());
-  pipeline.Add(operation);
+  pending_.Add(operation);
   RoundResult round;
   ASSERT_TRUE(pipeline.Agree(false, {}, &round).ok());
   host_.fail_at = static_cast<int>(host_.calls.size()) + 1;  // the barrier after the allreduce

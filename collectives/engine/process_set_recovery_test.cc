@@ -189,7 +189,7 @@ TEST(BoundaryTest, AJoinerKnowsTheSetsAndIsInNone) {
   world.Install({0, 1, 2}, "PodJoined");
   EXPECT_TRUE(joiner.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
   std::vector<int> ranks;
-  EXPECT_TRUE(joiner.engine->MembersOf(1, nullptr, &ranks));
+  EXPECT_TRUE(joiner.engine->info().MembersOf(1, nullptr, &ranks));
   EXPECT_EQ(ranks, (std::vector<int>{0, 1}));
   EXPECT_THAT(reduce(joiner, 1), testing::HasSubstr("not in process set 1"));
   members.join();

@@ -19,7 +19,7 @@ TEST(ProcessSetTest, SetsWithoutACommonRankUseOneNameAndTheWorldGoesOnBeside) {
     const int even = AddSet(w, {0, 2}), odd = AddSet(w, {1, 3}), alone = AddSet(w, {3});
     EXPECT_EQ((std::vector<int>{even, odd, alone}), (std::vector<int>{1, 2, 3}));
     std::vector<int> ranks;
-    EXPECT_TRUE(w.engine->MembersOf(odd, nullptr, &ranks));
+    EXPECT_TRUE(w.engine->info().MembersOf(odd, nullptr, &ranks));
     EXPECT_EQ(ranks, (std::vector<int>{1, 3}));
     for (int pass = 0; pass < 3; ++pass) {
       std::vector<float> mine(10, static_cast<float>(1 << w.id)), all(7, 1.0f), own(3, 5.0f);
@@ -41,7 +41,8 @@ TEST(ProcessSetTest, SetsWithoutACommonRankUseOneNameAndTheWorldGoesOnBeside) {
     scatter.shape = {3, 2};
     scatter.process_set = set;
     const auto scattered = w.Ask(scatter, in.data(), nullptr);
-    Request broadcast{"b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->WorkerAt(w.id % 2 + 2), 6};
+    Request broadcast{
+        "b", Kind::kBroadcast, RM_INT32, RM_SUM, w.engine->info().WorkerAt(w.id % 2 + 2), 6};
     broadcast.process_set = set;
     ASSERT_TRUE(Await(scattered).ok()) << scattered->status().message();
     EXPECT_EQ(scattered->rows_by_rank, (std::vector<size_t>{2, 1}));
@@ -179,7 +180,7 @@ TEST(ProcessSetTest, RanksThatAddDifferentSetsAllHearIt) {
   world.Enter({0, 1});
   OnEach(&world, {0, 1}, [&](TestWorker& w) {
     Request request{kAddSetName, Kind::kAddSet};
-    request.members = {w.engine->WorkerAt(w.id)};
+    request.members = {w.engine->info().WorkerAt(w.id)};
     const Status status = Await(w.Ask(std::move(request), nullptr, nullptr));
     EXPECT_EQ(status.code(), RM_ERR_MISMATCH);
     EXPECT_THAT(status.message(), HasSubstr("[worker 0] on rank 0 and [worker 1] on rank 1"));

@@ -1,6 +1,7 @@
 #include "collectives/engine/request.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "collectives/element/element.h"
 
@@ -100,6 +101,11 @@ const std::string& Request::key() const {
   thread_local std::string key;
   key = name + kSetSeparator + std::to_string(process_set);
   return key;
+}
+
+int32_t SetOfKey(const std::string& key) {
+  const size_t at = key.rfind(kSetSeparator);
+  return at == std::string::npos ? 0 : std::atoi(key.c_str() + at + 1);
 }
 
 uint64_t Request::bytes() const { return count * element::Size(dtype); }

@@ -82,6 +82,9 @@ struct Request {
   uint64_t rows() const { return shape.empty() ? count : shape[0]; }  // of a reducescatter
 };
 
+// The process set in a Request::key().
+int32_t SetOfKey(const std::string& key);
+
 void Write(ByteWriter* out, const Request& request);
 Request ReadRequest(ByteReader* in);
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/engine/negotiator.h"
+#include "collectives/engine/announcements.h"
 #include "common/job/stall.h"
 
 namespace ringmaster::engine {

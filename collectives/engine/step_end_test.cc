@@ -37,7 +37,7 @@ TEST(BoundaryTest, AJoinerGetsTheStateAtThePlannedBoundary) {
   EXPECT_TRUE(joiner.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
   members.join();
   EXPECT_THAT(weights[2], testing::Each(5.0f));
-  EXPECT_EQ(joiner.engine->step(), world.workers[0]->engine->step());
+  EXPECT_EQ(joiner.engine->info().step, world.workers[0]->engine->info().step);
   for (int id : {0, 1}) {
     EXPECT_TRUE(results[id].state_synced);
     EXPECT_EQ(results[id].size, 3);
@@ -139,7 +139,7 @@ TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOth
   EXPECT_EQ(dropped.Allreduce("later", &later).code(), RM_ERR_DROPPED);
   StepResult result;
   EXPECT_EQ(dropped.engine->StepEnd(&result).code(), RM_ERR_DROPPED);
-  EXPECT_TRUE(dropped.engine->dropped());
+  EXPECT_TRUE(dropped.engine->info().dropped);
   EXPECT_THAT(pending, testing::Each(1.0f));
 
   const uint64_t epoch = world.Install({0, 1}, "PodLost");
@@ -164,7 +164,7 @@ TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOth
   EXPECT_TRUE(dropped.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
   members.join();
   EXPECT_THAT(weights[2], testing::Each(9.0f));
-  EXPECT_FALSE(dropped.engine->dropped());
+  EXPECT_FALSE(dropped.engine->info().dropped);
   OnEach(&world, {0, 1, 2}, [](TestWorker& w) {
     std::vector<float> data(3, 1.0f);
     EXPECT_TRUE(w.Allreduce("x", &data).ok());

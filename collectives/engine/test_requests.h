@@ -56,7 +56,7 @@ inline int Join(TestWorker& w) {
 
 inline int AddSet(TestWorker& w, const std::vector<int>& ranks) {
   Request request{kAddSetName, Kind::kAddSet};
-  for (int rank : ranks) request.members.push_back(w.engine->WorkerAt(rank));
+  for (int rank : ranks) request.members.push_back(w.engine->info().WorkerAt(rank));
   const auto operation = w.Ask(std::move(request), nullptr, nullptr);
   const Status status = Await(operation);
   EXPECT_TRUE(status.ok()) << status.message();

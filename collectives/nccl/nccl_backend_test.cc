@@ -151,7 +151,7 @@ TEST_P(Collectives, RowsAreGatheredScatteredAndExchanged) {
     EXPECT_EQ(Gathered<float>(*scatter, shares[own].size()), shares[own]);
 
     std::vector<int32_t> to_each;  // k + 1 rows to rank k
-    Operation::Splits splits{{1, 2, 3}, w.engine->workers()};
+    Operation::Splits splits{{1, 2, 3}, w.engine->info().workers()};
     for (int to = 0; to < 3; ++to) to_each.insert(to_each.end(), to + 1, 10 * w.id + to);
     const auto exchange = Ask(w, {"exchange", Kind::kAlltoall, RM_INT32, RM_SUM, "", 1, 1, 1},
                               gpus.OnDevice(w.id, to_each), nullptr, 6, splits);
@@ -163,9 +163,9 @@ TEST_P(Collectives, RowsAreGatheredScatteredAndExchanged) {
     EXPECT_EQ(Gathered<int32_t>(*exchange, expected.size()), expected);
 
     auto* sent = gpus.OnDevice(w.id, std::vector<int16_t>(3, static_cast<int16_t>(w.id)));
-    ExpectOk(Ask(w,
-                 {"broadcast", Kind::kBroadcast, RM_INT16, RM_SUM, w.engine->WorkerAt(2), 3, 1, 1},
-                 sent, sent));
+    ExpectOk(Ask(
+        w, {"broadcast", Kind::kBroadcast, RM_INT16, RM_SUM, w.engine->info().WorkerAt(2), 3, 1, 1},
+        sent, sent));
     EXPECT_THAT(Read(sent, 3), Each(2));
   });
 }

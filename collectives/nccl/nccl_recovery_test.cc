@@ -137,7 +137,7 @@ class Step {
   // To each worker as many rows as its id says, and one: of what was sent and to whom.
   std::shared_ptr<Operation> Alltoall() {
     Operation::Splits splits;
-    splits.workers = w_.engine->workers();
+    splits.workers = w_.engine->info().workers();
     std::vector<int32_t> in;
     for (const std::string& name : splits.workers) {
       const int to = name.back() - '0';

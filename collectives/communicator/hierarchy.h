@@ -1,0 +1,64 @@
+// Collectives of a view whose ranks are in groups that share memory: within a group over the
+// arenas, between the groups' first ranks over streams. One group, or groups of one rank, are the
+// special cases in which a level falls away. docs/collectives.md tells which algorithm runs when.
+//
+// Arguments are right: who calls has checked them. `op_number` counts the view's operations.
+// Owner: a communicator. Thread rule: the thread of the collective.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/algorithms/shm_group.h"
+#include "collectives/algorithms/stream_group.h"
+#include "collectives/communicator/group_map.h"
+#include "collectives/transport/arena.h"
+#include "collectives/transport/liveness_monitor.h"
+#include "ringmaster/status.h"
+
+namespace ringmaster::communicator {
+
+class Hierarchy {
+ public:
+  using Blocks = std::vector<std::span<std::byte>>;             // by rank
+  using ConstBlocks = std::vector<std::span<const std::byte>>;  // by rank
+
+  // `ranks`: of the groups' ranks in the view, whose connections `liveness` has. `maps`: by rank,
+  // the arenas of the own group's.
+  Hierarchy(transport::LivenessMonitor* liveness, uint64_t epoch, GroupMap groups,
+            std::vector<int> ranks, const std::vector<std::shared_ptr<transport::ArenaMap>>& maps);
+
+  const GroupMap& groups() const { return groups_; }
+
+  Status Allreduce(const void* in, void* out, size_t count, const algorithms::Reduction& how,
+                   uint64_t op_number);
+  // `by_rank`: one stretch of memory.
+  Status Allgatherv(const void* send, const Blocks& by_rank, uint64_t op_number);
+  Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
+  Status ReduceScatter(const ConstBlocks& by_rank, void* out, const algorithms::Reduction& how,
+                       uint64_t op_number);
+  // bytes[i * size + k]: what rank i sends to rank k.
+  Status Alltoallv(ConstBlocks to, Blocks from, std::span<const size_t> bytes, uint64_t op_number);
+  Status Barrier(uint64_t op_number);
+
+ private:
+  Status AllreduceAcross(const void* in, void* out, size_t count, algorithms::Reduction how,
+                         uint64_t op_number);
+  Status ReduceScatterAcross(const ConstBlocks& by_rank, void* out,
+                             const algorithms::Reduction& how, uint64_t op_number);
+  // The longest block that two ranks of the own group exchange.
+  size_t LongestInOwn(std::span<const size_t> bytes) const;
+  bool shares_memory() const { return shm_ != nullptr; }
+  bool leads() const { return leaders_ != nullptr; }
+
+  const GroupMap groups_;
+  std::unique_ptr<algorithms::ShmGroup> shm_;          // null: alone in its group
+  std::unique_ptr<algorithms::StreamGroup> leaders_;   // null: not a leader, or only one group
+  std::unique_ptr<algorithms::StreamGroup> everyone_;  // null: only one group
+  unsigned char nothing_ = 0;
+};
+
+}  // namespace ringmaster::communicator

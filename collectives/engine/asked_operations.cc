@@ -1,0 +1,42 @@
+#include "collectives/engine/asked_operations.h"
+
+#include <optional>
+
+namespace ringmaster::engine {
+
+bool AskedOperations::Take(const Submitted& submitted, const CheckSet& check) {
+  if (submitted.empty()) return false;
+  bool taken = false;
+  const std::optional<Status> refused = inbox_->Refusal();
+  for (const auto& operation : submitted) {
+    const Status set = check(operation->request.process_set);
+    if (refused) {
+      operation->Complete(*refused);
+    } else if (!set.ok()) {
+      inbox_->Forget(operation->request.name);
+      operation->Complete(set);
+    } else {
+      pending_.Add(operation);
+      taken = true;
+    }
+  }
+  if (!idle()) work_->Asked(WorkMeter::Clock::now());
+  users_->Notify();
+  return taken;
+}
+
+void AskedOperations::FailLeftOver(const Submitted& operations) {
+  for (const auto& operation : operations) {
+    inbox_->Forget(operation->request.name);
+    operation->Complete(
+        {RM_ERR_INVALID, "'" + operation->request.name + "': its process set has been removed"});
+  }
+}
+
+void AskedOperations::FailAll(const Status& why) {
+  for (auto& operation : pending_.TakeAll()) operation->Complete(why);
+  work_->Clear(WorkMeter::Clock::now());
+  users_->Notify();
+}
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,54 @@
+// The operations that users of this rank have asked for and that have not ended here: takes them
+// from the inbox, and when they end frees their names, wakes who waits for them, and lets the meter
+// know that nobody waits any more.
+//
+// Owner: the engine's loop. Thread rule: the engine's thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collectives/engine/inbox.h"
+#include "collectives/engine/pending_table.h"
+#include "collectives/engine/response.h"
+#include "collectives/engine/user_tasks.h"
+#include "collectives/engine/work_meter.h"
+
+namespace ringmaster::engine {
+
+class AskedOperations {
+ public:
+  using Submitted = std::vector<std::shared_ptr<Operation>>;
+  // Why an operation of this process set can't be asked for here; RM_OK: it can.
+  using CheckSet = std::function<Status(int32_t process_set)>;
+
+  // All of them outlive this.
+  AskedOperations(Inbox* inbox, UserTasks* users, WorkMeter* work)
+      : inbox_(inbox), users_(users), work_(work) {}
+
+  // Takes what has been posted; what the inbox refuses by now, or is of a set that isn't ours, ends
+  // at once. True: something has been taken.
+  bool Take(const Submitted& submitted, const CheckSet& check);
+
+  // Those that have been taken and have not ended.
+  PendingTable& pending() { return pending_; }
+  const PendingTable& pending() const { return pending_; }
+  bool idle() const { return pending_.empty(); }
+
+  // The names of what is about to be published may be used again.
+  void FreeNames(const Response& response) { inbox_->Forget(response); }
+  // Of a process set that has been removed: these are asked for no more.
+  void FailLeftOver(const Submitted& operations);
+  // All that there are.
+  void FailAll(const Status& why);
+
+ private:
+  Inbox* const inbox_;
+  UserTasks* const users_;
+  WorkMeter* const work_;
+
+  PendingTable pending_;
+};
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,85 @@
+#include "collectives/engine/ballot.h"
+
+#include <algorithm>
+
+namespace ringmaster::engine {
+
+Votes Ballot::Vote(int self, const std::vector<const Request*>& pending, const Late& late,
+                   bool armed, std::vector<const Request*>* announce) const {
+  Votes votes = Votes::Empty(cache_->slots());
+  votes.set_armed(armed && joined_->empty());
+  votes.set_only_joins(std::all_of(pending.begin(), pending.end(),
+                                   [](const Request* r) { return r->kind == Kind::kJoin; }));
+  // Who has joined votes for all that the cache has. Where all have, nobody knows by that what one
+  // of them still waits for, so that one says it in full.
+  const bool all_joined = joined_->size() == ranks_->size();
+  bool nothing_new = true;
+  for (const Request* request : pending) {
+    if (!voted_.contains(request->key())) nothing_new = false;
+    if (announced_.contains(request->key())) continue;
+    if (const auto slot = cache_->Find(*request);
+        slot && !all_joined && !late.contains(request->key())) {
+      votes.Add(*slot);
+    } else {
+      announce->push_back(request);
+      nothing_new = false;  // also when it was voted for before and its slot has gone
+    }
+  }
+  votes.set_nothing_new(nothing_new);
+  votes.set_announces_nothing(announce->empty());
+  VoteAsOutsider(self, &votes);
+  if (joined_->Has(self) && !all_joined) VoteAsJoined(&votes);
+  return votes;
+}
+
+// Not all have joined: so what is agreed on now is wanted by one that has not. A planned change
+// waits until all have, because nobody stands in rm_step_end here.
+void Ballot::VoteAsJoined(Votes* votes) const {
+  for (size_t slot = 0; slot < cache_->slots(); ++slot) {
+    if (cache_->IsUsed(slot) && GoesOnWithoutJoined(cache_->At(slot).kind) &&
+        IsActive(cache_->At(slot).process_set)) {
+      votes->Add(slot);
+    }
+  }
+}
+
+void Ballot::VoteAsOutsider(int self, Votes* votes) const {
+  if (sets_->sets().empty()) return;
+  for (size_t slot = 0; slot < cache_->slots(); ++slot) {
+    if (!cache_->IsUsed(slot) || cache_->At(slot).process_set == 0) continue;
+    const int32_t set = cache_->At(slot).process_set;
+    if (!ranks_->IsIn(set, self) && IsActive(set)) votes->Add(slot);
+  }
+}
+
+void Ballot::Heard(const std::vector<const Request*>& pending,
+                   const std::vector<const Request*>& announced) {
+  for (const Request* request : pending) voted_.insert(request->key());
+  for (const Request* request : announced) announced_.insert(request->key());
+}
+
+Late Ballot::Announced(const Late& late) const {
+  Late announced;
+  for (const auto& [key, since] : late) {
+    if (announced_.contains(key)) announced[key] = since;
+  }
+  return announced;
+}
+
+void Ballot::Forget(const Request& request) {
+  voted_.erase(request.key());
+  announced_.erase(request.key());
+}
+
+void Ballot::ForgetSet(int32_t process_set) {
+  const auto is_of_set = [&](const std::string& key) { return SetOfKey(key) == process_set; };
+  std::erase_if(voted_, is_of_set);
+  std::erase_if(announced_, is_of_set);
+}
+
+void Ballot::Clear() {
+  voted_.clear();
+  announced_.clear();
+}
+
+}  // namespace ringmaster::engine

@@ -1,0 +1,92 @@
+// What this rank says in the first part of a round: a byte for each fact, of which the ranks' MIN
+// is agreed on. And what it has said before, so that it doesn't repeat it.
+//
+// Owner: the negotiator. Thread rule: the engine's thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/engine/announcements.h"
+#include "collectives/engine/joined_ranks.h"
+#include "collectives/engine/response_cache.h"
+#include "collectives/engine/set_table.h"
+#include "collectives/engine/view_ranks.h"
+
+namespace ringmaster::engine {
+
+// A rank's bytes, or the MIN of all ranks': then each of them is what all have said.
+class Votes {
+ public:
+  explicit Votes(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {}
+  // Of a rank that has said nothing yet; `slots`: of the cache.
+  static Votes Empty(size_t slots) {
+    return Votes(std::vector<uint8_t>(static_cast<size_t>(kHeaderSize) + slots, 0));
+  }
+
+  bool announces_nothing() const { return bytes_[kAnnouncesNothing] != 0; }
+  bool nothing_new() const { return bytes_[kNothingNew] != 0; }
+  bool armed() const { return bytes_[kArmed] != 0; }
+  bool only_joins() const { return bytes_[kOnlyJoins] != 0; }
+  // Exactly the request in this slot of the cache is pending.
+  bool has(size_t slot) const { return bytes_[kHeaderSize + slot] != 0; }
+  size_t slots() const { return bytes_.size() - kHeaderSize; }
+
+  void set_announces_nothing(bool value) { bytes_[kAnnouncesNothing] = value; }
+  void set_nothing_new(bool value) { bytes_[kNothingNew] = value; }
+  void set_armed(bool value) { bytes_[kArmed] = value; }
+  void set_only_joins(bool value) { bytes_[kOnlyJoins] = value; }
+  void Add(size_t slot) { bytes_[kHeaderSize + slot] = 1; }
+
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  enum Header { kAnnouncesNothing, kNothingNew, kArmed, kOnlyJoins, kHeaderSize };
+
+  std::vector<uint8_t> bytes_;
+};
+
+class Ballot {
+ public:
+  // All of them outlive this.
+  Ballot(const SetTable* sets, ViewRanks* ranks, const ResponseCache* cache,
+         const JoinedRanks* joined)
+      : sets_(sets), ranks_(ranks), cache_(cache), joined_(joined) {}
+
+  // As rank `self`, of `pending` and Late as in Negotiator::Round. *announce: what it has to
+  // announce in full.
+  Votes Vote(int self, const std::vector<const Request*>& pending, const Late& late, bool armed,
+             std::vector<const Request*>* announce) const;
+  // The others have heard it.
+  void Heard(const std::vector<const Request*>& pending,
+             const std::vector<const Request*>& announced);
+  // Of `late` what has been announced: whoever waits for it, too, has said so by the next round.
+  Late Announced(const Late& late) const;
+
+  // It has been agreed on.
+  void Forget(const Request& request);
+  void ForgetSet(int32_t process_set);
+  void Clear();
+
+ private:
+  // As a rank that has joined: for all that the others may want to run.
+  void VoteAsJoined(Votes* votes) const;
+  // For what sets may want to run that `self` is not in.
+  void VoteAsOutsider(int self, Votes* votes) const;
+  // Some rank of the set hasn't joined.
+  bool IsActive(int32_t process_set) const { return !joined_->HasAll(ranks_->OfSet(process_set)); }
+
+  const SetTable* const sets_;
+  ViewRanks* const ranks_;
+  const ResponseCache* const cache_;
+  const JoinedRanks* const joined_;
+
+  std::set<std::string> voted_;      // keys this rank has voted for or announced before
+  std::set<std::string> announced_;  // keys this rank has announced in full, not run yet
+};
+
+}  // namespace ringmaster::engine

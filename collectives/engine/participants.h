@@ -1,0 +1,46 @@
+// Who takes part in an operation, and the communicator that connects them: all ranks of the view,
+// or a process set's, whose communicator is made when the first operation of the set runs in the
+// view.
+//
+// Owner: CpuBackend. Thread rule: the engine's thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/engine/response.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::engine {
+
+class Participants {
+ public:
+  struct Ranks {
+    std::unique_ptr<Communicator> own;  // of a set
+    Communicator* host = nullptr;
+    std::vector<std::string> workers;  // by rank
+  };
+
+  // A view of `workers`, by rank; `host` stays valid until Uninstall().
+  void Install(Communicator* host, const std::vector<std::string>& workers) {
+    world_ = {nullptr, host, workers};
+  }
+  void Uninstall() {
+    world_.host = nullptr;
+    sets_.clear();
+  }
+  void ForgetSet(int32_t process_set) { sets_.erase(process_set); }
+
+  const Ranks& world() const { return world_; }
+  // *ranks: those that take part, until Uninstall() or ForgetSet(); null: this rank is none of
+  // them. A failure is that of Communicator::Subset.
+  Status Choose(const Response& response, const Ranks** ranks);
+
+ private:
+  Ranks world_;
+  std::map<int32_t, Ranks> sets_;  // of this view, by number
+};
+
+}  // namespace ringmaster::engine

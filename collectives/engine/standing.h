@@ -1,0 +1,48 @@
+// What this worker is to the job: whether it has the job's state, is let in, or was dropped.
+//
+// Owner: the engine's loop. Thread rule: the engine's thread only; what others may read of it is
+// written to EngineInfo.
+#pragma once
+
+#include "collectives/engine/engine_info.h"
+#include "collectives/engine/view.h"
+
+namespace ringmaster::engine {
+
+class Standing {
+ public:
+  Standing(bool has_state, EngineInfo* info) : has_state_(has_state), info_(info) {}
+
+  // False: it takes part, contributes nothing, and needs the job's state.
+  bool has_state() const { return has_state_; }
+  // Is in a view, with state.
+  bool entered() const { return info_->entered; }
+
+  // A view that lists this worker comes. The first view of a job, or of one that begins again:
+  // everybody has what it began with, also one that was welcomed as a joiner of the view that died,
+  // and one that hears of that view only by its successor.
+  void ListIn(const View& view) {
+    if (!info_->entered && !info_->dropped && (view.reason == "Bootstrap" || view.holds))
+      has_state_ = true;
+  }
+  // It has loaded the job's state.
+  void GetState() { has_state_ = true; }
+  // All ranks of the view stand at the same point, this one with them.
+  void TakeBack() { info_->dropped = false; }
+  // Its user may go on.
+  void Enter() { info_->entered = true; }
+  // The others go on without it. False: it had not been let in, and still waits for that.
+  bool Drop() {
+    has_state_ = false;
+    if (!info_->entered) return false;
+    info_->entered = false;
+    info_->dropped = true;
+    return true;
+  }
+
+ private:
+  bool has_state_;
+  EngineInfo* const info_;
+};
+
+}  // namespace ringmaster::engine
