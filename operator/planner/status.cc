@@ -294,6 +294,7 @@ void WriteStatus(PlanContext& plan) {
   SetRebuilding(plan);
   SetRunning(plan);
   SetRanksMissing(plan);
+  SetPreempted(plan);
   SetSuspended(plan);
   SetEnd(plan);
   SetRing(plan);
