@@ -55,6 +55,11 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     bounds_.clear();
     Grow(&waiting, Most(waiting.request));
     if (waiting.answer.fit > 0) ForgetTakers();
+    // Who could make room for it is for the pass to see.
+    const AdmissionRequest& asked = waiting.request;
+    if (CanNotStart(waiting) && asked.preempts && !NobodyIsLess(holdings_, asked.priority)) {
+      asked_ = true;
+    }
   }
   KeepInLine(job, waiting);
   if (!waiting.answer.decided) {
@@ -149,6 +154,10 @@ int Admission::Drop(const std::string& job, const std::vector<std::string>& keep
   return dropped;
 }
 
+bool Admission::CanNotStart(const Waiting& waiting) {
+  return waiting.answer.fit == 0 && waiting.request.standing != Standing::kRuns;
+}
+
 bool Admission::OthersWait(const std::string& job) const { return line_.size() > line_.count(job); }
 
 void Admission::KeepInLine(const std::string& job, const Waiting& waiting) {
@@ -213,7 +222,7 @@ std::vector<std::string> Admission::Pass(Moment now) {
   for (Waiting* waiting : order) {
     waiting->answer.leavers.clear();
     GrowInTurn(waiting, std::max(waiting->answer.fit, Least(waiting->request)));
-    const bool stuck = waiting->answer.fit == 0 && waiting->request.standing != Standing::kRuns;
+    const bool stuck = CanNotStart(*waiting);
     if (stuck && TakeForIt(waiting, now)) continue;
     if (stuck && now - waiting->request.since >= kPatience) Reserve(*waiting);
   }

@@ -111,6 +111,7 @@ class Admission {
     friend bool operator==(const Told&, const Told&) = default;
   };
 
+  static bool CanNotStart(const Waiting& waiting);
   bool OthersWait(const std::string& job) const;
   void KeepInLine(const std::string& job, const Waiting& waiting);
   std::vector<Waiting*> InOrder();

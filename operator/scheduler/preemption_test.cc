@@ -283,6 +283,7 @@ class PreemptionTest : public testing::Test {
 
 TEST_F(PreemptionTest, BothJobsLearnOfIt) {
   EXPECT_EQ(Ask(Request("high", 4, 2, 5)).fit, 0);
+  ASSERT_TRUE(admission_.IsPassDue()) << "though nobody else stands in line";
   EXPECT_THAT(admission_.Pass(kNow), UnorderedElementsAre("ns/high", "ns/low"));
   EXPECT_THAT(admission_.DemandsOn("ns/low"),
               UnorderedElementsAre(PodDemand{"low-3", "ns/high", 5, 2},
