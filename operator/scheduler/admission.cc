@@ -33,6 +33,11 @@ int SizeOfUse(const AdmissionRequest& request, int most) {
   return best;
 }
 
+// `lowest`: the priority of the least important job that could give.
+bool MayTake(const AdmissionRequest& request, std::optional<int> lowest) {
+  return request.preempts && lowest && *lowest < request.priority;
+}
+
 int Least(const AdmissionRequest& request) {
   return request.sizes.empty() ? 0 : request.sizes.front();
 }
@@ -56,10 +61,7 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     Grow(&waiting, Most(waiting.request));
     if (waiting.answer.fit > 0) ForgetTakers();
     // Who could make room for it is for the pass to see.
-    const AdmissionRequest& asked = waiting.request;
-    if (CanNotStart(waiting) && asked.preempts && !NobodyIsLess(holdings_, asked.priority)) {
-      asked_ = true;
-    }
+    if (CanNotStart(waiting) && MayTake(waiting.request, LowestPriority(holdings_))) asked_ = true;
   }
   KeepInLine(job, waiting);
   if (!waiting.answer.decided) {
@@ -218,6 +220,7 @@ std::vector<std::string> Admission::Pass(Moment now) {
   reserved_ = {};
   reservations_tried_ = takers_tried_ = 0;
   look_again_.reset();
+  lowest_held_ = LowestPriority(holdings_);
   const std::vector<Waiting*> order = InOrder();
   for (Waiting* waiting : order) {
     waiting->answer.leavers.clear();
@@ -252,7 +255,7 @@ bool Admission::TakeForIt(Waiting* waiting, Moment now) {
   const AdmissionRequest& request = waiting->request;
   std::vector<TakenPod> before;
   if (const auto taken = taken_.extract(request.job)) before = taken.mapped();
-  if (!request.preempts || NobodyIsLess(holdings_, request.priority)) return false;
+  if (!MayTake(request, lowest_held_)) return false;
   if (takers_tried_++ >= kMostTakersTried) return false;
   const auto least = static_cast<std::size_t>(Least(request));
   const Need need{request.job,

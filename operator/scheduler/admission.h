@@ -150,6 +150,7 @@ class Admission {
   std::map<ShapePtr, Bound> bounds_;
   Reservation reserved_;
   std::vector<std::string> claims_;  // paths for which places are held where pods are to leave
+  std::optional<int> lowest_held_;   // priority among holdings_
   int takers_tried_ = 0;
   int reservations_tried_ = 0;
 };

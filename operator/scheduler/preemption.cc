@@ -288,15 +288,19 @@ class Search {
 
 }  // namespace
 
-bool NobodyIsLess(const Holdings& holdings, int priority) {
-  return std::none_of(holdings.begin(), holdings.end(),
-                      [&](const auto& one) { return one.second.priority < priority; });
+std::optional<int> LowestPriority(const Holdings& holdings) {
+  std::optional<int> lowest;
+  for (const auto& [job, holding] : holdings) {
+    lowest = std::min(lowest.value_or(holding.priority), holding.priority);
+  }
+  return lowest;
 }
 
 std::optional<Preemption> Preempt(Capacity* capacity, const Need& need, const Holdings& holdings,
                                   const std::vector<TakenPod>& before,
                                   const std::set<std::string>& for_others, Moment now) {
-  if (NobodyIsLess(holdings, need.priority)) return std::nullopt;
+  const auto lowest = LowestPriority(holdings);
+  if (!lowest || *lowest >= need.priority) return std::nullopt;
   Search search(capacity, need, holdings);
   search.CountOnLeaving(now);
   search.CountOnOthers(for_others);

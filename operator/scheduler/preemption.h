@@ -64,8 +64,8 @@ struct Preemption {
 
 using Holdings = std::map<std::string, Holding>;  // by job
 
-// Nobody of less importance is there.
-bool NobodyIsLess(const Holdings& holdings, int priority);
+// Of the least important job that could be asked; nullopt: there is none.
+std::optional<int> LowestPriority(const Holdings& holdings);
 
 // `before`: what was taken for the job earlier. `for_others`: uids of what is taken for others.
 // nullopt: it can't have enough, or there is nobody less important.
