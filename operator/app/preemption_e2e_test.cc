@@ -197,9 +197,12 @@ TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
   Apply("high", 3, 100);
   ASSERT_TRUE(Trains("high", 2)) << "two is what it needs, and the third is not worth a pod";
   EXPECT_TRUE(Trains("low", 2));
+  EXPECT_TRUE(StepsGoOn("high"));
   for (const char* name : {"high", "low"}) End(name);
-  ASSERT_TRUE(Until([&] { return Status("low").state == "Succeeded"; }));
-  for (const char* name : {"low", "high"}) ExpectNoStepLost(name);
+  for (const char* name : {"low", "high"}) {
+    ASSERT_TRUE(Until([&] { return Status(name).state == "Succeeded"; }));
+    ExpectNoStepLost(name);
+  }
 }
 
 }  // namespace

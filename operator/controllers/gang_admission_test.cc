@@ -189,12 +189,16 @@ class PreemptionByClassTest : public GangAdmissionTest {
     pods_.Observe(*made);
     other_.pods.push_back(ReadPod(*made));
   }
-  // The other job has been decided about.
+  // It asks, and a pass has decided since then: for one that stands behind another nobody else
+  // does.
   bool Waits() {
+    planner::Snapshot look = other_;
+    admission_.Plan(&look);
+    const auto pod = std::make_shared<const Json>(Json::parse(R"({"metadata": {"name": "last-0",
+        "namespace": "default"}, "spec": {"containers": [{"name": "c", "resources": {"requests":
+        {"cpu": "1"}}}]}})"));
     return support::Until([&] {
-      planner::Snapshot look = other_;
-      admission_.Plan(&look);
-      return look.gang_fit->decided;
+      return loop_.Ask({.job = "default/last", .pods = {pod}, .sizes = {1}}, {}).decided;
     });
   }
   std::vector<std::string> Drained() {
