@@ -4,11 +4,26 @@
 
 #include "common/fields/fields.h"
 #include "common/sync/pause.h"
+#include "operator/api/labels.h"
+#include "operator/api/time.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/controllers/slim_objects.h"
 
 namespace ringmaster::controllers {
 namespace {
+
+constexpr std::chrono::seconds kUsualGrace{30};
+
+// By when the pod has gone, if nothing hangs: it is deleted, or was told to leave.
+std::optional<scheduler::Moment> LeavesBy(const kube::Json& pod) {
+  const auto deleted = api::ParseTime(fields::TextAt(pod, "/metadata/deletionTimestamp"));
+  if (deleted) return deleted;
+  const kube::Json& annotations = fields::At(pod, "/metadata/annotations");
+  auto told = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
+  if (!told || fields::Text(annotations, api::kDrainAnnotation).empty()) return std::nullopt;
+  const kube::Json& grace = fields::At(pod, "/spec/terminationGracePeriodSeconds");
+  return *told + (grace.is_number_integer() ? std::chrono::seconds(grace.get<int>()) : kUsualGrace);
+}
 
 // Capacity comes and goes in bursts: one pass decides about what has come together.
 constexpr std::chrono::milliseconds kBetweenPasses{100};
@@ -36,7 +51,7 @@ void AdmissionLoop::OnPod(const kube::Json& pod, bool deleted) {
   if (deleted) {
     admission_.capacity().RemovePod(fields::TextAt(pod, "/metadata/uid"));
   } else {
-    admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "");
+    admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "", LeavesBy(pod));
   }
   NotifyIfDue();
 }
@@ -68,6 +83,22 @@ void AdmissionLoop::Withdraw(const std::string& job, const std::vector<std::stri
   NotifyIfDue();
 }
 
+void AdmissionLoop::SetHolding(scheduler::Holding holding) {
+  const sync::MutexLock lock(&mu_);
+  admission_.SetHolding(std::move(holding));
+  NotifyIfDue();
+}
+
+void AdmissionLoop::RemoveHolding(const std::string& job) {
+  const sync::MutexLock lock(&mu_);
+  admission_.RemoveHolding(job);
+}
+
+std::vector<scheduler::PodDemand> AdmissionLoop::DemandsOn(const std::string& job) {
+  const sync::MutexLock lock(&mu_);
+  return admission_.DemandsOn(job);
+}
+
 void AdmissionLoop::NotifyIfDue() {
   if (admission_.IsPassDue() && HeardAll()) due_.NotifyOne();
 }
@@ -77,6 +108,19 @@ bool AdmissionLoop::HeardAll() {
   return expected_.empty();
 }
 
+void AdmissionLoop::AwaitChange(const std::stop_token& stop) {
+  while (!admission_.IsPassDue() && !stop.stop_requested()) {
+    const auto at = admission_.look_again();
+    if (!at) {
+      due_.Wait(&mu_, stop);
+    } else if (const auto left = *at - clock_(); left.count() <= 0) {
+      admission_.LookAgain();
+    } else {
+      (void)due_.WaitUntil(&mu_, stop, std::chrono::steady_clock::now() + left);
+    }
+  }
+}
+
 void AdmissionLoop::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
     std::vector<std::string> changed;
@@ -84,7 +128,7 @@ void AdmissionLoop::Run(std::stop_token stop) {
       const sync::MutexLock lock(&mu_);
       while (!HeardAll() && !stop.stop_requested())
         (void)due_.WaitUntil(&mu_, stop, expected_until_);
-      while (!admission_.IsPassDue() && !stop.stop_requested()) due_.Wait(&mu_, stop);
+      AwaitChange(stop);
       if (stop.stop_requested()) return;
       changed = admission_.Pass(clock_());
     }

@@ -42,6 +42,9 @@ class AdmissionLoop {
   scheduler::GangFit Ask(scheduler::AdmissionRequest request,
                          const std::vector<std::string>& started);
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
+  void SetHolding(scheduler::Holding holding);
+  void RemoveHolding(const std::string& job);
+  std::vector<scheduler::PodDemand> DemandsOn(const std::string& job);
 
  private:
   static constexpr std::chrono::seconds kMostPatience{5};
@@ -49,6 +52,8 @@ class AdmissionLoop {
   void Run(std::stop_token stop);
   void NotifyIfDue() REQUIRES(mu_);
   bool HeardAll() REQUIRES(mu_);
+  // Until a pass is due.
+  void AwaitChange(const std::stop_token& stop) REQUIRES(mu_);
 
   const std::function<void(const std::string&)> changed_;
   const Clock clock_;

@@ -70,7 +70,9 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   if (loop_ == nullptr) return planner::Plan(*snapshot);
   // What the job would take if everything fitted.
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
+  snapshot->demands = loop_->DemandsOn(snapshot->job.Key());
   planner::Decision wishes = planner::Plan(*snapshot);
+  Offer(*snapshot, wishes);
   const std::vector<std::string> started = Started(*snapshot);
   const scheduler::GangFit undecided{.decided = false};
   if (wishes.gang_sizes.empty()) {
@@ -85,8 +87,18 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   return planner::Plan(*snapshot);
 }
 
+void GangAdmission::Offer(const planner::Snapshot& snapshot, const planner::Decision& wishes) {
+  const api::HorovodJob& job = snapshot.job;
+  if (!wishes.holding) return loop_->RemoveHolding(job.Key());
+  scheduler::Holding holding = *wishes.holding;
+  holding.job = job.Key();
+  holding.priority = ImportanceOf(job).value_or(Importance()).priority;
+  loop_->SetHolding(std::move(holding));
+}
+
 void GangAdmission::Forget(const std::string& job_key) {
   if (loop_ == nullptr) return;
+  loop_->RemoveHolding(job_key);
   std::vector<std::string> started;
   for (const auto& pod : pods_->Indexed(job_key.substr(0, job_key.find('/')), job_key)) {
     if (MayStart(ReadPod(*pod))) started.push_back(scheduler::PathOf(*pod));
@@ -94,13 +106,16 @@ void GangAdmission::Forget(const std::string& job_key) {
   loop_->Withdraw(job_key, started);
 }
 
-// Which number a priority class stands for is only known of pods that are there.
-int GangAdmission::PriorityOf(const api::HorovodJob& job) const {
+// What a priority class stands for is only known of pods that are there.
+std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
+    const api::HorovodJob& job) const {
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
     const Json& priority = fields::At(*pod, "/spec/priority");
-    if (IsOwnedBy(*pod, job.uid) && priority.is_number_integer()) return priority.get<int>();
+    if (!IsOwnedBy(*pod, job.uid) || !priority.is_number_integer()) continue;
+    return Importance{priority.get<int>(),
+                      fields::TextAt(*pod, "/spec/preemptionPolicy") != "Never"};
   }
-  return 0;
+  return std::nullopt;
 }
 
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
@@ -110,7 +125,11 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .standing = wishes.gang_standing,
                                       .since = wishes.in_line_since,
                                       .sizes = wishes.gang_sizes};
-  request.priority = PriorityOf(job);
+  const auto importance = ImportanceOf(job);
+  request.priority = importance.value_or(Importance()).priority;
+  // Whose pods have been let start in vain more than once takes nothing from others: what the
+  // scheduler sees is not what is counted here.
+  request.preempts = importance && importance->preempts && job.status.times_given_back < 2;
   for (const planner::PodAdmit& pod : wishes.admits) {
     auto object = pods_->Get(job.ns, pod.name);
     if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;

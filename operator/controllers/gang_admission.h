@@ -34,7 +34,13 @@ class GangAdmission {
   std::optional<scheduler::AdmissionRequest> RequestOf(const planner::Snapshot& snapshot,
                                                        const planner::Decision& wishes) const;
 
-  int PriorityOf(const api::HorovodJob& job) const;
+  // As its pods have it from the priority class; nullopt: of none it is known.
+  struct Importance {
+    int priority = 0;
+    bool preempts = true;
+  };
+  std::optional<Importance> ImportanceOf(const api::HorovodJob& job) const;
+  void Offer(const planner::Snapshot& snapshot, const planner::Decision& wishes);
 
   AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;

@@ -153,6 +153,103 @@ TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
   loop_.Stop();
 }
 
+// Two pods of the job run, on all the CPUs that there are, and one of them is enough; the other job
+// needs one.
+class PreemptionByClassTest : public GangAdmissionTest {
+ protected:
+  PreemptionByClassTest() {
+    Cpus(2);
+    snapshot_.job.spec.elastic_policy.min_replicas = 1;
+    for (const int index : {0, 1}) Run(index);
+    other_.job = snapshot_.job;
+    other_.job.name = "other";
+    other_.job.uid = "other-uid";
+    other_.job.spec.worker.replicas = 1;
+    other_.now = snapshot_.now;
+    admission_.Plan(&snapshot_);
+    loop_.Start();
+  }
+  ~PreemptionByClassTest() override { loop_.Stop(); }
+  void Run(int index) {
+    MakePod(index, Json::parse(R"({"spec": {"nodeName": "a", "containers": [{"name": "worker",
+        "image": "i", "resources": {"requests": {"cpu": "1"}}}]}})"));
+    snapshot_.pods.push_back(ReadPod(Pod(index)));
+    loop_.OnPod(Pod(index), false);
+  }
+  void Wait(const Json& spec) {
+    Json pod = Json::parse(R"({"metadata": {"name": "other-worker-0", "namespace": "default"},
+        "spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}], "containers": [
+          {"name": "worker", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}})");
+    pod["metadata"]["labels"] = LabelsOf(other_.job, 0);
+    pod["metadata"]["ownerReferences"] =
+        Json::array({OwnerReference(other_.job.name, other_.job.uid)});
+    pod["spec"].merge_patch(spec);
+    const auto made = api_->Create(kube::Pods(), "default", pod);
+    ASSERT_TRUE(made) << made.error().message;
+    pods_.Observe(*made);
+    other_.pods.push_back(ReadPod(*made));
+  }
+  // It asks, and a pass has decided since then: for one that stands behind another nobody else
+  // does.
+  bool Waits() {
+    planner::Snapshot look = other_;
+    admission_.Plan(&look);
+    const auto pod = std::make_shared<const Json>(Json::parse(R"({"metadata": {"name": "last-0",
+        "namespace": "default"}, "spec": {"containers": [{"name": "c", "resources": {"requests":
+        {"cpu": "1"}}}]}})"));
+    return support::Until([&] {
+      return loop_.Ask({.job = "default/last", .pods = {pod}, .sizes = {1}}, {}).decided;
+    });
+  }
+  std::vector<std::string> Drained() {
+    std::vector<std::string> reasons;
+    planner::Snapshot look = snapshot_;
+    for (const auto& drain : admission_.Plan(&look).drains) {
+      reasons.push_back(drain.name + " " + drain.reason);
+    }
+    return reasons;
+  }
+  planner::Snapshot other_;
+};
+
+TEST_F(PreemptionByClassTest, AJobOfHigherPriorityTakesWhatTheOtherCanDoWithout) {
+  Wait({{"priority", 7}});
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Drained(), ::testing::ElementsAre("digits-worker-1 Preempted"));
+}
+
+TEST_F(PreemptionByClassTest, NeverMeansNever) {
+  Wait({{"priority", 7}, {"preemptionPolicy", "Never"}});
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+}
+
+TEST_F(PreemptionByClassTest, AnUnknownPriorityTakesNothing) {
+  MakePod(2, {{"spec", {{"nodeName", "a"}, {"priority", -5}}}});
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());  // and its priority is known
+  Wait(Json::object());
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+}
+
+TEST_F(PreemptionByClassTest, AJobWhosePodsWereGivenBackTwiceTakesNothing) {
+  other_.job.status.times_given_back = 2;
+  other_.job.status.last_given_back_time = api::FormatTime(other_.now - std::chrono::hours(1));
+  Wait({{"priority", 7}});
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+}
+
+TEST_F(PreemptionByClassTest, WhatLeavesAlreadyIsNotTakenAgain) {
+  Json leaves = Pod(1);
+  leaves["metadata"]["annotations"] = {{api::kDrainAnnotation, "Requested"},
+                                       {api::kDrainSinceAnnotation, api::FormatTime(other_.now)}};
+  loop_.OnPod(leaves, false);
+  Wait({{"priority", 7}});
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+}
+
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
   Cpus(2);
   admission_.Plan(&snapshot_);

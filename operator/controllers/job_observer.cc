@@ -21,6 +21,8 @@ std::vector<planner::PodFacts> ReadPodsOf(const api::HorovodJob& job,
   for (const auto& pod : pods) {
     if (!IsOwnedBy(*pod, job.uid)) continue;
     planner::PodFacts read = ReadPod(*pod);
+    // Somebody has just taken its labels off; they are put back at the next look.
+    if (read.index < 0) read.index = IndexOf(job, read.name).value_or(-1);
     if (read.index >= 0) facts.push_back(std::move(read));
   }
   std::sort(facts.begin(), facts.end(),

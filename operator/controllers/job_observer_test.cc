@@ -32,6 +32,15 @@ TEST_F(JobObserverTest, ItsPodsAreThoseThatTheJobOwnsByIndex) {
   EXPECT_THAT(snapshot->disruption_taints, ElementsAre("key"));
 }
 
+// A successor would be made for it, under the name that it has.
+TEST_F(JobObserverTest, APodThatHasJustLostItsLabelsIsCountedByItsName) {
+  MakePod(0, {{"metadata", {{"labels", {{api::kReplicaIndexLabel, nullptr}}}}}});
+  MakePod(1);
+  const auto snapshot = observer_.Observe(job_);
+  ASSERT_TRUE(snapshot) << snapshot.error().message;
+  EXPECT_THAT(Names(*snapshot), ElementsAre("digits-worker-0", "digits-worker-1"));
+}
+
 TEST_F(JobObserverTest, TheNewerOfRecordAndSidecarsIsTheView) {
   membership::Candidate candidate;
   candidate.pod.uid = "a";

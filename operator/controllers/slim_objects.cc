@@ -71,7 +71,7 @@ Json SlimPod(Json pod) {
   }
   slim["spec"] =
       Only(std::move(spec), {"nodeName", "schedulingGates", "nodeSelector", "affinity",
-                             "tolerations", "resources", "overhead", "priority",
+                             "tolerations", "resources", "overhead", "priority", "preemptionPolicy",
                              "terminationGracePeriodSeconds", "containers", "initContainers"});
   for (const char* list : {"containers", "initContainers"}) {
     SlimEach(slim["spec"], list, {"name", "restartPolicy", "resources"});

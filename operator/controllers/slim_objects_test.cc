@@ -27,7 +27,8 @@ Json WorkerPod() {
       "finalizers": ["ringmaster.dev/proof-of-death"],
       "ownerReferences": [{"kind": "HorovodJob", "name": "digits", "uid": "j", "controller": true}]},
     "spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"},
-      "priority": 5, "terminationGracePeriodSeconds": 20, "volumes": [{"name": "v"}],
+      "priority": 5, "preemptionPolicy": "Never",
+      "terminationGracePeriodSeconds": 20, "volumes": [{"name": "v"}],
       "tolerations": [{"operator": "Exists"}],
       "initContainers": [{"name": "sidecar", "restartPolicy": "Always", "env": [{"name": "A"}],
                           "resources": {"requests": {"cpu": "1"}}}],
@@ -55,7 +56,9 @@ TEST(SlimObjectsTest, OfAWorkerPodAllStaysThatIsRead) {
   EXPECT_EQ(JobKeyOf(slim), "ns/digits");
   EXPECT_TRUE(IsOwnedBy(slim, "j") && IsWorkerPod(slim));
   EXPECT_EQ(scheduler::RequestsOf(slim), scheduler::RequestsOf(pod));
-  EXPECT_EQ(slim["spec"]["nodeSelector"], pod["spec"]["nodeSelector"]);
+  for (const char* read : {"nodeSelector", "priority", "preemptionPolicy"}) {
+    EXPECT_EQ(slim["spec"][read], pod["spec"][read]);
+  }
   for (const char* unread :
        {"managedFields", "volumes", "env", "imageID", "lastState", "command", "last-applied"}) {
     EXPECT_EQ(slim.dump().find(unread), std::string::npos) << unread;

@@ -139,6 +139,9 @@ struct Decision {
   std::vector<int> gang_sizes;
   scheduler::Standing gang_standing = scheduler::Standing::kWaits;
   Time in_line_since;
+  // What it could give to more important jobs; absent: it doesn't train. Whose it is, and how
+  // important, is not said.
+  std::optional<scheduler::Holding> holding;
 };
 
 }  // namespace ringmaster::planner

@@ -131,6 +131,7 @@ void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t l
   }
   plan.LookAgainAt(plan.in.now + kLookForCapacity);
   plan.no_capacity = plan.in.gang_fit->decided;
+  if (!plan.in.gang_fit->leavers.empty()) plan.leavers = WhoLeaves(plan.in);
   if (!plan.no_capacity) {
     plan.gated_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
     return;

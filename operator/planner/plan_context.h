@@ -38,7 +38,9 @@ struct PlanContext {
   std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
 
+  std::string preempted;     // which pods have just been asked to leave for whom; empty: none
   std::string gated_why;     // why gated pods stay so; empty: none does
+  std::string leavers;       // who makes room for it, for people; empty: nobody
   bool no_capacity = false;  // the nodes have no capacity left, that is
 
   void LookAgainAt(Time time);
@@ -66,6 +68,8 @@ bool Contains(const std::vector<std::string>& texts, const std::string& text);
 // Why a pod that runs is not ready, for people.
 std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
+// "a, b, c, d and 996 more": a thousand pods wait for the same thing as one.
+std::string Names(const std::vector<std::string>& names);
 
 // Conditions that are no news for an event: it may pass, or has been said as it began.
 inline constexpr char kStalled[] = "Stalled";
@@ -84,6 +88,13 @@ void EvaluateOutcome(PlanContext& plan);
 void EvaluateStartAgain(PlanContext& plan);
 void CleanUp(PlanContext& plan);
 void Size(PlanContext& plan);
+// The pod leaves by plan.
+void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason);
+// Preemption: pods leave for more important jobs, and which ones could.
+void YieldToOthers(PlanContext& plan);
+void OfferPods(PlanContext& plan);
+void SetPreempted(PlanContext& plan);
+std::string WhoLeaves(const Snapshot& in);  // for this job, for people
 // True: the pods that were let start go, as they don't all find a node; others are made at the next
 // look.
 bool GiveBack(PlanContext& plan);

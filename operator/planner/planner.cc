@@ -32,6 +32,14 @@ void PlanContext::AddEvent(bool warning, std::string reason, std::string message
   out.events.push_back({warning, std::move(reason), std::move(message), std::move(pod)});
 }
 
+std::string Names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 4;
+  const std::size_t shown = std::min(names.size(), kMost);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
 const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid) {
   const auto at = std::find_if(in.sidecars.begin(), in.sidecars.end(),
                                [&](const SidecarFacts& s) { return s.pod_uid == pod_uid; });

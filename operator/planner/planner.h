@@ -7,7 +7,8 @@
 //                    failure policy may fail the job here
 //   2. outcome       Succeeded, Failed or neither
 //   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
-//   4. size          drains that are done, scale down, replacements, growth
+//   4. size          drains that are done, scale down, pods for more important jobs, replacements,
+//                    growth
 //   5. admission     which pods may look for a node
 //   6. view          the first view; recovery from quorum loss when no view can train any more
 //   (rule 9)

@@ -74,11 +74,6 @@ void FinishDrains(PlanContext& plan) {
   ReportHeld(plan, held);
 }
 
-void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason) {
-  std::erase(plan.active, pod);
-  plan.out.drains.push_back({pod->name, pod->uid, reason});
-}
-
 std::vector<const PodFacts*> Staying(const PlanContext& plan) {
   std::vector<const PodFacts*> staying;
   for (const PodFacts* pod : plan.active) {
@@ -184,6 +179,11 @@ void Grow(PlanContext& plan) {
 
 }  // namespace
 
+void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason) {
+  std::erase(plan.active, pod);
+  plan.out.drains.push_back({pod->name, pod->uid, reason});
+}
+
 void Size(PlanContext& plan) {
   if (plan.finishing) {
     // Nothing is rebuilt: a pod that isn't in the last view has nothing to do here any more.
@@ -197,8 +197,10 @@ void Size(PlanContext& plan) {
   }
   FinishDrains(plan);
   ScaleDown(plan);
+  YieldToOthers(plan);
   FreeKeptOff(plan);
   DrainWarned(plan);
+  OfferPods(plan);
   RemoveEnded(plan);
   Grow(plan);
 }

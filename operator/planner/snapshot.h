@@ -16,7 +16,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
-#include "operator/scheduler/capacity.h"
+#include "operator/scheduler/admission.h"
 
 namespace ringmaster::planner {
 
@@ -146,6 +146,8 @@ struct Snapshot {
   std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
   // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
   std::optional<scheduler::GangFit> gang_fit;
+  // Pods of it that are to leave for more important jobs.
+  std::vector<scheduler::PodDemand> demands;
   // The API server has refused pods of the job, and it is too early to ask for them again.
   bool creation_waits = false;
   Time now;

@@ -10,16 +10,7 @@ namespace {
 
 // Until then nobody has to ask why a pod's containers are not there yet.
 constexpr std::chrono::seconds kUsualStart{30};
-// A thousand pods wait for the same thing as one.
-constexpr std::size_t kNames = 4;
 constexpr std::size_t kTexts = 3;
-
-std::string Names(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min(names.size(), kNames);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
 
 // Which pods wait for what, in the order of the pods.
 class Waiting {
@@ -80,13 +71,18 @@ void SetScheduled(PlanContext& plan) {
     if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
   }
   const bool all = scheduled >= static_cast<std::size_t>(plan.wanted);
-  const std::string reason = all                ? "AllPodsScheduled"
-                             : plan.no_capacity ? "WaitingForRoom"
-                             : waiting.empty()  ? "WaitingForPods"
-                                                : "Unschedulable";
+  const std::string reason = all                     ? "AllPodsScheduled"
+                             : !plan.leavers.empty() ? "Preempting"
+                             : plan.no_capacity      ? "WaitingForRoom"
+                             : waiting.empty()       ? "WaitingForPods"
+                                                     : "Unschedulable";
   std::string message = fmt::format("pods with a node: {} of {}", scheduled, plan.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
   if (!plan.gated_why.empty()) message += "; " + plan.gated_why;
+  if (!plan.leavers.empty()) message += "; " + plan.leavers;
+  if (reason == "Preempting" && IsNews(plan, "Scheduled", reason)) {
+    plan.AddEvent(false, reason, plan.leavers);
+  }
   const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";
   if (trouble && IsNews(plan, "Scheduled", reason)) plan.AddEvent(true, reason, message);
   SetCondition(plan, "Scheduled", all, reason, std::move(message));

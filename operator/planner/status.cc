@@ -295,6 +295,7 @@ void WriteStatus(PlanContext& plan) {
   SetRunning(plan);
   SetRanksMissing(plan);
   SetCantJoin(plan);
+  SetPreempted(plan);
   SetSuspended(plan);
   SetEnd(plan);
   SetRing(plan);

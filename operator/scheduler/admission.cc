@@ -9,6 +9,7 @@ namespace {
 
 // In one pass: each costs a look at all nodes and pods.
 constexpr int kMostReservationsTried = 16;
+constexpr int kMostTakersTried = 16;
 
 bool Contains(const std::vector<std::string>& paths, const std::string& path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
@@ -18,8 +19,8 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
   const auto same = [](const auto& pod, const auto& other) {
     return PathOf(*pod) == PathOf(*other);
   };
-  return a.standing == b.standing && a.priority == b.priority && a.since == b.since &&
-         a.sizes == b.sizes &&
+  return a.standing == b.standing && a.priority == b.priority && a.preempts == b.preempts &&
+         a.since == b.since && a.sizes == b.sizes &&
          std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
 }
 
@@ -30,6 +31,11 @@ int SizeOfUse(const AdmissionRequest& request, int most) {
     if (size <= most) best = size;
   }
   return best;
+}
+
+// `lowest`: the priority of the least important job that could give.
+bool MayTake(const AdmissionRequest& request, std::optional<int> lowest) {
+  return request.preempts && lowest && *lowest < request.priority;
 }
 
 int Least(const AdmissionRequest& request) {
@@ -53,6 +59,9 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     capacity_.PlaceFloating();
     bounds_.clear();
     Grow(&waiting, Most(waiting.request));
+    if (waiting.answer.fit > 0) ForgetTakers();
+    // Who could make room for it is for the pass to see.
+    if (CanNotStart(waiting) && MayTake(waiting.request, LowestPriority(holdings_))) asked_ = true;
   }
   KeepInLine(job, waiting);
   if (!waiting.answer.decided) {
@@ -76,7 +85,38 @@ bool Admission::IsAsBefore(const Waiting& waiting, const AdmissionRequest& reque
 void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {
   waiting_.erase(job);
   line_.erase(job);
+  taken_.erase(job);
   Drop(job, started);
+}
+
+void Admission::SetHolding(Holding holding) {
+  Holding& known = holdings_[holding.job];
+  if (known == holding) return;
+  known = std::move(holding);
+  asked_ = asked_ || std::any_of(line_.begin(), line_.end(), [&](const std::string& job) {
+             const AdmissionRequest& request = waiting_.at(job).request;
+             return request.preempts && request.priority > known.priority;
+           });
+}
+
+void Admission::RemoveHolding(const std::string& job) { holdings_.erase(job); }
+
+std::vector<PodDemand> Admission::DemandsOn(const std::string& job) const {
+  const auto demands = Demands();
+  const auto on = demands.find(job);
+  return on == demands.end() ? std::vector<PodDemand>() : on->second;
+}
+
+// By the job that is to give.
+std::map<std::string, std::vector<PodDemand>> Admission::Demands() const {
+  std::map<std::string, std::vector<PodDemand>> demands;
+  for (const auto& [job, taken] : taken_) {
+    const AdmissionRequest& request = waiting_.at(job).request;
+    for (const TakenPod& pod : taken) {
+      demands[pod.job].push_back({pod.uid, job, request.priority, Least(request)});
+    }
+  }
+  return demands;
 }
 
 // Its pods are alike: what was held for some of them does for others.
@@ -116,6 +156,10 @@ int Admission::Drop(const std::string& job, const std::vector<std::string>& keep
   return dropped;
 }
 
+bool Admission::CanNotStart(const Waiting& waiting) {
+  return waiting.answer.fit == 0 && waiting.request.standing != Standing::kRuns;
+}
+
 bool Admission::OthersWait(const std::string& job) const { return line_.size() > line_.count(job); }
 
 void Admission::KeepInLine(const std::string& job, const Waiting& waiting) {
@@ -134,9 +178,11 @@ std::vector<Admission::Waiting*> Admission::InOrder() {
   std::vector<Waiting*> order;
   for (const std::string& job : line_) order.push_back(&waiting_.at(job));
   // Those that came at the same time go by their names.
-  std::stable_sort(order.begin(), order.end(), [](const Waiting* a, const Waiting* b) {
-    const auto rank = [](const AdmissionRequest& r) {
-      return std::tuple(r.standing != Standing::kShort, -r.priority, r.since);
+  std::stable_sort(order.begin(), order.end(), [this](const Waiting* a, const Waiting* b) {
+    // For whom others give up pods comes before those to whom these would go.
+    const auto rank = [this](const AdmissionRequest& r) {
+      const bool first = r.standing == Standing::kShort || taken_.count(r.job) != 0;
+      return std::tuple(!first, -r.priority, r.since);
     };
     return rank(a->request) < rank(b->request);
   });
@@ -160,36 +206,99 @@ void Admission::ForgetLost() {
 }
 
 std::vector<std::string> Admission::Pass(Moment now) {
-  std::map<std::string, std::pair<bool, int>> before;
-  for (const auto& [job, waiting] : waiting_) {
-    before[job] = {waiting.answer.decided, waiting.answer.fit};
-  }
+  const auto told = [](const GangFit& answer) {
+    return Told{answer.decided, answer.fit, answer.leavers};
+  };
+  std::map<std::string, Told> before;
+  for (const auto& [job, waiting] : waiting_) before[job] = told(waiting.answer);
+  const auto demands_before = Demands();
   ForgetLost();
   asked_ = false;
   capacity_.TakeGrown();
   capacity_.PlaceFloating();
   bounds_.clear();
   reserved_ = {};
-  reservations_tried_ = 0;
+  reservations_tried_ = takers_tried_ = 0;
+  look_again_.reset();
+  lowest_held_ = LowestPriority(holdings_);
   const std::vector<Waiting*> order = InOrder();
   for (Waiting* waiting : order) {
+    waiting->answer.leavers.clear();
     GrowInTurn(waiting, std::max(waiting->answer.fit, Least(waiting->request)));
-    const bool stuck = waiting->answer.fit == 0 && waiting->request.standing != Standing::kRuns;
+    const bool stuck = CanNotStart(*waiting);
+    if (stuck && TakeForIt(waiting, now)) continue;
     if (stuck && now - waiting->request.since >= kPatience) Reserve(*waiting);
   }
   for (Waiting* waiting : order) {
     if (waiting->answer.fit > 0) GrowInTurn(waiting, Most(waiting->request));
   }
   LiftReservation();
-  std::vector<std::string> changed;
+  LiftClaims();
+  ForgetTakers();
+  std::set<std::string> changed;
   for (const Waiting* waiting : order) {
     const std::string& job = waiting->request.job;
     KeepInLine(job, *waiting);
-    if (before[job] != std::pair(waiting->answer.decided, waiting->answer.fit)) {
-      changed.push_back(job);
-    }
+    if (before[job] != told(waiting->answer)) changed.insert(job);
   }
-  return changed;
+  const auto demands = Demands();
+  for (const auto& [job, asked] : demands) {
+    const auto was = demands_before.find(job);
+    if (was == demands_before.end() || was->second != asked) changed.insert(job);
+  }
+  return {changed.begin(), changed.end()};
+}
+
+// Pods of less important jobs leave, so that it can start. Until they have gone it has the room
+// where they were, and what is free beside them: who is behind it gets none of that.
+bool Admission::TakeForIt(Waiting* waiting, Moment now) {
+  const AdmissionRequest& request = waiting->request;
+  std::vector<TakenPod> before;
+  if (const auto taken = taken_.extract(request.job)) before = taken.mapped();
+  if (!MayTake(request, lowest_held_)) return false;
+  if (takers_tried_++ >= kMostTakersTried) return false;
+  const auto least = static_cast<std::size_t>(Least(request));
+  const Need need{request.job,
+                  request.priority,
+                  {request.pods.begin(), request.pods.begin() + least},
+                  {waiting->shapes.begin(), waiting->shapes.begin() + least}};
+  auto preemption = Preempt(&capacity_, need, holdings_, before, TakenForOthers(request.job), now);
+  if (!preemption) return false;
+  for (std::size_t i = 0; i < least; ++i) {
+    capacity_.Hold(*need.pods[i], need.shapes[i], preemption->nodes[i], request.job);
+    claims_.push_back(PathOf(*need.pods[i]));
+  }
+  for (const TakenPod& pod : preemption->taken) {
+    waiting->answer.leavers.push_back({pod.job, pod.name});
+  }
+  taken_[request.job] = std::move(preemption->taken);
+  if (preemption->late_at) {
+    look_again_ = std::min(look_again_.value_or(*preemption->late_at), *preemption->late_at);
+  }
+  return true;
+}
+
+std::set<std::string> Admission::TakenForOthers(const std::string& job) const {
+  std::set<std::string> uids;
+  for (const auto& [taker, taken] : taken_) {
+    if (taker == job) continue;
+    for (const TakenPod& pod : taken) uids.insert(pod.uid);
+  }
+  return uids;
+}
+
+void Admission::LiftClaims() {
+  for (const std::string& path : claims_) capacity_.Undo(path);
+  claims_.clear();
+}
+
+// For those that may start now nobody has to leave any more.
+void Admission::ForgetTakers() {
+  std::erase_if(taken_, [this](const auto& taken) {
+    Waiting& waiting = waiting_.at(taken.first);
+    if (waiting.answer.fit > 0) waiting.answer.leavers.clear();
+    return waiting.answer.fit > 0;
+  });
 }
 
 // Whom the job with the reservation waits for is not held up by it: when a job that runs ends, its

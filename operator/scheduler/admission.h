@@ -6,6 +6,10 @@
 // there. A job gets as many pods together as its smallest size needs, or none. What is left then
 // makes jobs grow, in the same order.
 //
+// Where a job that can't start is more important than jobs that train, these give up pods that they
+// can do without (preemption.h). Until those have gone, what is free where they were is kept for
+// it.
+//
 // Small jobs pass a large one that doesn't fit yet (backfill), until it has waited for kPatience:
 // from then on what is free is reserved for it, for one such job at a time. docs/scheduling.md says
 // which reservations are sound.
@@ -16,16 +20,16 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "operator/scheduler/capacity.h"
+#include "operator/scheduler/preemption.h"
 #include "operator/scheduler/prospect.h"
 
 namespace ringmaster::scheduler {
-
-using Moment = std::chrono::system_clock::time_point;
 
 enum class Standing {
   kWaits,  // has no pods
@@ -37,9 +41,19 @@ struct AdmissionRequest {
   std::string job;  // namespace/name
   Standing standing = Standing::kWaits;
   int priority = 0;                               // higher ones first
+  bool preempts = false;                          // may take pods from less important jobs
   Moment since;                                   // stands in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
   std::vector<int> sizes;  // how many of them are of use together, ascending; at most all
+};
+
+// A pod that a job is to give up, and for whom.
+struct PodDemand {
+  std::string uid;
+  std::string job;  // that needs the room: namespace/name
+  int priority = 0;
+  int needs = 0;  // so many pods it needs to start
+  friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 
 class Admission {
@@ -59,8 +73,17 @@ class Admission {
   // The job asks for nothing any more. What is held for its pods but `started` is free again.
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
 
+  // What a job that trains could give to more important ones; in place of what it said before.
+  void SetHolding(Holding holding);
+  void RemoveHolding(const std::string& job);
+  // The pods that this job is to give up.
+  std::vector<PodDemand> DemandsOn(const std::string& job) const;
+
   // Somebody waits, and something has changed since the last pass.
   bool IsPassDue() const;
+  // Then a pass is due even if nothing has changed: a pod that was counted on has not gone.
+  std::optional<Moment> look_again() const { return look_again_; }
+  void LookAgain() { asked_ = true; }
   // Decides for all; returns the jobs whose answer is another one now.
   std::vector<std::string> Pass(Moment now);
 
@@ -80,6 +103,15 @@ class Admission {
     std::set<ShapePtr> refused;  // don't fit, even where the reservation is lifted
   };
 
+  // So much of the answers as others learn of.
+  struct Told {
+    bool decided = true;
+    int fit = 0;
+    std::vector<GangFit::Leaver> leavers;
+    friend bool operator==(const Told&, const Told&) = default;
+  };
+
+  static bool CanNotStart(const Waiting& waiting);
   bool OthersWait(const std::string& job) const;
   void KeepInLine(const std::string& job, const Waiting& waiting);
   std::vector<Waiting*> InOrder();
@@ -90,6 +122,11 @@ class Admission {
   void Grow(Waiting* waiting, int target);
   void GrowInTurn(Waiting* waiting, int target);
   bool IsSureToFail(const Waiting& waiting, int target) const;
+  bool TakeForIt(Waiting* waiting, Moment now);
+  std::set<std::string> TakenForOthers(const std::string& job) const;
+  void LiftClaims();
+  void ForgetTakers();
+  std::map<std::string, std::vector<PodDemand>> Demands() const;
   void Reserve(const Waiting& waiting);
   void HoldReserved();
   void LiftReservation();
@@ -99,7 +136,10 @@ class Admission {
   std::map<std::string, Waiting> waiting_;                   // by job
   std::set<std::string> line_;                               // those of them that want more
   std::map<std::string, std::vector<std::string>> granted_;  // paths of pods that it was granted
-  bool asked_ = false;                                       // since the last pass
+  Holdings holdings_;
+  std::map<std::string, std::vector<TakenPod>> taken_;  // by the job that they were taken for
+  std::optional<Moment> look_again_;
+  bool asked_ = false;  // since the last pass
 
   // Of the pass that runs. In it less and less is free: where no more than so many pods of a shape
   // fitted, no more do later, and why.
@@ -109,6 +149,9 @@ class Admission {
   };
   std::map<ShapePtr, Bound> bounds_;
   Reservation reserved_;
+  std::vector<std::string> claims_;  // paths for which places are held where pods are to leave
+  std::optional<int> lowest_held_;   // priority among holdings_
+  int takers_tried_ = 0;
   int reservations_tried_ = 0;
 };
 

@@ -173,10 +173,15 @@ bool Capacity::IsOverfull(const std::string& node) const {
   });
 }
 
-void Capacity::SetPod(const Json& pod, const std::string& job) {
+void Capacity::SetPod(const Json& pod, const std::string& job, std::optional<Moment> leaves_by) {
   const std::string uid = fields::TextAt(pod, "/metadata/uid"),
                     node = fields::TextAt(pod, "/spec/nodeName"), path = PathOf(pod);
   if (HasEnded(pod)) return RemovePod(uid);
+  if (!node.empty() && leaves_by) {
+    leaving_[uid] = *leaves_by;
+  } else {
+    leaving_.erase(uid);
+  }
   if (!node.empty()) {
     Amounts requests = RequestsOf(pod);
     const auto known = pods_.find(uid);
@@ -188,6 +193,7 @@ void Capacity::SetPod(const Json& pod, const std::string& job) {
       if (held->second.uid.empty() || held->second.uid == uid) Release(path);
     }
     RemovePod(uid);
+    if (leaves_by) leaving_[uid] = *leaves_by;
     Pod& placed = pods_[uid] = {Intern(node), job.empty() ? nullptr : Intern(job),
                                 Share(std::move(requests))};
     Use(node, *placed.requests);
@@ -224,6 +230,7 @@ void Capacity::SetPod(const Json& pod, const std::string& job) {
 
 void Capacity::RemovePod(const std::string& uid) {
   floating_.erase(uid);
+  leaving_.erase(uid);
   if (const auto waits = waiting_.find(uid); waits != waiting_.end()) {
     const auto held = held_.find(waits->second);
     if (held != held_.end() && held->second.uid == uid) Release(std::string(waits->second));
@@ -233,6 +240,32 @@ void Capacity::RemovePod(const std::string& uid) {
   if (known == pods_.end()) return;
   Free(*known->second.node, *known->second.requests);
   pods_.erase(known);
+}
+
+std::optional<Capacity::Placement> Capacity::PlacementOf(const std::string& uid) const {
+  const auto known = pods_.find(uid);
+  if (known == pods_.end()) return std::nullopt;
+  return Placement{*known->second.node, *known->second.requests};
+}
+
+void Capacity::TakeOut(const std::string& uid) {
+  const Pod& pod = pods_.at(uid);
+  const std::uint64_t before = growth_;
+  Free(*pod.node, *pod.requests);
+  growth_ = before;
+}
+
+void Capacity::PutBack(const std::string& uid) {
+  const Pod& pod = pods_.at(uid);
+  Use(*pod.node, *pod.requests);
+}
+
+double Capacity::FreeOn(const std::string& node, const std::string& resource) const {
+  static const Amounts kNothing;
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end()) return 0;
+  const auto used = used_.find(node);
+  return FreeOf(known->second.allocatable, used == used_.end() ? kNothing : used->second, resource);
 }
 
 void Capacity::Hold(const Json& pod, const ShapePtr& shape, const std::string& node,

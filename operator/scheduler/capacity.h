@@ -7,11 +7,13 @@
 // Pure: objects in, answers out. A plain value; copy it to try something.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <unordered_map>
@@ -21,6 +23,7 @@
 namespace ringmaster::scheduler {
 
 using Json = nlohmann::json;
+using Moment = std::chrono::system_clock::time_point;
 using Amounts = std::map<std::string, double>;  // by resource, "pods" included
 
 // What a pod asks for, as Kubernetes counts it ("Effective Pod requests and limits" in its
@@ -54,7 +57,9 @@ class Capacity {
   void RemoveNode(const std::string& name);
   // A pod that has ended takes nothing; one without a node that may have one (no gates) gets a
   // place by PlaceFloating, unless one is held for it. `job`: whose it is; empty: somebody else's.
-  void SetPod(const Json& pod, const std::string& job = "");
+  // `leaves_by`: it is about to go, and has gone by then if nothing hangs.
+  void SetPod(const Json& pod, const std::string& job = "",
+              std::optional<Moment> leaves_by = std::nullopt);
   void RemovePod(const std::string& uid);
 
   ShapePtr ShapeOf(const Json& pod);
@@ -76,6 +81,23 @@ class Capacity {
   // Holds a place for every pod that waits for the scheduler, so that nobody else counts on it.
   // Those that fit nowhere take nothing, and are tried again when something has grown.
   void PlaceFloating();
+
+  // Pods that have a node and are about to go: by when, by uid.
+  const std::map<std::string, Moment>& leaving() const { return leaving_; }
+  struct Placement {
+    std::string node;
+    Amounts requests;
+  };
+  // Of a pod that has a node; null: there is none of this uid.
+  std::optional<Placement> PlacementOf(const std::string& uid) const;
+  // What the pod takes is free, as if it had gone, and then taken again. For WhatIf: nothing has
+  // grown.
+  void TakeOut(const std::string& uid);
+  void PutBack(const std::string& uid);
+  // More is used than there is.
+  bool IsOverfull(const std::string& node) const;
+  // So much of the resource has the node free; below 0: it is overfull.
+  double FreeOn(const std::string& node, const std::string& resource) const;
 
   // Something may fit now that did not fit the last time that this was asked.
   bool HasGrown() const { return growth_ != growth_seen_; }
@@ -148,10 +170,10 @@ class Capacity {
   void Use(const std::string& node, const Amounts& requests);
   void Free(const std::string& node, const Amounts& requests);
   void MoveHeldOn(const std::string& node, const std::function<bool(const Held&)>& which);
-  bool IsOverfull(const std::string& node) const;
 
   std::map<std::string, Node> nodes_;
   std::unordered_map<std::string, Pod> pods_;   // those with a node, by uid
+  std::map<std::string, Moment> leaving_;       // of pods_, by uid
   std::map<std::string, Held> held_;            // by path
   std::map<std::string, std::string> waiting_;  // uid to path, of pods that a place is held for
   std::map<std::string, Floating> floating_;    // those without any, by uid
@@ -172,6 +194,13 @@ struct GangFit {
   std::string why;      // why the next one doesn't; empty: all fit
   int tried = 0;        // so many were found a place, before it was not enough of them
   bool decided = true;  // false: it stands in line, and its turn hasn't come
+  // Pods of less important jobs that leave to make room for it.
+  struct Leaver {
+    std::string job;  // namespace/name
+    std::string pod;
+    friend bool operator==(const Leaver&, const Leaver&) = default;
+  };
+  std::vector<Leaver> leavers;
 };
 
 // How many of `pods` (in this order) fit beside all that runs or waits for the scheduler already.

@@ -1,0 +1,209 @@
+// Two jobs share the four GPUs of a local cluster that runs real sidecars and workers, before an
+// operator that counts the GPUs: the more important one takes what the other can do without, and
+// the other one has it back afterwards. The workers' own files tell whether a step was lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "operator/api/testing/job_object.h"
+#include "operator/app/testing/running_operator.h"
+#include "operator/kube/kube_client.h"
+#include "operator/local/local_cluster.h"
+#include "tests/support/temp_dir.h"
+
+namespace ringmaster::app {
+namespace {
+
+using kube::Json;
+using support::Until;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr char kGpu[] = "example.com/gpu";
+
+// What all workers of a job have written of a step: the hash of the state after it.
+using Steps = std::map<int, std::set<std::string>>;
+
+class PreemptionE2e : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* sub : {"run", "low", "high"}) fs::create_directory(dir_ / sub);
+    auto cluster = local::LocalCluster::Start({.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR});
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    cluster_ = std::move(*cluster);
+    auto api = kube::ConnectByKubeconfig(cluster_->kubeconfig());
+    ASSERT_TRUE(api) << api.error().message;
+    api_ = std::move(*api);
+    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
+    ASSERT_TRUE(nodes && nodes->items.size() == 1);
+    const std::string node = nodes->items.front()["metadata"]["name"];
+    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node, {{"status", {{"allocatable", {{kGpu, "4"}}}}}},
+                            {.subresource = "status"}));
+    operator_ = std::make_unique<RunningOperator>(RunningOperator::Options{
+        .name = "op",
+        .dir = dir_,
+        .flags = {"--kubeconfig", cluster_->kubeconfig().string(), "--listen",
+                  "unix:" + (dir_ / "op.sock").string(), "--gang-admission"}});
+  }
+  void TearDown() override {
+    if (HasFailure()) PrintLogs();
+    operator_.reset();
+    if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
+  }
+
+  // Two pods of it have to train together; each has a GPU.
+  void Apply(const std::string& name, int replicas, int priority) {
+    Json job = api::testing::JobObject(name, replicas, 2,
+                                       {WORKER_BINARY, (dir_ / name).string(), "--sleep-ms", "20"});
+    job["spec"]["elasticPolicy"]["resizeIntervalSeconds"] = 0;
+    Json& pod = job["spec"]["worker"]["template"]["spec"];
+    pod["containers"][0]["resources"] = {{"limits", {{kGpu, "1"}}}};
+    // As the API server sets it from the priority class.
+    pod["priority"] = priority;
+    const auto created = api_->Create(kube::HorovodJobs(), "default", job);
+    ASSERT_TRUE(created) << created.error().message;
+  }
+  void End(const std::string& name) { std::ofstream(dir_ / name / "stop").flush(); }
+
+  api::Status Status(const std::string& name) {
+    const auto job = api_->Get(kube::HorovodJobs(), "default", name);
+    return job ? api::StatusFromJson(job->value("status", Json::object())) : api::Status{};
+  }
+  bool Trains(const std::string& name, int pods) {
+    return Until([&] {
+      const api::Status status = Status(name);
+      return status.state == "Running" && status.world_size == pods;
+    });
+  }
+  // The message of the newest event; empty: there is none.
+  std::string Event(const std::string& job, const std::string& reason) {
+    std::string message;
+    const auto events = api_->ListAll(kube::Events(), "default", {});
+    if (!events) return message;
+    for (const Json& event : events->items) {
+      const Json& regarding =
+          event.contains("regarding") ? event["regarding"] : event.value("involvedObject", Json());
+      if (event.value("reason", "") != reason || regarding.value("name", "") != job) continue;
+      message = event.value("note", event.value("message", ""));
+    }
+    return message;
+  }
+
+  Steps StepsOf(const std::string& name) const {
+    Steps steps;
+    for (const auto& entry : fs::directory_iterator(dir_ / name)) {
+      std::ifstream file(entry.path());
+      int before = 0;
+      for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        int step = 0;
+        std::string epoch, rank, size, time, hash;
+        if (!(words >> step >> epoch >> rank >> size >> time >> hash) || hash.size() != 16) break;
+        EXPECT_TRUE(before == 0 || step == before + 1) << entry.path() << ": " << line;
+        before = step;
+        steps[step].insert(hash);
+      }
+    }
+    return steps;
+  }
+  int LastStep(const std::string& name) const {
+    const Steps steps = StepsOf(name);
+    return steps.empty() ? 0 : steps.rbegin()->first;
+  }
+  bool StepsGoOn(const std::string& name) {
+    const int before = LastStep(name);
+    return Until([&] { return LastStep(name) >= before + 10; });
+  }
+  void ExpectNoStepLost(const std::string& name) {
+    int expected = 1;
+    for (const auto& [step, hashes] : StepsOf(name)) {
+      EXPECT_EQ(step, expected++) << name;
+      EXPECT_EQ(hashes.size(), 1u) << name << ": states differ after step " << step;
+    }
+    EXPECT_GT(expected, 10) << name;
+    const api::Status status = Status(name);
+    EXPECT_EQ(status.steps_lost, 0) << name;
+    EXPECT_EQ(status.faults, 0) << name;
+  }
+  void PrintLogs() {
+    for (const char* job : {"low", "high"}) {
+      std::cerr << "---- " << job << "\n" << api::StatusToJson(Status(job)).dump(1) << "\n";
+    }
+    if (operator_ != nullptr) std::cerr << operator_->Log();
+  }
+
+  support::TempDir temporary_;
+  const fs::path dir_ = temporary_.path();
+  std::unique_ptr<local::LocalCluster> cluster_;
+  std::unique_ptr<kube::KubeApi> api_;
+  std::unique_ptr<RunningOperator> operator_;
+};
+
+TEST_F(PreemptionE2e, AnImportantJobTakesWhatAnotherCanDoWithoutAndGivesItBackAtItsEnd) {
+  Apply("low", 4, 0);
+  ASSERT_TRUE(Trains("low", 4));
+  ASSERT_TRUE(StepsGoOn("low"));
+
+  Apply("high", 2, 100);
+  ASSERT_TRUE(Trains("high", 2));
+  EXPECT_TRUE(Trains("low", 2));
+  EXPECT_TRUE(StepsGoOn("high"));
+  EXPECT_TRUE(StepsGoOn("low"));
+  const api::Status shrunk = Status("low");
+  ASSERT_NE(shrunk.Find("Preempted"), nullptr);
+  EXPECT_TRUE(shrunk.Is("Preempted"));
+  EXPECT_THAT(shrunk.Find("Preempted")->message,
+              HasSubstr("low-worker-3, low-worker-2 leave for job default/high of priority 100"));
+  EXPECT_TRUE(Until([&] { return !Event("low", "Preempted").empty(); }));
+  EXPECT_TRUE(Until([&] { return !Event("high", "Preempting").empty(); }));
+  EXPECT_THAT(Event("high", "Preempting"),
+              HasSubstr("2 pods of less important jobs leave for it: low-worker-3, low-worker-2 "
+                        "of job default/low"));
+  EXPECT_EQ(Event("low", "DrainGraceOver"), "") << "they left at a step boundary";
+
+  End("high");
+  ASSERT_TRUE(Until([&] { return Status("high").state == "Succeeded"; }));
+  EXPECT_TRUE(Trains("low", 4)) << "what is idle makes it grow";
+  EXPECT_TRUE(StepsGoOn("low"));
+  EXPECT_TRUE(Until([&] { return !Status("low").Is("Preempted"); }));
+  EXPECT_EQ(Status("low").Find("Preempted")->reason, "GrownBack");
+
+  End("low");
+  ASSERT_TRUE(Until([&] { return Status("low").state == "Succeeded"; }));
+  for (const char* job : {"low", "high"}) ExpectNoStepLost(job);
+}
+
+TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
+  Apply("low", 4, 0);
+  ASSERT_TRUE(Trains("low", 4));
+  Apply("high", 2, 0);
+  const auto waits = [&](const char* reason) {
+    return Until([&] {
+      const api::Status status = Status("high");
+      const api::Condition* scheduled = status.Find("Scheduled");
+      return scheduled != nullptr && scheduled->reason == reason;
+    });
+  };
+  ASSERT_TRUE(waits("WaitingForRoom"));
+  EXPECT_EQ(Status("low").world_size, 4);
+  EXPECT_EQ(Status("low").Find("Preempted"), nullptr);
+  ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "high", {}));
+  ASSERT_TRUE(Until([&] { return !api_->Get(kube::HorovodJobs(), "default", "high"); }));
+
+  Apply("high", 3, 100);
+  ASSERT_TRUE(Trains("high", 2)) << "two is what it needs, and the third is not worth a pod";
+  EXPECT_TRUE(Trains("low", 2));
+  EXPECT_TRUE(StepsGoOn("high"));
+  for (const char* name : {"high", "low"}) End(name);
+  for (const char* name : {"low", "high"}) {
+    ASSERT_TRUE(Until([&] { return Status(name).state == "Succeeded"; }));
+    ExpectNoStepLost(name);
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::app

@@ -1,0 +1,127 @@
+// Of phase 4: pods that the job can do without leave for more important jobs, as in any drain: at a
+// step boundary, with nothing lost. Those that follow them stand in line until there is room again.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/planner/plan_context.h"
+
+namespace ringmaster::planner {
+namespace {
+
+constexpr char kPreempted[] = "Preempted";
+
+// Those that it trains with; before the first view, those that it is about to train with.
+bool Trains(const PlanContext& plan, const PodFacts& pod) {
+  return plan.in.view == nullptr || InView(plan.in, pod.uid);
+}
+
+// Pods that could go: they have a node, and take room there. First those that don't train yet, then
+// the highest indexes, as when the job is scaled down.
+std::vector<const PodFacts*> Givable(const PlanContext& plan) {
+  std::vector<const PodFacts*> pods;
+  for (const PodFacts* pod : plan.active) {
+    if (pod->scheduled && plan.Stays(*pod)) pods.push_back(pod);
+  }
+  std::sort(pods.begin(), pods.end(), [&](const PodFacts* a, const PodFacts* b) {
+    const bool a_trains = Trains(plan, *a), b_trains = Trains(plan, *b);
+    return a_trains != b_trains ? b_trains : a->index > b->index;
+  });
+  return pods;
+}
+
+int CountTraining(const PlanContext& plan, const std::vector<const PodFacts*>& pods) {
+  return static_cast<int>(std::count_if(pods.begin(), pods.end(),
+                                        [&](const PodFacts* pod) { return Trains(plan, *pod); }));
+}
+
+// For whom, and which pods.
+using Gifts = std::vector<std::pair<const scheduler::PodDemand*, std::vector<std::string>>>;
+
+void Explain(PlanContext& plan, const Gifts& gifts) {
+  const int stay = CountTraining(plan, Givable(plan));
+  std::string text;
+  for (const auto& [demand, pods] : gifts) {
+    text +=
+        fmt::format("{}{} leave{} for job {} of priority {}, which needs {} to start",
+                    text.empty() ? "" : "; ", Names(pods), pods.size() == 1 ? "s" : "", demand->job,
+                    demand->priority, Plural(static_cast<std::size_t>(demand->needs), "pod"));
+  }
+  plan.preempted = fmt::format("{}; {} stay{}", text, Plural(static_cast<std::size_t>(stay), "pod"),
+                               stay == 1 ? "s" : "");
+  plan.AddEvent(false, kPreempted, plan.preempted);
+}
+
+bool IsBeingRebuiltFromLoss(const Snapshot& in) {
+  return in.view != nullptr && in.lineage > membership::EpochLineage(in.view->epoch);
+}
+
+}  // namespace
+
+void YieldToOthers(PlanContext& plan) {
+  const std::vector<const PodFacts*> givable = Givable(plan);
+  int more_than_least = CountTraining(plan, givable) - LeastTogether(plan);
+  Gifts gifts;
+  for (const PodFacts* pod : givable) {
+    const auto& demands = plan.in.demands;
+    const auto demand = std::find_if(demands.begin(), demands.end(),
+                                     [&](const auto& one) { return one.uid == pod->uid; });
+    if (demand == demands.end()) continue;
+    // The line may have decided by what was before a pod was lost.
+    if (Trains(plan, *pod) && more_than_least-- <= 0) continue;
+    Drain(plan, pod, kPreempted);
+    auto gift = std::find_if(gifts.begin(), gifts.end(),
+                             [&](const auto& one) { return one.first->job == demand->job; });
+    if (gift == gifts.end()) gift = gifts.insert(gift, {&*demand, {}});
+    gift->second.push_back(pod->name);
+  }
+  if (!gifts.empty()) Explain(plan, gifts);
+}
+
+void OfferPods(PlanContext& plan) {
+  if (IsBeingRebuiltFromLoss(plan.in)) return;
+  const std::vector<const PodFacts*> givable = Givable(plan);
+  scheduler::Holding holding{.least = LeastTogether(plan)};
+  if (CountTraining(plan, givable) < holding.least) return;
+  for (const PodFacts* pod : givable) {
+    holding.pods.push_back({pod->uid, pod->name, Trains(plan, *pod)});
+  }
+  for (const int size : plan.in.job.spec.elastic_policy.allowed_sizes) {
+    if (size >= holding.least) holding.sizes.push_back(size);
+  }
+  std::sort(holding.sizes.begin(), holding.sizes.end());
+  plan.out.holding = std::move(holding);
+}
+
+void SetPreempted(PlanContext& plan) {
+  if (!plan.preempted.empty()) {
+    return SetCondition(plan, kPreempted, true, "MoreImportantJob", plan.preempted);
+  }
+  if (!plan.in.job.status.Is(kPreempted)) return;
+  if (plan.outcome.ended() || plan.suspended || plan.finishing) {
+    return SetCondition(plan, kPreempted, false, "NotRunning", "the job trains no more");
+  }
+  const auto placed = std::count_if(plan.active.begin(), plan.active.end(),
+                                    [](const PodFacts* pod) { return pod->scheduled; });
+  if (!plan.in.demands.empty() || placed < plan.wanted) return;
+  SetCondition(plan, kPreempted, false, "GrownBack", "the job has as many pods as it asks for");
+}
+
+std::string WhoLeaves(const Snapshot& in) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_job;
+  for (const auto& leaver : in.gang_fit->leavers) {
+    auto job = std::find_if(by_job.begin(), by_job.end(),
+                            [&](const auto& one) { return one.first == leaver.job; });
+    if (job == by_job.end()) job = by_job.insert(job, {leaver.job, {}});
+    job->second.push_back(leaver.pod);
+  }
+  std::string text;
+  for (const auto& [job, pods] : by_job) {
+    text += fmt::format("{}{} of job {}", text.empty() ? "" : ", ", Names(pods), job);
+  }
+  return fmt::format("{} of less important jobs leave{} for it: {}",
+                     Plural(in.gang_fit->leavers.size(), "pod"),
+                     in.gang_fit->leavers.size() == 1 ? "s" : "", text);
+}
+
+}  // namespace ringmaster::planner

@@ -1,0 +1,157 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Four pods train, and two are enough.
+class PreemptionPlanTest : public testing::Test {
+ protected:
+  PreemptionPlanTest() { world_.in.job.spec.elastic_policy.min_replicas = 2; }
+  void Demand(const std::vector<int>& indexes) {
+    for (const int i : indexes) {
+      world_.in.demands.push_back({World::Uid(i), "default/high", 5, 3});
+    }
+  }
+  Decision Decide() { return Plan(world_.in); }
+  std::vector<std::string> Offered() {
+    std::vector<std::string> pods;
+    const Decision decision = Decide();
+    if (!decision.holding) return {"none"};
+    for (const auto& pod : decision.holding->pods) pods.push_back(pod.name);
+    return pods;
+  }
+  World world_ = World::Training(4);
+};
+
+TEST_F(PreemptionPlanTest, PodsThatOthersNeedAreDrainedAndTheirLikeStandInLine) {
+  world_.in.gang_fit = scheduler::GangFit{.fit = 0, .why = "no room"};
+  Demand({1, 3});
+  const Decision decision = Decide();
+  EXPECT_THAT(Drained(decision), ElementsAre("digits-worker-3", "digits-worker-1"));
+  EXPECT_EQ(decision.drains.front().reason, "Preempted");
+  EXPECT_THAT(Created(decision), ElementsAre(4, 5));
+  EXPECT_FALSE(decision.creates.front().granted);
+  const api::Condition* preempted = decision.status.Find("Preempted");
+  ASSERT_NE(preempted, nullptr);
+  EXPECT_TRUE(preempted->status);
+  EXPECT_EQ(preempted->message,
+            "digits-worker-3, digits-worker-1 leave for job default/high of priority 5, which "
+            "needs 3 pods to start; 2 pods stay");
+  EXPECT_TRUE(std::any_of(decision.events.begin(), decision.events.end(), [&](const Event& event) {
+    return event.reason == "Preempted" && event.message == preempted->message && !event.warning;
+  }));
+}
+
+TEST_F(PreemptionPlanTest, ItNeverFallsBelowItsLeastWhateverIsAskedOfIt) {
+  Demand({0, 1, 2, 3});
+  EXPECT_EQ(Drained(Decide()).size(), 2u);
+  world_.in.job.spec.elastic_policy.min_replicas = 4;
+  EXPECT_THAT(Drained(Decide()), IsEmpty());
+}
+
+TEST_F(PreemptionPlanTest, PodsThatLeaveAreNotAskedAgain) {
+  Demand({3});
+  world_.Pod(3).drain_reason = "Preempted";
+  world_.Pod(3).drain_since = kNow;
+  const Decision decision = Decide();
+  EXPECT_THAT(Drained(decision), IsEmpty());
+  EXPECT_THAT(Offered(), ElementsAre("digits-worker-2", "digits-worker-1", "digits-worker-0"));
+}
+
+TEST_F(PreemptionPlanTest, ThePreemptionIsOverWhenItHasItsPodsAgain) {
+  Demand({3});
+  world_.in.job.status = Decide().status;
+  ASSERT_TRUE(world_.in.job.status.Is("Preempted"));
+  world_.in.demands.clear();
+  world_.Pod(3).drain_reason = "Preempted";
+  EXPECT_TRUE(Decide().status.Is("Preempted"));
+  world_.Pod(3).drain_reason.clear();
+  const api::Status status = Decide().status;
+  EXPECT_FALSE(status.Is("Preempted"));
+  EXPECT_EQ(status.Find("Preempted")->reason, "GrownBack");
+}
+
+TEST_F(PreemptionPlanTest, AJobThatEndsIsNotPreemptedAnyMore) {
+  Demand({3});
+  world_.in.job.status = Decide().status;
+  world_.in.job.spec.run_policy.suspend = true;
+  EXPECT_EQ(Decide().status.Find("Preempted")->reason, "NotRunning");
+}
+
+TEST_F(PreemptionPlanTest, WhatItOffersBeginsWithWhatDoesNotTrainYet) {
+  world_.in.job.spec.worker.replicas = 5;
+  world_.Running(4).Ready(4);
+  world_.Members(2, {0, 1, 2, 4});
+  EXPECT_THAT(Offered(), ElementsAre("digits-worker-3", "digits-worker-4", "digits-worker-2",
+                                     "digits-worker-1", "digits-worker-0"));
+  EXPECT_FALSE(Decide().holding->pods.front().trains);
+  EXPECT_EQ(Decide().holding->least, 2);
+}
+
+TEST_F(PreemptionPlanTest, AllowedSizesAreToldFromTheLeastOn) {
+  world_.in.job.spec.elastic_policy.allowed_sizes = {4, 1, 3};
+  const Decision decision = Decide();
+  ASSERT_TRUE(decision.holding);
+  EXPECT_EQ(decision.holding->least, 3);
+  EXPECT_THAT(decision.holding->sizes, ElementsAre(3, 4));
+}
+
+TEST_F(PreemptionPlanTest, AJobThatHasTooFewPodsOffersNothing) {
+  world_.in.job.spec.elastic_policy.min_replicas = 5;
+  EXPECT_THAT(Offered(), ElementsAre("none"));
+}
+
+TEST_F(PreemptionPlanTest, AJobThatRecoversFromQuorumLossOffersNothing) {
+  world_.in.lineage = 2;
+  EXPECT_THAT(Offered(), ElementsAre("none"));
+}
+
+TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
+  Snapshot in;
+  in.now = kNow;
+  in.job.name = "high";
+  in.job.uid = "high-uid";
+  in.job.spec.worker.replicas = in.job.spec.elastic_policy.min_replicas = 2;
+  in.gang_fit = scheduler::GangFit{
+      .why = "0/1 nodes are available: 1 Insufficient gpu.",
+      .leavers = {
+          {"ns/low", "low-worker-1"}, {"ns/mid", "mid-worker-7"}, {"ns/mid", "mid-worker-6"}}};
+  for (const int i : {0, 1}) {
+    PodFacts pod;
+    pod.index = i;
+    pod.name = PodName("high", i);
+    pod.uid = World::Uid(i);
+    pod.gated = true;
+    in.pods.push_back(pod);
+  }
+  const std::string leavers =
+      "3 pods of less important jobs leave for it: low-worker-1 of job ns/low, mid-worker-7, "
+      "mid-worker-6 of job ns/mid";
+  Decision decision = Plan(in);
+  const api::Condition* scheduled = decision.status.Find("Scheduled");
+  ASSERT_NE(scheduled, nullptr);
+  EXPECT_EQ(scheduled->reason, "Preempting");
+  EXPECT_THAT(scheduled->message, HasSubstr("Insufficient gpu"));
+  EXPECT_THAT(scheduled->message, HasSubstr(leavers));
+  const auto tells = [&](const Decision& of) {
+    return std::count_if(of.events.begin(), of.events.end(), [&](const Event& event) {
+      return event.reason == "Preempting" && event.message == leavers;
+    });
+  };
+  EXPECT_EQ(tells(decision), 1);
+  in.job.status = decision.status;
+  EXPECT_EQ(tells(Plan(in)), 0) << "once";
+  in.gang_fit->fit = 2;
+  in.gang_fit->leavers.clear();
+  EXPECT_EQ(Plan(in).status.Find("Scheduled")->reason, "WaitingForPods");
+}
+
+}  // namespace
+}  // namespace ringmaster::planner

@@ -1,0 +1,314 @@
+#include "operator/scheduler/preemption.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "operator/scheduler/what_if.h"
+
+namespace ringmaster::scheduler {
+namespace {
+
+constexpr double kNothing = 1e-9;  // of amounts that were summed up in another order
+
+// A pod that may be taken, and where it is.
+struct Candidate {
+  const Holding* holding = nullptr;
+  const GivablePod* pod = nullptr;
+  std::size_t turn = 0;  // of the holding's pods it is this one
+  Amounts requests;
+};
+
+// The pods of one node that make room for one pod of the need.
+struct Option {
+  std::vector<const Candidate*> pods;
+  int priority = std::numeric_limits<int>::min();  // the highest of those that give
+  std::size_t turn = 0;  // the latest of them, in the order in which its job would rather give
+};
+
+// How many pods that train each job has above what it keeps.
+class Budgets {
+ public:
+  Budgets(const Holdings& holdings, const Capacity& capacity, const WhatIf& what_if) {
+    for (const auto& [job, holding] : holdings) {
+      int train = 0;
+      for (const GivablePod& pod : holding.pods) {
+        train += pod.trains && !what_if.IsOut(pod.uid) && capacity.PlacementOf(pod.uid) ? 1 : 0;
+      }
+      left_[job] = train - holding.least;
+    }
+  }
+  int Of(const Holding& holding) const { return left_.at(holding.job); }
+  void Spend(const Candidate& candidate, int pods = 1) {
+    if (candidate.pod->trains) left_.at(candidate.holding->job) -= pods;
+  }
+  bool Allows(const Option& option) const {
+    std::map<const Holding*, int> asked;
+    for (const Candidate* candidate : option.pods) {
+      asked[candidate->holding] += candidate->pod->trains ? 1 : 0;
+    }
+    return std::all_of(asked.begin(), asked.end(),
+                       [&](const auto& ask) { return ask.second <= Of(*ask.first); });
+  }
+
+ private:
+  std::unordered_map<std::string, int> left_;  // by job
+};
+
+class Search {
+ public:
+  Search(Capacity* capacity, const Need& need, const Holdings& holdings)
+      : capacity_(*capacity), need_(need), holdings_(holdings), what_if_(capacity) {}
+
+  // What goes, or went, whatever is decided here.
+  void CountOnLeaving(Moment now) {
+    for (const auto& [uid, by] : capacity_.leaving()) {
+      if (by + kLeavesLate <= now) continue;
+      what_if_.TakeOut(uid);
+      late_at_ = std::min(late_at_.value_or(by + kLeavesLate), by + kLeavesLate);
+    }
+  }
+  void CountOnOthers(const std::set<std::string>& uids) {
+    for (const std::string& uid : uids) {
+      if (capacity_.PlacementOf(uid)) what_if_.TakeOut(uid);
+    }
+  }
+  // Who was asked may be giving already: it isn't asked for another one instead.
+  void CountOnBefore(const std::vector<TakenPod>& before) {
+    for (const TakenPod& pod : before) {
+      if (!capacity_.PlacementOf(pod.uid)) continue;
+      const bool leaves = capacity_.leaving().count(pod.uid) != 0;
+      if (leaves ? !what_if_.IsOut(pod.uid) : !MayStillBeTaken(pod)) continue;
+      what_if_.TakeOut(pod.uid);
+      taken_.push_back(pod);
+    }
+  }
+
+  bool PlaceAll() {
+    Budgets budgets(holdings_, capacity_, what_if_);
+    FindCandidates();
+    for (std::size_t i = 0; i < need_.pods.size(); ++i) {
+      const ShapePtr& shape = need_.shapes[i];
+      std::string node;
+      if (auto place = capacity_.Place(*shape)) {
+        node = std::move(*place);
+      } else if (auto cheapest = CheapestNode(*shape, budgets)) {
+        node = std::move(*cheapest);
+        for (const Candidate* candidate : options_.at(node)->pods) Take(*candidate, &budgets);
+      } else {
+        return false;
+      }
+      what_if_.Hold(*need_.pods[i], shape, node, need_.job);
+      options_.erase(node);
+      nodes_.push_back(std::move(node));
+    }
+    return true;
+  }
+
+  // What turns out not to be needed stays, the most important first.
+  void GiveBackNeedless() {
+    std::vector<TakenPod> order = taken_;
+    std::stable_sort(order.begin(), order.end(), [&](const TakenPod& a, const TakenPod& b) {
+      return PriorityOf(a) > PriorityOf(b);
+    });
+    for (const TakenPod& pod : order) {
+      if (capacity_.leaving().count(pod.uid) != 0) continue;
+      what_if_.PutBack(pod.uid);
+      if (capacity_.IsOverfull(capacity_.PlacementOf(pod.uid)->node)) {
+        what_if_.TakeOut(pod.uid);
+      } else {
+        std::erase(taken_, pod);
+      }
+    }
+  }
+
+  // A job that may not train with just any number of pods gives some more.
+  void RoundToSizes() {
+    std::set<std::string> givers;
+    for (const TakenPod& pod : taken_) givers.insert(pod.job);
+    for (const std::string& job : givers) {
+      const auto holding = holdings_.find(job);
+      if (holding == holdings_.end() || holding->second.sizes.empty()) continue;
+      std::vector<const GivablePod*> left;
+      for (const GivablePod& pod : holding->second.pods) {
+        const bool there = !what_if_.IsOut(pod.uid) && capacity_.PlacementOf(pod.uid);
+        if (pod.trains && there) left.push_back(&pod);
+      }
+      const auto& sizes = holding->second.sizes;
+      const auto above =
+          std::upper_bound(sizes.begin(), sizes.end(), static_cast<int>(left.size()));
+      if (above == sizes.begin()) continue;
+      const std::size_t more = left.size() - static_cast<std::size_t>(*std::prev(above));
+      for (std::size_t i = 0; i < more; ++i) {
+        what_if_.TakeOut(left[i]->uid);
+        taken_.push_back({left[i]->uid, left[i]->name, job});
+      }
+    }
+  }
+
+  Preemption Result() { return {std::move(taken_), std::move(nodes_), late_at_}; }
+
+ private:
+  int PriorityOf(const TakenPod& pod) const {
+    const auto holding = holdings_.find(pod.job);
+    return holding == holdings_.end() ? 0 : holding->second.priority;
+  }
+  bool MayStillBeTaken(const TakenPod& taken) const {
+    const auto holding = holdings_.find(taken.job);
+    if (holding == holdings_.end() || holding->second.priority >= need_.priority) return false;
+    const auto& pods = holding->second.pods;
+    return std::any_of(pods.begin(), pods.end(),
+                       [&](const GivablePod& pod) { return pod.uid == taken.uid; });
+  }
+
+  void FindCandidates() {
+    for (const auto& [job, holding] : holdings_) {
+      if (holding.priority >= need_.priority) continue;
+      for (std::size_t i = 0; i < holding.pods.size(); ++i) {
+        const GivablePod& pod = holding.pods[i];
+        if (what_if_.IsOut(pod.uid)) continue;
+        if (auto at = capacity_.PlacementOf(pod.uid)) {
+          candidates_[at->node].push_back({&holding, &pod, i, std::move(at->requests)});
+        }
+      }
+    }
+    for (auto& [node, some] : candidates_) {
+      std::stable_sort(some.begin(), some.end(), [](const Candidate& a, const Candidate& b) {
+        return a.holding->priority < b.holding->priority;
+      });
+    }
+  }
+
+  void Take(const Candidate& candidate, Budgets* budgets) {
+    what_if_.TakeOut(candidate.pod->uid);
+    budgets->Spend(candidate);
+    taken_.push_back({candidate.pod->uid, candidate.pod->name, candidate.holding->job});
+  }
+
+  // The best one comes first: unimportant givers, few pods, of a job that could give many.
+  using Ranking = std::tuple<int, std::size_t, int, std::size_t>;
+  static Ranking Rank(const Option& option, const Budgets& budgets) {
+    int could_give = std::numeric_limits<int>::max();
+    for (const Candidate* candidate : option.pods) {
+      could_give = std::min(could_give, budgets.Of(*candidate->holding));
+    }
+    return {option.priority, option.pods.size(), -could_give, option.turn};
+  }
+
+  // Options are kept from one pod of the need to the next: mostly they still hold.
+  std::optional<std::string> CheapestNode(const Shape& shape, const Budgets& budgets) {
+    if (&shape != options_of_) options_.clear();
+    options_of_ = &shape;
+    const std::string* best = nullptr;
+    Ranking best_rank;
+    for (const std::string& node : capacity_.OpenNodes(shape)) {
+      if (candidates_.count(node) == 0) continue;
+      auto known = options_.find(node);
+      if (known == options_.end() || (known->second && !budgets.Allows(*known->second))) {
+        known = options_.insert_or_assign(node, OptionOn(node, shape, budgets)).first;
+      }
+      if (!known->second) continue;
+      const auto rank = Rank(*known->second, budgets);
+      if (best != nullptr && best_rank <= rank) continue;
+      best = &node;
+      best_rank = rank;
+    }
+    return best == nullptr ? std::nullopt : std::optional(*best);
+  }
+
+  std::optional<Option> OptionOn(const std::string& node, const Shape& shape,
+                                 const Budgets& budgets) const {
+    Amounts lacks = LacksOn(node, shape);
+    Option option;
+    std::map<const Holding*, int> asked;
+    for (const Candidate& candidate : candidates_.at(node)) {
+      if (lacks.empty()) break;
+      if (what_if_.IsOut(candidate.pod->uid) || !Helps(candidate, lacks)) continue;
+      int& from = asked[candidate.holding];
+      if (candidate.pod->trains && from >= budgets.Of(*candidate.holding)) continue;
+      from += candidate.pod->trains ? 1 : 0;
+      Subtract(candidate, &lacks);
+      option.pods.push_back(&candidate);
+    }
+    if (!lacks.empty()) return std::nullopt;
+    DropNeedless(LacksOn(node, shape), &option);
+    for (const Candidate* candidate : option.pods) {
+      option.priority = std::max(option.priority, candidate->holding->priority);
+      option.turn = std::max(option.turn, candidate->turn);
+    }
+    return option;
+  }
+
+  Amounts LacksOn(const std::string& node, const Shape& shape) const {
+    Amounts lacks;
+    for (const auto& [resource, n] : shape.requests) {
+      const double lack = n - capacity_.FreeOn(node, resource);
+      if (n > 0 && lack > kNothing) lacks[resource] = lack;
+    }
+    return lacks;
+  }
+  static bool Helps(const Candidate& candidate, const Amounts& lacks) {
+    return std::any_of(lacks.begin(), lacks.end(), [&](const auto& lack) {
+      const auto has = candidate.requests.find(lack.first);
+      return has != candidate.requests.end() && has->second > 0;
+    });
+  }
+  static void Subtract(const Candidate& candidate, Amounts* lacks) {
+    for (const auto& [resource, n] : candidate.requests) {
+      const auto lack = lacks->find(resource);
+      if (lack == lacks->end()) continue;
+      lack->second -= n;
+      if (lack->second <= kNothing) lacks->erase(lack);
+    }
+  }
+  // A large pod that came late may do for the small ones before it.
+  static void DropNeedless(const Amounts& lacks, Option* option) {
+    for (std::size_t i = option->pods.size(); i-- > 0;) {
+      Amounts without = lacks;
+      for (std::size_t j = 0; j < option->pods.size(); ++j) {
+        if (j != i) Subtract(*option->pods[j], &without);
+      }
+      if (without.empty()) option->pods.erase(option->pods.begin() + static_cast<long>(i));
+    }
+  }
+
+  Capacity& capacity_;
+  const Need& need_;
+  const Holdings& holdings_;
+  WhatIf what_if_;
+  std::vector<TakenPod> taken_;
+  std::vector<std::string> nodes_;
+  std::optional<Moment> late_at_;
+  std::unordered_map<std::string, std::vector<Candidate>> candidates_;  // by node
+  std::unordered_map<std::string, std::optional<Option>> options_;      // by node, of one shape
+  const Shape* options_of_ = nullptr;
+};
+
+}  // namespace
+
+std::optional<int> LowestPriority(const Holdings& holdings) {
+  std::optional<int> lowest;
+  for (const auto& [job, holding] : holdings) {
+    lowest = std::min(lowest.value_or(holding.priority), holding.priority);
+  }
+  return lowest;
+}
+
+std::optional<Preemption> Preempt(Capacity* capacity, const Need& need, const Holdings& holdings,
+                                  const std::vector<TakenPod>& before,
+                                  const std::set<std::string>& for_others, Moment now) {
+  const auto lowest = LowestPriority(holdings);
+  if (!lowest || *lowest >= need.priority) return std::nullopt;
+  Search search(capacity, need, holdings);
+  search.CountOnLeaving(now);
+  search.CountOnOthers(for_others);
+  search.CountOnBefore(before);
+  if (!search.PlaceAll()) return std::nullopt;
+  search.GiveBackNeedless();
+  search.RoundToSizes();
+  return search.Result();
+}
+
+}  // namespace ringmaster::scheduler

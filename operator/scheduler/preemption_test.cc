@@ -1,0 +1,416 @@
+// The decision who gives up pods for whom: by itself, and as the admission takes it.
+#include "operator/scheduler/preemption.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/scheduler/admission.h"
+
+namespace ringmaster::scheduler {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr Moment kNow = Moment(std::chrono::hours(1));
+
+Json Pod(const std::string& name, int gpus, const std::string& node = "") {
+  Json pod = {{"metadata", {{"namespace", "ns"}, {"name", name}}},
+              {"spec",
+               {{"containers",
+                 {{{"resources", {{"requests", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}}}}}};
+  if (node.empty()) return pod;  // it is still to be made
+  pod["metadata"]["uid"] = name;
+  pod["spec"]["nodeName"] = node;
+  return pod;
+}
+
+Json Node(const std::string& name, int gpus) {
+  return {
+      {"metadata", {{"name", name}}},
+      {"status", {{"allocatable", {{"nvidia.com/gpu", std::to_string(gpus)}, {"pods", "100"}}}}}};
+}
+
+// Jobs that train, and their pods; a pod is called after its job: "low-2".
+struct Trains {
+  std::string job;
+  int priority;
+  int least;
+  std::vector<std::pair<std::string, int>> pods;  // their nodes, and how many GPUs each has
+  std::vector<int> sizes = {};
+};
+
+struct Case {
+  std::string name;
+  std::vector<std::pair<std::string, int>> nodes;  // and their GPUs
+  std::vector<Trains> jobs;
+  int pods, gpus;                         // of the job that waits, whose priority is 5
+  std::vector<std::string> taken;         // pods; those of "-" : it can't have enough
+  std::vector<std::string> leaving = {};  // pods that are about to go
+  std::vector<TakenPod> before = {};
+  std::set<std::string> for_others = {};
+};
+const std::vector<std::string> kNo = {"-"};
+
+class PreemptTable : public testing::TestWithParam<Case> {};
+
+TEST_P(PreemptTable, TakesWhatIsNeededAndLeavesAllAsItWas) {
+  const Case& c = GetParam();
+  Capacity capacity;
+  for (const auto& [node, gpus] : c.nodes) capacity.SetNode(Node(node, gpus));
+  Holdings holdings;
+  for (const Trains& job : c.jobs) {
+    Holding holding{"ns/" + job.job, job.priority, {}, job.least, job.sizes};
+    for (std::size_t i = job.pods.size(); i-- > 0;) {
+      const std::string name = job.job + "-" + std::to_string(i);
+      const bool leaves = std::count(c.leaving.begin(), c.leaving.end(), name) != 0;
+      capacity.SetPod(Pod(name, job.pods[i].second, job.pods[i].first), holding.job,
+                      leaves ? std::optional(kNow) : std::nullopt);
+      if (!leaves) holding.pods.push_back({name, name, true});
+    }
+    holdings[holding.job] = holding;
+  }
+  Need need{"ns/waits", 5, {}, {}};
+  for (int i = 0; i < c.pods; ++i) {
+    need.pods.push_back(std::make_shared<const Json>(Pod("waits-" + std::to_string(i), c.gpus)));
+    need.shapes.push_back(capacity.ShapeOf(*need.pods.back()));
+  }
+  (void)capacity.TakeGrown();
+  const auto used = capacity.used();
+
+  const auto result = Preempt(&capacity, need, holdings, c.before, c.for_others, kNow);
+
+  std::vector<std::string> taken = result ? std::vector<std::string>() : kNo;
+  if (result) {
+    for (const TakenPod& pod : result->taken) taken.push_back(pod.name);
+    EXPECT_EQ(result->nodes.size(), static_cast<std::size_t>(c.pods));
+  }
+  EXPECT_THAT(taken, testing::UnorderedElementsAreArray(c.taken));
+  EXPECT_EQ(capacity.used(), used) << "a what-if undoes itself";
+  EXPECT_EQ(capacity.places_held(), 0u);
+  EXPECT_FALSE(capacity.HasGrown());
+}
+
+const std::pair<std::string, int> kOnA = {"a", 1}, kOnB = {"b", 1};
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, PreemptTable,
+    testing::Values(
+        Case{"OnePodAboveTheLeast",
+             {{"a", 3}},
+             {{"low", 0, 2, {kOnA, kOnA, kOnA}}},
+             1,
+             1,
+             {"low-2"}},
+        Case{"NeverBelowTheLeast", {{"a", 3}}, {{"low", 0, 2, {kOnA, kOnA, kOnA}}}, 2, 1, kNo},
+        Case{"NothingFromEquals", {{"a", 3}}, {{"even", 5, 1, {kOnA, kOnA, kOnA}}}, 1, 1, kNo},
+        Case{"NothingFromTheMoreImportant",
+             {{"a", 3}},
+             {{"high", 9, 1, {kOnA, kOnA, kOnA}}},
+             1,
+             1,
+             kNo},
+        Case{"TheLowestPriorityFirst",
+             {{"a", 4}},
+             {{"mid", 3, 1, {kOnA, kOnA}}, {"low", 0, 1, {kOnA, kOnA}}},
+             1,
+             1,
+             {"low-1"}},
+        Case{"TheNextPriorityWhereThatIsNotEnough",
+             {{"a", 4}},
+             {{"low", 0, 1, {kOnA, kOnA}}, {"mid", 3, 1, {kOnA, kOnA}}},
+             2,
+             1,
+             {"low-1", "mid-1"}},
+        Case{"WhatIsFreeIsUsedFirst",
+             {{"a", 4}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnA}}},
+             2,
+             1,
+             {"low-2"}},
+        Case{"TheFewestPods",
+             {{"a", 2}, {"b", 2}},
+             {{"one", 0, 0, {kOnA, kOnA}}, {"two", 0, 0, {{"b", 2}}}},
+             1,
+             2,
+             {"two-0"}},
+        Case{"TheLowestPriorityEvenIfThatIsMorePods",
+             {{"a", 2}, {"b", 2}},
+             {{"low", 0, 0, {kOnA, kOnA}}, {"mid", 1, 0, {{"b", 2}}}},
+             1,
+             2,
+             {"low-0", "low-1"}},
+        Case{"OnlyPodsOfANodeWhereItFitsThen",
+             {{"a", 2}, {"b", 1}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnB}}},
+             1,
+             2,
+             {"low-0", "low-1"}},
+        Case{"PodsOnSeveralNodesWithinOneBudget",
+             {{"a", 2}, {"b", 2}},
+             {{"low", 0, 2, {kOnA, kOnA, kOnB, kOnB}}},
+             2,
+             1,
+             {"low-2", "low-3"}},
+        Case{"ALargePodThatMakesSmallOnesNeedless",
+             {{"a", 4}},
+             {{"low", 0, 0, {{"a", 3}, {"a", 1}}}},
+             1,
+             3,
+             {"low-0"}},
+        Case{"ADrainInProgressCounts",
+             {{"a", 3}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnA}}},
+             1,
+             1,
+             {},
+             {"low-2"}},
+        Case{"WhatLeavesIsNotEnough",
+             {{"a", 3}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnA}}},
+             2,
+             1,
+             {"low-1"},
+             {"low-2"}},
+        Case{"WhoWasAskedIsAskedAgain",
+             {{"a", 4}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnA, kOnA}}},
+             1,
+             1,
+             {"low-1"},
+             {},
+             {{"low-1", "low-1", "ns/low"}}},
+        Case{"WhoWasAskedNeedlesslyIsLetBe",
+             {{"a", 4}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnA}}},
+             1,
+             1,
+             {},
+             {},
+             {{"low-2", "low-2", "ns/low"}}},
+        Case{"WhoWasAskedCountsWithWhatIsAskedNow",
+             {{"a", 4}},
+             {{"low", 0, 2, {kOnA, kOnA, kOnA, kOnA}}},
+             3,
+             1,
+             kNo,
+             {},
+             {{"low-3", "low-3", "ns/low"}}},
+        Case{"APodIsTakenForOneJobAlone",
+             {{"a", 3}},
+             {{"low", 0, 1, {kOnA, kOnA, kOnA}}},
+             3,
+             1,
+             kNo,
+             {},
+             {},
+             {"low-2"}},
+        Case{"WithAllowedSizesDownToOne",
+             {{"a", 8}},
+             {{"low", 0, 2, {kOnA, kOnA, kOnA, kOnA, kOnA, kOnA, kOnA, kOnA}, {2, 4, 8}}},
+             3,
+             1,
+             {"low-7", "low-6", "low-5", "low-4"}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(PreemptTest, APodThatHangsIsNotCountedOn) {
+  Capacity capacity;
+  capacity.SetNode(Node("a", 2));
+  capacity.SetPod(Pod("low-0", 1, "a"), "ns/low", kNow);
+  capacity.SetPod(Pod("low-1", 1, "a"), "ns/low");
+  const Holdings holdings = {{"ns/low", {"ns/low", 0, {{"low-1", "low-1"}}, 0, {}}}};
+  const auto pod = std::make_shared<const Json>(Pod("waits-0", 1));
+  const Need need{"ns/waits", 5, {pod}, {capacity.ShapeOf(*pod)}};
+  const auto soon = Preempt(&capacity, need, holdings, {}, {}, kNow);
+  ASSERT_TRUE(soon);
+  EXPECT_THAT(soon->taken, IsEmpty());
+  ASSERT_TRUE(soon->late_at);
+  const auto late = Preempt(&capacity, need, holdings, {}, {}, *soon->late_at);
+  ASSERT_TRUE(late);
+  EXPECT_THAT(late->taken, ElementsAre(TakenPod{"low-1", "low-1", "ns/low"}));
+}
+
+// A node of four GPUs that a job of low priority has.
+class PreemptionTest : public testing::Test {
+ protected:
+  PreemptionTest() {
+    admission_.capacity().SetNode(Node("a", 4));
+    for (int i = 0; i < 4; ++i) Runs(i);
+    Holds({3, 2, 1, 0});
+  }
+  void Runs(int i, bool leaves = false) {
+    admission_.capacity().SetPod(Pod(Name(i), 1, "a"), "ns/low",
+                                 leaves ? std::optional(kNow) : std::nullopt);
+  }
+  static std::string Name(int i) { return "low-" + std::to_string(i); }
+  void Holds(const std::vector<int>& indexes) {
+    Holding holding{"ns/low", 0, {}, 2, {}};
+    for (const int i : indexes) holding.pods.push_back({Name(i), Name(i)});
+    admission_.SetHolding(holding);
+  }
+  static AdmissionRequest Request(const std::string& job, int pods, int least, int priority,
+                                  bool preempts = true) {
+    AdmissionRequest request{
+        .job = "ns/" + job, .priority = priority, .preempts = preempts, .since = kNow};
+    for (int i = 0; i < pods; ++i) {
+      request.pods.push_back(std::make_shared<const Json>(Pod(job + "-" + std::to_string(i), 1)));
+      if (i + 1 >= least) request.sizes.push_back(i + 1);
+    }
+    return request;
+  }
+  GangFit Ask(const AdmissionRequest& request) { return admission_.Ask(request, {}); }
+  std::vector<std::string> Demanded() {
+    std::vector<std::string> uids;
+    for (const PodDemand& demand : admission_.DemandsOn("ns/low")) uids.push_back(demand.uid);
+    return uids;
+  }
+  // As the operator has it: the pod is asked to leave, goes, and one like it stands in line.
+  void Leave(int i, const std::vector<int>& left) {
+    Runs(i, true);
+    Holds(left);
+    admission_.Pass(kNow);
+  }
+  AdmissionRequest Back(int pods) {
+    AdmissionRequest back = Request("low", 4, 1, 0);
+    back.pods.erase(back.pods.begin(), back.pods.end() - pods);
+    back.sizes.resize(static_cast<std::size_t>(pods));
+    back.standing = Standing::kRuns;
+    return back;
+  }
+  Admission admission_;
+};
+
+TEST_F(PreemptionTest, BothJobsLearnOfIt) {
+  EXPECT_EQ(Ask(Request("high", 4, 2, 5)).fit, 0);
+  ASSERT_TRUE(admission_.IsPassDue()) << "though nobody else stands in line";
+  EXPECT_THAT(admission_.Pass(kNow), UnorderedElementsAre("ns/high", "ns/low"));
+  EXPECT_THAT(admission_.DemandsOn("ns/low"),
+              UnorderedElementsAre(PodDemand{"low-3", "ns/high", 5, 2},
+                                   PodDemand{"low-2", "ns/high", 5, 2}));
+  EXPECT_THAT(
+      Ask(Request("high", 4, 2, 5)).leavers,
+      UnorderedElementsAre(GangFit::Leaver{"ns/low", "low-3"}, GangFit::Leaver{"ns/low", "low-2"}));
+  EXPECT_THAT(admission_.Pass(kNow), IsEmpty()) << "nothing has changed";
+}
+
+TEST_F(PreemptionTest, WhatWasTakenIsNotGrownBackWhileTheTakerWaits) {
+  const AdmissionRequest high = Request("high", 4, 2, 5);
+  Ask(high);
+  admission_.Pass(kNow);
+  Leave(3, {2, 1, 0});
+  EXPECT_EQ(Ask(Back(1)).fit, 0);
+  admission_.capacity().RemovePod("low-3");
+  Ask(Request("small", 1, 1, 0));
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(Back(1)).fit, 0) << "one is free, and it is for the job that needs two";
+  EXPECT_EQ(Ask(Request("small", 1, 1, 0)).fit, 0);
+  EXPECT_THAT(Demanded(), ElementsAre("low-2")) << "and no other one";
+  EXPECT_EQ(admission_.capacity().places_held(), 0u) << "kept in the pass alone";
+  Leave(2, {1, 0});
+  admission_.capacity().RemovePod("low-2");
+  Ask(Back(2));
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(high).fit, 2);
+  EXPECT_THAT(Ask(high).leavers, IsEmpty());
+  EXPECT_THAT(Demanded(), IsEmpty()) << "it may grow no further at the cost of others";
+  EXPECT_EQ(Ask(Back(2)).fit, 0);
+  admission_.Withdraw("ns/high");
+  admission_.Withdraw("ns/small");
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(Back(2)).fit, 2) << "the other one has ended";
+}
+
+TEST_F(PreemptionTest, AJobThatHasTooFewPodsDoesNotTakeWhatLeavesForAnother) {
+  Ask(Request("high", 2, 2, 5));
+  admission_.Pass(kNow);
+  Leave(3, {2, 1, 0});
+  AdmissionRequest few = Request("few", 1, 1, 0);
+  few.standing = Standing::kShort;
+  Ask(few);
+  admission_.capacity().RemovePod("low-3");
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(few).fit, 0);
+  few.priority = 9;
+  Ask(few);
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(few).fit, 1) << "a more important one does";
+}
+
+TEST_F(PreemptionTest, AJobWhoseClassSaysNeverTakesNothing) {
+  Ask(Request("high", 2, 2, 5, false));
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), IsEmpty());
+}
+
+TEST_F(PreemptionTest, AJobThatRunsDoesNotGrowAtTheCostOfOthers) {
+  AdmissionRequest more = Request("high", 1, 1, 5);
+  more.standing = Standing::kRuns;
+  Ask(more);
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), IsEmpty());
+}
+
+TEST_F(PreemptionTest, AJobThatHasTooFewPodsToTrainTakesWhatItLacks) {
+  AdmissionRequest lacks = Request("high", 1, 1, 5);
+  lacks.standing = Standing::kShort;
+  Ask(lacks);
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), ElementsAre("low-3"));
+}
+
+TEST_F(PreemptionTest, WhoWaitsNoMoreTakesNothing) {
+  Ask(Request("high", 2, 2, 5));
+  admission_.Pass(kNow);
+  admission_.Withdraw("ns/high");
+  EXPECT_THAT(Demanded(), IsEmpty());
+}
+
+TEST_F(PreemptionTest, WhenMoreIsFreeLessIsTaken) {
+  Ask(Request("high", 2, 2, 5));
+  admission_.Pass(kNow);
+  admission_.capacity().SetNode(Node("a", 5));
+  admission_.Pass(kNow);
+  EXPECT_EQ(Demanded().size(), 1u);
+}
+
+TEST_F(PreemptionTest, TwoJobsTakeDifferentPods) {
+  Ask(Request("high", 1, 1, 5));
+  Ask(Request("higher", 1, 1, 9));
+  Ask(Request("third", 1, 1, 3));
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), UnorderedElementsAre("low-3", "low-2")) << "and no more: its least is 2";
+  EXPECT_THAT(Ask(Request("third", 1, 1, 3)).leavers, IsEmpty());
+  for (const int i : {3, 2}) admission_.capacity().RemovePod(Name(i));
+  Holds({1, 0});
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(Request("high", 1, 1, 5)).fit, 1);
+  EXPECT_EQ(Ask(Request("higher", 1, 1, 9)).fit, 1);
+}
+
+TEST_F(PreemptionTest, AJobThatBeginsToTrainCanGive) {
+  admission_.RemoveHolding("ns/low");
+  Ask(Request("high", 1, 1, 5));
+  admission_.Pass(kNow);
+  EXPECT_FALSE(admission_.IsPassDue());
+  Holds({3, 2, 1, 0});
+  ASSERT_TRUE(admission_.IsPassDue());
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), ElementsAre("low-3"));
+}
+
+TEST_F(PreemptionTest, APodThatDoesNotGoMakesAPassDue) {
+  Ask(Request("high", 1, 1, 5));
+  admission_.Pass(kNow);
+  EXPECT_FALSE(admission_.look_again());
+  Leave(3, {2, 1, 0});
+  admission_.LookAgain();
+  admission_.Pass(kNow);
+  ASSERT_TRUE(admission_.look_again());
+  EXPECT_THAT(Demanded(), ElementsAre("low-3"));
+  admission_.Pass(*admission_.look_again());
+  EXPECT_THAT(Demanded(), testing::Contains("low-2")) << "another one is taken";
+}
+
+}  // namespace
+}  // namespace ringmaster::scheduler

@@ -1,0 +1,45 @@
+// What the nodes would have free if some pods had gone and others had their places. All is as
+// before when it ends.
+//
+// Pure. The capacity outlives it, and nobody else changes it meanwhile.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/scheduler/capacity.h"
+
+namespace ringmaster::scheduler {
+
+class WhatIf {
+ public:
+  explicit WhatIf(Capacity* capacity) : capacity_(capacity) {}
+  ~WhatIf() {
+    for (const std::string& path : held_) capacity_->Undo(path);
+    for (const std::string& uid : out_) capacity_->PutBack(uid);
+  }
+  WhatIf(const WhatIf&) = delete;
+  WhatIf& operator=(const WhatIf&) = delete;
+
+  bool IsOut(const std::string& uid) const { return out_.count(uid) != 0; }
+  // A pod that has a node.
+  void TakeOut(const std::string& uid) {
+    if (out_.insert(uid).second) capacity_->TakeOut(uid);
+  }
+  void PutBack(const std::string& uid) {
+    if (out_.erase(uid) != 0) capacity_->PutBack(uid);
+  }
+  void Hold(const Json& pod, const ShapePtr& shape, const std::string& node,
+            const std::string& job) {
+    capacity_->Hold(pod, shape, node, job);
+    held_.push_back(PathOf(pod));
+  }
+
+ private:
+  Capacity* const capacity_;
+  std::set<std::string> out_;      // uids
+  std::vector<std::string> held_;  // paths
+};
+
+}  // namespace ringmaster::scheduler
