@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;
 
-// Runs schedules until one fails as it should. The bound is about ten times what it took.
+// Runs schedules until one fails as it should. The bound is several times what it took.
 void FindViolation(Options options, const std::string& breaks, std::uint64_t schedules) {
   std::string others;
   for (std::uint64_t i = 0; i < schedules; ++i) {
