@@ -33,7 +33,8 @@ WorkerTableOptions TableOptions(const SidecarOptions& options) {
           .pod_uid = options.pod_uid,
           .ring_key = options.ring_key,
           .slots = options.slots,
-          .stopped_for = options.stopped_worker};
+          .stopped_for = options.stopped_worker,
+          .without = options.without};
 }
 
 }  // namespace

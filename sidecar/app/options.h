@@ -6,6 +6,8 @@
 #include <string>
 #include <tl/expected.hpp>
 
+#include "sidecar/app/glue_clause.h"
+
 namespace ringmaster::app {
 
 struct SidecarOptions {
@@ -29,6 +31,7 @@ struct SidecarOptions {
   std::chrono::seconds grace{30};
   std::chrono::seconds stopped_worker{1};  // a worker that a signal stopped for so long is killed
   std::string log_format = "text", log_level = "info";  // logging/log.h says what is allowed
+  GlueClauses without;                                  // FOR TESTS: taken out
 };
 
 // `lookup`: the value of a variable, "" if it is not set. The error names the variable, the value

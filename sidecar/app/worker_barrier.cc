@@ -4,15 +4,15 @@
 #include <utility>
 
 namespace ringmaster::app {
-namespace {
 
 // A worker that never got a view, by us or by a forerunner of this sidecar, has nothing to stop.
-bool MayUse(const WorkerProcess& worker, Epoch epoch, const PodView& view) {
-  if (worker.standby() || worker.stopped >= epoch) return false;
-  return worker.sent > 0 || worker.installed > 0 || (!worker.greeted && view.Lists(worker));
+bool WorkerBarrier::MayUse(const WorkerProcess& worker, Epoch epoch, const PodView& view) const {
+  if (worker.standby() || worker.stopped >= epoch || without_.Has(GlueClause::kAllStopped))
+    return false;
+  const bool unheard = !worker.greeted && view.Lists(worker);
+  return worker.sent > 0 || worker.installed > 0 ||
+         (unheard && !without_.Has(GlueClause::kUnheardMayUse));
 }
-
-}  // namespace
 
 void WorkerBarrier::Stop(Epoch epoch) {
   stopping_ = std::max(stopping_, epoch);
@@ -32,7 +32,8 @@ std::optional<Epoch> WorkerBarrier::TakeBoundary(const std::vector<WorkerProcess
                                                  const PodView& view) {
   if (armed_ == 0) return std::nullopt;
   for (const WorkerProcess& worker : workers) {
-    if (view.Lists(worker) && worker.boundary < armed_) return std::nullopt;
+    const bool stands = worker.boundary >= armed_ || without_.Has(GlueClause::kAllAtBoundary);
+    if (view.Lists(worker) && !stands) return std::nullopt;
   }
   return std::exchange(armed_, 0);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "sidecar/app/glue_clause.h"
 #include "sidecar/app/pod_view.h"
 #include "sidecar/app/worker_process.h"
 
@@ -15,6 +16,8 @@ namespace ringmaster::app {
 
 class WorkerBarrier {
  public:
+  explicit WorkerBarrier(GlueClauses without = {}) : without_(without) {}
+
   void Stop(Epoch epoch);
   void Arm(Epoch epoch) { armed_ = epoch; }
   void Disarm() { armed_ = 0; }
@@ -27,6 +30,9 @@ class WorkerBarrier {
   std::optional<Epoch> TakeBoundary(const std::vector<WorkerProcess>& workers, const PodView& view);
 
  private:
+  bool MayUse(const WorkerProcess& worker, Epoch epoch, const PodView& view) const;
+
+  const GlueClauses without_;
   Epoch stopping_ = 0, armed_ = 0;
 };
 

@@ -29,6 +29,8 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
   if (!settled_ && !worker->says_standby && worker->installed == 0)
     return;  // bootstrap or joining: not known yet
   worker->welcomed = true;
+  worker->begins = !worker->standby() && view_.view() == nullptr &&
+                   !options_.without.Has(GlueClause::kBegunWithout);
   json frame = Place(*worker);
   frame.update({{"t", "welcome"},
                 {"version", worker_link::kLinkVersion},
@@ -56,8 +58,16 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
 const char* WorkerNotifier::StateOf(const WorkerProcess& worker) const {
   if (worker.says_standby) return "standby";
   // Also where it had not built the view yet when the connection broke.
-  if (view_.Lists(worker)) return "member";
+  if (view_.Lists(worker) && !ComesAnew(worker)) return "member";
   return view_.view() != nullptr ? "joining" : "bootstrap";
+}
+
+// The view lets it in as a joiner, and it was not in the view before. It may have missed that it
+// was left out, and believe that what it holds counts.
+bool WorkerNotifier::ComesAnew(const WorkerProcess& worker) const {
+  const membership::View& view = *view_.view();
+  const bool joins = view.ranks[static_cast<size_t>(view_.RankOf(worker))].joined;
+  return joins && worker.sent < view.parent && !options_.without.Has(GlueClause::kJoinerIsTold);
 }
 
 json WorkerNotifier::Place(const WorkerProcess& worker) const {
@@ -80,8 +90,9 @@ void WorkerNotifier::SendView(WorkerProcess* worker) {
   // What it has stopped it will never use again, also where it had not built it yet.
   if (std::max(worker->sent, worker->stopped) >= view.epoch) return;
   const int self = view_.RankOf(*worker);
-  // A joiner that the view does not list goes on waiting; it has nothing to hear.
-  if (self < 0 && worker->sent == 0) return;
+  // A joiner that the view does not list goes on waiting; it has nothing to hear. One that was to
+  // begin the job hears that the job has begun without it.
+  if (self < 0 && worker->sent == 0 && !worker->begins) return;
   if (worker->stopped < view.parent) SendStop(worker, view.parent);
   json donors = json::array();
   for (size_t rank = 0; rank < view.ranks.size(); ++rank) {
@@ -92,6 +103,7 @@ void WorkerNotifier::SendView(WorkerProcess* worker) {
                              {"self", self},
                              {"donors", std::move(donors)}});
   worker->sent = view.epoch;
+  worker->begins = false;
   if (self >= 0) return;
   worker->ready = false;
   worker->sent = 0;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "sidecar/app/glue_clause.h"
 #include "sidecar/app/launcher_peer.h"
 #include "sidecar/app/pod_view.h"
 #include "sidecar/app/worker_barrier.h"
@@ -28,6 +29,7 @@ struct WorkerTableOptions {
   std::chrono::milliseconds fence{10000};
   // A worker that a signal has stopped for so long is killed.
   std::chrono::milliseconds stopped_for{1000};
+  GlueClauses without;  // FOR TESTS
 };
 
 class WorkerNotifier {
@@ -68,6 +70,7 @@ class WorkerNotifier {
   };
 
   const char* StateOf(const WorkerProcess& worker) const;
+  bool ComesAnew(const WorkerProcess& worker) const;
   nlohmann::json Place(const WorkerProcess& worker) const;  // rank, size, localRank, localSize
 
   const WorkerTableOptions options_;

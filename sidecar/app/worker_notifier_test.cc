@@ -90,6 +90,33 @@ TEST_F(WorkerNotifierTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
   EXPECT_FALSE(worker_.ready);
 }
 
+TEST_F(WorkerNotifierTest, OneThatWasToBeginTheJobHearsThatTheJobHasBegunWithoutIt) {
+  notifier_.Settle();
+  notifier_.Welcome(&worker_, asked_);
+  worker_.ready = true;
+  notifier_.Restore(ViewOf(kEpoch, 9));
+  notifier_.SendView(&worker_);
+  notifier_.SendView(&worker_);
+  ASSERT_EQ(Types(), (Frames{"welcome", "view"})) << "once: then it is a joiner like any other";
+  EXPECT_EQ(sent_[1]["self"], -1);
+  EXPECT_FALSE(worker_.ready);
+}
+
+// What it holds is not the job's: a view has gone on without it, and it may not have heard so.
+TEST_F(WorkerNotifierTest, AWorkerThatAViewLetsInAndThatWasNotInTheOneBeforeIsAJoiner) {
+  auto view = std::make_shared<membership::View>(*ViewOf(kEpoch + 2, 1));
+  view->ranks[0].joined = true;
+  notifier_.Install(view);
+  worker_.sent = kEpoch;
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_EQ(sent_[0]["state"], "joining");
+  EXPECT_EQ(sent_.back()["self"], 0) << "and in the view all the same";
+  worker_.sent = kEpoch + 1;
+  notifier_.Welcome(&worker_, asked_);
+  ASSERT_EQ(sent_.back()["t"], "view");
+  EXPECT_EQ(sent_[sent_.size() - 2]["state"], "member") << "it was in the view before this one";
+}
+
 TEST_F(WorkerNotifierTest, WorkersThatComeLaterHearHowItEnded) {
   notifier_.Settle();
   notifier_.GiveUp("all have died");

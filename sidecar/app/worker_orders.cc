@@ -6,10 +6,12 @@ namespace ringmaster::app {
 
 WorkerOrders::WorkerOrders(const WorkerTableOptions& options, const WorkerTableCallbacks* callbacks,
                            WorkerProcesses* processes, LauncherPeer* launcher)
-    : callbacks_(callbacks),
+    : without_(options.without),
+      callbacks_(callbacks),
       processes_(processes),
       launcher_(launcher),
-      notifier_(options, callbacks->send, callbacks->changed) {}
+      notifier_(options, callbacks->send, callbacks->changed),
+      barrier_(options.without) {}
 
 void WorkerOrders::Promoted(const WorkerProcess& worker) {
   if (worker.welcomed) notifier_.SendPromoted(worker);
@@ -18,6 +20,10 @@ void WorkerOrders::Promoted(const WorkerProcess& worker) {
 void WorkerOrders::Restore(ViewPtr view, SteadyTime now) {
   notifier_.Restore(std::move(view));
   ExpectWorkers(now);
+  // The job has begun without them.
+  for (WorkerProcess& worker : processes_->all()) {
+    if (worker.welcomed && worker.begins) notifier_.SendView(&worker);
+  }
 }
 
 void WorkerOrders::ExpectWorkers(SteadyTime now) {
@@ -29,7 +35,8 @@ void WorkerOrders::ExpectWorkers(SteadyTime now) {
 void WorkerOrders::Stop(Epoch epoch) {
   barrier_.Stop(epoch);
   for (WorkerProcess& worker : processes_->all()) {
-    if (!worker.standby() && worker.welcomed) notifier_.SendStop(&worker, epoch);
+    const bool told = worker.welcomed && !without_.Has(GlueClause::kStopSent);
+    if (!worker.standby() && told) notifier_.SendStop(&worker, epoch);
   }
   CheckAnswers();
 }

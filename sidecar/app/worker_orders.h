@@ -56,6 +56,7 @@ class WorkerOrders {
  private:
   void ExpectWorkers(SteadyTime now);
 
+  const GlueClauses without_;
   const WorkerTableCallbacks* const callbacks_;
   WorkerProcesses* const processes_;
   LauncherPeer* const launcher_;

@@ -89,7 +89,9 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   const Epoch epoch = fields::Unsigned(hello, "epoch");
   if (epoch == 0 && HasGivenUp(*worker)) Replace(*worker);
   worker->installed = epoch;
-  worker->sent = std::max(epoch, fields::Unsigned(hello, "given"));
+  worker->sent = epoch;
+  if (!options_.without.Has(GlueClause::kGivenCounts))
+    worker->sent = std::max(epoch, fields::Unsigned(hello, "given"));
   worker->stop_sent = 0;
   // One that a newer view has left out says `enter` when it has heard of that.
   worker->ready = worker->ready || view().Lists(*worker);

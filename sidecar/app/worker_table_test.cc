@@ -481,7 +481,7 @@ TEST_F(WorkerTableTest, OnlyJoinersLeaveWhenTheRanksHaveAgreedToEnd) {
   table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
   table_->orders().LeaveJoiners(kFirst, "over");
   EXPECT_EQ(TypesTo(2), (Types{"welcome", "view"}));
-  EXPECT_EQ(TypesTo(3), (Types{"welcome", "left"}));
+  EXPECT_EQ(TypesTo(3), (Types{"welcome", "view", "left"}));
 }
 
 TEST_F(WorkerTableTest, AJoinerThatComesAfterTheJobsEndLeavesToo) {

@@ -26,7 +26,9 @@ WorkerWatch::WorkerWatch(const WorkerTableOptions* options, WorkerProcesses* pro
 std::vector<WorkerProcess> WorkerWatch::Tick(SteadyTime now, const PodView& view) {
   ForgiveOwnSleep(now);
   AskAboutSilent(now, view);
-  return processes_->TakeDead(now, options_->fence, launcher_->lost_at());
+  const auto fence =
+      options_->without.Has(GlueClause::kFenceWaited) ? -options_->fence : options_->fence;
+  return processes_->TakeDead(now, fence, launcher_->lost_at());
 }
 
 // The others wait for it in the ring, and can't tell it from one that computes for long. A debugger

@@ -95,18 +95,12 @@ void World::CheckTorn(const membership::View& view, const membership::View& pare
 // hold more.
 void World::BeginLineage(const membership::View& view) {
   const bool restart = view.reason == membership::Reason::kBootstrap;
-  std::int64_t step = restart ? 0 : -1;
-  std::uint64_t hash = 0;
+  std::int64_t step = 0;
+  std::uint64_t lowest = restart ? 0 : final_number_;
   for (const WorkerPtr& worker : RanksOf(view)) {
-    if (restart || worker == nullptr || !worker->holds || worker->step <= step) continue;
-    step = worker->step;
-    hash = worker->hash;
-  }
-  if (step < 0) {  // they have died since they reported
-    step = 0;
-    for (const WorkerPtr& worker : RanksOf(view)) {
-      if (worker != nullptr && worker->holds) hash = worker->hash;
-    }
+    if (restart || worker == nullptr || !worker->holds) continue;
+    step = std::max(step, worker->step);
+    lowest = std::min(lowest, worker->log.next_number());
   }
   for (const auto& pod : pods_) {
     if (pod->gone || pod->leaving || !pod->disk || pod->disk->view == nullptr) continue;
@@ -119,8 +113,9 @@ void World::BeginLineage(const membership::View& view) {
              Name(worker) + " lives and holds step " + std::to_string(worker.step));
     }
   }
-  step_ = step;
-  hash_ = hash;
+  final_number_ = lowest;
+  final_models_.clear();
+  reduced_.clear();
 }
 
 // ---- What a pod promises
@@ -276,6 +271,8 @@ void Coverage::Add(const Coverage& o) {
   resignations += o.resignations, left += o.left, recoveries += o.recoveries;
   restarts += o.restarts, finished += o.finished, blocked += o.blocked;
   reconnects += o.reconnects, left_out += o.left_out;
+  interrupted += o.interrupted, repeated += o.repeated, handed_over += o.handed_over;
+  unconfirmed += o.unconfirmed, committed += o.committed;
 }
 
 std::string Coverage::Text() const {
@@ -287,7 +284,10 @@ std::string Coverage::Text() const {
   line("schedules", schedules), line("events", events);
   for (std::size_t i = 0; i < faults.size(); ++i)
     line(std::string("fault: ") + FaultName(static_cast<Fault>(i)), faults[i]);
-  line("steps completed", steps), line("views", views), line("  planned", planned_views);
+  line("steps completed", steps), line("ranks interrupted in a call", interrupted);
+  line("  results handed over", handed_over), line("  operations run again", repeated);
+  line("  results not confirmed", unconfirmed), line("    that count after all", committed);
+  line("views", views), line("  planned", planned_views);
   line("  held below min", held_views), line("resignations", resignations);
   line("  for a broken link", reconnects), line("  for one that breaks often", left_out);
   line("workers that reconnect with a view", late_hellos), line("standbys promoted", promotions);

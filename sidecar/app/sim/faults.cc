@@ -32,6 +32,7 @@ constexpr int kWeights[static_cast<int>(Fault::kCount)] = {
     2,   // record deleted
 };
 constexpr std::size_t kMostPods = 12;
+constexpr Micros kStrikePatience = 1500 * kMs;
 
 }  // namespace
 
@@ -76,6 +77,17 @@ void World::InjectFault() {
   if (pod < 0) return;
   ++coverage_.faults[static_cast<std::size_t>(drawn)];
   const auto fault = static_cast<Fault>(drawn);
+  if (!random_.Chance(400)) return Strike(fault, pod);
+  // It waits until the ranks of a view are in the middle of something.
+  const std::uint64_t number = ++strikes_;
+  strike_ = [this, fault, pod](int where) { Strike(fault, random_.Chance(500) ? where : pod); };
+  time_.After(kStrikePatience, [this, number, pod] {
+    if (strikes_ == number && strike_) std::exchange(strike_, nullptr)(pod);
+  });
+}
+
+void World::Strike(Fault fault, int pod) {
+  if (healed_at_ >= 0 || pods_[pod]->gone) return;
   Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod]->uid; });
   Inject(fault, pod);
 }
@@ -228,6 +240,7 @@ void World::Partition() {
 void World::Heal() {
   Trace([] { return std::string("HEALED"); });
   healed_at_ = time_.now();
+  strike_ = nullptr;
   loss_ = slow_ = 0;
   cut_.clear();
   std::fill(side_.begin(), side_.end(), 0);

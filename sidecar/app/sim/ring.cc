@@ -1,5 +1,6 @@
-// The ring of a view: its ranks connect, bring each other to the same point, and complete steps, if
-// all of them take part.
+// The ring of a view: its ranks connect, bring each other to the same point (recovery.cc), and run
+// the operations of steps (reductions.cc), if all of them take part; or they find that it is
+// broken.
 #include <algorithm>
 #include <utility>
 
@@ -50,115 +51,30 @@ void World::Tick(Epoch epoch) {
                        [&](const WorkerPtr& worker) { return worker->phase == wanted; });
   };
   if (phase(Phase::kConnecting)) return ConnectRanks(ranks);
-  if (phase(Phase::kConnected)) return RecoverRanks(*view, ranks);
+  const bool busy =
+      std::any_of(ranks.begin(), ranks.end(), [](const WorkerPtr& worker) { return worker->busy; });
+  if (busy) return Retry(ranks);
+  if (phase(Phase::kConnected)) return Go(&Of(epoch).ring, ranks);
   const bool stand = std::any_of(ranks.begin(), ranks.end(), [](const WorkerPtr& worker) {
     return worker->standing || !worker->entered;
   });
-  if (!stand) CompleteStep(*view, ranks);
+  if (stand) return;
+  const bool done =
+      finish_at_ >= 0 && ranks.front()->done == 0 && ranks.front()->step >= finish_at_;
+  done ? FinishJob(*view, ranks) : Go(&Of(epoch).ring, ranks);
 }
 
 void World::ConnectRanks(const std::vector<WorkerPtr>& ranks) {
   for (const WorkerPtr& worker : ranks) {
     if (worker->phase != Phase::kConnecting) continue;
     worker->phase = Phase::kConnected;
+    worker->call = Call::kExchange;
+    worker->place = 0;
     worker->reported_installed = worker->epoch;
     worker->wants_to_enter = false;
     WorkerSend(worker,
                {{"t", "installed"}, {"epoch", worker->epoch}, {"seconds", {{"connect", 0.01}}}});
   }
-}
-
-void World::RecoverRanks(const membership::View& view, const std::vector<WorkerPtr>& ranks) {
-  WorkerPtr donor;
-  bool at_boundary = true;
-  std::int64_t step = 0;
-  for (const WorkerPtr& worker : ranks) {
-    if (!worker->has_state) continue;
-    if (donor == nullptr) donor = worker;
-    step = std::max(step, worker->step);
-    at_boundary = at_boundary && (worker->standing || !worker->entered);
-  }
-  if (donor == nullptr) {
-    Fail("no worker of " + membership::EpochText(view.epoch) + " has the state");
-    return;
-  }
-  for (const WorkerPtr& worker : ranks) {
-    worker->rebuild_pending = worker->entered;
-    if (!std::exchange(worker->has_state, true)) {
-      worker->holds = donor->holds;
-      worker->hash = donor->hash;
-    }
-    worker->step = std::max(worker->step, step);
-    worker->detached = false;
-    worker->phase = Phase::kActive;
-    if (!view.train && at_boundary) {
-      ReachBoundary(worker);
-      continue;
-    }
-    worker->entered = true;
-    worker->user_waits = worker->standing = false;
-  }
-}
-
-void World::CheckStep(const membership::View& view, const std::vector<WorkerPtr>& ranks) {
-  const std::string name = membership::EpochText(view.epoch);
-  const auto later = decided_.upper_bound(view.epoch);
-  if (later != decided_.end() && later->second.view != nullptr) {
-    Fail("I3: " + name + " completes a step after " + membership::EpochText(later->first) +
-         " was decided");
-  }
-  if (view.epoch < trained_)
-    Fail("I3: " + name + " completes a step after " + membership::EpochText(trained_));
-  bool holder = false;
-  for (const WorkerPtr& worker : ranks) {
-    if (worker->stopped >= view.epoch) Fail(Name(*worker) + " steps in a view that it has stopped");
-    if (!worker->holds) continue;
-    holder = true;
-    if (worker->hash != hash_)
-      Fail("I5: in " + name + " " + Name(*worker) + " has step " + std::to_string(worker->step) +
-           " of " + std::to_string(step_));
-  }
-  if (step_ == 0) return;  // what the job begins with is everybody's
-  for (const auto& pod : pods_) {
-    for (const Child& child : pod->launcher.children) {
-      if (!holder && child.worker->alive && child.worker->holds && child.worker->hash == hash_)
-        Fail("I5: " + name + " trains and nobody in it holds the state, but " +
-             Name(*child.worker) + " does");
-    }
-  }
-}
-
-void World::CompleteStep(const membership::View& view, const std::vector<WorkerPtr>& ranks) {
-  CheckStep(view, ranks);
-  Decided& decided = Of(view.epoch);
-  decided.ran = true;
-  decided.last_step = time_.now();
-  trained_ = view.epoch;
-  ++step_;
-  ++coverage_.steps;
-  hash_ = (hash_ + view.epoch) * 0x9E3779B97F4A7C15ull + static_cast<std::uint64_t>(step_);
-  Trace(
-      [&] { return "step " + std::to_string(step_) + " in " + membership::EpochText(view.epoch); });
-  // Below minReplicas every step is the last one until there are enough.
-  const bool armed =
-      !view.train || std::all_of(ranks.begin(), ranks.end(),
-                                 [&](const auto& worker) { return worker->armed == view.epoch; });
-  for (const WorkerPtr& worker : ranks) {
-    worker->step = step_;
-    worker->hash = hash_;
-    worker->holds = true;
-    worker->ran = view.epoch;
-    worker->standing = armed;
-    if (std::exchange(worker->rebuild_pending, false)) {
-      WorkerSend(worker, {{"t", "rebuilt"},
-                          {"epoch", view.epoch},
-                          {"step", worker->step},
-                          {"resumed", worker->step},
-                          {"seconds", {{"stop", 0.001}}}});
-    }
-    if (armed) ReachBoundary(worker);
-  }
-  if (!armed && finish_at_ >= 0 && step_ >= finish_at_) FinishJob(view, ranks);
 }
 
 // Their scripts have ended: all ranks agree to end.
@@ -219,6 +135,7 @@ void World::Suspect(const WorkerPtr& worker, int rank) {
 }
 
 void World::SayBroken(const WorkerPtr& worker, int rank) {
+  Interrupt(worker.get());
   worker->phase = Phase::kBroken;
   worker->broken = rank;
   WorkerSend(worker,

@@ -1,6 +1,8 @@
 // agent_sim: runs schedules of whole sidecars by hand.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "sidecar/app/sim/simulation.h"
 
@@ -50,9 +52,15 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 6));
   app.add_option("--slots", args.options.slots, "Workers in each pod (0: drawn)")
       ->check(CLI::Range(0, 4));
+  std::vector<std::string> without;
+  app.add_option("--without", without, "Takes a clause of glue_clauses.md out of every sidecar")
+      ->check(CLI::IsMember(std::vector<std::string>(ringmaster::app::kGlueClauseNames.begin(),
+                                                     ringmaster::app::kGlueClauseNames.end())));
   app.add_flag("--trace", args.trace,
                "Prints everything that happens in the first schedule that fails "
                "(with --schedules 1: in any case)");
   CLI11_PARSE(app, argc, argv);
+  for (const std::string& name : without)
+    args.options.without.Add(*ringmaster::app::GlueClauseFromName(name));
   return RunSchedules(args);
 }

@@ -4,8 +4,10 @@
 // ideal in place of the sidecar, and finds its rarer orders much faster.)
 //
 // It checks after every event that
-//   - no two views share an epoch, and no view completes a step once its successor is decided (I2,
-//     I3); a step has all ranks of its view, and all that hold the state hold the same;
+//   - no two views share an epoch, and no view goes on once its successor is decided (I2, I3);
+//   - one reduction has one result: all survivors have the dead rank's part in it, or none has, and
+//     a step counts once (I4). Ranks leave a call of their ring one by one, and faults fall in
+//     between; docs/membership.md says what of it is the product and what is modelled;
 //   - no completed step is lost while a worker that holds it lives (I5), joiners enter at
 //     boundaries;
 //   - a pod accepts a proposal, resigns or makes way only when none of its workers may use the view
@@ -18,7 +20,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
+
+#include "collectives/engine/recovery.h"
+#include "sidecar/app/glue_clause.h"
 
 namespace ringmaster::app::sim {
 
@@ -54,16 +61,22 @@ struct Options {
   int pods = 0;                  // 0: drawn, 1 to 6
   int slots = 0;                 // 0: drawn, 1 or 2
   std::string* trace = nullptr;  // every event, for people
+  GlueClauses without;           // taken out of every sidecar
+  // For tests of the simulator: in the place of engine::PlanRecovery.
+  std::function<Status(const std::vector<engine::Holding>&, engine::RecoveryPlan*)> plan_recovery;
 };
 
 struct Coverage {
   std::array<std::uint64_t, static_cast<int>(Fault::kCount)> faults{};
   std::uint64_t schedules = 0, events = 0;
   std::uint64_t steps = 0, views = 0, planned_views = 0, held_views = 0;
-  std::uint64_t late_hellos = 0;  // of workers of a sidecar that was started again
-  std::uint64_t promotions = 0;   // standbys
-  std::uint64_t fenced = 0;       // workers that stopped themselves
-  std::uint64_t kills = 0;        // that a sidecar asked its launcher for
+  std::uint64_t interrupted = 0;                 // ranks, in the middle of a step or a recovery
+  std::uint64_t handed_over = 0, repeated = 0;   // results; operations that ran again
+  std::uint64_t unconfirmed = 0, committed = 0;  // of those where each rank has a result of its own
+  std::uint64_t late_hellos = 0;                 // of workers of a sidecar that was started again
+  std::uint64_t promotions = 0;                  // standbys
+  std::uint64_t fenced = 0;                      // workers that stopped themselves
+  std::uint64_t kills = 0;                       // that a sidecar asked its launcher for
   std::uint64_t resignations = 0;
   std::uint64_t reconnects = 0, left_out = 0;  // views for a broken link: of all, without some
   std::uint64_t left = 0;                      // pods that left by plan

@@ -287,8 +287,6 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
     if (worker->ran != 0 || worker->entered)
       Fail("I5: " + Name(*worker) + " has been in a view and is taken for a fresh one");
     worker->holds = true;
-    worker->step = 0;
-    worker->hash = 0;
   } else if (view->ranks[static_cast<std::size_t>(self)].joined) {
     worker->holds = false;
   }
@@ -305,6 +303,7 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
 void World::LeaveView(Worker* worker) {
   // The others' connections to it are closed.
   if (worker->phase != Phase::kNoView) TickSoon(worker->epoch);
+  Interrupt(worker);
   worker->phase = Phase::kNoView;
 }
 
@@ -327,6 +326,8 @@ void World::Detach(const WorkerPtr& worker) {
   LeaveView(worker.get());
   worker->holds = false;
   worker->has_state = false;
+  worker->log.Trim();
+  worker->done = 0;
   if (worker->epoch == 0) return;
   const bool waits = worker->standing || !worker->entered;
   worker->detached = worker->detached || worker->entered;

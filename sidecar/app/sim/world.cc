@@ -53,9 +53,20 @@ void World::Begin() {
   min_pods_ = random_.Chance(700) ? 1 : static_cast<std::uint32_t>(random_.Between(1, pods));
   for (int i = 0; i < pods; ++i) AddPod();
   faults_left_ = static_cast<int>(random_.Between(1, 12));
+  DrawProgram();
   if (random_.Chance(150)) finish_at_ = random_.Between(5, 150);
   time_.After(random_.Between(300 * kMs, 2 * kSecond), [this] { InjectFault(); });
   OperatorSoon();
+}
+
+// The script of the job: what it does in a step, one by one or all of it at once.
+void World::DrawProgram() {
+  for (auto n = random_.Between(1, 3); n > 0; --n) {
+    const bool own = random_.Chance(250);
+    program_.push_back(own ? engine::Kind::kReducescatter : engine::Kind::kAllreduce);
+  }
+  program_.push_back(engine::Kind::kStepEnd);
+  together_ = random_.Chance(500);
 }
 
 int World::AddPod() {
@@ -101,6 +112,7 @@ void World::StartSidecar(int index) {
   options.slots = slots_;
   options.grace = std::chrono::seconds(8);
   options.init_timeout = std::chrono::seconds(120);
+  options.without = options_.without;
   Trace([&] {
     return pod.uid + " sidecar starts, incarnation " + std::to_string(state.incarnation);
   });

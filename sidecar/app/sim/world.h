@@ -11,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "collectives/engine/recovery.h"
+#include "collectives/engine/result_log.h"
 #include "common/membership/member.h"
 #include "common/membership/quorum_record.h"
 #include "sidecar/app/agent.h"
+#include "sidecar/app/sim/ring.h"
 #include "sidecar/app/sim/simulation.h"
 #include "sidecar/app/sim/timeline.h"
 
@@ -81,9 +84,25 @@ struct Worker {
   std::int64_t step = 0;
   Epoch finished = 0;  // the ranks of this view agreed to end
 
-  // The truth, which it doesn't know itself.
-  bool holds = false;
-  std::uint64_t hash = 0;
+  // Its operations: which call of the view's ring it is in or comes to next, and what it keeps.
+  Call call = Call::kExchange;
+  std::size_t place = 0;   // of that call in the ring
+  bool in_call = false;    // it has given its part
+  bool busy = false;       // on its way through calls; else it waits for its script
+  std::uint64_t turn = 0;  // rises when it is interrupted
+  engine::RecoveryPlan plan;
+  std::size_t handover = 0;                  // of the plan, the next one
+  std::size_t agreed = 0;                    // operations of the round that are still to run
+  bool armed_round = false;                  // the round's step end is the boundary
+  std::optional<engine::Retained> executed;  // not confirmed yet
+  engine::ResultLog log;
+
+  // What its script has seen: results of the step that is under way, and all results ever.
+  std::size_t done = 0;
+  std::uint64_t model = 0;
+  std::map<std::uint64_t, std::uint64_t> recent;  // results by number, the last few
+
+  bool holds = false;  // the truth, which it doesn't know itself
 };
 
 struct Child {
@@ -178,8 +197,8 @@ struct Registered {
 struct Decided {
   ViewPtr view;
   bool ticking = false;
-  bool ran = false;
   Micros last_step = 0;
+  Ring ring;
 };
 
 class World {
@@ -191,6 +210,7 @@ class World {
  private:
   // world.cc: set-up, sidecars, streams
   void Begin();
+  void DrawProgram();
   int AddPod();
   void StartSidecar(int pod);
   AgentOutputs Outputs(int pod);
@@ -270,14 +290,44 @@ class World {
   std::vector<WorkerPtr> RanksOf(const membership::View& view) const;
   bool InView(const WorkerPtr& worker, Epoch epoch) const;
   void ConnectRanks(const std::vector<WorkerPtr>& ranks);
-  void RecoverRanks(const membership::View& view, const std::vector<WorkerPtr>& ranks);
-  void CompleteStep(const membership::View& view, const std::vector<WorkerPtr>& ranks);
-  void CheckStep(const membership::View& view, const std::vector<WorkerPtr>& ranks);
   void FinishJob(const membership::View& view, const std::vector<WorkerPtr>& ranks);
   void LookForBroken(const membership::View& view, const std::vector<WorkerPtr>& ranks);
   void Suspect(const WorkerPtr& worker, int rank);
   void SayBroken(const WorkerPtr& worker, int rank);
   void BreakRing(const WorkerPtr& worker);
+
+  // reductions.cc: the calls of a ring, one rank after the other
+  void Go(Ring* ring, const std::vector<WorkerPtr>& ranks);
+  void Retry(const std::vector<WorkerPtr>& ranks);
+  bool Advance(const WorkerPtr& worker);
+  void AdvanceSoon(const WorkerPtr& worker);
+  void EnterCall(const WorkerPtr& worker);
+  Given GivenBy(const Worker& worker);
+  bool MayLeave(const WorkerPtr& worker, Stage* stage);
+  void LeaveCall(const WorkerPtr& worker, const Stage& stage);
+  void LeaveVote(const WorkerPtr& worker, const Stage& stage);
+  void NextOperation(const WorkerPtr& worker);
+  void LeaveReduction(const WorkerPtr& worker, const Stage& stage);
+  void Reduce(Stage* stage, const membership::View& view);
+  void Publish(const WorkerPtr& worker, const engine::Retained& result);
+  void EndStep(const WorkerPtr& worker, bool armed);
+  void Interrupt(Worker* worker);
+  void StrikeRing(const WorkerPtr& worker);
+
+  // recovery.cc: rule 14
+  std::vector<std::byte> HoldingOf(const Worker& worker);
+  void LeaveExchange(const WorkerPtr& worker, const Stage& stage);
+  void NextHandover(const WorkerPtr& worker);
+  void LeaveHandover(const WorkerPtr& worker, const Stage& stage);
+  void TakeState(const WorkerPtr& worker, const Stage& stage);
+  void Activate(const WorkerPtr& worker);
+
+  // agreement.cc: what must hold of the operations
+  void CheckVote(const Stage& stage, const membership::View& view);
+  void CheckSame(const Given& one, const Given& other, const membership::View& view);
+  void CheckFinal(const Given& given, const membership::View& view, bool goes_on);
+  void CheckOver(const membership::View& view);
+  std::string Difference(const Given& one, const Given& other) const;
 
   // operator.cc
   void OperatorPoll(int pod);
@@ -305,6 +355,7 @@ class World {
 
   // faults.cc
   void InjectFault();
+  void Strike(Fault fault, int pod);
   void Inject(Fault fault, int pod);
   void KillPod(int pod, const std::string& why);
   void Drain(int pod);
@@ -367,8 +418,16 @@ class World {
   std::map<Epoch, Decided> decided_;
   ViewPtr newest_;
   Epoch trained_ = 0;
-  std::int64_t step_ = 0;
-  std::uint64_t hash_ = 0;
+  std::vector<engine::Kind> program_;  // of a step
+  bool together_ = false;              // the script asks for all of a step at once
+  // All ranks of a view have had the operations below this number, so nobody is without them ever
+  // after, and every model that has had so many and no more is this one.
+  std::uint64_t final_number_ = 0;
+  std::map<std::uint64_t, std::uint64_t> final_models_;  // by number
+  std::map<std::uint64_t, std::string> results_;         // for people
+  std::set<std::uint64_t> reduced_;                      // operations that ran in this lineage
+  std::function<void(int pod)> strike_;                  // a fault that waits for a ring to be busy
+  std::uint64_t strikes_ = 0;
   std::int64_t finish_at_ = -1;  // the script ends after this step
   bool finishing_ = false;       // its ranks have agreed
   Micros healed_at_ = -1;
