@@ -40,8 +40,8 @@ Status Initialise(double timeout_seconds) {
   if (CurrentWorker()) return {};
   if (g.finished) {
     return {RM_ERR_SHUTDOWN,
-            "rm_init: all ranks have shut this job down, and its sidecars are ending it: call "
-            "rm_shutdown (or shutdown()) only when the script is through with the library"};
+            "rm_init: all ranks have shut this job down, and it is over: call rm_shutdown (or "
+            "shutdown()) only when the script is through with the library"};
   }
   WorkerOptions options;
   if (Status s = ringmaster::elastic::OptionsFromEnvironment(&options); !s.ok()) return s;

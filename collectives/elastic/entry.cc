@@ -7,6 +7,7 @@ namespace ringmaster::elastic {
 namespace {
 
 constexpr std::chrono::seconds kFencedPatience{30};
+constexpr std::chrono::milliseconds kLookAtRole{100};
 
 }  // namespace
 
@@ -15,6 +16,17 @@ Status Entry::Await(engine::Engine* engine, Clock::time_point deadline) {
   // Nobody lets in a worker without state, unless the job begins anew: what it waits for is the
   // end.
   Status status = AwaitView(engine, stateless() ? Clock::time_point::max() : deadline);
+  registration_->EndWait();
+  return status;
+}
+
+Status Entry::AwaitBegin(engine::Engine* engine, Clock::time_point deadline) {
+  Ask();
+  Status status;
+  do {
+    status = engine->AwaitEntered(std::min(deadline, Clock::now() + kLookAtRole));
+  } while (status.code() == RM_ERR_TIMEOUT && Clock::now() < deadline &&
+           registration_->role() == Role::kBootstrap);
   registration_->EndWait();
   return status;
 }

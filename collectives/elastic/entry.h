@@ -21,6 +21,9 @@ class Entry {
 
   // The user waits to be in a view.
   Status Await(engine::Engine* engine, Clock::time_point deadline);
+  // The user waits for the job to begin. RM_ERR_TIMEOUT before the deadline: it has begun without
+  // this worker, which is a joiner now.
+  Status AwaitBegin(engine::Engine* engine, Clock::time_point deadline);
   // The sidecar may not know that the user waits.
   void AskAgain() { frames_->Enter(stateless()); }
 

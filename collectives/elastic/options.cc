@@ -119,7 +119,8 @@ Status ReadBind(WorkerOptions* options) {
                          {"NCCL_SOCKET_IFNAME", false}};
   for (const auto& [name, is_for_us] : variables) {
     const std::string choice = Variable(name);
-    if (choice.empty()) continue;
+    // For another library `^` leaves all others to be used, and one of them is not the same.
+    if (choice.empty() || (!is_for_us && choice.front() == '^')) continue;
     const Status found = AddressOfInterface(choice, &options->bind);
     options->bind_is_given = found.ok();
     if (found.ok()) return {};

@@ -115,6 +115,7 @@ TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
       {{{nccl, "lo"}, {ip, "10.0.0.9"}}, "127.0.0.1"},
       {{{ours, "lo"}, {nccl, "none"}}, "127.0.0.1"},
       {{{nccl, "ib"}, {ip, "10.0.0.9"}}, "10.0.0.9"},
+      {{{nccl, "^none"}, {ip, "10.0.0.9"}}, "10.0.0.9"},
       {{{"RINGMASTER_BIND_WORKER", "10.0.0.8"}, {ours, "lo"}}, "10.0.0.8"},
   };
   for (const auto& [variables, address] : cases) {

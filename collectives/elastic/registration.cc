@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/worker_link/frame.h"
 
@@ -35,12 +36,14 @@ Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
   const Role role = RoleIn(frame);
   Repeat repeat;
   sync::MutexLock lock(&mu_);
-  const bool reconnect = role_ != Role::kUnknown;
+  const Role before = role_;
+  const bool reconnect = before != Role::kUnknown;
   // A process that the sidecar calls a member and that knows of no view was restarted: it joins.
   if (!(role == Role::kMember && reconnect)) role_ = role == Role::kMember ? Role::kJoining : role;
-  if (reconnect && role == Role::kJoining) LeaveView();
+  if (reconnect && role == Role::kJoining) LeaveView(before);
   TakeIdentity(frame);
-  repeat.enter = reconnect && wants_to_enter_;
+  // Whoever is to begin the job has called init() for that, wherever its script stands now.
+  repeat.enter = reconnect && (wants_to_enter_ || role_ == Role::kBootstrap);
   if (reconnect && boundary_epoch_ == installed_) {
     repeat.boundary_epoch = boundary_epoch_;
     repeat.boundary_step = boundary_step_;
@@ -60,8 +63,8 @@ void Registration::Promoted(const nlohmann::json& frame) {
 
 bool Registration::Dropped() {
   sync::MutexLock lock(&mu_);
-  role_ = Role::kJoining;
-  LeaveView();
+  LeaveView(std::exchange(role_, Role::kJoining));
+  changed_.NotifyAll();
   return wants_to_enter_;
 }
 
@@ -74,7 +77,7 @@ void Registration::Failed(const std::string& message) {
 bool Registration::RequestEntry() {
   sync::MutexLock lock(&mu_);
   user_waits_ = true;
-  if (wants_to_enter_) return false;
+  if (wants_to_enter_ || given_ != 0) return false;
   wants_to_enter_ = true;
   return true;
 }
@@ -82,6 +85,11 @@ bool Registration::RequestEntry() {
 void Registration::EndWait() {
   sync::MutexLock lock(&mu_);
   user_waits_ = false;
+}
+
+void Registration::Entered() {
+  sync::MutexLock lock(&mu_);
+  if (role_ == Role::kBootstrap) role_ = Role::kMember;
 }
 
 void Registration::Given(uint64_t epoch) {
@@ -131,9 +139,9 @@ Status Registration::AwaitRole(Clock::time_point deadline, Role* role) {
 }
 
 // A user who waits has said so for a view that this worker is not in any more.
-void Registration::LeaveView() {
+void Registration::LeaveView(Role before) {
   given_ = installed_ = boundary_epoch_ = 0;
-  wants_to_enter_ = user_waits_;
+  wants_to_enter_ = user_waits_ && before != Role::kBootstrap;
   troubles_.clear();
 }
 

@@ -51,16 +51,19 @@ class Registration {
   // A standby takes a dead worker's place, and is a joiner from now on.
   void Promoted(const nlohmann::json& frame);
   // The worker is in no view any more. True: its user waits to be in one, so the sidecar must hear
-  // that it wants to enter.
+  // that it wants to enter. One that was to begin the job waits for that alone: its script has yet
+  // to say what state it has.
   bool Dropped();
   // The sidecar gave up.
   void Failed(const std::string& message);
 
-  // The user waits to be in a view. False: it was said before, and no view has been installed
-  // since.
+  // The user waits to be in a view. False: the sidecar need not hear of it, because it was said
+  // before and no view has been installed since, or because a view has come that lists the worker.
   bool RequestEntry();
   // The user waits no longer.
   void EndWait();
+  // The user was let in: a worker that was to begin the job has begun it.
+  void Entered();
   // This view has come, and may be in use before it counts as installed.
   void Given(uint64_t epoch);
   void Installed(uint64_t epoch);
@@ -81,7 +84,8 @@ class Registration {
   bool settled() const REQUIRES(mu_) {
     return !failure_.empty() || (role_ != Role::kUnknown && role_ != Role::kStandby);
   }
-  void LeaveView() REQUIRES(mu_);
+  // `before`: what it was to the job until now.
+  void LeaveView(Role before) REQUIRES(mu_);
   void TakeIdentity(const nlohmann::json& frame) REQUIRES(mu_);
 
   const bool standby_;

@@ -69,6 +69,37 @@ TEST(RegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
   EXPECT_EQ(registration.Welcomed(Welcome("member")).boundary_epoch, 0u);
 }
 
+TEST(RegistrationTest, WhoIsInAViewThatHasComeNeedNotAskToBeLetIn) {
+  Registration registration(0, 1, false);
+  registration.Welcomed(Welcome("joining"));
+  registration.Given(9);
+  registration.Installed(9);
+  EXPECT_FALSE(registration.RequestEntry()) << "the sidecar would take it for a fenced one";
+  EXPECT_TRUE(registration.Dropped()) << "but its user waits, and says so for the next view";
+  registration.EndWait();
+  EXPECT_FALSE(registration.Dropped());
+  EXPECT_TRUE(registration.RequestEntry());
+}
+
+TEST(RegistrationTest, WhoWasToBeginTheJobDoesNotAskToJoinIt) {
+  for (const bool told_by_welcome : {true, false}) {
+    Registration registration(0, 1, false);
+    registration.Welcomed(Welcome("bootstrap"));
+    EXPECT_TRUE(registration.RequestEntry());
+    if (told_by_welcome) {
+      EXPECT_FALSE(registration.Welcomed(Welcome("joining")).enter);
+    } else {
+      EXPECT_FALSE(registration.Dropped());
+    }
+    EXPECT_EQ(registration.role(), Role::kJoining);
+    registration.EndWait();
+    EXPECT_TRUE(registration.RequestEntry()) << "when its script does";
+    registration.EndWait();
+    EXPECT_FALSE(registration.Dropped());
+    EXPECT_TRUE(registration.Welcomed(Welcome("bootstrap")).enter) << "the job has not begun";
+  }
+}
+
 // Its view was installed, and then given up before the user was let in: the sidecar has forgotten
 // what the user waits for.
 TEST(RegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) {

@@ -129,7 +129,16 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
     return {RM_ERR_UNAVAILABLE, "rm_init: " + (trouble.empty() ? status.message() : trouble)};
   }
   if (!status.ok()) return status;
-  return role == Role::kBootstrap ? Enter(deadline) : Status();
+  return role == Role::kBootstrap ? AwaitBegin(deadline) : Status();
+}
+
+// If the job begins without this worker the script goes on as a joiner's does, and says what state
+// it has before it enters.
+Status Worker::AwaitBegin(Clock::time_point deadline) {
+  const Status status = entry_.AwaitBegin(engine_.get(), deadline);
+  if (status.ok()) Entered();
+  if (status.code() == RM_ERR_TIMEOUT && joining()) return {};
+  return status;
 }
 
 Status Worker::Enter(Clock::time_point deadline) {
@@ -140,6 +149,7 @@ Status Worker::Enter(Clock::time_point deadline) {
 }
 
 void Worker::Entered() {
+  registration_.Entered();
   changes_.Begin(info().membership());
   std::call_once(timeline_begun_, [this] {
     if (options_.timeline_file.empty()) return;

@@ -69,6 +69,7 @@ class Worker {
   Worker(const WorkerOptions& options, engine::StateRegistry* state);
   Status Begin(Clock::time_point deadline);
   Status StartWithSidecar(Clock::time_point deadline);
+  Status AwaitBegin(Clock::time_point deadline);
   Status StartAlone();
   Status StartInFixedWorld(Clock::time_point deadline);
   Status StartIn(engine::View view, Clock::time_point deadline);

@@ -223,6 +223,31 @@ TEST_F(WorkerTest, ADroppedWorkerSaysThatItWantsToEnterWhenItsUserDoes) {
   EXPECT_EQ(status.code(), RM_ERR_LEFT);
 }
 
+// Its script registers its state after init(), as scripts do.
+TEST_F(WorkerTest, AWorkerWithoutWhichTheJobBeginsGoesOnAsAJoiner) {
+  engine::StateRegistry state;
+  std::unique_ptr<Worker> worker;
+  Status status;
+  std::thread user([&] { status = Worker::Start(Options(0), &state, Soon(), &worker); });
+  sidecar_->AwaitHeard(0, "enter", 1);
+  const uint64_t epoch = (uint64_t{1} << 40) + 1;
+  const Json without = {{"epoch", epoch}, {"ranks", Json::array()}};
+  sidecar_->Send(0, {{"t", "view"}, {"self", -1}, {"view", without}});
+  user.join();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(worker->joining());
+  EXPECT_EQ(sidecar_->heard(0, "enter"), 1) << "it would be one without state";
+
+  float weight = 1;
+  ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
+  std::thread enters([&] { status = worker->Enter(Soon()); });
+  sidecar_->AwaitHeard(0, "enter", 2);
+  EXPECT_TRUE(sidecar_->Await(0, "enter").value("state", true));
+  sidecar_->Send(0, {{"t", "left"}, {"epoch", epoch}, {"reason", "the end"}});
+  enters.join();
+  EXPECT_EQ(status.code(), RM_ERR_LEFT);
+}
+
 TEST_F(WorkerTest, ADrainedWorkerIsToldAtTheBoundary) {
   engine::StateRegistry state;
   auto worker = StartOne(&state);

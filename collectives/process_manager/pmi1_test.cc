@@ -202,11 +202,13 @@ TEST(FindTest, TakesTheLauncherOfSeveralAndNoneForOne) {
   }
   Launcher two(2);
   two.Start(1);
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);  // of the shell in which mpiexec was started
   const Status status = Find(&manager);
   ASSERT_TRUE(status.ok()) << status.message();
   ASSERT_NE(manager, nullptr);
   EXPECT_EQ(manager->rank(), 1);
   manager.reset();
+  unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ class Answer {
     uint32_t number = 0;
   };
 
+  // What is asked, of whom: the library may read it until it answers.
+  std::string key;
+  pmix::Process of = {};
+
   // What the library is given for its answer, once.
   static void* Ticket(const std::shared_ptr<Answer>& answer) {
     return new std::shared_ptr<Answer>(answer);
@@ -105,7 +109,8 @@ class Pmix : public ProcessManager {
     const auto together = [this](void* ticket) {
       return fence_(nullptr, 0, nullptr, 0, OnDone, ticket);
     };
-    if (Status s = Ask(together, deadline, "the other processes have not called init", nullptr);
+    if (Status s = Ask(std::make_shared<Answer>(), together, deadline,
+                       "the other processes have not called init", nullptr);
         !s.ok())
       return s;
     said->clear();
@@ -130,20 +135,22 @@ class Pmix : public ProcessManager {
 
   Status Get(uint32_t rank, const std::string& key, Clock::time_point deadline,
              Answer::Content* content) {
-    pmix::Process of = self_;
-    of.rank = rank;
-    const auto get = [&](void* ticket) {
-      return get_(&of, key.c_str(), nullptr, 0, OnFound, ticket);
+    const auto answer = std::make_shared<Answer>();
+    answer->key = key;
+    answer->of = self_;
+    answer->of.rank = rank;
+    const auto get = [this, &answer](void* ticket) {
+      return get_(&answer->of, answer->key.c_str(), nullptr, 0, OnFound, ticket);
     };
-    return Ask(get, deadline, "rank " + std::to_string(rank) + " has not said its " + key, content);
+    return Ask(answer, get, deadline, "rank " + std::to_string(rank) + " has not said its " + key,
+               content);
   }
 
   // `question` hands the library a ticket for its answer. `otherwise`: what is the matter if none
   // comes.
   template <typename Question>
-  Status Ask(const Question& question, Clock::time_point deadline, const std::string& otherwise,
-             Answer::Content* content) {
-    const auto answer = std::make_shared<Answer>();
+  Status Ask(const std::shared_ptr<Answer>& answer, const Question& question,
+             Clock::time_point deadline, const std::string& otherwise, Answer::Content* content) {
     void* const ticket = Answer::Ticket(answer);
     const pmix::Status asked = question(ticket);
     // It answers by the ticket only what it could not at once.

@@ -32,14 +32,10 @@ assert hvd.broadcast_object({"from": rank}, root_rank=size - 1) == {"from": size
 # In one piece: launchers mix what their processes write.
 say = lambda text: os.write(1, (text + "\\n").encode())
 say("rank %d of %d, %d of %d here, host %d of %d" % (rank, size, hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()))
-if "LEAVE" in os.environ and rank == 1:
-    os._exit(0)
-if "LEAVE" in os.environ:
-    try:
-        hvd.allreduce(torch.ones(1000), name="never")
-    except hvd.HorovodInternalError as error:
-        say("rank %d: %s" % (rank, error))
-        raise
+if "DIES" in os.environ and rank == 1:
+    os.kill(os.getpid(), 9)
+if "DIES" in os.environ:
+    hvd.allreduce(torch.ones(1000), name="never")
 hvd.shutdown()
 """
 ELASTIC = """
@@ -114,10 +110,11 @@ def test_one_alone_is_a_world_of_one(launcher, tmp_path):
     assert "rank 0 of 1, 0 of 1 here, host 0 of 1" in done.stdout
 
 
-def test_a_rank_that_goes_is_an_error_on_the_others_and_the_reason_is_said(launcher, tmp_path):
-    done = start([*launcher, "3"], TRAIN, tmp_path, LEAVE="1")
+def test_a_death_ends_the_job_and_nobody_hangs(launcher, tmp_path):
+    """By the launcher, or by the others' errors (fixed_world_test.cc has their words), whichever is quicker."""
+    done = start([*launcher, "3"], TRAIN, tmp_path, DIES="1")
     assert done.returncode != 0, done.stdout + done.stderr
-    assert re.search("rank [02]: rank 1 is gone: .*; ranks that an MPI launcher has started have no successors", done.stdout), done.stdout + done.stderr
+    assert "rank 1 of 3" in done.stdout, done.stdout + done.stderr
 
 
 def test_an_elastic_script_runs_with_the_ranks_that_there_are(launcher, tmp_path):

@@ -22,7 +22,8 @@ from harness import REPOSITORY, wait_for
 # Other pages with such blocks, and why they are not typed here.
 ELSEWHERE = {"api": "kubectl on a cluster: tests/crd and tests/e2e", "cli": "pictures of jobs whose scripts are not shown; the commands are those of commands_test.py",
              "gpu": "for machines with a GPU: tests/gpu", "horovodrun-ssh": "a design",
-             "from-mpi-operator": "operator/cli/convert_test.cc", "horovod": "horovodrun_test.py", "kubernetes-client": "for contributors", "reliability": "tests/chaos"}
+             "from-mpi-operator": "operator/cli/convert_test.cc", "horovod": "horovodrun_test.py", "kubernetes-client": "for contributors", "operations": "helm and kubectl on a cluster: tests/chart, operator_cluster_e2e_test.cc",
+             "reliability": "tests/chaos"}
 PAGES = ["my-job-hangs", "my-job-is-slow", "where-are-my-logs", "debugging-a-rank", "notebooks", "tensorboard"]
 
 

@@ -1,0 +1,153 @@
+// Two ranks that a process manager of the test has started, in threads.
+#include "collectives/elastic/fixed_world.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::elastic {
+namespace {
+
+using engine::Engine;
+using engine::Operation;
+using testing::HasSubstr;
+
+Engine::Clock::time_point Soon() { return Engine::Clock::now() + std::chrono::seconds(30); }
+
+// Where the processes leave what they say.
+struct Board {
+  std::mutex mu;
+  std::condition_variable came;
+  std::map<std::string, std::map<int, std::string>> said;  // by name and rank
+};
+
+class BoardManager : public process_manager::ProcessManager {
+ public:
+  BoardManager(Board* board, int rank, int size) : board_(board), rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string job() const override { return "test"; }
+  Status Exchange(const std::string& name, const std::string& mine,
+                  process_manager::Clock::time_point deadline,
+                  std::vector<std::string>* said) override {
+    std::unique_lock lock(board_->mu);
+    auto& all = board_->said[name];
+    all[rank_] = mine;
+    board_->came.notify_all();
+    const auto complete = [&] { return static_cast<int>(all.size()) == size_; };
+    if (!board_->came.wait_until(lock, deadline, complete)) return {RM_ERR_TIMEOUT, "too few"};
+    said->clear();
+    for (const auto& [rank, text] : all) said->push_back(text);
+    return {};
+  }
+
+ private:
+  Board* const board_;
+  const int rank_, size_;
+};
+
+// What a process has of it.
+class Rank : public engine::CommunicatorFactory {
+ public:
+  Rank(Board* board, int rank, int size) : manager_(board, rank, size), reports_(&facts_) {}
+  ~Rank() override {
+    if (engine_) engine_->Close();
+  }
+
+  Status Found() {
+    engine::View view;
+    if (Status s = FoundWorld(&manager_, WorkerOptions(), Soon(), &endpoint_, &view); !s.ok())
+      return s;
+    engine::EngineOptions options;
+    options.communicators = this;
+    options.listener = &reports_;
+    options.state = &state_;
+    engine_ = std::make_unique<Engine>(options);
+    reports_.Attach(engine_.get());
+    engine_->PostView(view);
+    return engine_->AwaitEntered(Soon());
+  }
+  Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override {
+    return Communicator::Create(endpoint_.get(), options, out);
+  }
+  Status Sum(std::vector<float>* data) {
+    engine::Request request{
+        "sum", engine::Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", data->size(), 1, 1};
+    const auto operation =
+        std::make_shared<Operation>(std::move(request), data->data(), data->data());
+    if (Status s = engine_->Submit(operation); !s.ok()) return s;
+    if (!operation->WaitUntil(Soon())) return {RM_ERR_TIMEOUT, "the operation hangs"};
+    return operation->status();
+  }
+  engine::Membership membership() const { return engine_->info().membership(); }
+
+ private:
+  BoardManager manager_;
+  PingFacts facts_;
+  FixedWorldReports reports_;
+  engine::StateRegistry state_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Engine> engine_;  // first to go
+};
+
+class FixedWorldTest : public testing::Test {
+ protected:
+  void Start() {
+    for (int rank = 0; rank < 2; ++rank) ranks_[rank] = std::make_unique<Rank>(&board_, rank, 2);
+    std::vector<std::jthread> threads;
+    for (auto& rank : ranks_) {
+      threads.emplace_back([&rank] {
+        const Status status = rank->Found();
+        EXPECT_TRUE(status.ok()) << status.message();
+      });
+    }
+  }
+  Board board_;
+  std::unique_ptr<Rank> ranks_[2];
+};
+
+TEST_F(FixedWorldTest, RanksFindEachOtherAndReduce) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  std::vector<float> data[2] = {{1, 2}, {10, 20}};
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] { EXPECT_TRUE(ranks_[rank]->Sum(&data[rank]).ok()); });
+    }
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(data[rank], (std::vector<float>{11, 22}));
+    const engine::Membership membership = ranks_[rank]->membership();
+    EXPECT_EQ(membership.rank, rank);
+    EXPECT_EQ(membership.size, 2);
+    EXPECT_EQ(membership.local_size, 2) << "they are on one host";
+  }
+}
+
+TEST_F(FixedWorldTest, TheOthersOfARankThatGoesAreToldAndDoNotWait) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  ranks_[1].reset();
+  std::vector<float> data = {1};
+  const Status status = ranks_[0]->Sum(&data);
+  EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
+  EXPECT_THAT(status.message(), HasSubstr("rank 1 "));
+  EXPECT_THAT(status.message(), HasSubstr("have no successors"));
+}
+
+TEST_F(FixedWorldTest, WhoSaysSomethingElseIsNamed) {
+  board_.said["host"][1] = "localhost";
+  board_.said["worker"][1] = "hello";
+  Rank rank(&board_, 0, 2);
+  const Status status = rank.Found();
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(status.message(), HasSubstr("rank 1 says 'hello'"));
+}
+
+}  // namespace
+}  // namespace ringmaster::elastic
