@@ -92,6 +92,7 @@ void AdmissionLoop::SetHolding(scheduler::Holding holding) {
 void AdmissionLoop::RemoveHolding(const std::string& job) {
   const sync::MutexLock lock(&mu_);
   admission_.RemoveHolding(job);
+  NotifyIfDue();
 }
 
 std::vector<scheduler::PodDemand> AdmissionLoop::DemandsOn(const std::string& job) {

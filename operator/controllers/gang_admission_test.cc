@@ -197,9 +197,9 @@ class PreemptionByClassTest : public GangAdmissionTest {
     const auto pod = std::make_shared<const Json>(Json::parse(R"({"metadata": {"name": "last-0",
         "namespace": "default"}, "spec": {"containers": [{"name": "c", "resources": {"requests":
         {"cpu": "1"}}}]}})"));
-    return support::Until([&] {
-      return loop_.Ask({.job = "default/last", .pods = {pod}, .sizes = {1}}, {}).decided;
-    });
+    const std::string last = "default/last-" + std::to_string(++asked_);
+    return support::Until(
+        [&] { return loop_.Ask({.job = last, .pods = {pod}, .sizes = {1}}, {}).decided; });
   }
   std::vector<std::string> Drained() {
     std::vector<std::string> reasons;
@@ -209,8 +209,29 @@ class PreemptionByClassTest : public GangAdmissionTest {
     }
     return reasons;
   }
+  std::vector<std::string> Demanded() {
+    std::vector<std::string> uids;
+    for (const auto& demand : loop_.DemandsOn(snapshot_.job.Key())) uids.push_back(demand.uid);
+    return uids;
+  }
   planner::Snapshot other_;
+  int asked_ = 0;
 };
+
+TEST_F(PreemptionByClassTest, WhatHasYieldedIsCountedOnBeforeTheLineSeesItLeave) {
+  Wait({{"priority", 7}});
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Drained(), ::testing::ElementsAre("digits-worker-1 Preempted"));
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Demanded(), ::testing::ElementsAre(snapshot_.pods[1].uid))
+      << "the drain is decided, and not written";
+  snapshot_.pods[1].drain_reason = "Preempted";
+  snapshot_.pods[1].drain_since = snapshot_.now;
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Demanded(), ::testing::ElementsAre(snapshot_.pods[1].uid))
+      << "it is written, and its watch event has yet to come";
+}
 
 TEST_F(PreemptionByClassTest, AJobOfHigherPriorityTakesWhatTheOtherCanDoWithout) {
   Wait({{"priority", 7}});

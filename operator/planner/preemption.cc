@@ -52,6 +52,27 @@ void Explain(PlanContext& plan, const Gifts& gifts) {
   plan.AddEvent(false, kPreempted, plan.preempted);
 }
 
+bool IsDemanded(const PlanContext& plan, const std::string& uid) {
+  const auto& demands = plan.in.demands;
+  return std::any_of(demands.begin(), demands.end(),
+                     [&](const auto& demand) { return demand.uid == uid; });
+}
+
+// What was demanded and is about to go: until it is seen to leave, it may be counted on as long as
+// it is offered.
+std::vector<const PodFacts*> Given(const PlanContext& plan) {
+  std::vector<const PodFacts*> pods;
+  for (const PodFacts& pod : plan.in.pods) {
+    if (!pod.scheduled || pod.ended() || !IsDemanded(plan, pod.uid)) continue;
+    const auto& drains = plan.out.drains;
+    if (pod.leaving() || std::any_of(drains.begin(), drains.end(),
+                                     [&](const auto& drain) { return drain.uid == pod.uid; })) {
+      pods.push_back(&pod);
+    }
+  }
+  return pods;
+}
+
 bool IsBeingRebuiltFromLoss(const Snapshot& in) {
   return in.view != nullptr && in.lineage > membership::EpochLineage(in.view->epoch);
 }
@@ -59,6 +80,7 @@ bool IsBeingRebuiltFromLoss(const Snapshot& in) {
 }  // namespace
 
 void YieldToOthers(PlanContext& plan) {
+  if (IsBeingRebuiltFromLoss(plan.in)) return;
   const std::vector<const PodFacts*> givable = Givable(plan);
   int more_than_least = CountTraining(plan, givable) - LeastTogether(plan);
   Gifts gifts;
@@ -86,6 +108,7 @@ void OfferPods(PlanContext& plan) {
   for (const PodFacts* pod : givable) {
     holding.pods.push_back({pod->uid, pod->name, Trains(plan, *pod)});
   }
+  for (const PodFacts* pod : Given(plan)) holding.pods.push_back({pod->uid, pod->name, false});
   for (const int size : plan.in.job.spec.elastic_policy.allowed_sizes) {
     if (size >= holding.least) holding.sizes.push_back(size);
   }

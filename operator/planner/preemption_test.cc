@@ -62,6 +62,24 @@ TEST_F(PreemptionPlanTest, PodsThatLeaveAreNotAskedAgain) {
   world_.Pod(3).drain_since = kNow;
   const Decision decision = Decide();
   EXPECT_THAT(Drained(decision), IsEmpty());
+  EXPECT_THAT(Offered(), ElementsAre("digits-worker-2", "digits-worker-1", "digits-worker-0",
+                                     "digits-worker-3"))
+      << "it may still be taken, and is not needed";
+}
+
+TEST_F(PreemptionPlanTest, WhatItGivesIsOfferedUntilItHasGone) {
+  Demand({3});
+  EXPECT_THAT(Drained(Decide()), ElementsAre("digits-worker-3"));
+  const std::vector<scheduler::GivablePod> pods = Decide().holding->pods;
+  ASSERT_EQ(pods.size(), 4u);
+  EXPECT_EQ(pods.back(), (scheduler::GivablePod{World::Uid(3), "digits-worker-3", false}))
+      << "the line may not have seen it leave";
+  EXPECT_TRUE(pods.front().trains);
+}
+
+TEST_F(PreemptionPlanTest, WhatLeavesForOtherReasonsIsNotOffered) {
+  world_.Pod(3).drain_reason = "Requested";
+  world_.Pod(3).drain_since = kNow;
   EXPECT_THAT(Offered(), ElementsAre("digits-worker-2", "digits-worker-1", "digits-worker-0"));
 }
 
@@ -108,8 +126,12 @@ TEST_F(PreemptionPlanTest, AJobThatHasTooFewPodsOffersNothing) {
   EXPECT_THAT(Offered(), ElementsAre("none"));
 }
 
-TEST_F(PreemptionPlanTest, AJobThatRecoversFromQuorumLossOffersNothing) {
+TEST_F(PreemptionPlanTest, AJobThatRecoversFromQuorumLossOffersAndGivesNothing) {
   world_.in.lineage = 2;
+  Demand({3});
+  const Decision decision = Decide();
+  EXPECT_TRUE(std::none_of(decision.drains.begin(), decision.drains.end(),
+                           [](const PodDrain& drain) { return drain.reason == "Preempted"; }));
   EXPECT_THAT(Offered(), ElementsAre("none"));
 }
 

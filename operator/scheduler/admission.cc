@@ -9,7 +9,9 @@ namespace {
 
 // In one pass: each costs a look at all nodes and pods.
 constexpr int kMostReservationsTried = 16;
-constexpr int kMostTakersTried = 16;
+constexpr std::size_t kMostTakersTried = 16;
+// So many passes may follow from what jobs that take pods from others decide about each other.
+constexpr int kMostRepeats = 8;
 
 bool Contains(const std::vector<std::string>& paths, const std::string& path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
@@ -59,7 +61,7 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     capacity_.PlaceFloating();
     bounds_.clear();
     Grow(&waiting, Most(waiting.request));
-    if (waiting.answer.fit > 0) ForgetTakers();
+    if (!CanNotStart(waiting)) ForgetTakers();
     // Who could make room for it is for the pass to see.
     if (CanNotStart(waiting) && MayTake(waiting.request, LowestPriority(holdings_))) asked_ = true;
   }
@@ -85,7 +87,8 @@ bool Admission::IsAsBefore(const Waiting& waiting, const AdmissionRequest& reque
 void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {
   waiting_.erase(job);
   line_.erase(job);
-  taken_.erase(job);
+  // What was kept for it is free, and others may have counted on what it took.
+  if (taken_.erase(job) != 0) asked_ = true;
   Drop(job, started);
 }
 
@@ -99,7 +102,9 @@ void Admission::SetHolding(Holding holding) {
            });
 }
 
-void Admission::RemoveHolding(const std::string& job) { holdings_.erase(job); }
+void Admission::RemoveHolding(const std::string& job) {
+  if (holdings_.erase(job) != 0 && !DemandsOn(job).empty()) asked_ = true;
+}
 
 std::vector<PodDemand> Admission::DemandsOn(const std::string& job) const {
   const auto demands = Demands();
@@ -171,7 +176,7 @@ void Admission::KeepInLine(const std::string& job, const Waiting& waiting) {
 }
 
 bool Admission::IsPassDue() const {
-  return asked_ || capacity_.HasLost() || (capacity_.HasGrown() && !line_.empty());
+  return asked_ || again_ || capacity_.HasLost() || (capacity_.HasGrown() && !line_.empty());
 }
 
 std::vector<Admission::Waiting*> Admission::InOrder() {
@@ -212,13 +217,16 @@ std::vector<std::string> Admission::Pass(Moment now) {
   std::map<std::string, Told> before;
   for (const auto& [job, waiting] : waiting_) before[job] = told(waiting.answer);
   const auto demands_before = Demands();
+  const std::set<std::string> taken_before = TakenForOthers("");
+  const bool changed_since = asked_ || capacity_.HasLost() || capacity_.HasGrown();
   ForgetLost();
-  asked_ = false;
+  asked_ = again_ = false;
   capacity_.TakeGrown();
   capacity_.PlaceFloating();
   bounds_.clear();
   reserved_ = {};
-  reservations_tried_ = takers_tried_ = 0;
+  reservations_tried_ = 0;
+  BeginTurns(changed_since);
   look_again_.reset();
   lowest_held_ = LowestPriority(holdings_);
   const std::vector<Waiting*> order = InOrder();
@@ -235,6 +243,8 @@ std::vector<std::string> Admission::Pass(Moment now) {
   LiftReservation();
   LiftClaims();
   ForgetTakers();
+  EndTurns();
+  RepeatIfSomeStay(taken_before);
   std::set<std::string> changed;
   for (const Waiting* waiting : order) {
     const std::string& job = waiting->request.job;
@@ -253,17 +263,21 @@ std::vector<std::string> Admission::Pass(Moment now) {
 // where they were, and what is free beside them: who is behind it gets none of that.
 bool Admission::TakeForIt(Waiting* waiting, Moment now) {
   const AdmissionRequest& request = waiting->request;
+  const bool begins = taken_.count(request.job) == 0;
   std::vector<TakenPod> before;
   if (const auto taken = taken_.extract(request.job)) before = taken.mapped();
   if (!MayTake(request, lowest_held_)) return false;
-  if (takers_tried_++ >= kMostTakersTried) return false;
+  if (begins && !IsItsTurn()) return false;
   const auto least = static_cast<std::size_t>(Least(request));
   const Need need{request.job,
                   request.priority,
                   {request.pods.begin(), request.pods.begin() + least},
                   {waiting->shapes.begin(), waiting->shapes.begin() + least}};
   auto preemption = Preempt(&capacity_, need, holdings_, before, TakenForOthers(request.job), now);
-  if (!preemption) return false;
+  if (!preemption) {
+    if (begins) ++turns_.failed;
+    return false;
+  }
   for (std::size_t i = 0; i < least; ++i) {
     capacity_.Hold(*need.pods[i], need.shapes[i], preemption->nodes[i], request.job);
     claims_.push_back(PathOf(*need.pods[i]));
@@ -276,6 +290,43 @@ bool Admission::TakeForIt(Waiting* waiting, Moment now) {
     look_again_ = std::min(look_again_.value_or(*preemption->late_at), *preemption->late_at);
   }
   return true;
+}
+
+// Each that has begun to take pods is looked at in each pass. Those that have not come in turn,
+// some in each pass: none of them is kept from it by many that can't have enough.
+bool Admission::IsItsTurn() {
+  if (turns_.seen++ < turns_.begin || turns_.tried >= kMostTakersTried) return false;
+  ++turns_.tried;
+  return true;
+}
+
+void Admission::BeginTurns(bool changed) {
+  turns_.changed = turns_.changed || (changed && turns_.begin > 0);
+  turns_.seen = turns_.tried = turns_.failed = 0;
+  if (changed) repeats_ = 0;
+}
+
+// Where all have had a turn and nothing has changed since the first of them, no pass follows.
+void Admission::EndTurns() {
+  if (turns_.begin + turns_.tried < turns_.seen) {
+    turns_.begin += std::max<std::size_t>(turns_.failed, 1);  // those that have begun come no more
+    again_ = true;
+  } else {
+    again_ = turns_.changed;
+    turns_ = {};
+  }
+}
+
+// A job may have counted on a pod that was taken for another one. Nobody asks for that pod any
+// more.
+void Admission::RepeatIfSomeStay(const std::set<std::string>& taken_before) {
+  if (taken_.empty()) return;
+  const std::set<std::string> taken = TakenForOthers("");
+  const bool some = std::any_of(taken_before.begin(), taken_before.end(), [&](const auto& uid) {
+    return taken.count(uid) == 0 && capacity_.leaving().count(uid) == 0 &&
+           capacity_.PlacementOf(uid);
+  });
+  if (some && repeats_++ < kMostRepeats) again_ = true;
 }
 
 std::set<std::string> Admission::TakenForOthers(const std::string& job) const {
@@ -292,12 +343,13 @@ void Admission::LiftClaims() {
   claims_.clear();
 }
 
-// For those that may start now nobody has to leave any more.
+// For those that may start now, or train already, nobody has to leave any more.
 void Admission::ForgetTakers() {
   std::erase_if(taken_, [this](const auto& taken) {
     Waiting& waiting = waiting_.at(taken.first);
-    if (waiting.answer.fit > 0) waiting.answer.leavers.clear();
-    return waiting.answer.fit > 0;
+    if (CanNotStart(waiting)) return false;
+    waiting.answer.leavers.clear();
+    return true;
   });
 }
 

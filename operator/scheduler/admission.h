@@ -123,6 +123,10 @@ class Admission {
   void GrowInTurn(Waiting* waiting, int target);
   bool IsSureToFail(const Waiting& waiting, int target) const;
   bool TakeForIt(Waiting* waiting, Moment now);
+  bool IsItsTurn();
+  void BeginTurns(bool changed);
+  void EndTurns();
+  void RepeatIfSomeStay(const std::set<std::string>& taken_before);
   std::set<std::string> TakenForOthers(const std::string& job) const;
   void LiftClaims();
   void ForgetTakers();
@@ -140,6 +144,17 @@ class Admission {
   std::map<std::string, std::vector<TakenPod>> taken_;  // by the job that they were taken for
   std::optional<Moment> look_again_;
   bool asked_ = false;  // since the last pass
+  bool again_ = false;  // the last pass has not decided all
+  int repeats_ = 0;     // passes since something has changed
+  // Of jobs that would begin to take pods, in the order of the line.
+  struct Turns {
+    std::size_t begin = 0;   // so many of them have failed in earlier passes
+    std::size_t seen = 0;    // in this pass
+    std::size_t tried = 0;   // of those
+    std::size_t failed = 0;  // of those
+    bool changed = false;    // something, since the first had its turn
+  };
+  Turns turns_;
 
   // Of the pass that runs. In it less and less is free: where no more than so many pods of a shape
   // fitted, no more do later, and why.
@@ -151,7 +166,6 @@ class Admission {
   Reservation reserved_;
   std::vector<std::string> claims_;  // paths for which places are held where pods are to leave
   std::optional<int> lowest_held_;   // priority among holdings_
-  int takers_tried_ = 0;
   int reservations_tried_ = 0;
 };
 

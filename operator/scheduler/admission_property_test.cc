@@ -21,6 +21,7 @@ struct FakePod {
   std::string node;  // empty: it waits for the scheduler
   bool told = false;
   int leaves_in = -1;  // ticks; -1: it stays
+  bool leave_told = false;
 };
 
 struct FakeJob {
@@ -190,23 +191,40 @@ class FakeCluster {
     FakePod& pod = job.pods[index];
     pod.told = true;
     const auto leaves = pod.leaves_in < 0 ? std::nullopt : std::optional(now_);
+    pod.leave_told = leaves.has_value();
     capacity().SetPod(PodObject(job.Path(index), job.gpus, pod.uid, pod.node), "ns/" + job.name,
                       leaves);
   }
-  // What is demanded of a job that trains begins to leave, and what it has then can be taken. It
-  // may have lost a pod since the line decided: it keeps what it needs, as the planner does.
-  void Give(FakeJob& job) {
+  static std::vector<int> Stay(const FakeJob& job) {
     std::vector<int> stay;
-    for (auto& [i, pod] : job.pods) {
+    for (const auto& [i, pod] : job.pods) {
       if (!pod.node.empty() && pod.leaves_in < 0) stay.push_back(i);
     }
-    for (const PodDemand& demand : admission_.DemandsOn("ns/" + job.name)) {
+    return stay;
+  }
+  static bool IsDemanded(const std::string& uid, const std::vector<PodDemand>& demands) {
+    return std::any_of(demands.begin(), demands.end(),
+                       [&](const PodDemand& demand) { return demand.uid == uid; });
+  }
+  // What is demanded of a job that trains begins to leave, and what it has then can be taken. It
+  // may have lost a pod since the line decided: it keeps what it needs, as the planner does. That a
+  // pod leaves the line may hear one look later.
+  void Give(FakeJob& job) {
+    std::vector<int> stay = Stay(job), given;
+    const std::vector<PodDemand> demands = admission_.DemandsOn("ns/" + job.name);
+    for (auto& [i, pod] : job.pods) {
+      if (pod.leaves_in < 0) continue;
+      if (!pod.leave_told) Tell(job, i);
+      if (IsDemanded(pod.uid, demands)) given.push_back(i);
+    }
+    for (const PodDemand& demand : demands) {
       ASSERT_GT(demand.priority, job.priority) << job.name << " gives to " << demand.job;
       const auto at = std::find_if(stay.begin(), stay.end(),
                                    [&](int i) { return job.pods[i].uid == demand.uid; });
       if (at == stay.end() || static_cast<int>(stay.size()) <= job.least) continue;
       job.pods[*at].leaves_in = Random(4);
-      Tell(job, *at);
+      if (Random(2) == 0) Tell(job, *at);
+      given.push_back(*at);
       stay.erase(at);
       ++given_;
     }
@@ -215,6 +233,7 @@ class FakeCluster {
     }
     Holding holding{"ns/" + job.name, job.priority, {}, job.least, {}};
     for (const int i : stay) holding.pods.push_back({job.pods[i].uid, job.Path(i)});
+    for (const int i : given) holding.pods.push_back({job.pods[i].uid, job.Path(i), false});
     admission_.SetHolding(std::move(holding));
   }
   void Leave() {
@@ -229,10 +248,15 @@ class FakeCluster {
   void CheckDemands() {
     std::set<std::string> demanded;
     for (const FakeJob& job : jobs_) {
-      for (const PodDemand& demand : admission_.DemandsOn("ns/" + job.name)) {
+      const std::vector<PodDemand> demands = admission_.DemandsOn("ns/" + job.name);
+      for (const PodDemand& demand : demands) {
         ASSERT_TRUE(demanded.insert(demand.uid).second) << "taken for two jobs";
         ASSERT_NE(demand.job, "ns/" + job.name);
       }
+      const std::vector<int> stay = Stay(job);
+      const auto taken = std::count_if(
+          stay.begin(), stay.end(), [&](int i) { return IsDemanded(job.pods.at(i).uid, demands); });
+      ASSERT_LE(taken, std::max(0, static_cast<int>(stay.size()) - job.least)) << job.name;
     }
   }
 

@@ -178,7 +178,8 @@ void Capacity::SetPod(const Json& pod, const std::string& job, std::optional<Mom
                     node = fields::TextAt(pod, "/spec/nodeName"), path = PathOf(pod);
   if (HasEnded(pod)) return RemovePod(uid);
   if (!node.empty() && leaves_by) {
-    leaving_[uid] = *leaves_by;
+    // Whoever takes pods from others counts on what leaves, and on when it has gone.
+    if (leaving_.insert_or_assign(uid, *leaves_by).second) ++growth_;
   } else {
     leaving_.erase(uid);
   }

@@ -31,6 +31,7 @@ struct Option {
 // How many pods that train each job has above what it keeps.
 class Budgets {
  public:
+  Budgets() = default;
   Budgets(const Holdings& holdings, const Capacity& capacity, const WhatIf& what_if) {
     for (const auto& [job, holding] : holdings) {
       int train = 0;
@@ -41,8 +42,8 @@ class Budgets {
     }
   }
   int Of(const Holding& holding) const { return left_.at(holding.job); }
-  void Spend(const Candidate& candidate, int pods = 1) {
-    if (candidate.pod->trains) left_.at(candidate.holding->job) -= pods;
+  void Spend(const Holding& holding, const GivablePod& pod) {
+    if (pod.trains) --left_.at(holding.job);
   }
   bool Allows(const Option& option) const {
     std::map<const Holding*, int> asked;
@@ -75,28 +76,29 @@ class Search {
       if (capacity_.PlacementOf(uid)) what_if_.TakeOut(uid);
     }
   }
-  // Who was asked may be giving already: it isn't asked for another one instead.
+  // Who was asked may be giving already: it isn't asked for another one instead. A job that has
+  // lost pods since then refuses what it can't do without any more, and that isn't counted on.
   void CountOnBefore(const std::vector<TakenPod>& before) {
+    budgets_ = Budgets(holdings_, capacity_, what_if_);
     for (const TakenPod& pod : before) {
       if (!capacity_.PlacementOf(pod.uid)) continue;
       const bool leaves = capacity_.leaving().count(pod.uid) != 0;
-      if (leaves ? !what_if_.IsOut(pod.uid) : !MayStillBeTaken(pod)) continue;
+      if (leaves ? !what_if_.IsOut(pod.uid) : !SpendFor(pod)) continue;
       what_if_.TakeOut(pod.uid);
       taken_.push_back(pod);
     }
   }
 
   bool PlaceAll() {
-    Budgets budgets(holdings_, capacity_, what_if_);
     FindCandidates();
     for (std::size_t i = 0; i < need_.pods.size(); ++i) {
       const ShapePtr& shape = need_.shapes[i];
       std::string node;
       if (auto place = capacity_.Place(*shape)) {
         node = std::move(*place);
-      } else if (auto cheapest = CheapestNode(*shape, budgets)) {
+      } else if (auto cheapest = CheapestNode(*shape)) {
         node = std::move(*cheapest);
-        for (const Candidate* candidate : options_.at(node)->pods) Take(*candidate, &budgets);
+        for (const Candidate* candidate : options_.at(node)->pods) Take(*candidate);
       } else {
         return false;
       }
@@ -155,12 +157,16 @@ class Search {
     const auto holding = holdings_.find(pod.job);
     return holding == holdings_.end() ? 0 : holding->second.priority;
   }
-  bool MayStillBeTaken(const TakenPod& taken) const {
+  // False: it may not be taken any more.
+  bool SpendFor(const TakenPod& taken) {
     const auto holding = holdings_.find(taken.job);
     if (holding == holdings_.end() || holding->second.priority >= need_.priority) return false;
     const auto& pods = holding->second.pods;
-    return std::any_of(pods.begin(), pods.end(),
-                       [&](const GivablePod& pod) { return pod.uid == taken.uid; });
+    const auto pod = std::find_if(pods.begin(), pods.end(),
+                                  [&](const GivablePod& one) { return one.uid == taken.uid; });
+    if (pod == pods.end() || (pod->trains && budgets_.Of(holding->second) <= 0)) return false;
+    budgets_.Spend(holding->second, *pod);
+    return true;
   }
 
   void FindCandidates() {
@@ -168,7 +174,8 @@ class Search {
       if (holding.priority >= need_.priority) continue;
       for (std::size_t i = 0; i < holding.pods.size(); ++i) {
         const GivablePod& pod = holding.pods[i];
-        if (what_if_.IsOut(pod.uid)) continue;
+        // What leaves and is not counted on hangs.
+        if (what_if_.IsOut(pod.uid) || capacity_.leaving().count(pod.uid) != 0) continue;
         if (auto at = capacity_.PlacementOf(pod.uid)) {
           candidates_[at->node].push_back({&holding, &pod, i, std::move(at->requests)});
         }
@@ -181,24 +188,24 @@ class Search {
     }
   }
 
-  void Take(const Candidate& candidate, Budgets* budgets) {
+  void Take(const Candidate& candidate) {
     what_if_.TakeOut(candidate.pod->uid);
-    budgets->Spend(candidate);
+    budgets_.Spend(*candidate.holding, *candidate.pod);
     taken_.push_back({candidate.pod->uid, candidate.pod->name, candidate.holding->job});
   }
 
   // The best one comes first: unimportant givers, few pods, of a job that could give many.
   using Ranking = std::tuple<int, std::size_t, int, std::size_t>;
-  static Ranking Rank(const Option& option, const Budgets& budgets) {
+  Ranking Rank(const Option& option) const {
     int could_give = std::numeric_limits<int>::max();
     for (const Candidate* candidate : option.pods) {
-      could_give = std::min(could_give, budgets.Of(*candidate->holding));
+      could_give = std::min(could_give, budgets_.Of(*candidate->holding));
     }
     return {option.priority, option.pods.size(), -could_give, option.turn};
   }
 
   // Options are kept from one pod of the need to the next: mostly they still hold.
-  std::optional<std::string> CheapestNode(const Shape& shape, const Budgets& budgets) {
+  std::optional<std::string> CheapestNode(const Shape& shape) {
     if (&shape != options_of_) options_.clear();
     options_of_ = &shape;
     const std::string* best = nullptr;
@@ -206,11 +213,11 @@ class Search {
     for (const std::string& node : capacity_.OpenNodes(shape)) {
       if (candidates_.count(node) == 0) continue;
       auto known = options_.find(node);
-      if (known == options_.end() || (known->second && !budgets.Allows(*known->second))) {
-        known = options_.insert_or_assign(node, OptionOn(node, shape, budgets)).first;
+      if (known == options_.end() || (known->second && !budgets_.Allows(*known->second))) {
+        known = options_.insert_or_assign(node, OptionOn(node, shape)).first;
       }
       if (!known->second) continue;
-      const auto rank = Rank(*known->second, budgets);
+      const auto rank = Rank(*known->second);
       if (best != nullptr && best_rank <= rank) continue;
       best = &node;
       best_rank = rank;
@@ -218,8 +225,7 @@ class Search {
     return best == nullptr ? std::nullopt : std::optional(*best);
   }
 
-  std::optional<Option> OptionOn(const std::string& node, const Shape& shape,
-                                 const Budgets& budgets) const {
+  std::optional<Option> OptionOn(const std::string& node, const Shape& shape) const {
     Amounts lacks = LacksOn(node, shape);
     Option option;
     std::map<const Holding*, int> asked;
@@ -227,7 +233,7 @@ class Search {
       if (lacks.empty()) break;
       if (what_if_.IsOut(candidate.pod->uid) || !Helps(candidate, lacks)) continue;
       int& from = asked[candidate.holding];
-      if (candidate.pod->trains && from >= budgets.Of(*candidate.holding)) continue;
+      if (candidate.pod->trains && from >= budgets_.Of(*candidate.holding)) continue;
       from += candidate.pod->trains ? 1 : 0;
       Subtract(candidate, &lacks);
       option.pods.push_back(&candidate);
@@ -278,6 +284,7 @@ class Search {
   const Need& need_;
   const Holdings& holdings_;
   WhatIf what_if_;
+  Budgets budgets_;
   std::vector<TakenPod> taken_;
   std::vector<std::string> nodes_;
   std::optional<Moment> late_at_;

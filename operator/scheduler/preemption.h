@@ -26,7 +26,7 @@ inline constexpr std::chrono::seconds kLeavesLate{60};
 struct GivablePod {
   std::string uid;
   std::string name;
-  bool trains = true;  // false: it is on its way into the ring
+  bool trains = true;  // false: it is on its way into the ring, or out of it
   friend bool operator==(const GivablePod&, const GivablePod&) = default;
 };
 

@@ -244,9 +244,11 @@ class PreemptionTest : public testing::Test {
                                  leaves ? std::optional(kNow) : std::nullopt);
   }
   static std::string Name(int i) { return "low-" + std::to_string(i); }
-  void Holds(const std::vector<int>& indexes) {
+  // `given`: are about to leave.
+  void Holds(const std::vector<int>& indexes, const std::vector<int>& given = {}) {
     Holding holding{"ns/low", 0, {}, 2, {}};
     for (const int i : indexes) holding.pods.push_back({Name(i), Name(i)});
+    for (const int i : given) holding.pods.push_back({Name(i), Name(i), false});
     admission_.SetHolding(holding);
   }
   static AdmissionRequest Request(const std::string& job, int pods, int least, int priority,
@@ -386,6 +388,99 @@ TEST_F(PreemptionTest, TwoJobsTakeDifferentPods) {
   admission_.Pass(kNow);
   EXPECT_EQ(Ask(Request("high", 1, 1, 5)).fit, 1);
   EXPECT_EQ(Ask(Request("higher", 1, 1, 9)).fit, 1);
+}
+
+TEST_F(PreemptionTest, WhatIsOfferedAsGivenIsCountedOnAndNothingElseIsTaken) {
+  Ask(Request("high", 2, 2, 5));
+  admission_.Pass(kNow);
+  Holds({1, 0}, {3, 2});
+  ASSERT_TRUE(admission_.IsPassDue());
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), UnorderedElementsAre("low-3", "low-2"));
+  for (const int i : {3, 2}) Runs(i, true);
+  ASSERT_TRUE(admission_.IsPassDue()) << "from now on it is known by when they go";
+  admission_.Pass(kNow);
+  ASSERT_TRUE(admission_.look_again());
+  EXPECT_THAT(Demanded(), UnorderedElementsAre("low-3", "low-2"));
+  admission_.Pass(*admission_.look_again());
+  EXPECT_THAT(Demanded(), IsEmpty()) << "they hang, and there is nothing more to spare";
+}
+
+TEST_F(PreemptionTest, APodThatItsJobNeedsByNowIsNotCountedOn) {
+  Ask(Request("high", 2, 2, 5));
+  admission_.Pass(kNow);
+  ASSERT_THAT(Demanded(), UnorderedElementsAre("low-3", "low-2"));
+  admission_.capacity().RemovePod("low-1");
+  admission_.capacity().SetNode(Node("a", 3));  // with its GPU
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), IsEmpty()) << "three are left, and it keeps two";
+}
+
+TEST_F(PreemptionTest, AJobThatIsRebuiltIsAskedForNothingAnyMore) {
+  Ask(Request("high", 1, 1, 5));
+  admission_.Pass(kNow);
+  ASSERT_FALSE(admission_.IsPassDue());
+  admission_.RemoveHolding("ns/low");
+  ASSERT_TRUE(admission_.IsPassDue());
+  admission_.Pass(kNow);
+  EXPECT_THAT(Demanded(), IsEmpty());
+}
+
+TEST_F(PreemptionTest, AJobThatTrainsByNowTakesNothingAnyMore) {
+  AdmissionRequest lacks = Request("high", 1, 1, 5);
+  lacks.standing = Standing::kShort;
+  Ask(lacks);
+  admission_.Pass(kNow);
+  ASSERT_THAT(Demanded(), ElementsAre("low-3"));
+  lacks.standing = Standing::kRuns;
+  Ask(lacks);
+  EXPECT_THAT(Demanded(), IsEmpty());
+}
+
+TEST_F(PreemptionTest, ManyThatCanNotHaveEnoughKeepNobodyFromTakingPods) {
+  Ask(Request("modest", 1, 1, 5));
+  admission_.Pass(kNow);
+  for (int i = 0; i < 40; ++i) {
+    AdmissionRequest vast = Request("vast-" + std::to_string(i), 3, 3, 9);
+    vast.standing = Standing::kShort;
+    Ask(vast);
+  }
+  Ask(Request("late", 1, 1, 5));
+  std::set<std::string> takers;
+  int passes = 0;
+  for (; admission_.IsPassDue() && passes < 20; ++passes) {
+    admission_.Pass(kNow);
+    takers.clear();
+    for (const PodDemand& demand : admission_.DemandsOn("ns/low")) takers.insert(demand.job);
+    EXPECT_EQ(takers.count("ns/modest"), 1u) << "what has begun goes on, pass " << passes;
+  }
+  EXPECT_THAT(takers, UnorderedElementsAre("ns/modest", "ns/late"));
+  EXPECT_LT(passes, 20) << "then all have been tried";
+}
+
+// The first one counts on what leaves for the second one, and then there is no room for that.
+TEST_F(PreemptionTest, WhatLeavesForNobodyAnyMoreIsAskedForByWhoCountsOnIt) {
+  Ask(Request("second", 1, 1, 5));
+  admission_.Pass(kNow);
+  ASSERT_THAT(Demanded(), ElementsAre("low-3"));
+  admission_.capacity().RemovePod("low-1");  // nothing more can be spared
+  admission_.capacity().SetNode(Node("a", 3));
+  AdmissionRequest first = Request("first", 1, 1, 9);
+  first.standing = Standing::kShort;
+  Ask(first);
+  int passes = 0;
+  for (; admission_.IsPassDue() && passes < 20; ++passes) admission_.Pass(kNow);
+  EXPECT_LT(passes, 20);
+  EXPECT_THAT(admission_.DemandsOn("ns/low"), ElementsAre(PodDemand{"low-3", "ns/first", 9, 1}));
+}
+
+TEST_F(PreemptionTest, WhatLeavesForOneThatWaitsNoMoreIsAskedForByWhoCountsOnIt) {
+  Ask(Request("second", 1, 1, 5));
+  admission_.Pass(kNow);
+  Ask(Request("third", 1, 1, 3));
+  admission_.Pass(kNow);
+  admission_.Withdraw("ns/second");
+  ASSERT_TRUE(admission_.IsPassDue());
 }
 
 TEST_F(PreemptionTest, AJobThatBeginsToTrainCanGive) {
