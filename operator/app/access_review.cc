@@ -1,5 +1,6 @@
 #include "operator/app/access_review.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -11,6 +12,8 @@ using kube::Json;
 
 constexpr char kBearer[] = "Bearer ";
 constexpr std::chrono::minutes kHolds{1};
+// Who is given a right at last doesn't wait for long.
+constexpr std::chrono::seconds kRefusalHolds{5};
 constexpr std::size_t kMostKnown = 64;
 
 const kube::Resource& TokenReviews() {
@@ -74,12 +77,27 @@ AccessReview::Decision AccessReview::MayReadLogs(const std::string& token, const
 AccessReview::Decision AccessReview::Check(const std::string& token, const Question& question) {
   if (token.empty()) return {401, "a bearer token is wanted"};
   const auto now = now_();
-  std::erase_if(known_, [now](const auto& entry) { return entry.second.until <= now; });
   const std::string key = question.in_words + " " + token;
-  if (const auto known = known_.find(key); known != known_.end()) return known->second.decision;
+  for (auto* kept : {&admitted_, &refused_}) {
+    std::erase_if(*kept, [now](const auto& entry) { return entry.second.until <= now; });
+    if (const auto known = kept->find(key); known != kept->end()) return known->second.decision;
+  }
   Decision decision = Ask(token, question);
-  if (decision.status == 200 && known_.size() < kMostKnown) known_[key] = {decision, now + kHolds};
+  if (decision.status == 200) Remember(&admitted_, key, {decision, now + kHolds});
+  if (decision.status == 401 || decision.status == 403)
+    Remember(&refused_, key, {decision, now + kRefusalHolds});
   return decision;
+}
+
+// The oldest goes where there are too many.
+void AccessReview::Remember(std::map<std::string, Known>* kept, const std::string& key,
+                            Known known) {
+  if (kept->size() >= kMostKnown) {
+    kept->erase(std::min_element(kept->begin(), kept->end(), [](const auto& a, const auto& b) {
+      return a.second.until < b.second.until;
+    }));
+  }
+  (*kept)[key] = std::move(known);
 }
 
 AccessReview::Decision AccessReview::Ask(const std::string& token, const Question& question) {

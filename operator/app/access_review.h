@@ -1,6 +1,7 @@
 // Who may read what the operator serves where that is closed: the API server is asked whose token
 // it is that came (TokenReview) and whether that one may (SubjectAccessReview), as kube-rbac-proxy
-// does. What it said holds for a minute.
+// does. A yes holds for a minute, a no for a few seconds, so that who comes with the same token
+// again and again does not use up the calls of the others.
 //
 // Thread rule: one thread. It blocks for up to two calls of the API.
 #pragma once
@@ -48,11 +49,13 @@ class AccessReview {
     std::string in_words, gives;
   };
   Decision Check(const std::string& token, const Question& question);
+  static void Remember(std::map<std::string, Known>* kept, const std::string& key, Known known);
   Decision Ask(const std::string& token, const Question& question);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::function<Clock::time_point()> now_;
-  std::map<std::string, Known> known_;  // by question and token; those who may alone
+  // By question and token. Two, so that those who may not push nobody out who may.
+  std::map<std::string, Known> admitted_, refused_;
 };
 
 }  // namespace ringmaster::app

@@ -14,8 +14,8 @@ namespace {
 using kube::Json;
 using testing::HasSubstr;
 
-// Knows the tokens "prometheus" and "tenant". The first may read /metrics, the second logs of
-// team-a.
+// Knows the tokens "prometheus", "tenant" and "reader-...". The first may read /metrics, the others
+// logs of team-a.
 class ReviewsApi : public runtime::ScriptedApi {
  public:
   bool away = false;
@@ -32,7 +32,7 @@ class ReviewsApi : public runtime::ScriptedApi {
     Json answer = object;
     if (resource.plural == "tokenreviews") {
       const std::string token = spec["token"];
-      const bool known = token == "prometheus" || token == "tenant";
+      const bool known = token == "prometheus" || token == "tenant" || token.starts_with("reader-");
       answer["status"] = {{"authenticated", known}};
       if (known) answer["status"]["user"] = {{"username", token}, {"groups", {"g"}}};
       return answer;
@@ -44,7 +44,7 @@ class ReviewsApi : public runtime::ScriptedApi {
         {"namespace", "team-a"}, {"resource", "pods"}, {"subresource", "log"}, {"verb", "get"}};
     if (spec.contains("resourceAttributes")) {
       answer["status"] = {
-          {"allowed", spec["user"] == "tenant" && spec["resourceAttributes"] == logs}};
+          {"allowed", spec["user"] != "prometheus" && spec["resourceAttributes"] == logs}};
       return answer;
     }
     answer["status"] = {
@@ -92,7 +92,7 @@ TEST_F(AccessReviewTest, WhoShowsNoTokenCostsNoCall) {
   EXPECT_TRUE(api_->asked.empty());
 }
 
-TEST_F(AccessReviewTest, ARightHoldsForAMinuteAndARefusalDoesNot) {
+TEST_F(AccessReviewTest, ARightHoldsForAMinuteAndAnApiServerThatIsAwayIsAskedAgain) {
   EXPECT_EQ(Check("Bearer prometheus"), 200);
   EXPECT_EQ(Check("Bearer prometheus"), 200);
   EXPECT_EQ(api_->asked.size(), 2u);
@@ -102,6 +102,31 @@ TEST_F(AccessReviewTest, ARightHoldsForAMinuteAndARefusalDoesNot) {
   EXPECT_THAT(why_, HasSubstr("no connection"));
   api_->away = false;
   EXPECT_EQ(Check("Bearer prometheus"), 200);
+}
+
+TEST_F(AccessReviewTest, ARefusalHoldsForAFewSeconds) {
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Check("Bearer made-up"), 401);
+    EXPECT_EQ(why_, "the API server doesn't know this token");
+    EXPECT_EQ(Check("Bearer tenant"), 403);
+  }
+  EXPECT_EQ(api_->asked.size(), 3u);
+  now_ += std::chrono::seconds(6);
+  EXPECT_EQ(Check("Bearer tenant"), 403);
+  EXPECT_EQ(api_->asked.size(), 5u);
+}
+
+TEST_F(AccessReviewTest, OfTooManyWhoMayTheOldestIsForgottenAndRefusalsPushNobodyOut) {
+  for (int i = 0; i < 65; ++i) {
+    now_ += std::chrono::milliseconds(1);
+    EXPECT_EQ(access_.MayReadLogs("reader-" + std::to_string(i), "team-a").status, 200);
+  }
+  for (int i = 0; i < 200; ++i) Check("Bearer made-up-" + std::to_string(i));
+  api_->asked.clear();
+  for (int i = 64; i > 0; --i) access_.MayReadLogs("reader-" + std::to_string(i), "team-a");
+  EXPECT_TRUE(api_->asked.empty());
+  access_.MayReadLogs("reader-0", "team-a");
+  EXPECT_EQ(api_->asked.size(), 2u);
 }
 
 TEST_F(AccessReviewTest, AnEndpointAnswersOnlyThemAndOverTls) {

@@ -334,11 +334,13 @@ kube::Result<void> OperatorProcess::OpenThePage() {
 
 void OperatorProcess::StopAll() {
   stop_.request_stop();
-  page_.reset();
   if (label_ != nullptr) label_->Stop();
   if (app_ != nullptr) app_->Stop();
   if (elector_ != nullptr) elector_->Stop();
   for (auto& endpoint : endpoints_) endpoint->Stop();
+  // Last: it may wait for pods that don't answer until EndInTime ends the process, and by then the
+  // lease has to be released.
+  page_.reset();
 }
 
 std::vector<std::string> OperatorProcess::NotReady() const {

@@ -8,8 +8,10 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "common/fields/fields.h"
+#include "common/sync/mutex.h"
 #include "operator/api/labels.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/poller.h"
@@ -92,6 +94,13 @@ void KeepOwnAddresses(const std::vector<Json>& pods, std::vector<Question>* ques
   });
 }
 
+// All but what it says of itself and of its own workers.
+void ForgetTheView(SidecarStatus* status) {
+  status->ranks = {};
+  status->pods = {};
+  status->rebuilds = {};
+}
+
 std::vector<Json> EventsAbout(const Connection& to, const std::string& ns, const Json& object) {
   const auto list = to.api->ListAll(
       kube::Events(), ns,
@@ -134,8 +143,16 @@ std::map<std::string, SidecarStatus> AskSidecars(const std::vector<Json>& pods,
                                                  const std::string& token) {
   std::vector<Question> questions = QuestionsTo(pods);
   KeepOwnAddresses(pods, &questions);
+  sync::Mutex mu;
+  SidecarStatus* teller = nullptr;  // guarded by mu
   InParallel(questions.size(), [&](size_t i) {
-    questions[i].answer = FetchStatus(questions[i].address, token, kStatusPatience);
+    auto& answer = questions[i].answer;
+    answer = FetchStatus(questions[i].address, token, kStatusPatience);
+    if (!answer) return;
+    const sync::MutexLock lock(&mu);
+    SidecarStatus* knows_less = &*answer;
+    if (teller == nullptr || KnowsMore(*answer, *teller)) std::swap(teller, knows_less);
+    if (knows_less != nullptr) ForgetTheView(knows_less);
   });
   return AnswersTo(std::move(questions));
 }
@@ -194,8 +211,9 @@ void AddEvents(const Connection& to, Inspection* inspection) {
 }
 
 std::string TokenOf(const Connection& to, const std::string& ns, const std::string& job) {
-  const auto token =
-      to.run_dir.empty() ? SidecarTokenOfJob(to.api.get(), ns, job) : SidecarTokenOfRun(to.run_dir);
+  const auto text = [](JobToken read) { return std::move(read.token); };
+  const auto token = to.run_dir.empty() ? SidecarTokenOfJob(to.api.get(), ns, job).map(text)
+                                        : SidecarTokenOfRun(to.run_dir);
   if (token) return *token;
   std::fprintf(stderr, "ringmaster: the sidecars of %s can't be asked: %s\n", job.c_str(),
                token.error().message.c_str());

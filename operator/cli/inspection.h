@@ -21,7 +21,8 @@ Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
 // The same of a job of the connection's namespace, by its name.
 Outcome<Inspection> Look(const Connection& to, const std::string& name);
 // What the sidecars of these pods say, by pod, asked at the same time and straight. Asked are those
-// that run at the address that they are known to have.
+// that run at the address that they are known to have. Of the view and its changes only the one
+// that knows most tells (KnowsMore): each tells all of them, and there may be very many pods.
 std::map<std::string, SidecarStatus> AskSidecars(const std::vector<kube::Json>& pods,
                                                  const std::string& token);
 // The sidecar that has kept the history of the training for longest; empty: none keeps one.

@@ -1,10 +1,20 @@
 #include "operator/cli/job_inspection.h"
 
+#include <tuple>
+
 #include "common/fields/fields.h"
 
 namespace ringmaster::cli {
 
 using Json = nlohmann::json;
+
+bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b) {
+  const auto knowledge = [](const SidecarStatus& status) {
+    return std::tuple(status.epoch, status.coordinator, status.ranks.size(),
+                      status.rebuilds.size());
+  };
+  return knowledge(a) > knowledge(b);
+}
 
 Json WithWorkers(const Inspection& inspection) {
   Json job = inspection.job;

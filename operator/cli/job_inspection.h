@@ -17,6 +17,10 @@ struct Inspection {
   std::vector<nlohmann::json> events;            // if asked for; of the job and its pods
 };
 
+// Whether `a` knows more of the job than `b`: one of a newer view does, in the same view the
+// coordinator, else who tells of more ranks and changes.
+bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b);
+
 // The job as the API server gives it, with status.pods: what only the sidecars know.
 nlohmann::json WithWorkers(const Inspection& inspection);
 

@@ -1,6 +1,8 @@
 #include "operator/cli/sidecar_status.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/fields/fields.h"
 
@@ -13,24 +15,60 @@ int Int(const Json& object, const char* name, int otherwise = 0) {
   return static_cast<int>(fields::Integer(object, name, otherwise));
 }
 
+// What a sidecar may say, for a pod of a tenant may answer anything. Sidecars keep to less.
+constexpr size_t kLongestText = 253;  // as long as a name may be in Kubernetes
+constexpr size_t kLongestValueName = 64;
+constexpr size_t kMostValues = 64;
+constexpr size_t kMostWorkers = 1024;  // slotsPerWorker allows no more
+constexpr size_t kMostOfView = 10'000;
+constexpr size_t kMostRebuilds = 1000;
+constexpr size_t kMostEntries = 1024;  // of any other list
+
+// Whole characters of it.
+std::string Cut(std::string text, size_t longest) {
+  if (text.size() <= longest) return text;
+  size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text;
+}
+
+std::string TextOf(const Json& object, const char* name) {
+  return Cut(fields::Text(object, name), kLongestText);
+}
+
+// Of the first `most` of a list.
+template <class Act>
+void ForFirst(const Json& list, size_t most, const Act& act) {
+  for (size_t i = 0; i < std::min(most, list.size()); ++i) act(list[i]);
+}
+
 std::map<std::string, double> Numbers(const Json& object, const char* name) {
   std::map<std::string, double> numbers;
-  const Json& values = fields::Member(object, name);
-  if (!values.is_object()) return numbers;
-  for (const auto& [key, value] : values.items())
-    if (value.is_number()) numbers[key] = value.get<double>();
+  for (const auto& [key, value] : fields::Object(object, name).items()) {
+    if (numbers.size() == kMostValues) break;
+    if (value.is_number()) numbers[ValueName(key)] = value.get<double>();
+  }
   return numbers;
 }
 
 void ParseView(const Json& view, SidecarStatus* out) {
-  out->view_reason = fields::Text(view, "reason");
-  for (const Json& pod : fields::Member(view, "pods"))
-    out->pods.push_back(fields::Text(pod, "name"));
-  for (const Json& rank : fields::Member(view, "ranks")) {
+  out->view_reason = TextOf(view, "reason");
+  ForFirst(fields::List(view, "pods"), kMostOfView,
+           [&](const Json& pod) { out->pods.push_back(TextOf(pod, "name")); });
+  ForFirst(fields::List(view, "ranks"), kMostOfView, [&](const Json& rank) {
     size_t index = fields::Unsigned(rank, "pod");
     out->ranks.push_back({index < out->pods.size() ? out->pods[index] : "", Int(rank, "slot"),
                           fields::Unsigned(rank, "incarnation")});
-  }
+  });
+}
+
+// The newest, which stand last.
+std::vector<job::Rebuild> ParseRebuilds(const Json& list) {
+  std::vector<job::Rebuild> rebuilds;
+  for (size_t i = list.size() - std::min(kMostRebuilds, list.size()); i < list.size(); ++i)
+    if (auto rebuild = job::RebuildFromJson(list[i])) rebuilds.push_back(std::move(*rebuild));
+  return rebuilds;
 }
 
 WorkerStatus ParseWorker(const Json& w) {
@@ -38,7 +76,7 @@ WorkerStatus ParseWorker(const Json& w) {
           .incarnation = fields::Unsigned(w, "incarnation"),
           .pid = Int(w, "pid"),
           .rank = Int(w, "rank", -1),
-          .state = fields::Text(w, "state"),
+          .state = TextOf(w, "state"),
           .step = fields::Unsigned(w, "step"),
           .times = job::WorkerTimesFromJson(fields::Member(w, "times")),
           .standby = fields::Flag(w, "standby"),
@@ -47,35 +85,38 @@ WorkerStatus ParseWorker(const Json& w) {
 
 }  // namespace
 
+std::string ValueName(const std::string& name) { return Cut(name, kLongestValueName); }
+
 std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
   const Json& pod = fields::Member(text, "pod");
   if (!pod.is_object()) return std::nullopt;
   SidecarStatus status;
-  status.version = fields::Text(text, "version");
-  status.job = fields::Text(fields::Member(text, "job"), "name");
-  status.pod = fields::Text(pod, "name");
+  status.version = TextOf(text, "version");
+  status.job = TextOf(fields::Member(text, "job"), "name");
+  status.pod = TextOf(pod, "name");
   status.coordinator = fields::Flag(text, "coordinator");
-  status.state = fields::Text(text, "state");
+  status.state = TextOf(text, "state");
   status.epoch = fields::Unsigned(text, "epoch");
   ParseView(fields::Member(text, "view"), &status);
-  for (const Json& worker : fields::List(text, "workers"))
-    status.workers.push_back(ParseWorker(worker));
-  for (const Json& exit : fields::List(text, "exits"))
-    status.exits.push_back(job::WorkerExitFromJson(exit));
-  for (const Json& slot : fields::List(text, "missingSlots"))
+  ForFirst(fields::List(text, "workers"), kMostWorkers,
+           [&](const Json& worker) { status.workers.push_back(ParseWorker(worker)); });
+  ForFirst(fields::List(text, "exits"), kMostEntries,
+           [&](const Json& exit) { status.exits.push_back(job::WorkerExitFromJson(exit)); });
+  ForFirst(fields::List(text, "missingSlots"), kMostEntries, [&](const Json& slot) {
     if (slot.is_number_integer()) status.missing_slots.push_back(slot.get<int>());
+  });
   status.operator_connected = fields::Flag(text, "operatorConnected", true);
   status.stalls = job::StallsFromJson(fields::Member(text, "stalls"));
-  for (const Json& link : fields::List(text, "brokenLinks"))
+  ForFirst(fields::List(text, "brokenLinks"), kMostEntries, [&](const Json& link) {
     status.broken_links.push_back(
-        {fields::Text(link, "pod"), Int(link, "breaks"), fields::Flag(link, "kept")});
+        {TextOf(link, "pod"), Int(link, "breaks"), fields::Flag(link, "kept")});
+  });
   status.history_since = static_cast<int64_t>(fields::Unsigned(text, "historySince"));
   const Json& progress = fields::Member(text, "progress");
   status.step = fields::Unsigned(progress, "step");
   status.values = Numbers(progress, "values");
   status.samples_per_second = fields::Number(progress, "samplesPerSecond");
-  for (const Json& entry : fields::List(text, "rebuilds"))
-    if (auto rebuild = job::RebuildFromJson(entry)) status.rebuilds.push_back(std::move(*rebuild));
+  status.rebuilds = ParseRebuilds(fields::List(text, "rebuilds"));
   return status;
 }
 

@@ -63,7 +63,11 @@ struct SidecarStatus {
 };
 
 // Lenient, because a sidecar of another version may answer: what is missing or of another type
-// keeps its default. nullopt: not a status at all.
+// keeps its default. What is longer or more than any sidecar says is cut off: a pod may answer
+// anything. nullopt: not a status at all.
 std::optional<SidecarStatus> ParseSidecarStatus(const nlohmann::json& text);
+
+// The name of a value that a script reports, as far as it is kept.
+std::string ValueName(const std::string& name);
 
 }  // namespace ringmaster::cli

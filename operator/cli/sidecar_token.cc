@@ -9,6 +9,16 @@
 #include "operator/kube/base64.h"
 
 namespace ringmaster::cli {
+namespace {
+
+// The uid of the one that controls the object.
+std::string OwnerOf(const kube::Json& object) {
+  for (const kube::Json& owner : fields::ListAt(object, "/metadata/ownerReferences"))
+    if (fields::Flag(owner, "controller")) return fields::Text(owner, "uid");
+  return "";
+}
+
+}  // namespace
 
 Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir) {
   const std::filesystem::path file = run_dir / ring_key::kFileName;
@@ -19,16 +29,17 @@ Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir) {
   return ring_key::MakeToken(*key);
 }
 
-Outcome<std::string> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
-                                       const std::string& job) {
+Outcome<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
+                                    const std::string& job) {
   const std::string name = controllers::TlsSecretName(job);
   const auto secret = api->Get(kube::Secrets(), ns, name);
-  if (!secret && secret.error().code == kube::ErrorCode::kNotFound) return std::string();
+  if (!secret && secret.error().code == kube::ErrorCode::kNotFound) return JobToken();
   if (!secret) return tl::unexpected(FromKube(secret.error()));
+  const std::string uid = OwnerOf(*secret);
   const std::string text = fields::Text(fields::Member(*secret, "data"), ring_key::kFileName);
   const auto key = kube::DecodeBase64(text);
-  if (key && key->empty()) return std::string();
-  if (key && key->size() == ring_key::kBytes) return ring_key::MakeToken(*key);
+  if (key && key->empty()) return JobToken{"", uid};
+  if (key && key->size() == ring_key::kBytes) return JobToken{ring_key::MakeToken(*key), uid};
   return Fail(ExitCode::kJobFailed,
               fmt::format("Secret {}/{}: {} has {} bytes, {} are expected", ns, name,
                           ring_key::kFileName, key ? key->size() : 0, ring_key::kBytes));

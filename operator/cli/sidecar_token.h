@@ -12,9 +12,16 @@
 
 namespace ringmaster::cli {
 
-// Empty: there is no key, so nothing is closed. The failure: it is not for us to read.
+struct JobToken {
+  std::string token;
+  // The uid of the job that the Secret belongs to; empty: of none, or there is no Secret. Another
+  // job of the same name may have left it.
+  std::string job_uid;
+};
+
+// An empty token: there is no key, so nothing is closed. The failure: it is not for us to read.
 Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir);
-Outcome<std::string> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
-                                       const std::string& job);
+Outcome<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
+                                    const std::string& job);
 
 }  // namespace ringmaster::cli

@@ -31,11 +31,13 @@ TEST(SidecarTokenTest, IsMadeOfTheKeyInTheJobsSecret) {
     EXPECT_TRUE(made) << made.error().message;
     return SidecarTokenOfJob(&api, "default", job);
   };
-  EXPECT_EQ(SidecarTokenOfJob(&api, "default", "none").value(), "") << "--tls=false: no Secret";
-  EXPECT_EQ(token_with("old", kube::Json::object()).value(), "");
+  EXPECT_EQ(SidecarTokenOfJob(&api, "default", "none").value().token, "")
+      << "--tls=false: no Secret";
+  EXPECT_EQ(token_with("old", kube::Json::object()).value().token, "");
   const std::string key = ring_key::MakeRandom();
-  EXPECT_EQ(token_with("new", {{"ring.key", kube::EncodeBase64(key)}}).value(),
-            ring_key::MakeToken(key));
+  const auto made = token_with("new", {{"ring.key", kube::EncodeBase64(key)}});
+  EXPECT_EQ(made.value().token, ring_key::MakeToken(key));
+  EXPECT_EQ(made.value().job_uid, "") << "it has no owner";
   const auto broken = token_with("broken", {{"ring.key", kube::EncodeBase64("short")}});
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().message,

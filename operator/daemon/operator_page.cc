@@ -13,7 +13,8 @@
 namespace ringmaster::daemon {
 namespace {
 
-// What is kept is some 20 MiB at the most, however many jobs there are.
+// What is kept is some 100 MiB at the most, however many jobs there are and whatever their pods
+// answer: mostly the values of the samples.
 constexpr ui::Observatory::Options kOptions = {
     .interval = std::chrono::milliseconds(1000),
     .jobs = 16,

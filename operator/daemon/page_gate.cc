@@ -23,7 +23,7 @@ ui::Admission PageGate::Admit(const http::Request& request) {
   if (IsOpen(request.path)) return {};
   if (request.path == "/login") return LogIn(app::BearerToken(request));
   const std::string token = TokenOf(request);
-  const auto decision = access_->MayGet(token, kRight);
+  const auto decision = Decide(token);
   if (decision.status == 401 && request.path == "/") {
     auto form = ui::FileAnswer("/login.html");
     form->status = 401;
@@ -32,7 +32,7 @@ ui::Admission PageGate::Admit(const http::Request& request) {
   if (decision.status != 200) return {.instead = RefusalOf(decision)};
   return {.instead = std::nullopt,
           .headers = {},
-          .holds = [this, token] { return access_->MayGet(token, kRight).status == 200; },
+          .holds = [this, token] { return Decide(token).status == 200; },
           .keeps_from_logs = [this, token](const std::string& ns) -> std::optional<http::Response> {
             const auto may = access_->MayReadLogs(token, ns);
             if (may.status == 200) return std::nullopt;
@@ -40,8 +40,17 @@ ui::Admission PageGate::Admit(const http::Request& request) {
           }};
 }
 
+// Of a token that the API server no longer knows, nothing is kept.
+AccessReview::Decision PageGate::Decide(const std::string& token) {
+  auto decision = access_->MayGet(token, kRight);
+  if (decision.status == 401) {
+    std::erase_if(sessions_, [&](const auto& session) { return session.second.token == token; });
+  }
+  return decision;
+}
+
 ui::Admission PageGate::LogIn(const std::string& token) {
-  const auto decision = access_->MayGet(token, kRight);
+  const auto decision = Decide(token);
   if (decision.status != 200) return {.instead = RefusalOf(decision)};
   const auto now = now_();
   std::erase_if(sessions_, [now](const auto& session) { return session.second.until <= now; });

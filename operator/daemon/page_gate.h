@@ -36,6 +36,8 @@ class PageGate {
     std::string token;
     Clock::time_point until;
   };
+  // Whether the one with this token may see the page.
+  app::AccessReview::Decision Decide(const std::string& token);
   ui::Admission LogIn(const std::string& token);
   // Empty: the request shows none.
   std::string TokenOf(const http::Request& request);

@@ -16,6 +16,7 @@ using testing::Not;
 class ReviewsApi : public runtime::ScriptedApi {
  public:
   bool viewer_may = true;
+  bool viewer_is_known = true;
 
   kube::Result<Json> Create(const kube::Resource& resource, const std::string&,
                             const Json& object) override {
@@ -23,8 +24,9 @@ class ReviewsApi : public runtime::ScriptedApi {
     Json answer = object;
     if (resource.plural == "tokenreviews") {
       const std::string token = spec["token"];
-      answer["status"] = {{"authenticated", token == "viewer" || token == "tenant"},
-                          {"user", {{"username", token}}}};
+      answer["status"] = {
+          {"authenticated", (token == "viewer" && viewer_is_known) || token == "tenant"},
+          {"user", {{"username", token}}}};
       return answer;
     }
     const bool asks_for_page =
@@ -111,6 +113,17 @@ TEST_F(PageGateTest, ARightThatIsTakenAwayEndsSessionsAndStreamsWithinAMinute) {
   now_ += std::chrono::seconds(61);
   EXPECT_FALSE(stream.holds());
   EXPECT_EQ(StatusOf(Admit("/api/jobs", Cookie(cookie))), 403);
+}
+
+TEST_F(PageGateTest, ATokenThatIsNoLongerKnownEndsItsSessionForGood) {
+  const std::string cookie = LogIn();
+  api_->viewer_is_known = false;
+  now_ += std::chrono::seconds(61);
+  EXPECT_EQ(StatusOf(Admit("/api/jobs", Bearer("made-up"))), 401);
+  EXPECT_EQ(StatusOf(Admit("/api/jobs", Cookie(cookie))), 401);
+  api_->viewer_is_known = true;
+  now_ += std::chrono::seconds(61);
+  EXPECT_EQ(StatusOf(Admit("/api/jobs", Cookie(cookie))), 401) << "its token is not kept";
 }
 
 TEST_F(PageGateTest, LogsWantARightOfTheirOwn) {

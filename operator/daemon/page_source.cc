@@ -17,6 +17,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostTokens = 64;
+// For a token that may not be the job's. Asked at each look, 16 jobs without one would use up the
+// calls that the page has.
+constexpr std::chrono::seconds kAskedAgain{5};
 
 // What the page shows of a job: its template may be long, and there may be many jobs.
 Json Slim(const Json& job) {
@@ -63,18 +66,28 @@ std::string PageSource::TokenOf(const Json& job) {
   const std::string uid = fields::TextAt(job, "/metadata/uid");
   {
     sync::MutexLock lock(&mu_);
-    if (const auto known = tokens_.find(uid); known != tokens_.end()) return known->second;
+    const auto known = tokens_.find(uid);
+    if (known != tokens_.end() && now_() < known->second.until) return known->second.token;
   }
-  const auto token = cli::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"),
-                                            fields::TextAt(job, "/metadata/name"));
-  if (!token) {
-    spdlog::warn("the page can't ask the sidecars of a job job={} error={}",
-                 fields::TextAt(job, "/metadata/name"), logging::Value(token.error().message));
-    return "";
-  }
+  KnownToken read = ReadToken(job);
   sync::MutexLock lock(&mu_);
   if (tokens_.size() >= kMostTokens) tokens_.clear();
-  return tokens_[uid] = *token;
+  return (tokens_[uid] = std::move(read)).token;
+}
+
+// A Secret is found by its name, so it may be that of a job that was deleted, or not be there yet.
+PageSource::KnownToken PageSource::ReadToken(const Json& job) const {
+  const std::string name = fields::TextAt(job, "/metadata/name");
+  const auto read =
+      cli::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"), name);
+  if (!read) {
+    spdlog::warn("the page can't ask the sidecars of a job job={} error={}", name,
+                 logging::Value(read.error().message));
+    return {"", now_() + kAskedAgain};
+  }
+  const bool is_its_own =
+      !read->token.empty() && read->job_uid == fields::TextAt(job, "/metadata/uid");
+  return {read->token, is_its_own ? Clock::time_point::max() : now_() + kAskedAgain};
 }
 
 PageSource::Answer<void> PageSource::Log(const std::string& ns, const std::string& pod, int lines,

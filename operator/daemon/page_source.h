@@ -4,6 +4,7 @@
 // Thread rule: that of ui::Source.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,8 +20,11 @@ namespace ringmaster::daemon {
 
 class PageSource final : public ui::Source {
  public:
-  PageSource(std::function<app::OperatorSample()> sample, std::shared_ptr<kube::KubeApi> api)
-      : sample_(std::move(sample)), api_(std::move(api)) {}
+  using Clock = std::chrono::steady_clock;
+
+  PageSource(std::function<app::OperatorSample()> sample, std::shared_ptr<kube::KubeApi> api,
+             std::function<Clock::time_point()> now = Clock::now)
+      : sample_(std::move(sample)), api_(std::move(api)), now_(std::move(now)) {}
 
   Answer<std::vector<Json>> Jobs() override;
   // The pods are those of the newest Jobs().
@@ -31,15 +35,21 @@ class PageSource final : public ui::Source {
                    std::stop_token stop) override;
 
  private:
+  struct KnownToken {
+    std::string token;
+    Clock::time_point until;
+  };
   std::vector<Json> PodsOf(const std::string& job_uid) const;
   // Empty: the job has none, or it can't be read.
   std::string TokenOf(const Json& job);
+  KnownToken ReadToken(const Json& job) const;
 
   const std::function<app::OperatorSample()> sample_;
   const std::shared_ptr<kube::KubeApi> api_;
+  const std::function<Clock::time_point()> now_;
   mutable sync::Mutex mu_;
   std::vector<runtime::ObjectPtr> pods_ GUARDED_BY(mu_);
-  std::map<std::string, std::string> tokens_ GUARDED_BY(mu_);  // by the job's uid
+  std::map<std::string, KnownToken> tokens_ GUARDED_BY(mu_);  // by the job's uid
 };
 
 }  // namespace ringmaster::daemon

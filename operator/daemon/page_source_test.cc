@@ -8,6 +8,9 @@
 #include <thread>
 
 #include "common/http/server.h"
+#include "common/ring_key/ring_key.h"
+#include "common/sync/mutex.h"
+#include "operator/kube/base64.h"
 #include "operator/local/store.h"
 #include "operator/local/testing/in_memory_api.h"
 
@@ -21,12 +24,16 @@ class PageSourceTest : public testing::Test {
  protected:
   void SetUp() override {
     asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
-    sidecar_ = http::Server::Start(std::move(acceptor), [this](const http::Request&) {
+    sidecar_ = http::Server::Start(std::move(acceptor), [this](const http::Request& request) {
       ++asked_;
+      {
+        const sync::MutexLock lock(&mu_);
+        token_ = request.Header("ringmaster-token");
+      }
       return http::Response{
           .content_type = "application/json",
           .body =
-              R"({"job":{"name":"digits"},"pod":{"name":"digits-worker-0"},"coordinator":true})"};
+              R"({"job":{"name":"digits"},"pod":{"name":"digits-worker-0"},"coordinator":true,"view":{"ranks":[{},{}]}})"};
     });
     port_ = std::to_string(sidecar_->port());
     thread_ = std::thread([this] { loop_.run(); });
@@ -49,15 +56,37 @@ class PageSourceTest : public testing::Test {
               {"annotations", {{"ringmaster.dev/http", address}}}}},
             {"status", {{"phase", "Running"}, {"podIP", ip}}}};
   }
+  static app::OperatorSample Sample(const std::string& job_uid, const json& pod) {
+    app::OperatorSample sample;
+    sample.jobs.push_back(std::make_shared<json>(Job(job_uid)));
+    sample.pods.push_back(std::make_shared<json>(pod));
+    return sample;
+  }
+  // An object that can own others: what has no owner that exists is deleted at once. Its uid.
+  std::string MakeOwner(const std::string& name) {
+    const auto made =
+        api_->Create(kube::Secrets(), "default",
+                     {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", name}}}});
+    return (*made)["metadata"]["uid"];
+  }
+  // The Secret of the job "digits", whose owner has this uid.
+  void PutSecret(const std::string& owner, const std::string& uid, const std::string& key) {
+    (void)api_->Delete(kube::Secrets(), "default", "digits-tls", {});
+    const json reference = {{"apiVersion", "v1"},
+                            {"kind", "Secret"},
+                            {"name", owner},
+                            {"uid", uid},
+                            {"controller", true}};
+    const auto made = api_->Create(
+        kube::Secrets(), "default",
+        {{"apiVersion", "v1"},
+         {"kind", "Secret"},
+         {"metadata", {{"name", "digits-tls"}, {"ownerReferences", json::array({reference})}}},
+         {"data", {{"ring.key", kube::EncodeBase64(key)}}}});
+    EXPECT_TRUE(made) << made.error().message;
+  }
   cli::Inspection Look(const json& pod) {
-    PageSource source(
-        [&] {
-          app::OperatorSample sample;
-          sample.jobs.push_back(std::make_shared<json>(Job("u")));
-          sample.pods.push_back(std::make_shared<json>(pod));
-          return sample;
-        },
-        api_);
+    PageSource source([&] { return Sample("u", pod); }, api_);
     auto jobs = source.Jobs();
     EXPECT_EQ(jobs->size(), 1u);
     EXPECT_FALSE(jobs->front()["spec"]["worker"].contains("template"));
@@ -70,6 +99,8 @@ class PageSourceTest : public testing::Test {
   std::unique_ptr<http::Server> sidecar_;
   std::string port_;
   std::atomic<int> asked_{0};
+  sync::Mutex mu_;
+  std::string token_ GUARDED_BY(mu_);  // with which the sidecar was asked last
   std::thread thread_;
 };
 
@@ -78,6 +109,48 @@ TEST_F(PageSourceTest, AsksTheSidecarsOfTheJobsPods) {
   ASSERT_EQ(look.answers.size(), 1u);
   EXPECT_TRUE(look.answers.at("digits-worker-0").coordinator);
   EXPECT_EQ(look.pods.size(), 1u);
+}
+
+TEST_F(PageSourceTest, OnlyOneTellsOfTheView) {
+  const std::string address = "127.0.0.1:" + port_;
+  PageSource source(
+      [&] {
+        app::OperatorSample sample = Sample("u", Pod("u", "127.0.0.1", address));
+        for (const char* name : {"digits-worker-1", "digits-worker-2"}) {
+          json pod = Pod("u", "127.0.0.1", address);
+          pod["metadata"]["name"] = name;
+          sample.pods.push_back(std::make_shared<json>(std::move(pod)));
+        }
+        return sample;
+      },
+      api_);
+  const auto look = *source.Inspect(source.Jobs()->front());
+  EXPECT_EQ(look.answers.size(), 3u);
+  std::size_t ranks = 0;
+  for (const auto& [pod, status] : look.answers) ranks += status.ranks.size();
+  EXPECT_EQ(ranks, 2u);
+}
+
+TEST_F(PageSourceTest, TheSecretOfADeletedJobOfThatNameIsNotBelievedForLong) {
+  const std::string old_key = ring_key::MakeRandom(), key = ring_key::MakeRandom();
+  const std::string deleted = MakeOwner("deleted"), uid = MakeOwner("new");
+  PageSource::Clock::time_point now{};
+  PageSource source(
+      [this, uid] { return Sample(uid, Pod(uid, "127.0.0.1", "127.0.0.1:" + port_)); }, api_,
+      [&now] { return now; });
+  const auto token_at_a_look = [&] {
+    now += std::chrono::seconds(6);
+    (void)source.Inspect(source.Jobs()->front());
+    const sync::MutexLock lock(&mu_);
+    return token_;
+  };
+  EXPECT_EQ(token_at_a_look(), "") << "there is no Secret yet";
+  PutSecret("deleted", deleted, old_key);
+  EXPECT_EQ(token_at_a_look(), ring_key::MakeToken(old_key));
+  PutSecret("new", uid, key);
+  EXPECT_EQ(token_at_a_look(), ring_key::MakeToken(key));
+  PutSecret("new", uid, old_key);
+  EXPECT_EQ(token_at_a_look(), ring_key::MakeToken(key)) << "a job keeps its key";
 }
 
 TEST_F(PageSourceTest, APodOfAnotherJobOfThatNameIsNotAsked) {

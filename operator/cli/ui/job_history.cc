@@ -15,12 +15,13 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kMostPastValues = 8;  // as many as a sidecar keeps
+
 // The sidecar that knows most of the job: the coordinator of the newest view.
 const cli::SidecarStatus* Teller(const cli::Inspection& look) {
   const cli::SidecarStatus* teller = nullptr;
   for (const auto& [pod, status] : look.answers) {
-    const auto rank = [](const cli::SidecarStatus& s) { return std::pair(s.epoch, s.coordinator); };
-    if (teller == nullptr || rank(*teller) < rank(status)) teller = &status;
+    if (teller == nullptr || cli::KnowsMore(status, *teller)) teller = &status;
   }
   return teller;
 }
@@ -100,8 +101,9 @@ Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& rank
 Json PastSample(const Json& row, const Json& names, const Json& before) {
   const auto number = [&row](std::size_t at) { return row[at].get<double>(); };
   Json values = Json::object();
-  for (std::size_t i = 0; i < names.size() && i + 3 < row.size(); ++i) {
-    if (names[i].is_string() && row[i + 3].is_number()) values[names[i]] = row[i + 3];
+  for (std::size_t i = 0; i < std::min({kMostPastValues, names.size(), row.size() - 3}); ++i) {
+    if (names[i].is_string() && row[i + 3].is_number())
+      values[cli::ValueName(names[i])] = row[i + 3];
   }
   const double steps = before.is_null() ? 0 : number(2) - before[2].get<double>();
   const double seconds = before.is_null() ? 0 : (number(0) - before[0].get<double>()) / 1e3;
@@ -124,7 +126,10 @@ bool IsRow(const Json& row) {
 void JobHistory::Add(cli::Inspection now, std::int64_t unix_ms) {
   const auto ranks = cli::TimesByRank(last_, now);
   ranks_ = Json::array();
-  for (const cli::RankTimes& times : ranks) ranks_.push_back(RankJson(times));
+  for (const cli::RankTimes& times : ranks) {
+    if (ranks_.size() == limits_.listed) break;
+    ranks_.push_back(RankJson(times));
+  }
   straggler_ = StragglerJson(ranks);
   samples_.push_back(Sample(now, ranks, limits_.ranks, unix_ms));
   if (samples_.size() > limits_.samples) samples_.pop_front();

@@ -24,6 +24,7 @@ class JobHistory {
     std::size_t samples = 900;
     std::size_t past = 500;     // samples of before, spread over all of it
     std::size_t ranks = 128;    // with times of their own, in each sample
+    std::size_t listed = 2048;  // ranks with all that is known of them now
     std::size_t changes = 200;  // of the view, the newest
   };
 

@@ -110,6 +110,21 @@ TEST(JobHistoryTest, WhatASidecarHasKeptComesBeforeTheFirstLook) {
   EXPECT_EQ(samples[3]["t"], 7000);
 }
 
+TEST(JobHistoryTest, OfAPastWithVeryManyValuesAndRanksOnlySoMuchIsShown) {
+  JobHistory history({.listed = 1});
+  nlohmann::json past = {{"values", nlohmann::json::array()}, {"samples", {{1000, 2, 4}}}};
+  for (int i = 0; i < 10'000; ++i) {
+    past["values"].push_back(std::to_string(i) + std::string(1000, 'x'));
+    past["samples"][0].push_back(0.5);
+  }
+  history.SetPast(past);
+  history.Add(Look(10, {}), 7000);
+  const auto samples = history.Samples();
+  EXPECT_EQ(samples[0]["values"].size(), 8u);
+  EXPECT_EQ(samples[0]["values"].begin().key().size(), 64u);
+  EXPECT_EQ(history.Now()["ranks"].size(), 1u);
+}
+
 TEST(JobHistoryTest, OfALongPastSomeIsShownFromItsBeginning) {
   JobHistory history({.past = 10});
   auto past = nlohmann::json::parse(R"({"values": [], "samples": []})");

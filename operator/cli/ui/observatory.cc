@@ -40,7 +40,7 @@ void Observatory::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const auto next = Clock::now() + options_.interval;
     const bool looks = !Idle();
-    if (looks) LookAtAll();
+    if (looks) LookAtAll(stop);
     sync::MutexLock lock(&mu_);
     looks_ += looks ? 1 : 0;
     looked_.NotifyAll();
@@ -62,7 +62,7 @@ void Observatory::SomebodyAsks() {
   last_asked_ = Clock::now();
 }
 
-void Observatory::LookAtAll() {
+void Observatory::LookAtAll(const std::stop_token& stop) {
   auto jobs = source_->Jobs();
   {
     sync::MutexLock lock(&mu_);
@@ -75,6 +75,7 @@ void Observatory::LookAtAll() {
   for (const Json& job : *jobs) there.insert(KeyOf(job));
   MarkGone(there);
   for (Json& job : Chosen(std::move(*jobs))) {
+    if (stop.stop_requested()) return;
     auto look = source_->Inspect(std::move(job));
     if (!look) continue;
     const Json past = WantsPast(*look) ? source_->History(*look) : Json();

@@ -56,7 +56,7 @@ class Observatory {
   };
 
   void Run(std::stop_token stop);
-  void LookAtAll();
+  void LookAtAll(const std::stop_token& stop);
   // Which of them this look is for.
   std::vector<Json> Chosen(std::vector<Json> jobs);
   bool WantsPast(const cli::Inspection& look) const;

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/support/until.h"
 
 namespace ringmaster::ui {
@@ -106,6 +109,36 @@ TEST_F(ObservatoryTest, WhatWasBeforeIsAskedForOnce) {
   const json job = observatory_.Job("default/a");
   EXPECT_EQ(job["past"], 1);
   EXPECT_EQ(job["samples"][0]["t"], 1000);
+}
+
+// Very many jobs, none of which can be looked at, each for a while.
+class SilentJobs final : public Source {
+ public:
+  static constexpr int kJobs = 5000;
+
+  Answer<std::vector<json>> Jobs() override {
+    return std::vector<json>(kJobs, {{"metadata", {{"namespace", "default"}, {"name", "a"}}}});
+  }
+  Answer<cli::Inspection> Inspect(json) override {
+    ++looks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return tl::unexpected(std::string("nobody answers"));
+  }
+  json History(const cli::Inspection&) override { return nullptr; }
+  Answer<void> Log(const std::string&, const std::string&, int,
+                   const std::function<bool(std::string_view)>&, std::stop_token) override {
+    return {};
+  }
+  std::atomic<int> looks{0};
+};
+
+TEST(ObservatoryEndTest, DoesNotWaitForALookAtAllJobs) {
+  const auto source = std::make_shared<SilentJobs>();
+  {
+    const Observatory observatory(source, {.jobs = SilentJobs::kJobs});
+    ASSERT_TRUE(Until([&] { return source->looks > 0; }));
+  }
+  EXPECT_LT(source->looks, SilentJobs::kJobs);
 }
 
 }  // namespace
