@@ -264,6 +264,8 @@ bool Agent::Ready() const {
   return installed != nullptr && installed->train && table_.processes().AllInstalled(table_.view());
 }
 
+nlohmann::json Agent::History() const { return history_.record().ToJson(); }
+
 nlohmann::json Agent::Status() const {
   return StatusDocument({.options = options_,
                          .member = membership_.member(),

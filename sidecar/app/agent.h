@@ -51,7 +51,7 @@ class Agent {
   // All workers are in a view that trains.
   bool Ready() const;
   nlohmann::json Status() const;
-  nlohmann::json History() const { return history_.record().ToJson(); }
+  nlohmann::json History() const;
 
  private:
   MembershipHooks Hooks();

@@ -88,7 +88,7 @@ def test_a_pod_drains_while_a_worker_of_another_dies(write, tmp_path):
         pod = rank(job, 2)[0][0]
         job.run.do("drain", pod)
         job.kill(victim)
-        wait_for("the pod to be replaced", lambda: job.world(3, epoch + 1) and pod not in {
+        wait_for("the pod to be replaced", lambda: job.world(3, epoch) and pod not in {
             key[0] for key in job.run.workers("job")}, alive=job.run.alive)
         job.finish()
 
