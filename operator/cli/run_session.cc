@@ -181,6 +181,7 @@ SessionEnd RunSession::Follow() {
   if (end == SessionEnd::kSucceeded) FinishOutput();
   // Threads end before the last word: nothing is posted after it.
   auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
+  watchers_->killed = watchers->killed;  // the last events may tell of them again
   watchers->observers.clear();
   watchers->poller.reset();
   watchers->outputs.reset();
