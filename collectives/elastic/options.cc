@@ -137,6 +137,9 @@ Status ReadBind(WorkerOptions* options) {
 
 Status OptionsFromEnvironment(WorkerOptions* options) {
   options->socket = Variable("RINGMASTER_SOCKET");
+  if (options->socket.empty()) {
+    if (Status s = process_manager::ReadLaunch(Variable, &options->launch); !s.ok()) return s;
+  }
   options->job = Variable("RINGMASTER_JOB_UID");
   if (Status s = ReadBind(options); !s.ok()) return s;
   if (options->socket.size() > 107) {

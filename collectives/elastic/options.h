@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collectives/engine/stall_watch.h"
+#include "collectives/process_manager/process_manager.h"
 #include "collectives/timeline/timeline.h"
 #include "ringmaster/status.h"
 
@@ -22,7 +23,8 @@ enum class BackendChoice {
 
 struct WorkerOptions {
   std::string socket;  // of the sidecar; empty: a world of one, or of those that mpirun has started
-  std::string job;     // uid
+  process_manager::Launch launch;  // where there is no sidecar: who has started this process
+  std::string job;                 // uid
   int slot = 0;
   uint64_t incarnation = 1;
   bool standby = false;

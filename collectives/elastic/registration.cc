@@ -64,7 +64,6 @@ void Registration::Promoted(const nlohmann::json& frame) {
 bool Registration::Dropped() {
   sync::MutexLock lock(&mu_);
   LeaveView(std::exchange(role_, Role::kJoining));
-  changed_.NotifyAll();
   return wants_to_enter_;
 }
 

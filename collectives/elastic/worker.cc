@@ -58,8 +58,8 @@ Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
 
 Status Worker::Begin(Clock::time_point deadline) {
   if (!options_.socket.empty()) return StartWithSidecar(deadline);
-  Status status = process_manager::Find(&launcher_);
-  if (status.ok()) status = launcher_ == nullptr ? StartAlone() : StartInFixedWorld(deadline);
+  const bool alone = options_.launch.protocol == process_manager::Launch::Protocol::kNone;
+  const Status status = alone ? StartAlone() : StartInFixedWorld(deadline);
   return status.ok() ? status : Status(status.code(), "rm_init: " + status.message());
 }
 
@@ -94,6 +94,7 @@ Status Worker::StartAlone() {
 }
 
 Status Worker::StartInFixedWorld(Clock::time_point deadline) {
+  if (Status s = process_manager::Open(options_.launch, &launcher_); !s.ok()) return s;
   engine::View view;
   Status founded = FoundWorld(launcher_.get(), options_, deadline, &endpoint_, &view);
   if (!founded.ok()) return founded;

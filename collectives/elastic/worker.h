@@ -33,8 +33,9 @@ class Worker {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A bootstrapping worker: returns when it is in the first view. A joiner: when the sidecar has
-  // said so. A standby: when it is promoted.
+  // A bootstrapping worker: returns when it is in the first view, or is a joiner because the job
+  // has begun without it. A joiner: when the sidecar has said so. A standby: when it is promoted.
+  // Where an MPI launcher has started it: when all that it has started are here.
   static Status Start(const WorkerOptions& options, engine::StateRegistry* state,
                       Clock::time_point deadline, std::unique_ptr<Worker>* out);
   ~Worker();

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -18,15 +17,6 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{10};  // with the launcher on this machine
 constexpr size_t kMostLine = 1 << 16;
-
-std::optional<int> NumberIn(const char* text) {
-  int value = 0;
-  if (text == nullptr) return std::nullopt;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
 
 // Values may hold neither spaces nor ends of lines.
 std::string Hex(std::string_view text) {
@@ -186,23 +176,8 @@ class Pmi1 : public ProcessManager {
 
 }  // namespace
 
-Status OpenPmi1(std::unique_ptr<ProcessManager>* out) {
-  int numbers[3];
-  const char* const names[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE"};
-  for (int i = 0; i < 3; ++i) {
-    const char* const text = std::getenv(names[i]);
-    const auto number = NumberIn(text);
-    if (!number || *number < (i == 2 ? 1 : 0)) {
-      return {RM_ERR_INVALID, std::string(names[i]) + " is '" + (text == nullptr ? "" : text) +
-                                  "', allowed is a number as mpiexec sets it"};
-    }
-    numbers[i] = *number;
-  }
-  if (numbers[1] >= numbers[2]) {
-    return {RM_ERR_INVALID, "PMI_RANK is '" + std::to_string(numbers[1]) +
-                                "', allowed is less than PMI_SIZE, " + std::to_string(numbers[2])};
-  }
-  auto pmi = std::make_unique<Pmi1>(numbers[0], numbers[1], numbers[2]);
+Status OpenPmi1(const Launch& launch, std::unique_ptr<ProcessManager>* out) {
+  auto pmi = std::make_unique<Pmi1>(launch.socket, launch.rank, launch.size);
   if (Status s = pmi->Begin(); !s.ok()) return s;
   *out = std::move(pmi);
   return {};

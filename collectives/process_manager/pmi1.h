@@ -7,7 +7,6 @@
 
 namespace ringmaster::process_manager {
 
-// Over the socket that PMI_FD names.
-Status OpenPmi1(std::unique_ptr<ProcessManager>* out);
+Status OpenPmi1(const Launch& launch, std::unique_ptr<ProcessManager>* out);
 
 }  // namespace ringmaster::process_manager

@@ -11,6 +11,8 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 namespace ringmaster::process_manager {
 namespace {
@@ -39,21 +41,18 @@ class Launcher {
   std::function<std::string(const std::string& question, std::string answer)> change =
       [](const std::string&, std::string answer) { return answer; };
 
-  // The environment of the process with that rank.
-  void Start(int rank) {
+  // What the process with that rank finds in its environment.
+  Launch Start(int rank) {
     int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     processes_.push_back(ends[0]);
     own_.push_back(ends[1]);
     threads_.emplace_back([this, fd = ends[1]] { Serve(fd); });
-    setenv("PMI_FD", std::to_string(ends[0]).c_str(), 1);
-    setenv("PMI_RANK", std::to_string(rank).c_str(), 1);
-    setenv("PMI_SIZE", std::to_string(size_).c_str(), 1);
+    return {Launch::Protocol::kPmi1, ends[0], rank, size_};
   }
   std::unique_ptr<ProcessManager> Open(int rank) {
-    Start(rank);
     std::unique_ptr<ProcessManager> manager;
-    const Status status = OpenPmi1(&manager);
+    const Status status = process_manager::Open(Start(rank), &manager);
     EXPECT_TRUE(status.ok()) << status.message();
     return manager;
   }
@@ -173,42 +172,62 @@ TEST(Pmi1Test, ALauncherThatRefusesOrGoesIsSaid) {
   }
 }
 
-TEST(Pmi1Test, WhatIsNoNumberIsNamed) {
-  Launcher launcher(2);
-  launcher.Start(0);
-  std::unique_ptr<ProcessManager> manager;
-  setenv("PMI_RANK", "2", 1);
-  EXPECT_EQ(OpenPmi1(&manager).message(), "PMI_RANK is '2', allowed is less than PMI_SIZE, 2");
-  setenv("PMI_RANK", "first", 1);
-  EXPECT_EQ(OpenPmi1(&manager).message(),
-            "PMI_RANK is 'first', allowed is a number as mpiexec sets it");
-  unsetenv("PMI_SIZE");
-  setenv("PMI_RANK", "0", 1);
-  EXPECT_THAT(OpenPmi1(&manager).message(), HasSubstr("PMI_SIZE is ''"));
+// What a process reads from an environment with these variables.
+Status Read(const std::map<std::string, std::string>& variables, Launch* launch) {
+  return ReadLaunch(
+      [&](const char* name) {
+        const auto variable = variables.find(name);
+        return variable == variables.end() ? "" : variable->second;
+      },
+      launch);
 }
 
-TEST(FindTest, TakesTheLauncherOfSeveralAndNoneForOne) {
-  std::unique_ptr<ProcessManager> manager;
-  unsetenv("PMI_FD");
-  unsetenv("PMI_SIZE");
-  EXPECT_TRUE(Find(&manager).ok());
-  EXPECT_EQ(manager, nullptr);
-  {
-    Launcher one(1);
-    one.Start(0);
-    EXPECT_TRUE(Find(&manager).ok());
-    EXPECT_EQ(manager, nullptr);
-    EXPECT_EQ(one.asked(), "");
+TEST(ReadLaunchTest, WhatIsNoNumberIsNamed) {
+  const std::pair<std::map<std::string, std::string>, std::string> cases[] = {
+      {{{"PMI_FD", "7"}, {"PMI_RANK", "2"}, {"PMI_SIZE", "2"}},
+       "PMI_RANK is '2', allowed is less than PMI_SIZE, 2"},
+      {{{"PMI_FD", "7"}, {"PMI_RANK", "first"}, {"PMI_SIZE", "2"}},
+       "PMI_RANK is 'first', allowed is a number as mpiexec sets it"},
+      {{{"PMI_FD", "7"}, {"PMI_RANK", "0"}},
+       "PMI_SIZE is '', allowed is a number as mpiexec sets it"},
+      {{{"PMI_FD", "x"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}},
+       "PMI_FD is 'x', allowed is a number as mpiexec sets it"},
+  };
+  for (const auto& [variables, error] : cases) {
+    Launch launch;
+    EXPECT_EQ(Read(variables, &launch).message(), error);
   }
-  Launcher two(2);
-  two.Start(1);
-  setenv("SLURM_STEP_NUM_TASKS", "1", 1);  // of the shell in which mpiexec was started
-  const Status status = Find(&manager);
-  ASSERT_TRUE(status.ok()) << status.message();
-  ASSERT_NE(manager, nullptr);
-  EXPECT_EQ(manager->rank(), 1);
-  manager.reset();
-  unsetenv("SLURM_STEP_NUM_TASKS");
+}
+
+TEST(ReadLaunchTest, TakesTheLauncherOfSeveralAndNoneForOne) {
+  using Protocol = Launch::Protocol;
+  const std::pair<std::map<std::string, std::string>, Protocol> cases[] = {
+      {{}, Protocol::kNone},
+      {{{"PMI_FD", "7"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, Protocol::kNone},
+      {{{"PMI_FD", "7"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, Protocol::kPmi1},
+      // Of the shell in which mpiexec was started.
+      {{{"PMI_FD", "7"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"SLURM_STEP_NUM_TASKS", "1"}},
+       Protocol::kPmi1},
+      {{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "a"}}, Protocol::kPmix},
+      {{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "a"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+       Protocol::kNone},
+      {{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "a"}, {"SLURM_STEP_NUM_TASKS", "1"}},
+       Protocol::kNone},
+      {{{"PMIX_RANK", "0"},
+        {"PMIX_NAMESPACE", "a"},
+        {"OMPI_COMM_WORLD_SIZE", "4"},
+        {"SLURM_STEP_NUM_TASKS", "1"}},
+       Protocol::kPmix},
+  };
+  for (const auto& [variables, protocol] : cases) {
+    Launch launch;
+    const Status status = Read(variables, &launch);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(launch.protocol, protocol) << testing::PrintToString(variables);
+  }
+  Launch launch;
+  ASSERT_TRUE(Read(cases[2].first, &launch).ok());
+  EXPECT_EQ(std::tuple(launch.socket, launch.rank, launch.size), std::tuple(7, 1, 2));
 }
 
 }  // namespace

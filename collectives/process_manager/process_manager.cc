@@ -1,34 +1,62 @@
 #include "collectives/process_manager/process_manager.h"
 
-#include <cstdlib>
-#include <string_view>
+#include <charconv>
+#include <string>
 
 #include "collectives/process_manager/pmi1.h"
 #include "collectives/process_manager/pmix.h"
 
 namespace ringmaster::process_manager {
-
 namespace {
 
-// `size`: the variable by which the launcher says how many processes it has started. One that is
-// alone need not ask it, nor have its library.
-bool IsAlone(const char* size) {
-  const char* const text = std::getenv(size);
-  return text != nullptr && std::string_view(text) == "1";
+using Lookup = std::function<std::string(const char*)>;
+using Protocol = Launch::Protocol;
+
+Status ReadNumber(const Lookup& lookup, const char* name, int least, int* out) {
+  const std::string text = lookup(name);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *out);
+  if (error == std::errc() && stop == end && *out >= least) return {};
+  return {RM_ERR_INVALID,
+          std::string(name) + " is '" + text + "', allowed is a number as mpiexec sets it"};
+}
+
+Status ReadPmi(const Lookup& lookup, Launch* out) {
+  if (Status s = ReadNumber(lookup, "PMI_FD", 0, &out->socket); !s.ok()) return s;
+  if (Status s = ReadNumber(lookup, "PMI_RANK", 0, &out->rank); !s.ok()) return s;
+  if (Status s = ReadNumber(lookup, "PMI_SIZE", 1, &out->size); !s.ok()) return s;
+  if (out->rank < out->size) return {};
+  return {RM_ERR_INVALID, "PMI_RANK is '" + std::to_string(out->rank) +
+                              "', allowed is less than PMI_SIZE, " + std::to_string(out->size)};
 }
 
 }  // namespace
 
-Status Find(std::unique_ptr<ProcessManager>* out) {
-  out->reset();
-  if (std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr) {
+Status ReadLaunch(const Lookup& lookup, Launch* out) {
+  *out = {};
+  if (!lookup("PMIX_RANK").empty() && !lookup("PMIX_NAMESPACE").empty()) {
     // Open MPI's own comes first: its mpirun may run in a step of Slurm's that has one task.
-    const bool is_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
-    if (IsAlone(is_mpirun ? "OMPI_COMM_WORLD_SIZE" : "SLURM_STEP_NUM_TASKS")) return {};
-    return OpenPmix(out);
+    std::string size = lookup("OMPI_COMM_WORLD_SIZE");
+    if (size.empty()) size = lookup("SLURM_STEP_NUM_TASKS");
+    // One that is alone need not ask its launcher, nor have PMIx's library.
+    if (size != "1") out->protocol = Protocol::kPmix;
+    return {};
   }
-  if (std::getenv("PMI_FD") != nullptr) return IsAlone("PMI_SIZE") ? Status() : OpenPmi1(out);
-  return {};
+  if (lookup("PMI_FD").empty() || lookup("PMI_SIZE") == "1") return {};
+  out->protocol = Protocol::kPmi1;
+  return ReadPmi(lookup, out);
+}
+
+Status Open(const Launch& launch, std::unique_ptr<ProcessManager>* out) {
+  switch (launch.protocol) {
+    case Protocol::kPmix:
+      return OpenPmix(out);
+    case Protocol::kPmi1:
+      return OpenPmi1(launch, out);
+    case Protocol::kNone:
+      break;
+  }
+  return {RM_ERR_INVALID, "no launcher has started this process beside others"};
 }
 
 }  // namespace ringmaster::process_manager

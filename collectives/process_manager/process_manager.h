@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,9 +31,17 @@ class ProcessManager {
                           Clock::time_point deadline, std::vector<std::string>* said) = 0;
 };
 
-// The one that this process's environment names; null: none does, or it has started no other
-// process. RM_ERR_UNAVAILABLE: it can't be
-// reached, and why.
-Status Find(std::unique_ptr<ProcessManager>* out);
+// What a launcher has told this process by its environment.
+struct Launch {
+  enum class Protocol { kNone, kPmix, kPmi1 };
+  Protocol protocol = Protocol::kNone;  // none: no launcher, or it has started no other process
+  int socket = -1, rank = 0, size = 1;  // of PMI; PMIx's library has its own ways
+};
+// `lookup`: the value of a variable, "" if it is not set. RM_ERR_INVALID names the variable, its
+// value and what is allowed.
+Status ReadLaunch(const std::function<std::string(const char*)>& lookup, Launch* out);
+
+// RM_ERR_UNAVAILABLE: the launcher can't be reached, and why. RM_ERR_INVALID: there is none.
+Status Open(const Launch& launch, std::unique_ptr<ProcessManager>* out);
 
 }  // namespace ringmaster::process_manager

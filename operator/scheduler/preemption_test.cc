@@ -261,6 +261,12 @@ class PreemptionTest : public testing::Test {
     }
     return request;
   }
+  // A job of priority 5 that lacks a pod.
+  static AdmissionRequest LacksOne(Standing standing) {
+    AdmissionRequest request = Request("high", 1, 1, 5);
+    request.standing = standing;
+    return request;
+  }
   GangFit Ask(const AdmissionRequest& request) { return admission_.Ask(request, {}); }
   std::vector<std::string> Demanded() {
     std::vector<std::string> uids;
@@ -346,17 +352,13 @@ TEST_F(PreemptionTest, AJobWhoseClassSaysNeverTakesNothing) {
 }
 
 TEST_F(PreemptionTest, AJobThatRunsDoesNotGrowAtTheCostOfOthers) {
-  AdmissionRequest more = Request("high", 1, 1, 5);
-  more.standing = Standing::kRuns;
-  Ask(more);
+  Ask(LacksOne(Standing::kRuns));
   admission_.Pass(kNow);
   EXPECT_THAT(Demanded(), IsEmpty());
 }
 
 TEST_F(PreemptionTest, AJobThatHasTooFewPodsToTrainTakesWhatItLacks) {
-  AdmissionRequest lacks = Request("high", 1, 1, 5);
-  lacks.standing = Standing::kShort;
-  Ask(lacks);
+  Ask(LacksOne(Standing::kShort));
   admission_.Pass(kNow);
   EXPECT_THAT(Demanded(), ElementsAre("low-3"));
 }
@@ -427,13 +429,10 @@ TEST_F(PreemptionTest, AJobThatIsRebuiltIsAskedForNothingAnyMore) {
 }
 
 TEST_F(PreemptionTest, AJobThatTrainsByNowTakesNothingAnyMore) {
-  AdmissionRequest lacks = Request("high", 1, 1, 5);
-  lacks.standing = Standing::kShort;
-  Ask(lacks);
+  Ask(LacksOne(Standing::kShort));
   admission_.Pass(kNow);
   ASSERT_THAT(Demanded(), ElementsAre("low-3"));
-  lacks.standing = Standing::kRuns;
-  Ask(lacks);
+  Ask(LacksOne(Standing::kRuns));
   EXPECT_THAT(Demanded(), IsEmpty());
 }
 

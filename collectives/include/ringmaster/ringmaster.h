@@ -37,10 +37,12 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
  * ------------------------------------------------------------------------------------------ */
 
 /* Connects to the sidecar (RINGMASTER_SOCKET, RINGMASTER_SLOT, ... : docs/contracts.md). Without
- * RINGMASTER_SOCKET the process is a world of one. Again is a no-op. A bootstrapping worker blocks
- * until the first view is installed. A joiner (restarted, or of a new pod) returns at once with
- * rm_is_joining() == 1 and enters with rm_enter(), or with its first collective. A standby blocks
- * until it takes a dead worker's place, and then is a joiner. timeout_seconds <= 0: 600. */
+ * RINGMASTER_SOCKET its world is what an MPI launcher has started (mpirun, mpiexec, srun:
+ * docs/horovod.md), which blocks until all of it is here, or itself alone. Again is a no-op. A
+ * bootstrapping worker blocks until the first view is installed; if the job begins without it, it
+ * is a joiner. A joiner (restarted, or of a new pod) returns at once with rm_is_joining() == 1 and
+ * enters with rm_enter(), or with its first collective. A standby blocks until it takes a dead
+ * worker's place, and then is a joiner. timeout_seconds <= 0: 600. */
 RM_API rm_status rm_init(double timeout_seconds);
 RM_API int rm_initialized(void);
 
@@ -65,7 +67,7 @@ RM_API int rm_is_joining(void);
 RM_API rm_status rm_enter(double timeout_seconds);
 
 /* Agreed by all ranks: returns when every rank of the view has called it. RM_ERR_TIMEOUT: not yet,
- * and a later call goes on waiting. Under a sidecar it ends the job: rm_init is refused afterwards.
+ * and a later call goes on waiting. It ends the job of several: rm_init is refused afterwards.
  */
 RM_API rm_status rm_shutdown(double timeout_seconds);
 

@@ -32,7 +32,7 @@ Observatory::Observatory(std::shared_ptr<Source> source, const Options& options)
       thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
 
 Observatory::~Observatory() {
-  thread_.request_stop();
+  RequestStop();
   thread_.join();
 }
 

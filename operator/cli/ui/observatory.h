@@ -34,6 +34,8 @@ class Observatory {
 
   Observatory(std::shared_ptr<Source> source, const Options& options);
   ~Observatory();
+  // No job is looked at after the one at hand. From any thread.
+  void RequestStop() { thread_.request_stop(); }
 
   // {"since": unix ms of the first look, "error": why the newest look failed, or "",
   //  "jobs": as Summary()}

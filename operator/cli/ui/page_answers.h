@@ -6,7 +6,7 @@
 //   GET /api/stream?job=NAMESPACE/NAME      an event with Observatory::Newer() for each look
 //   GET /api/log?namespace=N&pod=P&lines=L  text; it is read on a thread of its own
 //
-// Thread rule: of http::Server, whose loop asks. Nothing here waits.
+// Thread rule: of http::Server, whose loop asks. Nothing here waits but the gate, if it does.
 #pragma once
 
 #include <functional>

@@ -62,45 +62,44 @@ INSTANTIATE_TEST_SUITE_P(All, GlueClauseTest, testing::ValuesIn(kTable), [](cons
 
 // ---- Rule 14: each of these makes another plan of what the ranks hold than the product does.
 
-TEST(RecoveryPlanTest, ItIsFoundThatNothingIsHandedOver) {
+void FindWrongPlan(void (*spoil)(engine::RecoveryPlan*), std::uint64_t schedules) {
   Options options;
-  options.plan_recovery = [](const auto& by_rank, engine::RecoveryPlan* plan) {
+  options.plan_recovery = [spoil](const auto& by_rank, engine::RecoveryPlan* plan) {
     const Status planned = engine::PlanRecovery(by_rank, plan);
-    plan->handovers.clear();
+    spoil(plan);
     return planned;
   };
-  FindViolation(options, "I4", 300);
+  FindViolation(options, "I4", schedules);
+}
+
+TEST(RecoveryPlanTest, ItIsFoundThatNothingIsHandedOver) {
+  FindWrongPlan([](engine::RecoveryPlan* plan) { plan->handovers.clear(); }, 300);
 }
 
 TEST(RecoveryPlanTest, ItIsFoundThatOnlyTheFirstResultIsHandedOver) {
-  Options options;
-  options.plan_recovery = [](const auto& by_rank, engine::RecoveryPlan* plan) {
-    const Status planned = engine::PlanRecovery(by_rank, plan);
-    if (plan->handovers.size() > 1) plan->handovers.resize(1);
-    return planned;
-  };
-  FindViolation(options, "I4", 1000);
+  FindWrongPlan(
+      [](engine::RecoveryPlan* plan) {
+        if (plan->handovers.size() > 1) plan->handovers.resize(1);
+      },
+      1000);
 }
 
 TEST(RecoveryPlanTest, ItIsFoundThatAConfirmedOperationRunsAgain) {
-  Options options;
-  options.plan_recovery = [](const auto& by_rank, engine::RecoveryPlan* plan) {
-    const Status planned = engine::PlanRecovery(by_rank, plan);
-    std::erase_if(plan->handovers,
-                  [](const auto& handover) { return handover.result.response.has_own_results(); });
-    return planned;
-  };
-  FindViolation(options, "I4", 1000);
+  FindWrongPlan(
+      [](engine::RecoveryPlan* plan) {
+        std::erase_if(plan->handovers, [](const auto& handover) {
+          return handover.result.response.has_own_results();
+        });
+      },
+      1000);
 }
 
 TEST(RecoveryPlanTest, ItIsFoundThatAJoinerGetsTheStateOfOneThatIsBehind) {
-  Options options;
-  options.plan_recovery = [](const auto& by_rank, engine::RecoveryPlan* plan) {
-    const Status planned = engine::PlanRecovery(by_rank, plan);
-    if (!plan->joiners.empty() && plan->next_number > 0) --plan->next_number;
-    return planned;
-  };
-  FindViolation(options, "I4", 300);
+  FindWrongPlan(
+      [](engine::RecoveryPlan* plan) {
+        if (!plan->joiners.empty() && plan->next_number > 0) --plan->next_number;
+      },
+      300);
 }
 
 }  // namespace

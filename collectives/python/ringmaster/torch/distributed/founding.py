@@ -71,7 +71,7 @@ def _rendezvous(url, **_):
             if name in given and int(given[name][0]) != value:
                 raise ValueError("%s: is %s, but the job says %d; with the backend ringmaster it "
                                  "need not be given" % (name, given[name][0], value))
-    if "RINGMASTER_SOCKET" not in os.environ and os.environ.get("WORLD_SIZE", "1") != "1":
+    if size == 1 and not _core.has_sidecar() and os.environ.get("WORLD_SIZE", "1") != "1":
         raise ValueError("WORLD_SIZE: is %s, but no job of Ringmaster has started this process; "
                          "start the script with `ringmaster run`, not with torchrun"
                          % os.environ["WORLD_SIZE"])
