@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "operator/scheduler/capacity.h"
+#include "operator/scheduler/gang_fit.h"
 #include "operator/scheduler/preemption.h"
 #include "operator/scheduler/prospect.h"
 

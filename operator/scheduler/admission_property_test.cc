@@ -10,6 +10,7 @@
 #include <set>
 
 #include "operator/scheduler/admission.h"
+#include "operator/scheduler/testing/fit_together.h"
 
 namespace ringmaster::scheduler {
 namespace {
@@ -76,7 +77,8 @@ class FakeCluster {
     for (const FakeJob& job : jobs_) left += " " + job.name;
     ASSERT_TRUE(jobs_.empty()) << "wait for ever:" << left;
     EXPECT_EQ(capacity().places_held(), 0u);
-    EXPECT_TRUE(capacity().used().empty()) << "on " << capacity().used().begin()->first;
+    EXPECT_TRUE(capacity().nodes().used().empty())
+        << "on " << capacity().nodes().used().begin()->first;
   }
 
   int given() const { return given_; }
@@ -338,11 +340,10 @@ class FakeCluster {
   }
 
   void Check() {
-    for (const auto& [name, used] : capacity().used()) {
-      const auto node = capacity().nodes().find(name);
+    for (const auto& [name, used] : capacity().nodes().used()) {
       const auto gpus = used.find(kGpu);
-      if (node == capacity().nodes().end() || gpus == used.end()) continue;
-      ASSERT_LE(gpus->second, node->second.allocatable.at(kGpu)) << name;
+      if (!capacity().nodes().Has(name) || gpus == used.end()) continue;
+      ASSERT_LE(gpus->second, capacity().nodes().AllocatableOf(name).at(kGpu)) << name;
     }
   }
   void CheckFirstInLine() {
@@ -372,7 +373,7 @@ class FakeCluster {
     std::vector<Json> pods;
     for (int i = 0; i < needs; ++i)
       pods.push_back(PodObject("ns/x" + std::to_string(i), first->gpus));
-    ASSERT_LT(FitTogether(capacity(), pods).fit, needs)
+    ASSERT_LT(FitTogether(capacity(), pods), needs)
         << first->name << " is first in line, and what it needs is free";
   }
 

@@ -4,6 +4,7 @@
 
 #include "operator/scheduler/node_rules.h"
 #include "operator/scheduler/quantity.h"
+#include "operator/scheduler/testing/fit_together.h"
 
 namespace ringmaster::scheduler {
 namespace {
@@ -131,9 +132,8 @@ class CapacityTest : public testing::Test {
   int Fit(int pods, const Json& requests = kOneGpu, const Json& spec = Json::object()) {
     std::vector<Json> gang;
     for (int i = 0; i < pods; ++i) gang.push_back(Pod("g" + std::to_string(i), requests, spec));
-    const GangFit fit = FitTogether(capacity_, gang);
-    why_ = fit.why;
-    return fit.fit;
+    why_.clear();
+    return FitTogether(capacity_, gang, &why_);
   }
   Capacity capacity_;
   std::string why_;

@@ -118,7 +118,7 @@ class Search {
     for (const TakenPod& pod : order) {
       if (capacity_.leaving().count(pod.uid) != 0) continue;
       what_if_.PutBack(pod.uid);
-      if (capacity_.IsOverfull(capacity_.PlacementOf(pod.uid)->node)) {
+      if (capacity_.nodes().IsOverfull(*capacity_.PlacementOf(pod.uid)->node)) {
         what_if_.TakeOut(pod.uid);
       } else {
         std::erase(taken_, pod);
@@ -176,8 +176,8 @@ class Search {
         const GivablePod& pod = holding.pods[i];
         // What leaves and is not counted on hangs.
         if (what_if_.IsOut(pod.uid) || capacity_.leaving().count(pod.uid) != 0) continue;
-        if (auto at = capacity_.PlacementOf(pod.uid)) {
-          candidates_[at->node].push_back({&holding, &pod, i, std::move(at->requests)});
+        if (const auto* at = capacity_.PlacementOf(pod.uid)) {
+          candidates_[*at->node].push_back({&holding, &pod, i, *at->requests});
         }
       }
     }
@@ -210,7 +210,7 @@ class Search {
     options_of_ = &shape;
     const std::string* best = nullptr;
     Ranking best_rank;
-    for (const std::string& node : capacity_.OpenNodes(shape)) {
+    for (const std::string& node : capacity_.nodes().OpenTo(shape)) {
       if (candidates_.count(node) == 0) continue;
       auto known = options_.find(node);
       if (known == options_.end() || (known->second && !budgets_.Allows(*known->second))) {
@@ -250,7 +250,7 @@ class Search {
   Amounts LacksOn(const std::string& node, const Shape& shape) const {
     Amounts lacks;
     for (const auto& [resource, n] : shape.requests) {
-      const double lack = n - capacity_.FreeOn(node, resource);
+      const double lack = n - capacity_.nodes().FreeOn(node, resource);
       if (n > 0 && lack > kNothing) lacks[resource] = lack;
     }
     return lacks;

@@ -77,7 +77,7 @@ TEST_P(PreemptTable, TakesWhatIsNeededAndLeavesAllAsItWas) {
     need.shapes.push_back(capacity.ShapeOf(*need.pods.back()));
   }
   (void)capacity.TakeGrown();
-  const auto used = capacity.used();
+  const auto used = capacity.nodes().used();
 
   const auto result = Preempt(&capacity, need, holdings, c.before, c.for_others, kNow);
 
@@ -87,7 +87,7 @@ TEST_P(PreemptTable, TakesWhatIsNeededAndLeavesAllAsItWas) {
     EXPECT_EQ(result->nodes.size(), static_cast<std::size_t>(c.pods));
   }
   EXPECT_THAT(taken, testing::UnorderedElementsAreArray(c.taken));
-  EXPECT_EQ(capacity.used(), used) << "a what-if undoes itself";
+  EXPECT_EQ(capacity.nodes().used(), used) << "a what-if undoes itself";
   EXPECT_EQ(capacity.places_held(), 0u);
   EXPECT_FALSE(capacity.HasGrown());
 }

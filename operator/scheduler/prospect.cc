@@ -3,11 +3,11 @@
 namespace ringmaster::scheduler {
 
 Prospect::Prospect(const Capacity& capacity, const ShapePtr& shape) : shape_(shape) {
-  for (const std::string& node : capacity.OpenNodes(*shape)) {
+  for (const std::string& node : capacity.nodes().OpenTo(*shape)) {
     Room& room = rooms_[node];
-    room.allocatable = capacity.nodes().at(node).allocatable;
-    const auto used = capacity.used().find(node);
-    if (used != capacity.used().end()) room.used = used->second;
+    room.allocatable = capacity.nodes().AllocatableOf(node);
+    const auto used = capacity.nodes().used().find(node);
+    if (used != capacity.nodes().used().end()) room.used = used->second;
   }
   capacity.ForEachOfJobs(
       [&](const std::string& job, const std::string& node, const Amounts& requests) {

@@ -1,0 +1,23 @@
+// The answer to a job that asks for places for its pods. A value.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ringmaster::scheduler {
+
+struct GangFit {
+  int fit = 0;          // so many of the pods find a place at the same time, and may have it
+  std::string why;      // why the next one doesn't; empty: all fit
+  int tried = 0;        // so many were found a place, before it was not enough of them
+  bool decided = true;  // false: it stands in line, and its turn hasn't come
+  // Pods of less important jobs that leave to make room for it.
+  struct Leaver {
+    std::string job;  // namespace/name
+    std::string pod;
+    friend bool operator==(const Leaver&, const Leaver&) = default;
+  };
+  std::vector<Leaver> leavers;
+};
+
+}  // namespace ringmaster::scheduler

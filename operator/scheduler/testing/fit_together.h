@@ -1,0 +1,27 @@
+// A gang alone beside what runs: what an admission is compared with.
+#pragma once
+
+#include <vector>
+
+#include "operator/scheduler/capacity.h"
+
+namespace ringmaster::scheduler {
+
+// How many of `pods` (in this order) fit beside all that runs or waits for the scheduler already.
+inline int FitTogether(Capacity capacity, const std::vector<Json>& pods,
+                       std::string* why = nullptr) {
+  capacity.PlaceFloating();
+  int fit = 0;
+  for (const Json& pod : pods) {
+    const auto node = capacity.Place(pod);
+    if (!node) {
+      if (why != nullptr) *why = node.error();
+      break;
+    }
+    capacity.Hold(pod, *node);
+    ++fit;
+  }
+  return fit;
+}
+
+}  // namespace ringmaster::scheduler
