@@ -19,34 +19,18 @@
 
 #include <chrono>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "operator/scheduler/capacity.h"
-#include "operator/scheduler/gang_fit.h"
-#include "operator/scheduler/preemption.h"
-#include "operator/scheduler/prospect.h"
+#include "operator/scheduler/grants.h"
+#include "operator/scheduler/reservation.h"
+#include "operator/scheduler/takers.h"
+#include "operator/scheduler/waiting_job.h"
 
 namespace ringmaster::scheduler {
-
-enum class Standing {
-  kWaits,  // has no pods
-  kShort,  // has some, and too few to train
-  kRuns,   // has enough, and wants more
-};
-
-struct AdmissionRequest {
-  std::string job;  // namespace/name
-  Standing standing = Standing::kWaits;
-  int priority = 0;                               // higher ones first
-  bool preempts = false;                          // may take pods from less important jobs
-  Moment since;                                   // stands in line since then
-  std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
-  std::vector<int> sizes;  // how many of them are of use together, ascending; at most all
-};
 
 // A pod that a job is to give up, and for whom.
 struct PodDemand {
@@ -83,27 +67,13 @@ class Admission {
   // Somebody waits, and something has changed since the last pass.
   bool IsPassDue() const;
   // Then a pass is due even if nothing has changed: a pod that was counted on has not gone.
-  std::optional<Moment> look_again() const { return look_again_; }
+  std::optional<Moment> look_again() const { return takers_.look_again(); }
   void LookAgain() { asked_ = true; }
   // Decides for all; returns the jobs whose answer is another one now.
   std::vector<std::string> Pass(Moment now);
 
  private:
-  struct Waiting {
-    AdmissionRequest request;
-    std::vector<ShapePtr> shapes;  // of the pods
-    GangFit answer;
-    bool Satisfied() const {
-      return answer.decided && answer.fit == static_cast<int>(request.pods.size());
-    }
-  };
-  struct Reservation {
-    const Waiting* job = nullptr;    // null: none
-    std::vector<std::string> paths;  // for which places are held
-    std::shared_ptr<const Prospect> prospect;
-    std::set<ShapePtr> refused;  // don't fit, even where the reservation is lifted
-  };
-
+  using Demands = std::map<std::string, std::vector<PodDemand>>;  // by the job that is to give
   // So much of the answers as others learn of.
   struct Told {
     bool decided = true;
@@ -112,62 +82,26 @@ class Admission {
     friend bool operator==(const Told&, const Told&) = default;
   };
 
-  static bool CanNotStart(const Waiting& waiting);
   bool OthersWait(const std::string& job) const;
-  void KeepInLine(const std::string& job, const Waiting& waiting);
-  std::vector<Waiting*> InOrder();
-  bool HoldsAllGranted(const Waiting& waiting) const;
-  bool IsAsBefore(const Waiting& waiting, const AdmissionRequest& request);
-  void Replace(Waiting* waiting, AdmissionRequest request, const std::vector<std::string>& started);
+  void KeepInLine(const std::string& job, const WaitingJob& waiting);
+  std::vector<WaitingJob*> InOrder();
+  bool IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& request);
+  void Replace(WaitingJob* waiting, AdmissionRequest request,
+               const std::vector<std::string>& started);
+  void BeginPass();
   void ForgetLost();
-  void Grow(Waiting* waiting, int target);
-  void GrowInTurn(Waiting* waiting, int target);
-  bool IsSureToFail(const Waiting& waiting, int target) const;
-  bool TakeForIt(Waiting* waiting, Moment now);
-  bool IsItsTurn();
-  void BeginTurns(bool changed);
-  void EndTurns();
-  void RepeatIfSomeStay(const std::set<std::string>& taken_before);
-  std::set<std::string> TakenForOthers(const std::string& job) const;
-  void LiftClaims();
+  void Decide(const std::vector<WaitingJob*>& order, Moment now);
   void ForgetTakers();
-  std::map<std::string, std::vector<PodDemand>> Demands() const;
-  void Reserve(const Waiting& waiting);
-  void HoldReserved();
-  void LiftReservation();
-  int Drop(const std::string& job, const std::vector<std::string>& keep);
+  Demands AllDemands() const;
 
   Capacity capacity_;
-  std::map<std::string, Waiting> waiting_;                   // by job
-  std::set<std::string> line_;                               // those of them that want more
-  std::map<std::string, std::vector<std::string>> granted_;  // paths of pods that it was granted
-  Holdings holdings_;
-  std::map<std::string, std::vector<TakenPod>> taken_;  // by the job that they were taken for
-  std::optional<Moment> look_again_;
-  bool asked_ = false;  // since the last pass
-  bool again_ = false;  // the last pass has not decided all
-  int repeats_ = 0;     // passes since something has changed
-  // Of jobs that would begin to take pods, in the order of the line.
-  struct Turns {
-    std::size_t begin = 0;   // so many of them have failed in earlier passes
-    std::size_t seen = 0;    // in this pass
-    std::size_t tried = 0;   // of those
-    std::size_t failed = 0;  // of those
-    bool changed = false;    // something, since the first had its turn
-  };
-  Turns turns_;
-
-  // Of the pass that runs. In it less and less is free: where no more than so many pods of a shape
-  // fitted, no more do later, and why.
-  struct Bound {
-    int fits = 0;
-    std::string why;
-  };
-  std::map<ShapePtr, Bound> bounds_;
-  Reservation reserved_;
-  std::vector<std::string> claims_;  // paths for which places are held where pods are to leave
-  std::optional<int> lowest_held_;   // priority among holdings_
-  int reservations_tried_ = 0;
+  Grants grants_{&capacity_};
+  Reservation reservation_{&capacity_, &grants_};
+  Takers takers_{&capacity_};
+  std::map<std::string, WaitingJob> waiting_;  // by job
+  std::set<std::string> line_;                 // those of them that want more
+  bool asked_ = false;                         // since the last pass
+  bool again_ = false;                         // the last pass has not decided all
 };
 
 }  // namespace ringmaster::scheduler

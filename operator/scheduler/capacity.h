@@ -16,12 +16,11 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "operator/scheduler/moment.h"
 #include "operator/scheduler/node_resources.h"
 #include "operator/scheduler/placed_pods.h"
 
 namespace ringmaster::scheduler {
-
-using Moment = std::chrono::system_clock::time_point;
 
 // "namespace/name" of an object.
 std::string PathOf(const Json& object);

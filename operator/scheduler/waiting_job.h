@@ -1,0 +1,50 @@
+// A job that asks for places for its pods, and the answer that it has. Values.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/scheduler/gang_fit.h"
+#include "operator/scheduler/moment.h"
+#include "operator/scheduler/shape.h"
+
+namespace ringmaster::scheduler {
+
+enum class Standing {
+  kWaits,  // has no pods
+  kShort,  // has some, and too few to train
+  kRuns,   // has enough, and wants more
+};
+
+struct AdmissionRequest {
+  std::string job;  // namespace/name
+  Standing standing = Standing::kWaits;
+  int priority = 0;                               // higher ones first
+  bool preempts = false;                          // may take pods from less important jobs
+  Moment since;                                   // stands in line since then
+  std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
+  std::vector<int> sizes;  // how many of them are of use together, ascending; at most all
+
+  int Least() const { return sizes.empty() ? 0 : sizes.front(); }
+  int Most() const { return sizes.empty() ? 0 : sizes.back(); }
+  // The largest size that is of use and at most this; 0: none is.
+  int SizeOfUse(int most) const {
+    const auto above = std::upper_bound(sizes.begin(), sizes.end(), most);
+    return above == sizes.begin() ? 0 : *(above - 1);
+  }
+};
+
+struct WaitingJob {
+  AdmissionRequest request;
+  std::vector<ShapePtr> shapes;  // of the pods
+  GangFit answer;
+
+  bool Satisfied() const {
+    return answer.decided && answer.fit == static_cast<int>(request.pods.size());
+  }
+  bool CanNotStart() const { return answer.fit == 0 && request.standing != Standing::kRuns; }
+};
+
+}  // namespace ringmaster::scheduler
