@@ -12,7 +12,7 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
     return PathOf(*pod) == PathOf(*other);
   };
   return a.standing == b.standing && a.priority == b.priority && a.preempts == b.preempts &&
-         a.since == b.since && a.sizes == b.sizes &&
+         a.since == b.since && a.sizes == b.sizes && a.near == b.near &&
          std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
 }
 
@@ -29,7 +29,9 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
   if (at_once && !waiting.Satisfied() && !OthersWait(job)) {
     capacity_.PlaceFloating();
     grants_.ForgetBounds();
+    topology_.Choose(&waiting);
     grants_.Grow(&waiting, waiting.request.Most());
+    if (topology_.Widen(&waiting)) grants_.Grow(&waiting, waiting.request.Most());
     if (!waiting.CanNotStart()) ForgetTakers();
     // Who could make room for it is for the pass to see.
     if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) asked_ = true;
@@ -48,7 +50,8 @@ bool Admission::IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& re
   if (!AskForTheSame(waiting.request, request)) return false;
   for (std::size_t i = 0; i < request.pods.size(); ++i) {
     if (request.pods[i] == waiting.request.pods[i]) continue;
-    if (capacity_.ShapeOf(*request.pods[i]) != waiting.shapes[i]) return false;
+    const Json &now = *request.pods[i], &before = *waiting.request.pods[i];
+    if (capacity_.ShapeOf(now) != capacity_.ShapeOf(before)) return false;
   }
   return true;
 }
@@ -95,9 +98,13 @@ Admission::Demands Admission::AllDemands() const {
 void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
                         const std::vector<std::string>& started) {
   const int held = grants_.Drop(request.job, started);
+  const bool stays = held > 0 && request.near == waiting->request.near;
+  const std::string domain = stays ? waiting->answer.domain : "";
   *waiting = {.request = std::move(request)};
   waiting->answer.decided = false;
   for (const auto& pod : waiting->request.pods) waiting->shapes.push_back(capacity_.ShapeOf(*pod));
+  topology_.Choose(waiting);
+  topology_.Keep(domain, waiting);
   const int kept = waiting->request.SizeOfUse(held);
   grants_.ForgetBounds();
   if (kept > 0) grants_.Grow(waiting, kept);
@@ -149,7 +156,7 @@ void Admission::ForgetLost() {
 
 std::vector<std::string> Admission::Pass(Moment now) {
   const auto told = [](const GangFit& answer) {
-    return Told{answer.decided, answer.fit, answer.leavers};
+    return Told{answer.decided, answer.fit, answer.domain, answer.leavers};
   };
   std::map<std::string, Told> before;
   for (const auto& [job, waiting] : waiting_) before[job] = told(waiting.answer);
@@ -183,17 +190,25 @@ void Admission::BeginPass() {
 void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
   for (WaitingJob* waiting : order) {
     waiting->answer.leavers.clear();
-    reservation_.GrowBeside(waiting, std::max(waiting->answer.fit, waiting->request.Least()));
+    topology_.Choose(waiting);
+    GrowTo(std::max(waiting->answer.fit, waiting->request.Least()), waiting);
     const bool stuck = waiting->CanNotStart();
     if (stuck && takers_.TakeFor(waiting, now)) continue;
     if (stuck && now - waiting->request.since >= kPatience) reservation_.MakeFor(*waiting);
   }
   for (WaitingJob* waiting : order) {
-    if (waiting->answer.fit > 0) reservation_.GrowBeside(waiting, waiting->request.Most());
+    if (waiting->answer.fit > 0) GrowTo(waiting->request.Most(), waiting);
   }
   reservation_.Lift();
   ForgetTakers();
   again_ = takers_.EndPass();
+}
+
+void Admission::GrowTo(int target, WaitingJob* waiting) {
+  reservation_.GrowBeside(waiting, target);
+  if (waiting->answer.fit < target && topology_.Widen(waiting)) {
+    reservation_.GrowBeside(waiting, target);
+  }
 }
 
 // For those that may start now, or train already, nobody has to leave any more.

@@ -28,6 +28,7 @@
 #include "operator/scheduler/grants.h"
 #include "operator/scheduler/reservation.h"
 #include "operator/scheduler/takers.h"
+#include "operator/scheduler/topology.h"
 #include "operator/scheduler/waiting_job.h"
 
 namespace ringmaster::scheduler {
@@ -78,6 +79,7 @@ class Admission {
   struct Told {
     bool decided = true;
     int fit = 0;
+    std::string domain;
     std::vector<GangFit::Leaver> leavers;
     friend bool operator==(const Told&, const Told&) = default;
   };
@@ -91,6 +93,7 @@ class Admission {
   void BeginPass();
   void ForgetLost();
   void Decide(const std::vector<WaitingJob*>& order, Moment now);
+  void GrowTo(int target, WaitingJob* waiting);
   void ForgetTakers();
   Demands AllDemands() const;
 
@@ -98,6 +101,7 @@ class Admission {
   Grants grants_{&capacity_};
   Reservation reservation_{&capacity_, &grants_};
   Takers takers_{&capacity_};
+  Topology topology_{&capacity_};
   std::map<std::string, WaitingJob> waiting_;  // by job
   std::set<std::string> line_;                 // those of them that want more
   bool asked_ = false;                         // since the last pass

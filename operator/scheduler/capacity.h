@@ -39,6 +39,9 @@ class Capacity {
   void RemovePod(const std::string& uid);
 
   ShapePtr ShapeOf(const Json& pod) { return nodes_.ShapeOf(pod); }
+  ShapePtr ShapeOn(const Shape& shape, const std::string& label, const std::string& value) {
+    return nodes_.ShapeOn(shape, label, value);
+  }
   // As NodeResources::Place.
   tl::expected<std::string, std::string> Place(const Shape& shape) const {
     return nodes_.Place(shape);

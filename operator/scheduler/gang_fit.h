@@ -10,6 +10,7 @@ struct GangFit {
   int fit = 0;          // so many of the pods find a place at the same time, and may have it
   std::string why;      // why the next one doesn't; empty: all fit
   int tried = 0;        // so many were found a place, before it was not enough of them
+  std::string domain;   // where they have to be near each other: the label's value; empty: anywhere
   bool decided = true;  // false: it stands in line, and its turn hasn't come
   // Pods of less important jobs that leave to make room for it.
   struct Leaver {

@@ -49,6 +49,21 @@ double NodeResources::FreeOn(const std::string& node, const std::string& resourc
   return FreeOf(known->second.allocatable, used == used_.end() ? kNothing : used->second, resource);
 }
 
+int NodeResources::CountOn(const std::string& node, const Amounts& requests) const {
+  static const Amounts kNothing;
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end()) return 0;
+  const auto used = used_.find(node);
+  return CountFits(known->second.allocatable, used == used_.end() ? kNothing : used->second,
+                   requests);
+}
+
+std::string NodeResources::LabelOf(const std::string& node, const std::string& label) const {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end()) return "";
+  return fields::Text(fields::ObjectAt(*known->second.object, "/metadata/labels"), label.c_str());
+}
+
 void NodeResources::Use(const std::string& node, const Amounts& requests) {
   Add(used_[node], requests);
   CountFree(node, requests);

@@ -27,6 +27,9 @@ class NodeResources {
   bool Free(const std::string& node, const Amounts& requests);
 
   ShapePtr ShapeOf(const Json& pod) { return shapes_.Of(pod, &numbers_); }
+  ShapePtr ShapeOn(const Shape& shape, const std::string& label, const std::string& value) {
+    return shapes_.On(shape, label, value, &numbers_);
+  }
   // The node with the most free CPU among those that fit; else why not, in the words of the default
   // scheduler: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
   tl::expected<std::string, std::string> Place(const Shape& shape) const;
@@ -37,6 +40,10 @@ class NodeResources {
   bool IsOverfull(const std::string& node) const;
   // So much of the resource has the node free; below 0: it is overfull.
   double FreeOn(const std::string& node, const std::string& resource) const;
+  // So many pods that ask for this fit on it beside what is used.
+  int CountOn(const std::string& node, const Amounts& requests) const;
+  // The value of a node's label; empty: it has none.
+  std::string LabelOf(const std::string& node, const std::string& label) const;
   // Of a node that is there.
   const Amounts& AllocatableOf(const std::string& node) const {
     return nodes_.at(node).allocatable;

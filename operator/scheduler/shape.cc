@@ -26,12 +26,22 @@ Shape MakeShape(Amounts requests, Json rules, std::string text, ResourceNumbers*
 }  // namespace
 
 ShapePtr Shapes::Of(const Json& pod, ResourceNumbers* numbers) {
+  return Find(RulesOf(pod), RequestsOf(pod), numbers);
+}
+
+ShapePtr Shapes::On(const Shape& shape, const std::string& label, const std::string& value,
+                    ResourceNumbers* numbers) {
+  Json rules = shape.pod["spec"];
+  rules["nodeSelector"][label] = value;
+  return Find(std::move(rules), shape.requests, numbers);
+}
+
+ShapePtr Shapes::Find(Json rules, Amounts requests, ResourceNumbers* numbers) {
   constexpr std::size_t kMost = 1024;
   if (known_.size() > kMost) {
     std::erase_if(known_, [](const auto& known) { return known.second.expired(); });
   }
-  Json rules = RulesOf(pod);
-  const auto [at, is_new] = known_.try_emplace({rules.dump(), RequestsOf(pod)});
+  const auto [at, is_new] = known_.try_emplace({rules.dump(), std::move(requests)});
   ShapePtr shape = at->second.lock();
   if (shape == nullptr) {
     shape = std::make_shared<const Shape>(

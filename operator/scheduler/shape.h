@@ -37,8 +37,13 @@ class ResourceNumbers {
 class Shapes {
  public:
   ShapePtr Of(const Json& pod, ResourceNumbers* numbers);
+  // The same on nodes with this label alone.
+  ShapePtr On(const Shape& shape, const std::string& label, const std::string& value,
+              ResourceNumbers* numbers);
 
  private:
+  ShapePtr Find(Json rules, Amounts requests, ResourceNumbers* numbers);
+
   std::map<std::pair<std::string, Amounts>, std::weak_ptr<const Shape>> known_;
 };
 

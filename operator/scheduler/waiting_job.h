@@ -18,6 +18,14 @@ enum class Standing {
   kRuns,   // has enough, and wants more
 };
 
+// Its pods want to be on nodes that have the same value of a label.
+struct Nearness {
+  std::string label;      // empty: they don't
+  bool required = false;  // else they would rather be apart than wait
+  std::string domain;     // the value where others of the job are already; empty: none is
+  friend bool operator==(const Nearness&, const Nearness&) = default;
+};
+
 struct AdmissionRequest {
   std::string job;  // namespace/name
   Standing standing = Standing::kWaits;
@@ -25,6 +33,7 @@ struct AdmissionRequest {
   bool preempts = false;                          // may take pods from less important jobs
   Moment since;                                   // stands in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
+  Nearness near;
   std::vector<int> sizes;  // how many of them are of use together, ascending; at most all
 
   int Least() const { return sizes.empty() ? 0 : sizes.front(); }
