@@ -111,8 +111,8 @@ bool ReadyToRestart(const Candidate& candidate) {
 }
 
 ViewPtr RestartView(std::uint64_t lineage, Epoch parent, std::vector<Candidate> candidates,
-                    std::uint32_t min_pods) {
-  View view = BootstrapView(std::move(candidates), min_pods);
+                    std::uint32_t min_pods, const PodOrder& order) {
+  View view = BootstrapView(std::move(candidates), min_pods, order);
   view.epoch = MakeEpoch(lineage, 1);
   view.parent = parent;
   return std::make_shared<const View>(std::move(view));

@@ -63,6 +63,6 @@ RecoveryResult RecoverFromQuorumLoss(std::uint64_t lineage, const std::vector<st
 bool ReadyToRestart(const Candidate& candidate);
 // The first view of a lineage that begins from the checkpoint. `parent`: the newest view known.
 ViewPtr RestartView(std::uint64_t lineage, Epoch parent, std::vector<Candidate> candidates,
-                    std::uint32_t min_pods);
+                    std::uint32_t min_pods, const PodOrder& order = TopologyLess);
 
 }  // namespace ringmaster::membership

@@ -5,9 +5,7 @@
 #include <utility>
 
 namespace ringmaster::membership {
-namespace {
 
-// Compares runs of digits as numbers: worker-9 before worker-10.
 bool NaturalLess(std::string_view a, std::string_view b) {
   auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   std::size_t i = 0, j = 0;
@@ -29,8 +27,6 @@ bool NaturalLess(std::string_view a, std::string_view b) {
   }
   return a.size() - i < b.size() - j;
 }
-
-}  // namespace
 
 std::string EpochText(Epoch epoch) {
   return std::to_string(EpochLineage(epoch)) + "." + std::to_string(EpochNumber(epoch));
@@ -85,15 +81,17 @@ int View::FindRank(std::string_view uid, std::uint32_t slot, std::uint64_t incar
 }
 
 bool TopologyLess(const Pod& a, const Pod& b) {
-  if (a.zone != b.zone) return NaturalLess(a.zone, b.zone);
-  if (a.node != b.node) return NaturalLess(a.node, b.node);
-  if (a.name != b.name) return NaturalLess(a.name, b.name);
+  for (const auto field : {&Pod::zone, &Pod::node, &Pod::name}) {
+    if (NaturalLess(a.*field, b.*field)) return true;
+    if (NaturalLess(b.*field, a.*field)) return false;
+  }
   return a.uid < b.uid;
 }
 
-View BootstrapView(std::vector<Candidate> candidates, std::uint32_t min_pods) {
+View BootstrapView(std::vector<Candidate> candidates, std::uint32_t min_pods,
+                   const PodOrder& order) {
   std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return TopologyLess(a.pod, b.pod); });
+            [&](const Candidate& a, const Candidate& b) { return order(a.pod, b.pod); });
   View view;
   view.epoch = MakeEpoch(1, 1);
   view.train = candidates.size() >= min_pods;

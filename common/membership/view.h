@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -115,13 +116,16 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-// The first view of a job (`1.1`): ranks by zone, node, then pod name, so that neighbours in the
-// ring are near. Names are compared with their numbers as numbers (worker-9 before worker-10). The
-// first pod is the coordinator.
-View BootstrapView(std::vector<Candidate> candidates, std::uint32_t min_pods);
-
-// The order of BootstrapView, and of newcomers that join together.
+// With numbers compared as numbers: worker-9 before worker-10. worker-1 and worker-01 are alike.
+bool NaturalLess(std::string_view a, std::string_view b);
+// By zone, node, then pod name. The order of newcomers that join together.
 bool TopologyLess(const Pod& a, const Pod& b);
+
+using PodOrder = std::function<bool(const Pod&, const Pod&)>;
+// The first view of a job (`1.1`): ranks in this order, so that neighbours in the ring are near.
+// The first pod is the coordinator.
+View BootstrapView(std::vector<Candidate> candidates, std::uint32_t min_pods,
+                   const PodOrder& order = TopologyLess);
 
 // For people: `1.7 PodLost: 3 pods, 3 ranks, coordinator digits-worker-0`.
 std::string Describe(const View& view);

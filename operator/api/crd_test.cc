@@ -120,6 +120,7 @@ class CrdTest : public testing::Test {
              {"spec", Sample(schema_["properties"]["spec"])}};
     full_[Pointer("/spec/worker/template/spec/containers/0/name")] = kWorkerContainer;
     full_[Pointer("/spec/runPolicy/schedulingPolicy/queue")] = "";  // no name is taken yet
+    full_[Pointer("/spec/runPolicy/schedulingPolicy/topology")].erase("preferred");  // one of two
     smallest_ = full_;
     smallest_["spec"] = Json::object();
     smallest_["spec"]["worker"] = {{"replicas", 1},

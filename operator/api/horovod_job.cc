@@ -87,6 +87,33 @@ void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   worker.RefuseUnknown();
 }
 
+// The key of a label: a name, and before it the domain of whoever gives it a meaning.
+bool IsLabelKey(const std::string& key) {
+  static const std::regex kKey(
+      "([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+      "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?");
+  return std::regex_match(key, kKey);
+}
+
+void ReadTopology(ObjectReader& topology, TopologyPolicy* policy) {
+  constexpr std::size_t kMostKey = 317;
+  for (const char* field : {"required", "preferred"}) {
+    if (!topology.Has(field)) continue;
+    topology.String(field, &policy->label);
+    topology.AtMost(field, kMostKey);
+    policy->required = field == std::string("required");
+    const Json& key = topology.Raw(field);
+    if (key.is_string() && policy->label.size() <= kMostKey && !IsLabelKey(policy->label)) {
+      topology.Error(field, Show(key) + " is not the key of a label, such as example.com/rack");
+    }
+  }
+  if (topology.Has("required") && topology.Has("preferred")) {
+    topology.errors()->push_back(
+        {topology.path(), "has both of the fields required and preferred: leave one out"});
+  }
+  topology.RefuseUnknown();
+}
+
 void ReadRunPolicy(ObjectReader& run, bool taken_up, RunPolicy* policy) {
   run.Bool("suspend", &policy->suspend);
   run.Enum("cleanPodPolicy",
@@ -109,6 +136,9 @@ void ReadRunPolicy(ObjectReader& run, bool taken_up, RunPolicy* policy) {
       scheduling.Error("queue",
                        fmt::format("\"{}\": queues are not served yet: leave it out", queue));
     }
+    scheduling.Object("topology", false, [&](ObjectReader& topology) {
+      ReadTopology(topology, &policy->scheduling_policy.topology);
+    });
     scheduling.RefuseUnknown();
   });
   run.RefuseUnknown();

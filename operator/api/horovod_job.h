@@ -61,9 +61,17 @@ struct WorkerSpec {
   friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
 };
 
+// The pods are near each other: on nodes with the same value of a label.
+struct TopologyPolicy {
+  std::string label;      // empty: they may be anywhere
+  bool required = false;  // else they would rather be apart than wait
+  friend bool operator==(const TopologyPolicy&, const TopologyPolicy&) = default;
+};
+
 struct SchedulingPolicy {
   std::string priority_class;
   std::string queue;
+  TopologyPolicy topology;
   friend bool operator==(const SchedulingPolicy&, const SchedulingPolicy&) = default;
 };
 

@@ -281,6 +281,34 @@ TEST(HorovodJobTest, AQueueIsRefusedAsNobodyServesIt) {
       "spec.runPolicy.schedulingPolicy.queue: \"gpus\": queues are not served yet: leave it out");
 }
 
+TEST(HorovodJobTest, ATopologyIsOneLabelThatIsRequiredOrPreferred) {
+  const auto read = [](Json topology) {
+    Json json = Minimal();
+    json["spec"]["runPolicy"]["schedulingPolicy"] = {{"topology", std::move(topology)}};
+    return ParseHorovodJob(json);
+  };
+  const auto policy_of = [&](Json topology) {
+    return read(std::move(topology)).value().spec.run_policy.scheduling_policy.topology;
+  };
+  EXPECT_EQ(policy_of({{"required", "example.com/rack"}}),
+            (TopologyPolicy{"example.com/rack", true}));
+  EXPECT_EQ(policy_of({{"preferred", "rack"}}), (TopologyPolicy{"rack", false}));
+  EXPECT_EQ(policy_of(Json::object()), TopologyPolicy());
+  const std::pair<Json, const char*> wrong[] = {
+      {{{"required", "a"}, {"preferred", "b"}},
+       "topology: has both of the fields required and preferred: leave one out"},
+      {{{"required", "my rack"}},
+       "topology.required: \"my rack\" is not the key of a label, such as example.com/rack"},
+      {{{"preferred", ""}},
+       "topology.preferred: \"\" is not the key of a label, such as example.com/rack"},
+  };
+  for (const auto& [topology, error] : wrong) {
+    const auto job = read(topology);
+    ASSERT_FALSE(job) << topology;
+    EXPECT_EQ(ToString(job.error()), std::string("spec.runPolicy.schedulingPolicy.") + error);
+  }
+}
+
 TEST(HorovodJobTest, WhatAnEarlierVersionTookStaysRightInAJobThatHasBeenTakenUp) {
   Json json = Minimal();
   json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};

@@ -37,6 +37,9 @@ inline constexpr char kGangGate[] = "ringmaster.dev/gang";
 // When the gate was lifted.
 inline constexpr char kAdmittedAnnotation[] = "ringmaster.dev/admitted";
 
+// Where in the topology the pod has to be or should be, near the others of its job: LABEL=VALUE.
+inline constexpr char kTopologyAnnotation[] = "ringmaster.dev/topology";
+
 // The pod leaves by plan: why, and since when.
 inline constexpr char kDrainAnnotation[] = "ringmaster.dev/drain";
 inline constexpr char kDrainSinceAnnotation[] = "ringmaster.dev/drain-since";

@@ -1,7 +1,6 @@
 // Two replicas of the operator beside a local cluster that runs real sidecars and workers: a job
 // goes on while its operator dies, and the metrics tell of it.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <httplib.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,10 +8,7 @@
 #include <fstream>
 
 #include "operator/api/testing/job_object.h"
-#include "operator/app/testing/running_operator.h"
-#include "operator/kube/kube_client.h"
-#include "operator/local/local_cluster.h"
-#include "tests/support/temp_dir.h"
+#include "operator/app/testing/cluster_e2e.h"
 
 namespace ringmaster::app {
 namespace {
@@ -25,22 +21,11 @@ namespace fs = std::filesystem;
 
 constexpr char kJob[] = "{namespace=\"default\",job_name=\"digits\"}";
 
-class OperatorClusterE2e : public testing::Test {
+class OperatorClusterE2e : public ClusterE2e {
  protected:
   void SetUp() override {
-    out_ = dir_ / "out";
-    for (const char* sub : {"run", "out"}) fs::create_directory(dir_ / sub);
-    auto cluster = local::LocalCluster::Start(
-        {.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR, .review = Review});
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    cluster_ = std::move(*cluster);
-    auto api = kube::ConnectByKubeconfig(cluster_->kubeconfig());
-    ASSERT_TRUE(api) << api.error().message;
-    api_ = std::move(*api);
-  }
-  void TearDown() override {
-    if (HasFailure()) PrintLogs();
-    if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
+    fs::create_directory(out_);
+    StartCluster({.bin_dir = RM_BIN_DIR, .review = Review});
   }
 
   // Knows the tokens "viewer" and "tenant"; the viewer may see the page, and the logs of one
@@ -63,32 +48,18 @@ class OperatorClusterE2e : public testing::Test {
     return std::make_unique<RunningOperator>(RunningOperator::Options{
         .name = name,
         .dir = dir_,
-        .flags = {"--kubeconfig", cluster_->kubeconfig().string(), "--listen",
-                  "unix:" + (dir_ / "op.sock").string(), "--leader-elect",
-                  "--lease-duration-seconds=3", "--renew-deadline-seconds=2",
-                  "--retry-period-seconds=1", "--page-listen=" + page_listen}});
+        .flags = OperatorFlags({"--leader-elect", "--lease-duration-seconds=3",
+                                "--renew-deadline-seconds=2", "--retry-period-seconds=1",
+                                "--page-listen=" + page_listen})});
   }
   void ApplyJob(int replicas) {
-    const auto created =
-        api_->Create(kube::HorovodJobs(), "default",
-                     api::testing::JobObject("digits", replicas, 1,
-                                             {WORKER_BINARY, out_.string(), "--sleep-ms", "20"}));
-    ASSERT_TRUE(created) << created.error().message;
+    Apply(api::testing::JobObject("digits", replicas, 1,
+                                  {WORKER_BINARY, out_.string(), "--sleep-ms", "20"}));
   }
   void Patch(const Json& spec) {
     const auto patched =
         api_->Patch(kube::HorovodJobs(), "default", "digits", {{"spec", spec}}, {});
     ASSERT_TRUE(patched) << patched.error().message;
-  }
-  // Completed steps: each worker writes a line for each.
-  int Steps() const {
-    int newest = 0;
-    for (const auto& entry : fs::directory_iterator(out_)) {
-      std::ifstream file(entry.path());
-      for (std::string line; std::getline(file, line);)
-        newest = std::max(newest, std::atoi(line.c_str()));
-    }
-    return newest;
   }
   std::vector<pid_t> Workers() const {
     std::vector<pid_t> pids;
@@ -98,23 +69,9 @@ class OperatorClusterE2e : public testing::Test {
     }
     return pids;
   }
-  bool StepsGoOn(int more) {
-    const int before = Steps();
-    return Until([&] { return Steps() >= before + more; });
-  }
-  void PrintLogs() const {
-    for (const auto& entry : fs::recursive_directory_iterator(dir_ / "run" / "logs")) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream file(entry.path());
-      std::cerr << "---- " << entry.path().string() << "\n" << file.rdbuf();
-    }
-  }
+  bool StepsGoOn(int more) { return ClusterE2e::StepsGoOn(out_, more); }
 
-  support::TempDir temporary_;
-  const fs::path dir_ = temporary_.path();
-  fs::path out_;
-  std::unique_ptr<local::LocalCluster> cluster_;
-  std::unique_ptr<kube::KubeApi> api_;
+  const fs::path out_ = dir_ / "out";
 };
 
 TEST_F(OperatorClusterE2e, AJobTrainsOnWhileItsOperatorDiesAndAnotherTakesOver) {

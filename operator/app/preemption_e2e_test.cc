@@ -2,7 +2,6 @@
 // operator that counts the GPUs: the more important one takes what the other can do without, and
 // the other one has it back afterwards. The workers' own files tell whether a step was lost.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
@@ -10,10 +9,7 @@
 #include <sstream>
 
 #include "operator/api/testing/job_object.h"
-#include "operator/app/testing/running_operator.h"
-#include "operator/kube/kube_client.h"
-#include "operator/local/local_cluster.h"
-#include "tests/support/temp_dir.h"
+#include "operator/app/testing/cluster_e2e.h"
 
 namespace ringmaster::app {
 namespace {
@@ -28,35 +24,27 @@ constexpr char kGpu[] = "example.com/gpu";
 // What all workers of a job have written of a step: the hash of the state after it.
 using Steps = std::map<int, std::set<std::string>>;
 
-class PreemptionE2e : public testing::Test {
+class PreemptionE2e : public ClusterE2e {
  protected:
   void SetUp() override {
-    for (const char* sub : {"run", "low", "high"}) fs::create_directory(dir_ / sub);
-    auto cluster = local::LocalCluster::Start({.run_dir = dir_ / "run", .bin_dir = RM_BIN_DIR});
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    cluster_ = std::move(*cluster);
-    auto api = kube::ConnectByKubeconfig(cluster_->kubeconfig());
-    ASSERT_TRUE(api) << api.error().message;
-    api_ = std::move(*api);
+    for (const char* sub : {"low", "high"}) fs::create_directory(dir_ / sub);
+    StartCluster({.bin_dir = RM_BIN_DIR});
     const auto nodes = api_->ListAll(kube::Nodes(), "", {});
     ASSERT_TRUE(nodes && nodes->items.size() == 1);
     const std::string node = nodes->items.front()["metadata"]["name"];
     ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node, {{"status", {{"allocatable", {{kGpu, "4"}}}}}},
                             {.subresource = "status"}));
     operator_ = std::make_unique<RunningOperator>(RunningOperator::Options{
-        .name = "op",
-        .dir = dir_,
-        .flags = {"--kubeconfig", cluster_->kubeconfig().string(), "--listen",
-                  "unix:" + (dir_ / "op.sock").string(), "--gang-admission"}});
+        .name = "op", .dir = dir_, .flags = OperatorFlags({"--gang-admission"})});
   }
   void TearDown() override {
-    if (HasFailure()) PrintLogs();
+    if (HasFailure()) TellWhatWas();
     operator_.reset();
-    if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
+    ClusterE2e::TearDown();
   }
 
   // Two pods of it have to train together; each has a GPU.
-  void Apply(const std::string& name, int replicas, int priority) {
+  void ApplyJob(const std::string& name, int replicas, int priority) {
     Json job = api::testing::JobObject(name, replicas, 2,
                                        {WORKER_BINARY, (dir_ / name).string(), "--sleep-ms", "20"});
     job["spec"]["elasticPolicy"]["resizeIntervalSeconds"] = 0;
@@ -64,15 +52,11 @@ class PreemptionE2e : public testing::Test {
     pod["containers"][0]["resources"] = {{"limits", {{kGpu, "1"}}}};
     // As the API server sets it from the priority class.
     pod["priority"] = priority;
-    const auto created = api_->Create(kube::HorovodJobs(), "default", job);
-    ASSERT_TRUE(created) << created.error().message;
+    Apply(job);
   }
   void End(const std::string& name) { std::ofstream(dir_ / name / "stop").flush(); }
 
-  api::Status Status(const std::string& name) {
-    const auto job = api_->Get(kube::HorovodJobs(), "default", name);
-    return job ? api::StatusFromJson(job->value("status", Json::object())) : api::Status{};
-  }
+  api::Status Status(const std::string& name) { return api::StatusFromJson(StatusOf(name)); }
   bool Trains(const std::string& name, int pods) {
     return Until([&] {
       const api::Status status = Status(name);
@@ -110,14 +94,7 @@ class PreemptionE2e : public testing::Test {
     }
     return steps;
   }
-  int LastStep(const std::string& name) const {
-    const Steps steps = StepsOf(name);
-    return steps.empty() ? 0 : steps.rbegin()->first;
-  }
-  bool StepsGoOn(const std::string& name) {
-    const int before = LastStep(name);
-    return Until([&] { return LastStep(name) >= before + 10; });
-  }
+  bool StepsGoOn(const std::string& name) { return ClusterE2e::StepsGoOn(dir_ / name); }
   void ExpectNoStepLost(const std::string& name) {
     int expected = 1;
     for (const auto& [step, hashes] : StepsOf(name)) {
@@ -129,26 +106,22 @@ class PreemptionE2e : public testing::Test {
     EXPECT_EQ(status.steps_lost, 0) << name;
     EXPECT_EQ(status.faults, 0) << name;
   }
-  void PrintLogs() {
+  void TellWhatWas() {
     for (const char* job : {"low", "high"}) {
       std::cerr << "---- " << job << "\n" << api::StatusToJson(Status(job)).dump(1) << "\n";
     }
     if (operator_ != nullptr) std::cerr << operator_->Log();
   }
 
-  support::TempDir temporary_;
-  const fs::path dir_ = temporary_.path();
-  std::unique_ptr<local::LocalCluster> cluster_;
-  std::unique_ptr<kube::KubeApi> api_;
   std::unique_ptr<RunningOperator> operator_;
 };
 
 TEST_F(PreemptionE2e, AnImportantJobTakesWhatAnotherCanDoWithoutAndGivesItBackAtItsEnd) {
-  Apply("low", 4, 0);
+  ApplyJob("low", 4, 0);
   ASSERT_TRUE(Trains("low", 4));
   ASSERT_TRUE(StepsGoOn("low"));
 
-  Apply("high", 2, 100);
+  ApplyJob("high", 2, 100);
   ASSERT_TRUE(Trains("high", 2));
   EXPECT_TRUE(Trains("low", 2));
   EXPECT_TRUE(StepsGoOn("high"));
@@ -178,9 +151,9 @@ TEST_F(PreemptionE2e, AnImportantJobTakesWhatAnotherCanDoWithoutAndGivesItBackAt
 }
 
 TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
-  Apply("low", 4, 0);
+  ApplyJob("low", 4, 0);
   ASSERT_TRUE(Trains("low", 4));
-  Apply("high", 2, 0);
+  ApplyJob("high", 2, 0);
   const auto waits = [&](const char* reason) {
     return Until([&] {
       const api::Status status = Status("high");
@@ -194,7 +167,7 @@ TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "high", {}));
   ASSERT_TRUE(Until([&] { return !api_->Get(kube::HorovodJobs(), "default", "high"); }));
 
-  Apply("high", 3, 100);
+  ApplyJob("high", 3, 100);
   ASSERT_TRUE(Trains("high", 2)) << "two is what it needs, and the third is not worth a pod";
   EXPECT_TRUE(Trains("low", 2));
   EXPECT_TRUE(StepsGoOn("high"));

@@ -59,6 +59,17 @@ std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   return started;
 }
 
+// And where those of its pods are that may start or have started, and stay.
+scheduler::Nearness NearnessOf(const planner::Snapshot& snapshot) {
+  const api::TopologyPolicy& topology = snapshot.job.spec.run_policy.scheduling_policy.topology;
+  scheduler::Nearness near{.label = topology.label, .required = topology.required};
+  for (const planner::PodFacts& pod : snapshot.pods) {
+    const std::string domain = DomainOf(pod.topology, topology);
+    if (MayStart(pod) && !domain.empty()) near.domain = domain;
+  }
+  return near;
+}
+
 bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes) {
   return !wishes.creates.empty() || std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
                                                 [](const auto& pod) { return pod.gated; });
@@ -124,6 +135,7 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
   scheduler::AdmissionRequest request{.job = job.Key(),
                                       .standing = wishes.gang_standing,
                                       .since = wishes.in_line_since,
+                                      .near = NearnessOf(snapshot),
                                       .sizes = wishes.gang_sizes};
   const auto importance = ImportanceOf(job);
   request.priority = importance.value_or(Importance()).priority;

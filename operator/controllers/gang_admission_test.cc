@@ -65,6 +65,36 @@ TEST_F(GangAdmissionTest, PodsThatMayStartAtOnceAreMadeWithoutAGate) {
   EXPECT_EQ(decision.least_creates, 2);
 }
 
+TEST_F(GangAdmissionTest, PodsThatHaveToBeTogetherAreMadeForOneDomainAndLaterOnesFollow) {
+  const auto node = [&](const std::string& name, const char* rack, const char* cpus) {
+    loop_.OnNode({{"metadata", {{"name", name}, {"labels", {{"example.com/rack", rack}}}}},
+                  {"status", {{"allocatable", {{"cpu", cpus}, {"pods", "10"}}}}}},
+                 false);
+  };
+  snapshot_.job.spec.run_policy.scheduling_policy.topology = {"example.com/rack", true};
+  node("a", "a", "1");
+  node("b", "b", "2");
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  ASSERT_EQ(Granted(decision), 2);
+  for (const planner::PodCreate& create : decision.creates) EXPECT_EQ(create.domain, "b");
+
+  // They were made, and one is lost: its successor has no place in the same rack.
+  planner::PodFacts there;
+  there.name = "digits-worker-1";
+  there.uid = "1";
+  there.index = 1;
+  there.node = "b";
+  there.topology = "example.com/rack=b";
+  snapshot_.pods = {there};
+  snapshot_.gang_fit.reset();
+  admission_.Forget(snapshot_.job.Key());
+  node("a", "a", "9");
+  node("b", "b", "0");
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 0);
+  node("b", "b", "1");
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 1);
+}
+
 TEST_F(GangAdmissionTest, APodThatSomebodyElseGatesHoldsNothing) {
   Cpus(2);
   snapshot_.job.spec.worker.pod_template["spec"]["schedulingGates"] = {{{"name", "a/b"}}};

@@ -208,9 +208,11 @@ class GangAdmissionTest : public JobControllerTest {
     options_.pod.gang_gate = true;
     ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
   }
-  void AddNodeWithGpu(const std::string& name) {
-    AddNode(name, {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
-                   {"allocatable", {{"example.com/gpu", "1"}, {"pods", "110"}}}});
+  void AddNodeWithGpu(const std::string& name, const Json& labels = Json::object()) {
+    AddNode(name,
+            {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
+             {"allocatable", {{"example.com/gpu", "1"}, {"pods", "110"}}}},
+            labels);
   }
   std::size_t Gated() {
     std::size_t gated = 0;
@@ -238,6 +240,37 @@ TEST_P(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollows
   ASSERT_TRUE(Eventually([&] { return Status().world_size == 2 && Gated() == 1; }));
   AddNodeWithGpu("node-3");
   ASSERT_TRUE(TrainsAs({0, 1, 2}));
+}
+
+// The real API server decides whether a gated pod may be narrowed to a rack as its gate goes.
+TEST_P(GangAdmissionTest, PodsThatHaveToBeTogetherStartInOneRackAndStayThere) {
+  const auto on_rack = [&](const char* rack) { return Json{{"example.com/rack", rack}}; };
+  const auto racks = [&] {
+    std::set<std::string> racks;
+    const auto pods = api_->ListAll(kube::Pods(), ns_, {});
+    for (const Json& pod : pods->items) {
+      if (!pod["spec"].value("schedulingGates", Json::array()).empty()) continue;
+      racks.insert(pod["spec"].value("nodeSelector", Json::object()).value("example.com/rack", ""));
+    }
+    return racks;
+  };
+  AddNodeWithGpu("node-1", on_rack("a"));
+  AddNodeWithGpu("node-2", on_rack("b"));
+  Json spec = with_gpus_;
+  spec["runPolicy"] = {{"schedulingPolicy", {{"topology", {{"required", "example.com/rack"}}}}}};
+  Apply(3, spec);
+  ASSERT_TRUE(Eventually([&] {
+    const auto* scheduled = Status().Find("Scheduled");
+    return Gated() == 3 && scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+  })) << "each rack has room for one, and two have to start together";
+  AddNodeWithGpu("node-3", on_rack("b"));
+  ASSERT_TRUE(Eventually([&] { return Status().world_size == 2 && Gated() == 1; }));
+  EXPECT_EQ(racks(), std::set<std::string>{"b"});
+  EXPECT_NE(Status().Find("Scheduled")->message.find("in example.com/rack=b: "), std::string::npos)
+      << Status().Find("Scheduled")->message << ": the third has room in another rack alone";
+  AddNodeWithGpu("node-4", on_rack("b"));
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  EXPECT_EQ(racks(), std::set<std::string>{"b"});
 }
 
 RM_ON_EVERY_SERVER(JobControllerNodesTest);

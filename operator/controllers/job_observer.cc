@@ -52,7 +52,8 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.view = facts.view;
   snapshot.pods = ReadPodsOf(job, from_.pods->Indexed(job.ns, job.Key()));
   snapshot.disruption_taints = options_.disruption_taints;
-  snapshot.nodes = from_.nodes->Observe(&snapshot.pods);
+  snapshot.nodes =
+      from_.nodes->Observe(&snapshot.pods, job.spec.run_policy.scheduling_policy.topology.label);
   const auto look_again =
       preparation_.Explain(job.Key(), job.ns, &snapshot.pods, PreparationProblems::Clock::now());
   if (look_again) queue_->AddAfter(job.Key(), *look_again);
@@ -87,7 +88,8 @@ kube::Result<planner::Snapshot> JobObserver::WithListedPods(const planner::Snaps
   for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
   planner::Snapshot fresh = snapshot;
   fresh.pods = ReadPodsOf(job, pods);
-  fresh.nodes = from_.nodes->Observe(&fresh.pods);
+  fresh.nodes =
+      from_.nodes->Observe(&fresh.pods, job.spec.run_policy.scheduling_policy.topology.label);
   return fresh;
 }
 

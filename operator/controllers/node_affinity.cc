@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/api/labels.h"
+
 namespace ringmaster::controllers {
 namespace {
 
@@ -48,6 +50,41 @@ void KeepOffNodes(Json& pod, const std::vector<std::string>& nodes) {
       Child(term, "matchFields", Json::array()).push_back(field);
     }
   }
+}
+
+void KeepTogether(Json& pod, const api::TopologyPolicy& topology, const std::string& job_uid) {
+  if (topology.label.empty()) return;
+  const Json term = {{"topologyKey", topology.label},
+                     {"labelSelector", {{"matchLabels", {{api::kJobUidLabel, job_uid}}}}}};
+  Json& affinity =
+      Child(Child(pod["spec"], "affinity", Json::object()), "podAffinity", Json::object());
+  if (topology.required) {
+    Child(affinity, "requiredDuringSchedulingIgnoredDuringExecution", Json::array())
+        .push_back(term);
+  } else {
+    Child(affinity, "preferredDuringSchedulingIgnoredDuringExecution", Json::array())
+        .push_back({{"weight", 100}, {"podAffinityTerm", term}});
+  }
+}
+
+void PutInDomain(Json& pod, const api::TopologyPolicy& topology, const std::string& domain) {
+  if (topology.label.empty() || domain.empty()) return;
+  Child(pod["metadata"], "annotations", Json::object())[api::kTopologyAnnotation] =
+      topology.label + "=" + domain;
+  if (topology.required) {
+    Child(pod["spec"], "nodeSelector", Json::object())[topology.label] = domain;
+    return;
+  }
+  const Json there = {{"key", topology.label}, {"operator", "In"}, {"values", {domain}}};
+  Child(NodeAffinity(pod), "preferredDuringSchedulingIgnoredDuringExecution", Json::array())
+      .push_back({{"weight", 100}, {"preference", {{"matchExpressions", Json::array({there})}}}});
+}
+
+std::string DomainOf(const std::string& annotation, const api::TopologyPolicy& topology) {
+  const std::string begin = topology.label + "=";
+  return topology.label.empty() || annotation.rfind(begin, 0) != 0
+             ? std::string()
+             : annotation.substr(begin.size());
 }
 
 }  // namespace ringmaster::controllers

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/labels.h"
+
 namespace ringmaster::controllers {
 namespace {
 
@@ -53,6 +55,48 @@ TEST(NodeAffinityTest, APodWithoutTermsGetsOne) {
             Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
               {"nodeSelectorTerms": [{"matchFields": [
                 {"key": "metadata.name", "operator": "NotIn", "values": ["gpu-a"]}]}]}}})"));
+}
+
+TEST(NodeAffinityTest, ADomainThatIsRequiredIsANodeSelectorAndOneThatIsPreferredIsAWish) {
+  Json pod = Json::parse(R"({"spec": {"nodeSelector": {"pool": "gpu"}}})");
+  const api::TopologyPolicy required{"example.com/rack", true},
+      preferred{"example.com/rack", false};
+  PutInDomain(pod, required, "");
+  PutInDomain(pod, {}, "b");
+  EXPECT_EQ(pod, Json::parse(R"({"spec": {"nodeSelector": {"pool": "gpu"}}})"));
+  PutInDomain(pod, required, "b");
+  EXPECT_EQ(pod["spec"]["nodeSelector"],
+            Json::parse(R"({"pool": "gpu", "example.com/rack": "b"})"));
+  EXPECT_EQ(DomainOf(pod["metadata"]["annotations"][api::kTopologyAnnotation], required), "b");
+
+  Json other = Json::parse(R"({"spec": {}})");
+  PutInDomain(other, preferred, "b");
+  EXPECT_EQ(other["spec"], Json::parse(R"({"affinity": {"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": {
+        "matchExpressions": [{"key": "example.com/rack", "operator": "In", "values": ["b"]}]}}]}}})"));
+}
+
+TEST(NodeAffinityTest, ADomainOfAnotherLabelIsNone) {
+  EXPECT_EQ(DomainOf("example.com/rack=b", {"example.com/rack", true}), "b");
+  EXPECT_EQ(DomainOf("example.com/rack=b", {"example.com/ra", true}), "");
+  EXPECT_EQ(DomainOf("example.com/rack=b", {}), "");
+  EXPECT_EQ(DomainOf("", {"example.com/rack", true}), "");
+}
+
+TEST(NodeAffinityTest, WhereNobodyCountsTheNodesThePodsFollowEachOther) {
+  Json pod = Json::parse(R"({"spec": {}})");
+  KeepTogether(pod, {}, "uid");
+  EXPECT_EQ(pod, Json::parse(R"({"spec": {}})"));
+  KeepTogether(pod, {"example.com/rack", true}, "uid");
+  const Json term = Json::parse(R"({"topologyKey": "example.com/rack",
+      "labelSelector": {"matchLabels": {"ringmaster.dev/job-uid": "uid"}}})");
+  EXPECT_EQ(pod["spec"]["affinity"]["podAffinity"],
+            Json({{"requiredDuringSchedulingIgnoredDuringExecution", Json::array({term})}}));
+  Json other = Json::parse(R"({"spec": {}})");
+  KeepTogether(other, {"example.com/rack", false}, "uid");
+  EXPECT_EQ(other["spec"]["affinity"]["podAffinity"],
+            Json({{"preferredDuringSchedulingIgnoredDuringExecution",
+                   Json::array({{{"weight", 100}, {"podAffinityTerm", term}}})}}));
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "operator/planner/snapshot.h"
 
 namespace ringmaster::controllers {
 
-planner::NodeFacts ReadNode(const nlohmann::json& node);
+// `topology_label`: of the job that asks; empty: it names none.
+planner::NodeFacts ReadNode(const nlohmann::json& node, const std::string& topology_label = "");
 
 }  // namespace ringmaster::controllers

@@ -24,5 +24,16 @@ TEST(ReadNodeTest, ReadsWhatConcernsPodsOnIt) {
   EXPECT_EQ(ReadNode(Json(3)), (planner::NodeFacts{.machine = " "})) << "nonsense";
 }
 
+TEST(ReadNodeTest, AJobsOwnLabelComesFirstInThePlaceAndInsideItTheTopology) {
+  const Json node = Json::parse(R"({"metadata": {"name": "a", "labels": {
+      "kubernetes.io/hostname": "a", "example.com/rack": "r7", "nvidia.com/gpu.clique": "c.1",
+      "network.topology.nvidia.com/leaf": "leaf-2", "topology.kubernetes.io/zone": "eu-1",
+      "topology.kubernetes.io/region": "eu"}}})");
+  EXPECT_EQ(ReadNode(node).place, "eu/eu-1/leaf-2/c.1");
+  EXPECT_EQ(ReadNode(node, "example.com/rack").place, "r7/eu/eu-1/leaf-2/c.1");
+  EXPECT_EQ(ReadNode(node, "topology.kubernetes.io/zone").place, "eu-1/eu/leaf-2/c.1");
+  EXPECT_EQ(ReadNode(node, "example.com/no-such").place, "eu/eu-1/leaf-2/c.1");
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers

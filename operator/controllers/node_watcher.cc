@@ -84,10 +84,12 @@ std::set<std::string> NodeWatcher::NamesToObserve(const std::vector<planner::Pod
   return names;
 }
 
-std::vector<planner::NodeFacts> NodeWatcher::Observe(std::vector<planner::PodFacts>* pods) {
+std::vector<planner::NodeFacts> NodeWatcher::Observe(std::vector<planner::PodFacts>* pods,
+                                                     const std::string& topology_label) {
   std::vector<planner::NodeFacts> nodes;
   for (const std::string& name : NamesToObserve(*pods)) {
-    if (const auto object = nodes_.Get("", name)) nodes.push_back(ReadNode(*object));
+    if (const auto object = nodes_.Get("", name))
+      nodes.push_back(ReadNode(*object, topology_label));
   }
   for (planner::PodFacts& pod : *pods) {
     if (!pod.node.empty()) ProveBy(&nodes, &pod);

@@ -41,8 +41,9 @@ class NodeWatcher {
   const runtime::Informer* cache() const { return &nodes_; }
 
   // The nodes that matter to `pods`, and those whose end is announced. Sets proof and proven_dead
-  // of the pods.
-  std::vector<planner::NodeFacts> Observe(std::vector<planner::PodFacts>* pods);
+  // of the pods. `topology_label`: of their job; empty: it names none.
+  std::vector<planner::NodeFacts> Observe(std::vector<planner::PodFacts>* pods,
+                                          const std::string& topology_label = "");
 
  private:
   void OnNode(const kube::Json& node, bool deleted);

@@ -14,7 +14,7 @@ void DropOwnAnnotations(Json& pod) {
   for (const char* name :
        {api::kDrainAnnotation, api::kDrainSinceAnnotation, api::kHttpAnnotation,
         api::kBootAnnotation, api::kProvenAnnotation, api::kHeldAnnotation, api::kWarnedAnnotation,
-        api::kWarnedSinceAnnotation, api::kAnnouncedAnnotation}) {
+        api::kWarnedSinceAnnotation, api::kAnnouncedAnnotation, api::kTopologyAnnotation}) {
     (*metadata)["annotations"].erase(name);
   }
 }

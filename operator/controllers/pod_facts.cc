@@ -61,6 +61,7 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->drain_reason = fields::Text(annotations, api::kDrainAnnotation);
   facts->drain_since = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
   facts->admitted_at = api::ParseTime(fields::Text(annotations, api::kAdmittedAnnotation));
+  facts->topology = fields::Text(annotations, api::kTopologyAnnotation);
   facts->http = fields::Text(annotations, api::kHttpAnnotation);
   facts->boot = fields::Text(annotations, api::kBootAnnotation);
   facts->vouched = fields::Text(annotations, api::kProvenAnnotation);

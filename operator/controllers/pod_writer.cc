@@ -128,6 +128,9 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);
   KeepOffNodes(pod, create.keep_off);
+  const api::TopologyPolicy& topology = job.spec.run_policy.scheduling_policy.topology;
+  if (!options_.pod.gang_gate) KeepTogether(pod, topology, job.uid);
+  PutInDomain(pod, topology, create.domain);
   WriteAnnounced(pod, create.announced);
   auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (!created) return NotCreated(job, create, created.error());
@@ -259,14 +262,17 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
   for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
     if (gate.value("name", "") != api::kGangGate) gates.push_back(gate);
   }
-  const auto patched = api_->Patch(
-      kube::Pods(), job.ns, pod.name,
-      {{"metadata",
-        {{"resourceVersion", MetaField(*object, "resourceVersion")},
-         {"annotations",
-          {{api::kAdmittedAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}}},
-       {"spec", {{"schedulingGates", gates}}}},
-      {});
+  Json patch = {
+      {"metadata",
+       {{"resourceVersion", MetaField(*object, "resourceVersion")},
+        {"annotations",
+         {{api::kAdmittedAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}}},
+      {"spec", {{"schedulingGates", gates}}}};
+  // Lists are written as a whole, so what the pod has already goes along.
+  const Json& affinity = fields::At(*object, "/spec/affinity");
+  if (!pod.domain.empty() && affinity.is_object()) patch["spec"]["affinity"] = affinity;
+  PutInDomain(patch, job.spec.run_policy.scheduling_policy.topology, pod.domain);
+  const auto patched = api_->Patch(kube::Pods(), job.ns, pod.name, patch, {});
   if (patched) {
     pods_->Observe(*patched);
     return std::nullopt;

@@ -131,6 +131,29 @@ TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
 }
 
+TEST_F(PodWriterTest, WhoseGateGoesMayStartInItsDomainAlone) {
+  job_.spec.run_policy.scheduling_policy.topology = {"example.com/rack", false};
+  const Json pod = MakePod(0, Json::parse(R"({"spec": {
+      "schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"},
+      "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "new", "operator": "Exists"}]}}]}}
+      }})"));
+  const std::string uid = MetaField(pod, "uid");
+  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", uid, "b"}}));
+  const Json& wishes =
+      Pod(0)["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  ASSERT_EQ(wishes.size(), 2u) << "its own is kept";
+  EXPECT_EQ(wishes[1]["preference"]["matchExpressions"][0]["values"], Json::array({"b"}));
+  EXPECT_EQ(Pod(0)["spec"]["nodeSelector"], Json({{"pool", "gpu"}}));
+
+  job_.spec.run_policy.scheduling_policy.topology.required = true;
+  const Json other = MakePod(1, Json::parse(R"({"spec": {
+      "schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"}}})"));
+  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-1", MetaField(other, "uid"), "b"}}));
+  EXPECT_EQ(Pod(1)["spec"]["nodeSelector"], Json({{"pool", "gpu"}, {"example.com/rack", "b"}}));
+  EXPECT_EQ(Pod(1)["metadata"]["annotations"][api::kTopologyAnnotation], "example.com/rack=b");
+}
+
 TEST_F(PodWriterTest, AGateThatMayNotBeLiftedIsToldOfOnceForAllAndTriedLater) {
   std::vector<planner::PodAdmit> admits;
   for (const int index : {0, 1}) {

@@ -26,6 +26,28 @@ TEST_P(KubeConformance, APodsSpecCantChangeButItsGatesCanGo) {
   EXPECT_FALSE((*ungated)["spec"].contains("schedulingGates"));
 }
 
+TEST_P(KubeConformance, AGatedPodCanBeNarrowedToSomeNodesAsItsGateGoes) {
+  MustCreate(kube::Pods(), Pod("p"));
+  const Json there = {{"key", "rack"}, {"operator", "In"}, {"values", {"a"}}};
+  const Json affinity = {
+      {"nodeAffinity",
+       {{"preferredDuringSchedulingIgnoredDuringExecution",
+         {{{"weight", 100}, {"preference", {{"matchExpressions", Json::array({there})}}}}}}}}};
+  const auto narrowed = api().Patch(kube::Pods(), ns_, "p",
+                                    {{"spec",
+                                      {{"schedulingGates", Json::array()},
+                                       {"nodeSelector", {{"rack", "a"}}},
+                                       {"affinity", affinity}}}},
+                                    {});
+  ASSERT_TRUE(narrowed.has_value()) << narrowed.error().message;
+  EXPECT_FALSE((*narrowed)["spec"].contains("schedulingGates"));
+  EXPECT_EQ((*narrowed)["spec"]["nodeSelector"], Json({{"rack", "a"}}));
+  const auto again =
+      api().Patch(kube::Pods(), ns_, "p", {{"spec", {{"nodeSelector", {{"rack", "b"}}}}}}, {});
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code, ErrorCode::kInvalid);
+}
+
 TEST_P(KubeConformance, LeasesAreUpdatedByCompareAndSwap) {
   Json lease = MustCreate(kube::Leases(),
                           {{"metadata", {{"name", "leader"}}},

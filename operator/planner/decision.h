@@ -27,6 +27,7 @@ struct PodCreate {
   // Ends of nodes that are announced and would not keep the pod off: reasons by node.
   std::map<std::string, std::string> announced;
   bool granted = false;  // it may look for a node at once: no gate
+  std::string domain;    // on nodes with this value of the topology's label; empty: on any
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.
@@ -46,6 +47,7 @@ struct PodDelete {
 struct PodAdmit {
   std::string name;
   std::string uid;
+  std::string domain;  // as PodCreate's
 };
 
 struct PodAnnotate {

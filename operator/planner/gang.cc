@@ -97,13 +97,16 @@ std::vector<int> SizesOfUse(const PlanContext& plan, const Candidates& candidate
 // The first `count` of the candidates may start; true: that is a growth.
 bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
   bool grew = false;
+  const std::string domain = plan.in.gang_fit ? plan.in.gang_fit->domain : "";
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (at < candidates.gated.size()) {
-      plan.out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid});
+      plan.out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid, domain});
       grew = grew || IsGrowth(plan, candidates, at);
     } else {
-      plan.out.creates[at - candidates.gated.size()].granted = true;
+      PodCreate& create = plan.out.creates[at - candidates.gated.size()];
+      create.granted = true;
+      create.domain = domain;
     }
   }
   return grew;
@@ -118,6 +121,14 @@ void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitt
   for (const PodFacts* pod : plan.active) {
     if (!pod->gated) plan.out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
   }
+}
+
+// "in rack=b, " where the pods have to be together and are counted there; else nothing.
+std::string InItsDomain(const PlanContext& plan) {
+  const api::TopologyPolicy& topology = plan.in.job.spec.run_policy.scheduling_policy.topology;
+  const std::string& domain = plan.in.gang_fit->domain;
+  if (!topology.required || domain.empty()) return "";
+  return fmt::format("in {}={}: ", topology.label, domain);
 }
 
 void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t left,
@@ -137,11 +148,12 @@ void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t l
     return;
   }
   const int fit = plan.in.gang_fit->tried;
-  plan.gated_why =
-      plan.in.gang_fit->fit >= least - candidates.started
-          ? fmt::format("{} wait for room: {}", Plural(left, "pod"), plan.in.gang_fit->why)
-          : fmt::format("{} is {}, so that many have to fit together, and {} do: {}",
-                        LeastName(plan), least, candidates.started + fit, plan.in.gang_fit->why);
+  plan.gated_why = plan.in.gang_fit->fit >= least - candidates.started
+                       ? fmt::format("{} wait for room: {}{}", Plural(left, "pod"),
+                                     InItsDomain(plan), plan.in.gang_fit->why)
+                       : fmt::format("{} is {}, so that many have to fit together, and {} do: {}{}",
+                                     LeastName(plan), least, candidates.started + fit,
+                                     InItsDomain(plan), plan.in.gang_fit->why);
 }
 
 // What the nodes have free was counted, and the scheduler sees it otherwise. The second time in a

@@ -54,6 +54,7 @@ struct PodFacts {
   std::string proof;  // which proof, for people; empty: none
   Time created;
   std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was lifted
+  std::string topology;             // annotation ringmaster.dev/topology
   std::optional<Time> running_since;        // the worker container's
   std::optional<Time> ended_at;             // the worker container's
   std::optional<int> exit_code;             // the worker container's; 128+n for signal n
@@ -102,6 +103,7 @@ struct NodeFacts {
   std::string boot_id;
   std::string machine;  // machine id and system uuid: which machine has this name
   std::vector<TaintFacts> taints;
+  std::string place;  // where it is, from the largest part of the topology to the smallest
 
   // What a pod remembers of the boot that it runs in.
   std::string BootRecord() const { return boot_id + " " + machine; }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "operator/api/labels.h"
 #include "operator/planner/plan_context.h"
@@ -13,6 +14,23 @@ struct Ready {
   std::vector<membership::Candidate> candidates;
   Time last;  // when the last of them became ready
 };
+
+// Pods near each other get ranks that are neighbours. Nodes that say nothing of their place come
+// first, by what the sidecars know.
+membership::PodOrder ByPlace(const PlanContext& plan) {
+  std::map<std::string, std::string> places;  // by node
+  for (const NodeFacts& node : plan.in.nodes) places[node.name] = node.place;
+  return [places = std::move(places)](const membership::Pod& a, const membership::Pod& b) {
+    const auto place = [&](const membership::Pod& pod) {
+      const auto at = places.find(pod.node);
+      return at == places.end() ? std::string() : at->second;
+    };
+    const std::string of_a = place(a), of_b = place(b);
+    if (membership::NaturalLess(of_a, of_b)) return true;
+    if (membership::NaturalLess(of_b, of_a)) return false;
+    return membership::TopologyLess(a, b);
+  };
+}
 
 Ready FindReady(const PlanContext& plan, bool fresh) {
   Ready ready;
@@ -162,9 +180,10 @@ membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
   }
   if (again) {
     return membership::RestartView(lineage, membership::EpochOf(plan.in.view), ready.candidates,
-                                   min);
+                                   min, ByPlace(plan));
   }
-  return std::make_shared<const membership::View>(membership::BootstrapView(ready.candidates, min));
+  return std::make_shared<const membership::View>(
+      membership::BootstrapView(ready.candidates, min, ByPlace(plan)));
 }
 
 void MakeView(PlanContext& plan) {

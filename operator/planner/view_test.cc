@@ -36,6 +36,23 @@ TEST(BootstrapTest, ASidecarThatHasGoneAwayIsInNoFirstView) {
   EXPECT_EQ(out.first_view->pods.size(), 1u);
 }
 
+TEST(BootstrapTest, RanksFollowTheTopologyOfTheNodes) {
+  World world(4);
+  const std::pair<const char*, const char*> nodes[] = {
+      {"n-0", "eu/leaf-10"}, {"n-1", "eu/leaf-2"}, {"n-2", "eu/leaf-10"}, {"n-3", "eu/leaf-2"}};
+  for (int i = 0; i < 4; ++i) {
+    world.Running(i).Ready(i);
+    world.Pod(i).node = nodes[i].first;
+    world.Sidecar(i).candidate.pod.node = nodes[i].first;
+    world.in.nodes.push_back({.name = nodes[i].first, .ready = true, .place = nodes[i].second});
+  }
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.first_view, nullptr);
+  std::vector<std::string> order;
+  for (const membership::Pod& pod : out.first_view->pods) order.push_back(pod.node);
+  EXPECT_THAT(order, ElementsAre("n-1", "n-3", "n-0", "n-2"));
+}
+
 // Somebody has deleted it, and the operator has begun anew: those of the view may only be late.
 TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) {
   World world(2);

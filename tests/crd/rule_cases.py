@@ -48,6 +48,9 @@ CREATE = {
     ("spec.runPolicy.schedulingPolicy.queue", "self == ''"): [
         ({"spec.runPolicy": {"schedulingPolicy": {"queue": "gpus"}}}, "spec.runPolicy.schedulingPolicy.queue",
          '"gpus": queues are not served yet: leave it out')],
+    ("spec.runPolicy.schedulingPolicy.topology", "!has(self.required)"): [
+        ({"spec.runPolicy": {"schedulingPolicy": {"topology": {"required": "example.com/rack", "preferred": "example.com/rack"}}}},
+         "spec.runPolicy.schedulingPolicy.topology", "has both of the fields required and preferred: leave one out")],
     ("spec.worker.template.metadata", "!has(self.labels)"): [
         ({"spec.worker.template.metadata": {"labels": {"ringmaster.dev/job-uid": "1"}}}, "spec.worker.template.metadata.labels",
          '"ringmaster.dev/job-uid": labels that begin with ringmaster.dev/ are taken')],

@@ -45,10 +45,11 @@ class JobControllerTest : public ControllerTest {
     pods_->MoveTo(registry_.get());
   }
 
-  void AddNode(const std::string& name, const Json& status) {
+  void AddNode(const std::string& name, const Json& status, const Json& labels = Json::object()) {
     const auto made =
         api_->Create(kube::Nodes(), "",
-                     {{"metadata", {{"name", cluster_->NodeName(name)}}}, {"status", status}});
+                     {{"metadata", {{"name", cluster_->NodeName(name)}, {"labels", labels}}},
+                      {"status", status}});
     ASSERT_TRUE(made) << made.error().message;
   }
   void AddNodes() {
