@@ -33,7 +33,14 @@ void AskedOperations::FailLeftOver(const Submitted& operations) {
   }
 }
 
-void AskedOperations::FailAll(const Status& why) {
+void AskedOperations::Drop(const std::string& why) {
+  FailAll(inbox_->Suspend(why), {RM_ERR_DROPPED, why});
+}
+
+void AskedOperations::End(const Status& why) { FailAll(inbox_->Refuse(why), why); }
+
+void AskedOperations::FailAll(const Submitted& posted, const Status& why) {
+  for (const auto& operation : posted) operation->Complete(why);
   for (auto& operation : pending_.TakeAll()) operation->Complete(why);
   work_->Clear(WorkMeter::Clock::now());
   users_->Notify();

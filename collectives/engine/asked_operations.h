@@ -19,7 +19,6 @@ namespace ringmaster::engine {
 
 class AskedOperations {
  public:
-  using Submitted = std::vector<std::shared_ptr<Operation>>;
   // Why an operation of this process set can't be asked for here; RM_OK: it can.
   using CheckSet = std::function<Status(int32_t process_set)>;
 
@@ -40,10 +39,15 @@ class AskedOperations {
   void FreeNames(const Response& response) { inbox_->Forget(response); }
   // Of a process set that has been removed: these are asked for no more.
   void FailLeftOver(const Submitted& operations);
-  // All that there are.
-  void FailAll(const Status& why);
+  // All that there are end so, and what is asked for from now on: until the inbox resumes, or for
+  // ever. An operation whose user was about to ask for it in the same moment ends so as well, and
+  // is not carried into a later view.
+  void Drop(const std::string& why);
+  void End(const Status& why);
 
  private:
+  void FailAll(const Submitted& posted, const Status& why);
+
   Inbox* const inbox_;
   UserTasks* const users_;
   WorkMeter* const work_;

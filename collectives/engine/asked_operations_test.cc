@@ -56,17 +56,19 @@ TEST_F(AskedOperationsTest, OfASetThatIsNotOursNothingIsTakenAndItsNameIsFree) {
 
 TEST_F(AskedOperationsTest, WhatTheInboxRefusesByTheTimeItIsTakenEnds) {
   const auto operation = Ask("a");
-  inbox_.Suspend("dropped");
-  EXPECT_FALSE(Take());
+  const Submitted taken = inbox_.Take().submitted;
+  asked_.Drop("dropped");
+  EXPECT_FALSE(asked_.Take(taken, OnlyTheWorld));
   EXPECT_EQ(operation->status().code(), RM_ERR_DROPPED);
   EXPECT_TRUE(asked_.idle());
 }
 
 TEST_F(AskedOperationsTest, WhenAllFailNobodyWaitsAnyMore) {
   work_.Begin(WorkMeter::Clock::now());
-  const auto a = Ask("a"), b = Ask("b");
+  const auto a = Ask("a");
   EXPECT_TRUE(Take());
-  asked_.FailAll({RM_ERR_SHUTDOWN, "over"});
+  const auto b = Ask("b");
+  asked_.End({RM_ERR_SHUTDOWN, "over"});
   EXPECT_EQ(a->status().code(), RM_ERR_SHUTDOWN);
   EXPECT_EQ(b->status().code(), RM_ERR_SHUTDOWN);
   EXPECT_TRUE(asked_.idle());

@@ -94,9 +94,8 @@ void EngineLoop::HandleStop(const Messages& messages) {
 }
 
 void EngineLoop::End(const Status& why) {
-  inbox_->Refuse(why);
   LeaveView();
-  asked_.FailAll(why);
+  asked_.End(why);
   gate_.Fail(why);
 }
 
@@ -105,10 +104,8 @@ void EngineLoop::Detach(const std::string& why) {
   connection_.Forgo();
   if (!standing_.Drop()) return;  // still waits to be in a view
   pipeline_.DropResults();
-  inbox_->Suspend(why);
-  const Status dropped(RM_ERR_DROPPED, why);
-  asked_.FailAll(dropped);
-  gate_.Fail(dropped);
+  asked_.Drop(why);
+  gate_.Fail({RM_ERR_DROPPED, why});
 }
 
 // ---- A round

@@ -100,10 +100,11 @@ void Inbox::Forget(const std::string& name) {
   in_flight_.erase(name);
 }
 
-void Inbox::Suspend(const std::string& why) {
+Submitted Inbox::Suspend(const std::string& why) {
   sync::MutexLock lock(&mu_);
   suspended_ = Status(RM_ERR_DROPPED, why);
   in_flight_.clear();
+  return std::exchange(messages_.submitted, {});
 }
 
 void Inbox::Resume() {
@@ -111,10 +112,11 @@ void Inbox::Resume() {
   suspended_.reset();
 }
 
-void Inbox::Refuse(const Status& why) {
+Submitted Inbox::Refuse(const Status& why) {
   sync::MutexLock lock(&mu_);
   if (!refused_) refused_ = why;
   in_flight_.clear();
+  return std::exchange(messages_.submitted, {});
 }
 
 std::optional<Status> Inbox::refused() const {

@@ -22,8 +22,10 @@
 
 namespace ringmaster::engine {
 
+using Submitted = std::vector<std::shared_ptr<Operation>>;
+
 struct Messages {
-  std::vector<std::shared_ptr<Operation>> submitted;
+  Submitted submitted;
   std::optional<uint64_t> stop;  // the newest epoch to stop
   std::chrono::steady_clock::time_point stop_at;
   std::optional<View> view;  // the newest
@@ -59,11 +61,12 @@ class Inbox {
   // the next one of the name at once.
   void Forget(const Response& response);
   void Forget(const std::string& name);
-  // Submit() answers RM_ERR_DROPPED with these words until Resume().
-  void Suspend(const std::string& why);
+  // Submit() answers RM_ERR_DROPPED with these words until Resume(). Returns what has been
+  // submitted and not been taken: its user did not know, and has to hear the same.
+  [[nodiscard]] Submitted Suspend(const std::string& why);
   void Resume();
-  // From now on Submit() answers `why`; only the first call counts.
-  void Refuse(const Status& why);
+  // From now on Submit() answers `why`; only the first call counts. Returns as Suspend().
+  [[nodiscard]] Submitted Refuse(const Status& why);
   std::optional<Status> refused() const;
   // What Submit() answers now, but for a name in flight; empty: it takes operations.
   std::optional<Status> Refusal() const;

@@ -33,10 +33,24 @@ TEST(InboxTest, ANameIsInFlightUntilItIsForgotten) {
 
 TEST(InboxTest, RefusesForTheFirstReasonThatWasGiven) {
   Inbox inbox;
-  inbox.Refuse({RM_ERR_LEFT, "drained"});
-  inbox.Refuse({RM_ERR_SHUTDOWN, "shut down"});
+  EXPECT_TRUE(inbox.Refuse({RM_ERR_LEFT, "drained"}).empty());
+  EXPECT_TRUE(inbox.Refuse({RM_ERR_SHUTDOWN, "shut down"}).empty());
   EXPECT_EQ(inbox.Submit(Named("a")).code(), RM_ERR_LEFT);
   EXPECT_TRUE(inbox.Take().submitted.empty());
+}
+
+TEST(InboxTest, WhatNobodyHasTakenIsGivenBackWhenItRefusesAndNotTakenLater) {
+  for (const bool for_good : {false, true}) {
+    Inbox inbox;
+    const auto operation = Named("a");
+    ASSERT_TRUE(inbox.Submit(operation).ok());
+    const Submitted posted =
+        for_good ? inbox.Refuse({RM_ERR_SHUTDOWN, "shut down"}) : inbox.Suspend("dropped");
+    EXPECT_EQ(posted, Submitted{operation});
+    inbox.Resume();
+    EXPECT_TRUE(inbox.Take().submitted.empty());
+    EXPECT_EQ(inbox.Submit(Named("a")).ok(), !for_good) << "its name is free";
+  }
 }
 
 TEST(InboxTest, AStopVoidsTheViewsUpToItsEpoch) {

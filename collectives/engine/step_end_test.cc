@@ -172,6 +172,62 @@ TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOth
   });
 }
 
+// The engine's thread has read that it was dropped, and the view in which it is let in again; the
+// user's thread, which can't know, asks for something before the engine's has acted on it.
+TEST(BoundaryTest, WhatIsAskedForInTheMomentOfADropDoesNotReachTheNextView) {
+  TestWorld world(2);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  std::vector<float> weights[] = {{1.0f}, {1.0f}};
+  for (int id : {0, 1}) {
+    ASSERT_TRUE(world.workers[id]->state.Register("w", weights[id].data(), 4).ok());
+    world.workers[id]->engine->PostArmed(epoch, true);
+  }
+  TestWorker& dropped = *world.workers[0];
+  TestWorker& other = *world.workers[1];
+  const auto end_step = [](TestWorker* worker, rm_status expected) {
+    StepResult result;
+    EXPECT_EQ(worker->engine->StepEnd(&result).code(), expected);
+  };
+  std::thread dropped_user(end_step, &dropped, RM_ERR_DROPPED);
+  std::thread other_user(end_step, &other, RM_OK);
+  world.Await([&] { return dropped.boundary == epoch && other.boundary == epoch; });
+  world.Stop({1});
+  std::vector<float> stale(3, 100.0f);
+  std::shared_ptr<Operation> asked;
+  int stops = 0;
+  const auto ask_between = [&] {
+    if (++stops == 1) {  // all of this is read at once, and the stop is obeyed first
+      dropped.engine->PostStop(epoch);
+      dropped.engine->PostDropped("the sidecar was silent");
+      world.Install({0, 1}, "Rejoin");
+    } else if (stops == 2) {
+      asked = dropped.Ask({"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1}, stale.data(),
+                          stale.data());
+    }
+  };
+  {
+    std::lock_guard lock(world.mu);
+    dropped.on_stopped = ask_between;
+  }
+  dropped.engine->PostStop(epoch);
+  dropped_user.join();
+  EXPECT_TRUE(dropped.engine->AwaitEntered(Engine::Clock::now() + kLong).ok());
+  other_user.join();
+  ASSERT_TRUE(asked->done()) << "it is of the view before";
+  EXPECT_EQ(asked->status().code(), RM_ERR_DROPPED);
+  EXPECT_THAT(stale, testing::Each(100.0f));
+  std::vector<float> sum(3, 1.0f), expected(3, 2.0f);
+  std::thread second([&] {
+    std::vector<float> data(3, 1.0f);
+    EXPECT_TRUE(other.Allreduce("x", &data).ok());
+    EXPECT_EQ(data, expected);
+  });
+  EXPECT_TRUE(dropped.Allreduce("x", &sum).ok());
+  second.join();
+  EXPECT_EQ(sum, expected);
+}
+
 TEST(BoundaryTest, AWorkerThatIsDroppedInStepEndHearsIt) {
   TestWorld world(2);
   const uint64_t epoch = world.Install({0, 1});

@@ -110,6 +110,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
 
   // guarded by world->mu
   uint64_t stopped = 0;
+  std::function<void()> on_stopped;  // called by the engine's thread, without the lock
   uint64_t boundary = 0;
   std::vector<uint64_t> installed_views;
   std::map<uint64_t, int> broken;  // what it said of which view
@@ -238,9 +239,14 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
 }
 
 inline void TestWorker::OnStopped(uint64_t epoch) {
-  std::lock_guard lock(world->mu);
-  stopped = std::max(stopped, epoch);
-  world->changed.notify_all();
+  std::function<void()> then;
+  {
+    std::lock_guard lock(world->mu);
+    stopped = std::max(stopped, epoch);
+    then = on_stopped;
+    world->changed.notify_all();
+  }
+  if (then) then();
 }
 inline void TestWorker::OnInstalled(uint64_t epoch, double) {
   std::lock_guard lock(world->mu);

@@ -39,6 +39,9 @@ struct Pod {
   std::string address;    // rendezvous service, host:port or unix:/path
   std::string heartbeat;  // heartbeat listener, host:port
   std::string http;       // /healthz /metrics /status, host:port
+  // Its heartbeats prove that it holds the job's key. A sidecar of a version before that doesn't
+  // say so, and forgets it of others where it proposes a view.
+  bool proves_heartbeats = false;
 
   bool operator==(const Pod&) const = default;
 };

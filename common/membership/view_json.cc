@@ -13,14 +13,16 @@ namespace ringmaster::membership {
 using nlohmann::json;
 
 json ToJson(const Pod& pod) {
-  return {{"uid", pod.uid},
-          {"name", pod.name},
-          {"incarnation", pod.incarnation},
-          {"node", pod.node},
-          {"zone", pod.zone},
-          {"address", pod.address},
-          {"heartbeat", pod.heartbeat},
-          {"http", pod.http}};
+  json value = {{"uid", pod.uid},
+                {"name", pod.name},
+                {"incarnation", pod.incarnation},
+                {"node", pod.node},
+                {"zone", pod.zone},
+                {"address", pod.address},
+                {"heartbeat", pod.heartbeat},
+                {"http", pod.http}};
+  if (pod.proves_heartbeats) value["provesHeartbeats"] = true;
+  return value;
 }
 
 json ToJson(const Worker& worker) {
@@ -82,6 +84,7 @@ tl::expected<Pod, std::string> ReadPod(const json& value, std::string path) {
   reader.String("address", &pod.address, true);
   reader.String("heartbeat", &pod.heartbeat, false);
   reader.String("http", &pod.http, false);
+  reader.Bool("provesHeartbeats", &pod.proves_heartbeats, false);
   if (reader.ok() && pod.uid.empty()) reader.Fail("uid", pod.uid, "a pod uid");
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return pod;

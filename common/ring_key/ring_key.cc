@@ -20,18 +20,26 @@ tl::unexpected<std::string> Failed(const std::filesystem::path& path) {
   return tl::unexpected(path.string() + ": " + std::strerror(errno));
 }
 
-// For each purpose a key of its own, from none of which another can be computed.
-std::string Hmac(std::string_view secret, std::string_view purpose, std::string_view of) {
+bool Same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+std::string Prove(std::string_view key, std::string_view purpose, std::string_view text) {
   crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, Bytes(secret), secret.size());
+  crypto_auth_hmacsha256_init(&state, Bytes(key), key.size());
   crypto_auth_hmacsha256_update(&state, Bytes(purpose), purpose.size());
-  crypto_auth_hmacsha256_update(&state, Bytes(of), of.size());
+  crypto_auth_hmacsha256_update(&state, Bytes(text), text.size());
   std::string code(crypto_auth_hmacsha256_BYTES, '\0');
   crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(code.data()));
   return code;
 }
 
-}  // namespace
+bool Proves(std::string_view key, std::string_view purpose, std::string_view text,
+            std::string_view code) {
+  return Same(Prove(key, purpose, text), code);
+}
 
 std::string MakeRandom() {
   std::string key(kBytes, '\0');
@@ -40,11 +48,11 @@ std::string MakeRandom() {
 }
 
 std::string Derive(std::string_view secret, std::string_view job_uid) {
-  return Hmac(secret, "ringmaster ring key of job ", job_uid);
+  return Prove(secret, "ringmaster ring key of job ", job_uid);
 }
 
 std::string MakeToken(std::string_view key) {
-  const std::string code = Hmac(key, "ringmaster token of sidecars", "");
+  const std::string code = Prove(key, "ringmaster token of sidecars", "");
   std::string text(2 * code.size() + 1, '\0');
   sodium_bin2hex(text.data(), text.size(), Bytes(code), code.size());
   text.pop_back();  // the end of a C string
@@ -52,9 +60,7 @@ std::string MakeToken(std::string_view key) {
 }
 
 bool IsToken(std::string_view key, std::string_view claimed) {
-  const std::string token = MakeToken(key);
-  return token.size() == claimed.size() &&
-         sodium_memcmp(token.data(), claimed.data(), token.size()) == 0;
+  return Same(MakeToken(key), claimed);
 }
 
 std::string Encode(std::string_view key) {

@@ -22,6 +22,13 @@ std::string MakeRandom();
 // which was deleted comes back with the key that running workers have.
 std::string Derive(std::string_view secret, std::string_view job_uid);
 
+// A code of `text` that only who holds `key` can make. No purpose may begin with another one: then
+// a code for one is worth nothing for any other.
+std::string Prove(std::string_view key, std::string_view purpose, std::string_view text);
+// In a time that doesn't tell how much of `code` is right.
+bool Proves(std::string_view key, std::string_view purpose, std::string_view text,
+            std::string_view code);
+
 // What opens the sidecars' /status, in this header: hexadecimal, so that it may be one.
 inline constexpr char kTokenHeader[] = "Ringmaster-Token";
 std::string MakeToken(std::string_view key);

@@ -19,6 +19,8 @@ enum class GlueClause : std::uint8_t {
   kJoinerIsTold,   // one that comes into a view anew hears that what it held is void
   kBegunWithout,   // one that was to begin the job hears that it has begun without it
   kFenceWaited,  // one whose connection is closed may be using its view until its fence has passed
+  kReadyAgain,   // a new stream to the operator is told again whether the pod is ready
+  kViewAgain,    // and which view it is in
   kCount,
 };
 
@@ -35,8 +37,8 @@ class GlueClauses {
 };
 
 constexpr std::array<std::string_view, static_cast<int>(GlueClause::kCount)> kGlueClauseNames = {
-    "AllStopped",    "StopSent",     "UnheardMayUse", "GivenCounts",
-    "AllAtBoundary", "JoinerIsTold", "BegunWithout",  "FenceWaited"};
+    "AllStopped",   "StopSent",     "UnheardMayUse", "GivenCounts", "AllAtBoundary",
+    "JoinerIsTold", "BegunWithout", "FenceWaited",   "ReadyAgain",  "ViewAgain"};
 
 constexpr std::string_view GlueClauseName(GlueClause clause) {
   return kGlueClauseNames[static_cast<std::size_t>(clause)];

@@ -34,6 +34,8 @@ constexpr milliseconds kDeliverDeadline{1000}, kRecordDeadline{500};
 // Connections are opened ahead in worlds of up to so many pods; in larger ones that would be too
 // many.
 constexpr size_t kMaxPrepared = 16;
+// A stranger can have as many heartbeats refused as it likes; the metric counts them all.
+constexpr std::chrono::seconds kBetweenRefusals{10};
 
 int64_t UnixMs() {
   return std::chrono::duration_cast<milliseconds>(
@@ -140,14 +142,25 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_heard = [this](const std::string& pod, const rendezvous::HeartbeatNews& news) {
       Do([&] { agent_->peers().OnHeard(pod, news.epoch, news.step); });
     };
+    callbacks.on_refused = [next = SteadyTime()](const std::string& from,
+                                                 const std::string& why) mutable {
+      const SteadyTime now = std::chrono::steady_clock::now();
+      if (now < next) return;
+      next = now + kBetweenRefusals;
+      spdlog::warn("heartbeat refused from={} reason=\"{}\"", from, why);
+    };
     rendezvous::HeartbeatOptions options;
     options.bind = options_.bind;
     options.port = port;
     options.job = options_.job_uid;
     options.self = options_.pod_uid;
+    options.key = RingKey();
     heartbeats_ = rendezvous::Heartbeats::Listen(loop_, options, std::move(callbacks), error);
     return heartbeats_ != nullptr;
   }
+
+  // 32 bytes; empty: the job has none.
+  std::string RingKey() const { return ring_key::Decode(options_.ring_key).value_or(""); }
 
   bool OpenRendezvous(int port, std::string* error) {
     rendezvous_ = rendezvous::RendezvousServer::Listen(
@@ -175,8 +188,9 @@ class SidecarImpl final : public Sidecar {
     };
     http_ = health::HttpServer::Listen(
         loop_, options_.bind, port,
-        [subjects, key = ring_key::Decode(options_.ring_key).value_or("")](
-            const health::HttpRequest& request) { return Answer(request, subjects, key); },
+        [subjects, key = RingKey()](const health::HttpRequest& request) {
+          return Answer(request, subjects, key);
+        },
         error);
     return http_ != nullptr;
   }
@@ -214,6 +228,7 @@ class SidecarImpl final : public Sidecar {
     pod.address = RendezvousAddress();
     pod.heartbeat = net::JoinAddress(options_.advertise, heartbeats_->port());
     pod.http = net::JoinAddress(options_.advertise, http_->port());
+    pod.proves_heartbeats = !options_.ring_key.empty();
     return pod;
   }
 
@@ -280,6 +295,7 @@ class SidecarImpl final : public Sidecar {
       timer_set_ = false;
       agent_->Tick();
       metrics_.SetHeartbeatsMissed(heartbeats_->missed());
+      metrics_.SetHeartbeatsRefused(heartbeats_->refused());
       Schedule();
     });
   }
@@ -379,7 +395,9 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {
     std::vector<rendezvous::HeartbeatPeer> peers;
-    for (const membership::Pod& pod : pods) peers.push_back({pod.uid, pod.heartbeat, pod.node});
+    for (const membership::Pod& pod : pods) {
+      peers.push_back({pod.uid, pod.heartbeat, pod.node, pod.proves_heartbeats});
+    }
     heartbeats_->Watch(peers);
     std::set<std::string> addresses;
     for (const membership::Pod& pod : pods) addresses.insert(pod.address);

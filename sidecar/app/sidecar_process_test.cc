@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <asio/io_context.hpp>
 #include <chrono>
 #include <deque>
 #include <filesystem>
@@ -17,10 +18,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "common/ring_key/ring_key.h"
 #include "common/tls/certificate.h"
 #include "sidecar/app/testing/fake_operator.h"
+#include "sidecar/rendezvous/heartbeat.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
@@ -61,6 +64,30 @@ std::string Get(const std::string& where, const std::string& path,
   size_t body = answer.find("\r\n\r\n");
   return body == std::string::npos ? "" : answer.substr(body + 4);
 }
+
+// Answers heartbeats as the sidecar of that pod would, without the job's key.
+class Forger {
+ public:
+  Forger(const std::string& address, const std::string& uid) {
+    rendezvous::HeartbeatOptions options;
+    options.port = std::stoi(address.substr(address.rfind(':') + 1));
+    options.job = "job-uid";
+    options.self = uid;
+    std::string error;
+    heartbeats_ = rendezvous::Heartbeats::Listen(&loop_, options, {}, &error);
+    EXPECT_NE(heartbeats_, nullptr) << error;
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~Forger() {
+    loop_.stop();
+    thread_.join();
+  }
+
+ private:
+  asio::io_context loop_;
+  std::unique_ptr<rendezvous::Heartbeats> heartbeats_;
+  std::thread thread_;
+};
 
 struct PodProcesses {
   std::string uid, dir;
@@ -274,6 +301,30 @@ TEST_F(SidecarProcessTest, StatusIsForThoseWhoHaveTheJobsToken) {
   }
   EXPECT_EQ(Get(http, "/healthz"), "ok\n");
   EXPECT_NE(Get(http, "/metrics"), "");
+}
+
+// A stranger on the machine takes the heartbeat port of a sidecar that has died, and answers.
+TEST_F(SidecarProcessTest, HeartbeatsOfWhoDoesNotHoldTheJobsKeyKeepNoPodAlive) {
+  ring_key_ = ring_key::MakeRandom();
+  ASSERT_TRUE(ring_key::WriteFile(dir_ + "/ring.key", ring_key_));
+  StartJob(3, {"RINGMASTER_RING_KEY_FILE=" + dir_ + "/ring.key"});
+  ASSERT_GT(AwaitView({0, 1, 2}, 3), 0u);
+  const json pods = Status(pods_[0])["view"]["pods"];
+  std::string address;
+  for (const json& pod : pods) {
+    EXPECT_EQ(pod.value("provesHeartbeats", false), true) << pod;
+    if (pod["uid"] == "uid-2") address = pod["heartbeat"];
+  }
+  Kill(&pods_[2].sidecar);
+  const Forger forger(address, "uid-2");
+  EXPECT_GT(AwaitView({0, 1}, 2), 0u);
+  EXPECT_TRUE(Eventually([&] {
+    const std::string metrics = Get(operator_->HttpOf("uid-0"), "/metrics");
+    const size_t at = metrics.find("\nringmaster_sidecar_heartbeats_refused{");
+    const size_t value = metrics.find("} ", at);
+    return at != metrics.npos && std::atof(metrics.c_str() + value + 2) > 0;
+  }));
+  EXPECT_NE(LogOf(pods_[0]).find("heartbeat refused"), std::string::npos);
 }
 
 TEST_F(SidecarProcessTest, WithoutTlsSidecarsMeetWhereNoOtherUserComes) {

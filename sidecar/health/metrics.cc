@@ -55,6 +55,12 @@ struct Metrics::Families {
                    .Labels(labels)
                    .Register(registry)
                    .Add({})),
+        refused(BuildGauge()
+                    .Name("ringmaster_sidecar_heartbeats_refused")
+                    .Help("Heartbeat connections closed for want of a proof since the start")
+                    .Labels(labels)
+                    .Register(registry)
+                    .Add({})),
         stalled(
             BuildGauge()
                 .Name("ringmaster_sidecar_stalled_tensors")
@@ -107,7 +113,7 @@ struct Metrics::Families {
                   .Register(registry)) {}
 
   prometheus::Registry registry;
-  prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed, &stalled;
+  prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed, &refused, &stalled;
   prometheus::Family<prometheus::Counter>&worker_seconds, &worker_state_seconds, &worker_bytes;
   prometheus::Family<prometheus::Gauge>& values;
   prometheus::Family<prometheus::Histogram>& rebuild_seconds;
@@ -129,6 +135,10 @@ void Metrics::SetStep(uint64_t step) { families_->step.Set(static_cast<double>(s
 void Metrics::SetCoordinator(bool coordinator) { families_->coordinator.Set(coordinator ? 1 : 0); }
 void Metrics::SetHeartbeatsMissed(uint64_t missed) {
   families_->missed.Set(static_cast<double>(missed));
+}
+
+void Metrics::SetHeartbeatsRefused(uint64_t refused) {
+  families_->refused.Set(static_cast<double>(refused));
 }
 
 void Metrics::SetStalledTensors(int tensors) { families_->stalled.Set(tensors); }

@@ -22,6 +22,7 @@ class Metrics {
   void SetStep(uint64_t step);
   void SetCoordinator(bool coordinator);
   void SetHeartbeatsMissed(uint64_t missed);
+  void SetHeartbeatsRefused(uint64_t refused);
   void SetStalledTensors(int tensors);
   // Of the worker in this slot. By one thread.
   void SetTimes(int slot, const job::WorkerTimes& times);

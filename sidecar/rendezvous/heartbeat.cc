@@ -1,20 +1,15 @@
 #include "sidecar/rendezvous/heartbeat.h"
 
 #include <algorithm>
-#include <array>
-#include <asio/connect.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
-#include <asio/read.hpp>
-#include <asio/read_until.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/streambuf.hpp>
-#include <asio/write.hpp>
-#include <istream>
 #include <map>
 #include <set>
 
 #include "sidecar/net/address.h"
+#include "sidecar/rendezvous/heartbeat_connection.h"
+#include "sidecar/rendezvous/heartbeat_echo.h"
 #include "sidecar/rendezvous/watch_choice.h"
 
 namespace ringmaster::rendezvous {
@@ -24,112 +19,27 @@ using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr size_t kMaxLine = 512;
-constexpr std::chrono::seconds kEchoIdle{10};
-// Many more than watch one pod; strangers that come after are hung up on.
+// Many more than watch one pod.
 constexpr size_t kMaxEchoes = 256;
 // Long enough for a suspicion, the view that follows from it, and another suspicion in that.
 constexpr std::chrono::seconds kProbeFor{10};
 
-// Two little-endian integers: epoch and step.
-constexpr size_t kWord = 8;
-using BeatBytes = std::array<unsigned char, 2 * kWord>;
+// A sign of life is not older than so many times the patience for silence. Links are slow, but who
+// holds back echoes of a pod that lives must not be able to spend them when it has died.
+constexpr int kMaxLate = 4;
 
-BeatBytes Encode(const HeartbeatNews& news) {
-  BeatBytes bytes;
-  for (size_t i = 0; i < kWord; ++i) {
-    bytes[i] = static_cast<unsigned char>(news.epoch >> (8 * i));
-    bytes[kWord + i] = static_cast<unsigned char>(news.step >> (8 * i));
-  }
-  return bytes;
-}
-
-HeartbeatNews Decode(const BeatBytes& bytes) {
-  HeartbeatNews news;
-  for (size_t i = kWord; i-- > 0;) {
-    news.epoch = news.epoch << 8 | bytes[i];
-    news.step = news.step << 8 | bytes[kWord + i];
-  }
-  return news;
-}
-
-// The watched end: answers a greeting line with its own, then every beat with its news.
-class Echo : public std::enable_shared_from_this<Echo> {
- public:
-  Echo(tcp::socket socket, std::string greeting, std::string expected_job,
-       std::shared_ptr<const HeartbeatNews> news)
-      : socket_(std::move(socket)),
-        silence_(socket_.get_executor()),
-        greeting_(std::move(greeting)),
-        expected_(std::move(expected_job)),
-        news_(std::move(news)),
-        line_(kMaxLine) {}
-
-  void Start() {
-    ExpectBytes();
-    asio::async_read_until(socket_, line_, '\n',
-                           [self = shared_from_this()](std::error_code error, size_t) {
-                             if (error) return self->Close();
-                             std::istream in(&self->line_);
-                             std::string magic, job;
-                             in >> magic >> job;
-                             if (magic != "RMHB2" || job != self->expected_)
-                               return self->Close();  // a stranger
-                             self->line_.consume(self->line_.size());
-                             self->Write(self->greeting_.size(), self->greeting_.data());
-                           });
-  }
-  void Close() {
-    std::error_code ignored;
-    silence_.cancel();
-    socket_.close(ignored);
-  }
-
- private:
-  // A sidecar that watches beats several times a second; other peers hold a descriptor that is
-  // needed elsewhere.
-  void ExpectBytes() {
-    silence_.expires_after(kEchoIdle);
-    silence_.async_wait([self = shared_from_this()](std::error_code cancelled) {
-      if (!cancelled) self->Close();
-    });
-  }
-  void Write(size_t bytes, const char* data) {
-    asio::async_write(socket_, asio::buffer(data, bytes),
-                      [self = shared_from_this()](std::error_code error, size_t) {
-                        if (error) return self->Close();
-                        self->Read();
-                      });
-  }
-  void Read() {
-    ExpectBytes();
-    asio::async_read(
-        socket_, asio::buffer(beat_), [self = shared_from_this()](std::error_code error, size_t) {
-          if (error) return self->Close();
-          self->beat_ = Encode(*self->news_);
-          self->Write(self->beat_.size(), reinterpret_cast<const char*>(self->beat_.data()));
-        });
-  }
-
-  tcp::socket socket_;
-  asio::steady_timer silence_;
-  const std::string greeting_, expected_;
-  const std::shared_ptr<const HeartbeatNews> news_;
-  asio::streambuf line_;
-  BeatBytes beat_;
-};
-
-// The watching end.
+// A pod that is watched: how long it has been silent, over connections one after the other.
 class Watched : public std::enable_shared_from_this<Watched> {
  public:
+  // `proven`: uids of pods that have proven the job's key. All of them outlive this.
   Watched(asio::io_context* loop, HeartbeatPeer peer, const HeartbeatOptions* options,
-          const HeartbeatCallbacks* callbacks)
-      : socket_(*loop),
+          const HeartbeatCallbacks* callbacks, std::set<std::string>* proven)
+      : loop_(loop),
         retry_(*loop),
         peer_(std::move(peer)),
         options_(options),
         callbacks_(callbacks),
-        line_(kMaxLine) {}
+        proven_(proven) {}
 
   const HeartbeatPeer& peer() const { return peer_; }
   bool suspected() const { return suspected_; }
@@ -147,102 +57,67 @@ class Watched : public std::enable_shared_from_this<Watched> {
     // minutes in the end. A new connection is heard as soon as the link is back.
     attempt_age_ += elapsed;
     if (attempt_age_ > options_->suspect_after) Disconnect();
-    if (!connecting_ && !connected_) Connect();
-    if (connected_) Beat();
+    if (connection_ == nullptr) {
+      Connect();
+    } else {
+      connection_->Beat();
+    }
     return late();
   }
 
   void Close() {
     closed_ = true;
     retry_.cancel();
-    std::error_code ignored;
-    socket_.close(ignored);
+    Disconnect();
   }
 
  private:
-  // Keeps this object for a handler of the connection that is open, or being opened, now.
-  class Attempt {
-   public:
-    explicit Attempt(std::shared_ptr<Watched> watched)
-        : watched_(std::move(watched)), number_(watched_->attempt_) {}
-    // Another connection has taken its place, or nobody is watched any more.
-    bool over() const { return watched_->closed_ || watched_->attempt_ != number_; }
-    Watched* operator->() const { return watched_.get(); }
-
-   private:
-    std::shared_ptr<Watched> watched_;
-    uint64_t number_;
-  };
-  Attempt Current() { return Attempt(shared_from_this()); }
-
   void Connect() {
-    tcp::endpoint endpoint;
+    asio::ip::tcp::endpoint endpoint;
     if (!net::ParseEndpoint(peer_.address, &endpoint)) return;  // silence will tell
-    connecting_ = true;
-    ++attempt_;
     attempt_age_ = milliseconds(0);
-    line_.consume(line_.size());
-    socket_ = tcp::socket(socket_.get_executor());
-    socket_.async_connect(endpoint, [self = Current()](std::error_code error) {
-      if (self.over()) return;
-      if (error) return self->Broken("connect: " + error.message());
-      std::error_code ignored;
-      // A free port may be given to the very socket that dials it, which then talks to itself.
-      if (self->socket_.local_endpoint(ignored) == self->socket_.remote_endpoint(ignored))
-        return self->Broken("connect: nobody listens");
-      self->socket_.set_option(tcp::no_delay(true), ignored);
-      self->Greet();
+    const bool must_prove =
+        !options_->key.empty() && (peer_.proves || proven_->count(peer_.uid) > 0);
+    connection_ = std::make_shared<HeartbeatConnection>(
+        loop_, HeartbeatTarget{options_->job, options_->self, options_->key, peer_.uid, must_prove},
+        Events());
+    connection_->Dial(endpoint);
+  }
+
+  // Calls nothing once this is gone.
+  template <typename Work>
+  auto IfHere(Work work) {
+    return [weak = weak_from_this(), work](const auto&... args) {
+      if (const auto self = weak.lock()) work(self.get(), args...);
+    };
+  }
+
+  HeartbeatEvents Events() {
+    HeartbeatEvents events;
+    events.on_open = IfHere([](Watched* self, bool proven) {
+      if (proven) self->proven_->insert(self->peer_.uid);
     });
-  }
-
-  void Greet() {
-    greeting_ = "RMHB2 " + options_->job + " " + options_->self + "\n";
-    asio::async_write(socket_, asio::buffer(greeting_),
-                      [self = Current()](std::error_code error, size_t) {
-                        if (self.over()) return;
-                        if (error) return self->Broken("write: " + error.message());
-                        self->ReadGreeting();
-                      });
-  }
-
-  void ReadGreeting() {
-    asio::async_read_until(socket_, line_, '\n', [self = Current()](std::error_code error, size_t) {
-      if (self.over()) return;
-      if (error) return self->Broken("read: " + error.message());
-      std::istream in(&self->line_);
-      std::string magic, uid;
-      in >> magic >> uid;
-      self->line_.consume(self->line_.size());
-      // Addresses are used again: another pod listens where this one was.
-      if (uid != self->peer_.uid) {
-        self->Disconnect();
-        return self->Suspect("another pod listens at its address");
-      }
-      self->connecting_ = false;
-      self->connected_ = true;
-      self->Beat();
-      self->Read();
+    events.on_echo = IfHere(
+        [](Watched* self, const HeartbeatNews& news, uint64_t late) { self->Heard(news, late); });
+    events.on_broken = IfHere([](Watched* self, const std::string& why) { self->Broken(why); });
+    events.on_other_pod = IfHere([](Watched* self) {
+      self->Disconnect();
+      self->Suspect("another pod listens at its address");
     });
-  }
-
-  void Beat() {
-    if (writing_) return;
-    writing_ = true;
-    asio::async_write(socket_, asio::buffer(beat_), [self = Current()](std::error_code, size_t) {
-      if (!self.over()) self->writing_ = false;  // an error shows in Read
+    // Dialled again at the next tick; silence will tell.
+    events.on_refused = IfHere([](Watched* self, const std::string& why) {
+      self->Disconnect();
+      self->callbacks_->on_refused(self->peer_.address, why);
     });
+    return events;
   }
 
-  void Read() {
-    asio::async_read(socket_, asio::buffer(echo_),
-                     [self = Current()](std::error_code error, size_t) {
-                       if (self.over()) return;
-                       if (error) return self->Broken("read: " + error.message());
-                       self->silence_ = self->attempt_age_ = milliseconds(0);
-                       self->suspected_ = self->unreachable_ = false;
-                       self->callbacks_->on_heard(self->peer_.uid, Decode(self->echo_));
-                       if (!self->closed_) self->Read();
-                     });
+  void Heard(const HeartbeatNews& news, uint64_t late) {
+    const auto late_for = static_cast<int64_t>(late) * options_->interval;
+    if (late_for > kMaxLate * options_->suspect_after) return;
+    silence_ = attempt_age_ = milliseconds(0);
+    suspected_ = unreachable_ = false;
+    callbacks_->on_heard(peer_.uid, news);
   }
 
   void Broken(const std::string& why) {
@@ -256,15 +131,12 @@ class Watched : public std::enable_shared_from_this<Watched> {
   void RetrySoon() {
     retry_.expires_after(options_->interval / 5);
     retry_.async_wait([self = shared_from_this()](std::error_code cancelled) {
-      if (!cancelled && !self->closed_ && !self->connecting_ && !self->connected_) self->Connect();
+      if (!cancelled && !self->closed_ && self->connection_ == nullptr) self->Connect();
     });
   }
 
   void Disconnect() {
-    ++attempt_;
-    connecting_ = connected_ = writing_ = false;
-    std::error_code ignored;
-    socket_.close(ignored);
+    if (connection_ != nullptr) std::exchange(connection_, nullptr)->Close();
   }
 
   void Suspect(const std::string& why) {
@@ -273,20 +145,16 @@ class Watched : public std::enable_shared_from_this<Watched> {
     callbacks_->on_suspect(peer_.uid, why);
   }
 
-  tcp::socket socket_;
+  asio::io_context* const loop_;
   asio::steady_timer retry_;
   const HeartbeatPeer peer_;
   const HeartbeatOptions* const options_;
   const HeartbeatCallbacks* const callbacks_;
-  std::string greeting_;
-  asio::streambuf line_;
-  const BeatBytes beat_ = Encode({});
-  BeatBytes echo_;
+  std::set<std::string>* const proven_;
+  std::shared_ptr<HeartbeatConnection> connection_;  // null: between two tries
   milliseconds silence_{0};
-  uint64_t attempt_ = 0;         // counts connections that were begun or given up
   milliseconds attempt_age_{0};  // since the newest one was begun, or an echo came on it
-  bool connecting_ = false, connected_ = false, writing_ = false, suspected_ = false,
-       unreachable_ = false, closed_ = false;
+  bool suspected_ = false, unreachable_ = false, closed_ = false;
 };
 
 class HeartbeatsImpl final : public Heartbeats {
@@ -294,9 +162,14 @@ class HeartbeatsImpl final : public Heartbeats {
   HeartbeatsImpl(asio::io_context* loop, HeartbeatOptions options, HeartbeatCallbacks callbacks)
       : loop_(loop),
         options_(std::move(options)),
-        callbacks_(std::move(callbacks)),
+        callbacks_(Counted(std::move(callbacks))),
         acceptor_(*loop),
-        timer_(*loop) {}
+        timer_(*loop) {
+    subject_->job = options_.job;
+    subject_->self = options_.self;
+    subject_->key = options_.key;
+    subject_->on_refused = callbacks_.on_refused;
+  }
   ~HeartbeatsImpl() override { Stop(); }
 
   bool Open(std::string* error) {
@@ -316,10 +189,13 @@ class HeartbeatsImpl final : public Heartbeats {
 
   void Watch(const std::vector<HeartbeatPeer>& pods) override {
     pods_ = pods;
+    std::set<std::string> uids;
+    for (const HeartbeatPeer& pod : pods) uids.insert(pod.uid);
+    std::erase_if(proven_, [&](const std::string& uid) { return uids.count(uid) == 0; });
     WatchChosen();
   }
 
-  void SetNews(const HeartbeatNews& news) override { *news_ = news; }
+  void SetNews(const HeartbeatNews& news) override { subject_->news = news; }
   bool Suspects(const std::string& uid) const override {
     auto it = watched_.find(uid);
     return it != watched_.end() && it->second->suspected();
@@ -329,6 +205,7 @@ class HeartbeatsImpl final : public Heartbeats {
     return it != watched_.end() && it->second->unreachable();
   }
   uint64_t missed() const override { return missed_; }
+  uint64_t refused() const override { return refused_; }
 
   void Stop() override {
     std::error_code ignored;
@@ -342,6 +219,15 @@ class HeartbeatsImpl final : public Heartbeats {
   }
 
  private:
+  HeartbeatCallbacks Counted(HeartbeatCallbacks callbacks) {
+    callbacks.on_refused = [this, tell = callbacks.on_refused](const std::string& from,
+                                                               const std::string& why) {
+      ++refused_;
+      if (tell) tell(from, why);
+    };
+    return callbacks;
+  }
+
   void WatchChosen() {
     std::map<std::string, std::shared_ptr<Watched>> next;
     for (const HeartbeatPeer& peer : PeersToWatch(pods_, options_.self, probed_.uids())) {
@@ -349,7 +235,7 @@ class HeartbeatsImpl final : public Heartbeats {
       if (it != watched_.end() && it->second->peer().address == peer.address) {
         next[peer.uid] = it->second;
       } else {
-        next[peer.uid] = std::make_shared<Watched>(loop_, peer, &options_, &callbacks_);
+        next[peer.uid] = std::make_shared<Watched>(loop_, peer, &options_, &callbacks_, &proven_);
       }
     }
     watched_.swap(next);
@@ -378,17 +264,27 @@ class HeartbeatsImpl final : public Heartbeats {
       if (!error) {
         std::error_code ignored;
         socket.set_option(tcp::no_delay(true), ignored);
-        auto echo = std::make_shared<Echo>(std::move(socket), "RMHB2 " + options_.self + "\n",
-                                           options_.job, news_);
-        std::erase_if(echoes_, [](const auto& weak) { return weak.expired(); });
-        if (echoes_.size() < kMaxEchoes) {
-          echoes_.push_back(echo);
-          echo->Start();
-        }
+        Answer(std::make_shared<HeartbeatEcho>(std::move(socket), subject_));
         return Accept();
       }
       accept_again_ = true;  // out of descriptors: at the next tick
     });
+  }
+
+  // Who has proven nothing goes before those that have, the oldest first, and where nobody can
+  // prove anything who comes last: strangers must not take the places of those that watch.
+  void Answer(const std::shared_ptr<HeartbeatEcho>& echo) {
+    std::erase_if(echoes_, [](const auto& weak) { return weak.expired(); });
+    if (echoes_.size() >= kMaxEchoes) {
+      if (options_.key.empty()) return;
+      const auto oldest = std::find_if(echoes_.begin(), echoes_.end(),
+                                       [](const auto& weak) { return !weak.lock()->proven(); });
+      if (oldest == echoes_.end()) return;
+      oldest->lock()->Close();
+      echoes_.erase(oldest);
+    }
+    echoes_.push_back(echo);
+    echo->Start();
   }
 
   void Tick() {
@@ -424,9 +320,10 @@ class HeartbeatsImpl final : public Heartbeats {
   std::vector<HeartbeatPeer> pods_;  // of the view
   ProbedPods probed_;
   std::map<std::string, std::shared_ptr<Watched>> watched_;
-  std::vector<std::weak_ptr<Echo>> echoes_;
-  const std::shared_ptr<HeartbeatNews> news_ = std::make_shared<HeartbeatNews>();
-  uint64_t missed_ = 0;
+  std::set<std::string> proven_;  // uids of those of them that have proven the job's key
+  std::vector<std::weak_ptr<HeartbeatEcho>> echoes_;
+  const std::shared_ptr<EchoSubject> subject_ = std::make_shared<EchoSubject>();
+  uint64_t missed_ = 0, refused_ = 0;
   bool accept_again_ = false;
 };
 

@@ -6,7 +6,14 @@
 // Echoes carry the newest epoch that the sender knows, so a missed decision is noticed, and the
 // steps that its workers have completed, so that steps that only a lost pod had completed are
 // counted as lost. Each pod dials those that it watches and counts their echoes, so both ends of a
-// pair notice a failure by themselves. Thread rule: everything on the thread that runs the
+// pair notice a failure by themselves.
+//
+// Where the job has a ring key, both ends prove that they hold it, each beat and each echo for
+// itself (heartbeat_proof.h); what is not proven is no sign of life. A pod that does not prove
+// anything is believed only if it never did and the view doesn't say that it does: its sidecar is
+// of a version before there were proofs.
+//
+// Thread rule: everything on the thread that runs the
 // io_context, callbacks included. Destroy it when that loop has ended.
 #pragma once
 
@@ -17,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/rendezvous/heartbeat_proof.h"
 #include "sidecar/rendezvous/watch_choice.h"
 
 namespace asio {
@@ -30,13 +38,9 @@ struct HeartbeatOptions {
   int port = 0;      // 0: chosen free
   std::string job;   // uid: strangers are turned away
   std::string self;  // pod uid
+  std::string key;   // the job's ring key; empty: nothing is proven
   std::chrono::milliseconds interval{250};
   std::chrono::milliseconds suspect_after{1000};
-};
-
-struct HeartbeatNews {
-  uint64_t epoch = 0;  // the newest that the sender knows
-  uint64_t step = 0;   // completed by its workers
 };
 
 struct HeartbeatCallbacks {
@@ -46,6 +50,8 @@ struct HeartbeatCallbacks {
   std::function<void(const std::string& uid, const std::string& reason)> on_unreachable;
   // Every echo, with what the peer knows. A suspected peer is no longer suspected.
   std::function<void(const std::string& uid, const HeartbeatNews& news)> on_heard;
+  // Something came from that address which proves nothing, or the wrong thing. May be empty.
+  std::function<void(const std::string& from, const std::string& why)> on_refused;
 };
 
 class Heartbeats {
@@ -61,7 +67,8 @@ class Heartbeats {
   virtual void SetNews(const HeartbeatNews& news) = 0;  // what our echoes say from now on
   virtual bool Suspects(const std::string& uid) const = 0;
   virtual bool Unreachable(const std::string& uid) const = 0;  // since the last echo
-  virtual uint64_t missed() const = 0;  // beats without an answer in time, ever
+  virtual uint64_t missed() const = 0;   // beats without an answer in time, ever
+  virtual uint64_t refused() const = 0;  // connections that were closed for want of a proof, ever
   virtual void Stop() = 0;
 };
 

@@ -7,10 +7,13 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/read.hpp>
 #include <asio/read_until.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/streambuf.hpp>
 #include <asio/write.hpp>
+#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "sidecar/net/address.h"
 
@@ -27,6 +30,7 @@ class HeartbeatTest : public testing::Test {
     options.job = job;
     options.self = uid;
     options.port = port;
+    options.key = key_;
     options.interval = milliseconds(10);
     options.suspect_after = suspect_after_;
     HeartbeatCallbacks callbacks;
@@ -40,13 +44,16 @@ class HeartbeatTest : public testing::Test {
       suspected_.erase(uid + ">" + peer);
       heard_[uid + ">" + peer] = news;
     };
+    callbacks.on_refused = [this, uid](const std::string&, const std::string& why) {
+      refused_[uid] = why;
+    };
     std::string error;
     auto heartbeats = Heartbeats::Listen(&loop_, options, callbacks, &error);
     EXPECT_NE(heartbeats, nullptr) << error;
     return (all_[uid] = std::move(heartbeats)).get();
   }
   HeartbeatPeer PeerOf(const std::string& uid) {
-    return {uid, net::JoinAddress("127.0.0.1", all_[uid]->port()), ""};
+    return {uid, net::JoinAddress("127.0.0.1", all_[uid]->port()), "", proves_};
   }
 
   template <typename Done>
@@ -57,11 +64,14 @@ class HeartbeatTest : public testing::Test {
   }
 
   milliseconds suspect_after_{200};
+  std::string key_ = std::string(32, 'k');  // of those that are added from now on
+  bool proves_ = true;                      // what the view says of pods
   asio::io_context loop_;
   std::map<std::string, std::unique_ptr<Heartbeats>> all_;
   std::map<std::string, std::string> suspected_;
   std::map<std::string, HeartbeatNews> heard_;
   std::vector<std::string> unreachable_;
+  std::map<std::string, std::string> refused_;  // by whom: why
 };
 
 TEST_F(HeartbeatTest, HearsTheNewestEpochAndStepThatThePeerKnows) {
@@ -198,6 +208,184 @@ class CutPeer {
   asio::ip::tcp::acceptor acceptor_;
   std::vector<std::shared_ptr<Session>> sessions_;
 };
+
+// A sidecar of a version before there were proofs; also what somebody says who has no key.
+TEST_F(HeartbeatTest, WhoProvesNothingIsHeardOnlyWhereTheViewDoesNotSayThatItProves) {
+  Add("a");
+  CutPeer peer(&loop_);
+  all_["a"]->Watch({{"b", peer.address(), "", /*proves=*/true}});
+  ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_EQ(heard_.count("a>b"), 0u);
+  EXPECT_GT(all_["a"]->refused(), 0u);
+  EXPECT_NE(refused_["a"].find("proves nothing"), std::string::npos) << refused_["a"];
+  all_["a"]->Watch({});
+  all_["a"]->Watch({{"b", peer.address(), "", /*proves=*/false}});
+  EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+}
+
+TEST_F(HeartbeatTest, WhoHasProvenTheKeyHasToGoOnProvingIt) {
+  Add("a");
+  Add("b");
+  const int port = all_["b"]->port();
+  proves_ = false;  // as in a view that a sidecar of a version without proofs proposed
+  all_["a"]->Watch({PeerOf("b")});
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+  all_["b"]->Stop();
+  ASSERT_TRUE(RunUntil([&] { return all_["a"]->Unreachable("b"); }));
+  heard_.clear();
+  key_.clear();  // another process takes its port, and says that it is b
+  Add("b", "job", port);
+  EXPECT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_EQ(heard_.count("a>b"), 0u);
+  EXPECT_GT(all_["a"]->refused(), 0u);
+}
+
+TEST_F(HeartbeatTest, WhoHoldsAnotherKeyIsNotHeard) {
+  Add("a");
+  key_ = std::string(32, 'x');
+  Add("b");
+  proves_ = false;
+  all_["a"]->Watch({PeerOf("b")});
+  EXPECT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_EQ(heard_.count("a>b"), 0u);
+  EXPECT_NE(refused_["a"].find("does not prove the job's key"), std::string::npos);
+}
+
+TEST_F(HeartbeatTest, AJobWithoutAKeyAsksForNoProof) {
+  key_.clear();
+  Add("a");
+  Add("b");
+  all_["a"]->Watch({PeerOf("b")});
+  EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+}
+
+// Hands on at once what one side says; what the other one answers it keeps, and lets out one echo
+// at a time: enough for a sidecar that takes every echo for a sign of life, and more and more in
+// stock.
+class HoldingProxy {
+ public:
+  HoldingProxy(asio::io_context* loop, const std::string& target)
+      : acceptor_(*loop), to_(*loop), release_(*loop) {
+    std::string error;
+    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
+    asio::ip::tcp::endpoint endpoint;
+    EXPECT_TRUE(net::ParseEndpoint(target, &endpoint));
+    acceptor_.async_accept([this, endpoint](std::error_code error, asio::ip::tcp::socket socket) {
+      if (error) return;
+      from_.emplace(std::move(socket));
+      to_.connect(endpoint);
+      HandOn();
+      Keep();
+    });
+  }
+  ~HoldingProxy() { release_.cancel(); }
+  std::string address() const {
+    return net::JoinAddress("127.0.0.1", acceptor_.local_endpoint().port());
+  }
+
+ private:
+  void HandOn() {
+    from_->async_read_some(asio::buffer(there_), [this](std::error_code error, size_t bytes) {
+      if (error) return;
+      asio::write(to_, asio::buffer(there_, bytes), error);
+      HandOn();
+    });
+  }
+  void Keep() {
+    to_.async_read_some(asio::buffer(back_), [this](std::error_code error, size_t bytes) {
+      if (error) return;
+      kept_.append(back_.data(), bytes);
+      if (!welcomed_ && kept_.find('\n') != std::string::npos) {
+        welcomed_ = true;
+        LetOut(kept_.find('\n') + 1);
+        ReleaseOne();
+      }
+      Keep();
+    });
+  }
+  void ReleaseOne() {
+    LetOut(std::min<size_t>(kept_.size(), 48));
+    release_.expires_after(milliseconds(50));
+    release_.async_wait([this](std::error_code cancelled) {
+      if (!cancelled) ReleaseOne();
+    });
+  }
+  void LetOut(size_t bytes) {
+    std::error_code ignored;
+    asio::write(*from_, asio::buffer(kept_.data(), bytes), ignored);
+    kept_.erase(0, bytes);
+  }
+
+  asio::ip::tcp::acceptor acceptor_;
+  std::optional<asio::ip::tcp::socket> from_;
+  asio::ip::tcp::socket to_;
+  asio::steady_timer release_;
+  std::array<char, 4096> there_{}, back_{};
+  std::string kept_;
+  bool welcomed_ = false;
+};
+
+TEST_F(HeartbeatTest, EchoesThatWereHeldBackAreNoSignOfLife) {
+  Add("a");
+  Add("b");
+  HoldingProxy proxy(&loop_, PeerOf("b").address);
+  all_["a"]->Watch({{"b", proxy.address(), "", true}});
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+  EXPECT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+}
+
+// A client that says its line, hears the answer of so many bytes, beats, and hears as many as the
+// beat has; while the loop runs.
+std::string Exchange(int port, const std::string& hello, size_t welcome, const std::string& beat) {
+  asio::io_context own;
+  asio::ip::tcp::socket socket(own);
+  socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<uint16_t>(port)});
+  std::string heard(welcome + beat.size(), '\0');
+  std::error_code error;
+  asio::write(socket, asio::buffer(hello), error);
+  size_t bytes = asio::read(socket, asio::buffer(heard.data(), welcome), error);
+  asio::write(socket, asio::buffer(beat), error);
+  bytes += asio::read(socket, asio::buffer(heard.data() + bytes, heard.size() - bytes), error);
+  heard.resize(bytes);
+  return heard;
+}
+
+TEST_F(HeartbeatTest, AWatcherOfAVersionWithoutProofsIsAnsweredAsItExpects) {
+  Add("b");
+  all_["b"]->SetNews({0x0102, 3});
+  auto heard = std::async(std::launch::async, Exchange, all_["b"]->port(), "RMHB2 job a\n", 8,
+                          std::string(16, '\0'));
+  ASSERT_TRUE(
+      RunUntil([&] { return heard.wait_for(milliseconds(0)) == std::future_status::ready; }));
+  EXPECT_EQ(heard.get(), std::string("RMHB2 b\n\x02\x01\0\0\0\0\0\0\x03\0\0\0\0\0\0\0", 24));
+}
+
+TEST_F(HeartbeatTest, ABeatWithoutItsProofIsNotAnswered) {
+  Add("b");
+  const std::string hello = WriteHello({"job", "a", MakeHeartbeatNonce()});
+  const size_t welcome = WriteWelcome({"b", std::string(64, '0'), std::string(64, '0')}).size();
+  auto heard = std::async(std::launch::async, Exchange, all_["b"]->port(), hello, welcome,
+                          std::string(48, '\0'));
+  ASSERT_TRUE(
+      RunUntil([&] { return heard.wait_for(milliseconds(0)) == std::future_status::ready; }));
+  EXPECT_EQ(heard.get().size(), welcome);
+  EXPECT_EQ(all_["b"]->refused(), 1u);
+}
+
+TEST_F(HeartbeatTest, StrangersDoNotTakeThePlacesOfThoseThatWatch) {
+  Add("a");
+  Add("b");
+  asio::ip::tcp::endpoint endpoint;
+  ASSERT_TRUE(net::ParseEndpoint(PeerOf("b").address, &endpoint));
+  std::vector<asio::ip::tcp::socket> strangers;
+  for (int i = 0; i < 260; ++i) {
+    strangers.emplace_back(loop_).connect(endpoint);
+    asio::write(strangers.back(), asio::buffer(std::string("RMHB2 job x\n")));
+    loop_.poll();
+  }
+  all_["a"]->Watch({PeerOf("b")});
+  EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+}
 
 TEST_F(HeartbeatTest, ASilentConnectionIsGivenUpForANewOne) {
   Add("a");

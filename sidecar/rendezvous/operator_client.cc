@@ -3,17 +3,11 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <deque>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "common/job/facts_proto.h"
 #include "common/rpc/keep_alive.h"
-#include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
@@ -21,6 +15,7 @@
 #include "sidecar/rendezvous/calls_in_flight.h"
 #include "sidecar/rendezvous/dial_once.h"
 #include "sidecar/rendezvous/failed_tries.h"
+#include "sidecar/rendezvous/operator_session.h"
 #include "sidecar/rendezvous/operator_stream.h"
 #include "sidecar/rendezvous/outage.h"
 
@@ -29,34 +24,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstBackoff{50}, kLastBackoff{2000};
 // How long one attempt may take, the TLS handshake in it. All pods of a job dial at the same
 // moment, and the machine may be busy.
 constexpr milliseconds kConnect{2000};
 constexpr milliseconds kFarewell{500};  // for the last reports to reach the operator
-constexpr size_t kMaxCarried = 1000;
-constexpr size_t kMaxMissed = 64;
-
-v1::SidecarReport RegistrationReport(const job::Registration& registration) {
-  v1::SidecarReport report;
-  *report.mutable_registration() = job::ToProto(registration);
-  return report;
-}
-
-v1::SidecarReport ReadinessReport(const ReadinessInfo& info) {
-  v1::SidecarReport report;
-  v1::Readiness* readiness = report.mutable_readiness();
-  readiness->set_ready(info.ready);
-  for (uint32_t slot : info.missing_slots) readiness->add_missing_slots(slot);
-  readiness->set_member(info.member);
-  return report;
-}
-
-v1::SidecarReport ExitReport(const job::WorkerExit& exit) {
-  v1::SidecarReport report;
-  *report.mutable_worker_exit() = job::ToProto(exit);
-  return report;
-}
 
 class GrpcOperatorClient final : public OperatorClient {
  public:
@@ -68,8 +39,7 @@ class GrpcOperatorClient final : public OperatorClient {
         credentials_(
             secure_ ? tls::ChannelCredentials(tls::FilesIn(tls_dir), {.exact = tls::kOperatorName})
                     : grpc::InsecureChannelCredentials()),
-        registration_(std::move(registration)),
-        callbacks_(std::move(callbacks)),
+        session_(std::move(registration), std::move(callbacks)),
         retry_(*loop),
         patience_(*loop),
         calls_(std::make_shared<CallsInFlight>()),
@@ -78,48 +48,20 @@ class GrpcOperatorClient final : public OperatorClient {
   }
   ~GrpcOperatorClient() override { Stop(); }
 
-  void SetEpoch(uint64_t epoch) override { registration_.epoch = epoch; }
-
-  void SetReadiness(const ReadinessInfo& readiness) override {
-    readiness_ = ReadinessReport(readiness);
-    Report(*readiness_, false);
-  }
+  void SetEpoch(uint64_t epoch) override { session_.SetEpoch(epoch); }
+  void SetReadiness(const ReadinessInfo& readiness) override { session_.SetReadiness(readiness); }
   void ReportView(const std::string& view, const std::string& rebuild, uint64_t step) override {
-    v1::SidecarReport report;
-    report.mutable_view()->set_view(view);
-    report.mutable_view()->set_rebuild(rebuild);
-    report.mutable_view()->set_step(step);
-    // Steps may have been lost in a rebuild that no operator has heard of: it is not forgotten for
-    // the next one.
-    if (!connected_ && view_) missed_.push_back(*view_);
-    if (missed_.size() > kMaxMissed) missed_.pop_front();
-    view_ = report;
-    Report(report, false);
+    session_.ReportView(view, rebuild, step);
   }
-  void ReportWorkerExit(const job::WorkerExit& exit) override { Report(ExitReport(exit), true); }
-  void ReportFinished(uint64_t epoch) override {
-    v1::SidecarReport report;
-    report.mutable_finished()->set_epoch(epoch);
-    finished_ = report;
-    Report(report, false);
-  }
-
+  void ReportWorkerExit(const job::WorkerExit& exit) override { session_.ReportWorkerExit(exit); }
+  void ReportFinished(uint64_t epoch) override { session_.ReportFinished(epoch); }
   void ReportHealth(bool able, milliseconds unable) override {
-    v1::SidecarReport report;
-    report.mutable_health()->set_able(able);
-    report.mutable_health()->set_unable_ms(unable.count());
-    Report(report, false);
+    session_.ReportHealth(able, unable);
   }
   void ReportStalls(const std::vector<job::Stall>& stalls) override {
-    v1::SidecarReport report;
-    report.mutable_stalls()->set_stalls(job::ToJson(stalls).dump());
-    Report(report, false);
+    session_.ReportStalls(stalls);
   }
-  void ReportRecovery(const std::string& report_json) override {
-    v1::SidecarReport report;
-    report.mutable_recovery()->set_report(report_json);
-    Report(report, false);
-  }
+  void ReportRecovery(const std::string& report) override { session_.ReportRecovery(report); }
 
   void AskRecord(const std::string& message, milliseconds deadline,
                  std::function<void(bool, const std::string&)> answer) override {
@@ -129,10 +71,10 @@ class GrpcOperatorClient final : public OperatorClient {
       v1::RecordReply reply;
     };
     auto call = std::make_shared<Call>();
-    call->request.set_job_namespace(registration_.job_namespace);
-    call->request.set_job_name(registration_.job_name);
-    call->request.set_job_uid(registration_.job_uid);
-    call->request.set_from(registration_.pod_uid);
+    call->request.set_job_namespace(session_.registration().job_namespace);
+    call->request.set_job_name(session_.registration().job_name);
+    call->request.set_job_uid(session_.registration().job_uid);
+    call->request.set_from(session_.registration().pod_uid);
     call->request.set_message(message);
     if (!calls_->Begin(&call->context)) return;
     const auto patience = CallDeadline::Begin(loop_, call, deadline);
@@ -159,10 +101,11 @@ class GrpcOperatorClient final : public OperatorClient {
     calls_->StopAndWait();
     if (stream_ == nullptr) return;
     stream_->HalfClose();
-    if (!connected_ || !stream_->WaitDone(kFarewell)) {
+    if (!session_.connected() || !stream_->WaitDone(kFarewell)) {
       stream_->Cancel();
       stream_->WaitDone(std::chrono::seconds(2));
     }
+    session_.Stop();
     stream_.reset();
   }
 
@@ -207,31 +150,14 @@ class GrpcOperatorClient final : public OperatorClient {
           auto kept = std::make_shared<std::vector<QueuedReport>>(std::move(unsent));
           post([this, kept, why = std::move(why)] { OnDone(std::move(*kept), why); });
         });
-    stream_->Send({RegistrationReport(registration_), false});
-    for (const v1::SidecarReport& report : missed_) stream_->Send({report, false});
-    for (const auto& report : {readiness_, view_, finished_}) {
-      if (report) stream_->Send({*report, false});
-    }
-    for (const QueuedReport& queued : std::exchange(carried_, {})) {
-      if (!stream_->Send(queued)) carried_.push_back(queued);
-    }
-  }
-
-  void Report(const v1::SidecarReport& report, bool must_arrive) {
-    if ((stream_ != nullptr && stream_->Send({report, must_arrive})) || !must_arrive) return;
-    carried_.push_back({report, true});
-    if (carried_.size() > kMaxCarried) carried_.pop_front();
+    session_.Begin(stream_.get());
   }
 
   void OnDone(std::vector<QueuedReport> unsent, const std::string& why) {
     stream_.reset();
     patience_.cancel();
     if (!why.empty()) LogNotReached(why);
-    carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
-                    std::make_move_iterator(unsent.end()));
-    if (std::exchange(connected_, false)) callbacks_.on_connection(false);
-    retry_.expires_after(backoff_);
-    backoff_ = std::min(backoff_ * 2, kLastBackoff);
+    retry_.expires_after(session_.End(std::move(unsent)));
     retry_.async_wait([this, alive = alive_](std::error_code error) {
       if (!error && *alive) Connect();
     });
@@ -266,35 +192,10 @@ class GrpcOperatorClient final : public OperatorClient {
   }
 
   void OnNotice(const v1::OperatorNotice& notice) {
-    backoff_ = kFirstBackoff;
-    if (!std::exchange(connected_, true)) {
-      missed_.clear();  // this stream began with them, or was told at once
-      callbacks_.on_connection(true);
-    }
     if (const auto lasted = outage_.Ended(Outage::Clock::now())) {
       spdlog::info("operator reached again seconds={}", lasted->count());
     }
-    switch (notice.kind_case()) {
-      case v1::OperatorNotice::kViewDecided:
-        return callbacks_.on_found(notice.view_decided().view());
-      case v1::OperatorNotice::kDrain: {
-        const v1::Drain& drain = notice.drain();
-        return callbacks_.on_drain({drain.pod_uids().begin(), drain.pod_uids().end()},
-                                   drain.reason(), drain.deadline_unix_ms());
-      }
-      case v1::OperatorNotice::kPodGone:
-        return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());
-      case v1::OperatorNotice::kTarget:
-        return callbacks_.on_target(notice.target().min_pods(), notice.target().expected_pods());
-      case v1::OperatorNotice::kFinish:
-        return callbacks_.on_finish(notice.finish().reason());
-      case v1::OperatorNotice::kRecover:
-        return callbacks_.on_recover(notice.recover().lineage(), notice.recover().fresh_workers());
-      case v1::OperatorNotice::kAccepted:
-        return callbacks_.on_accepted();
-      case v1::OperatorNotice::KIND_NOT_SET:
-        return;
-    }
+    session_.OnNotice(notice);
   }
 
   asio::io_context* const loop_;
@@ -302,21 +203,15 @@ class GrpcOperatorClient final : public OperatorClient {
   const bool secure_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::shared_ptr<grpc::Channel> channel_;
-  job::Registration registration_;
-  const OperatorCallbacks callbacks_;
+  OperatorSession session_;
   asio::steady_timer retry_;
   asio::steady_timer patience_;  // with an attempt to connect
   std::unique_ptr<v1::OperatorLink::Stub> stub_;
   std::shared_ptr<CallsInFlight> calls_;
   std::shared_ptr<bool> alive_;  // tasks that gRPC's threads posted may run after Stop
   std::shared_ptr<OperatorStream> stream_;
-  std::optional<v1::SidecarReport> readiness_, view_, finished_;
-  std::deque<v1::SidecarReport> missed_;  // about views before `view_`
-  std::deque<QueuedReport> carried_;
   Outage outage_;
   FailedTries record_;  // asking it
-  milliseconds backoff_ = kFirstBackoff;
-  bool connected_ = false;
   bool stopped_ = false;
 };
 

@@ -15,31 +15,13 @@
 #include "common/job/registration.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
+#include "sidecar/rendezvous/operator_callbacks.h"
 
 namespace asio {
 class io_context;
 }
 
 namespace ringmaster::rendezvous {
-
-struct ReadinessInfo {
-  bool ready = false;
-  std::vector<uint32_t> missing_slots;
-  std::string member;  // JSON
-};
-
-struct OperatorCallbacks {
-  std::function<void(bool connected)> on_connection;
-  std::function<void()> on_accepted;
-  std::function<void(const std::string& view_json)> on_found;
-  std::function<void(const std::vector<std::string>& pods, const std::string& reason,
-                     int64_t deadline_unix_ms)>
-      on_drain;
-  std::function<void(const std::string& pod_uid, const std::string& reason)> on_pod_gone;
-  std::function<void(uint32_t min_pods, uint32_t expected_pods)> on_target;
-  std::function<void(const std::string& reason)> on_finish;
-  std::function<void(uint64_t lineage, bool fresh_workers)> on_recover;
-};
 
 class OperatorClient {
  public:

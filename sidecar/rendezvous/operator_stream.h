@@ -15,16 +15,13 @@
 
 #include "common/sync/mutex.h"
 #include "operator.grpc.pb.h"
+#include "sidecar/rendezvous/operator_session.h"
 
 namespace ringmaster::rendezvous {
 
-struct QueuedReport {
-  v1::SidecarReport report;
-  bool must_arrive = false;  // sent again by the next stream if this one breaks before
-};
-
 // Owns itself until OnDone.
-class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::OperatorNotice> {
+class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v1::OperatorNotice>,
+                             public ReportSink {
  public:
   using NoticeHandler = std::function<void(const v1::OperatorNotice&)>;
   using DoneHandler = std::function<void(std::vector<QueuedReport> unsent, std::string why)>;
@@ -41,8 +38,7 @@ class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v
     return stream;
   }
 
-  // False: the stream has ended, and has handed back already what it had not sent.
-  bool Send(const QueuedReport& queued) {
+  bool Send(const QueuedReport& queued) override {
     sync::MutexLock lock(&mu_);
     if (handed_back_) return false;
     queue_.push_back(queued);

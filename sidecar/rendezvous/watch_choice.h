@@ -15,6 +15,7 @@ struct HeartbeatPeer {
   std::string uid;
   std::string address;  // host:port
   std::string node;     // empty: not known
+  bool proves = false;  // its heartbeats prove the job's key
 };
 
 // In views of up to so many pods everybody watches everybody.

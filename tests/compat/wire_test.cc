@@ -80,7 +80,7 @@ membership::View SampleView() {
   view.train = true;
   view.planned = true;
   view.coordinator = "u1";
-  view.pods = {{"u1", "job-worker-0", 3, "n", "z", "h:1", "h:2", "h:3"},
+  view.pods = {{"u1", "job-worker-0", 3, "n", "z", "h:1", "h:2", "h:3", true},
                {"u2", "job-worker-1", 1, "n", "z", "h:4", "h:5", "h:6"}};
   view.ranks = {{0, 0, 2, "h:7", "rm-1", false}, {1, 0, 1, "h:8", "rm-2", true}};
   return view;

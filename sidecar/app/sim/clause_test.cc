@@ -46,6 +46,8 @@ constexpr Row kTable[] = {
     {GlueClause::kJoinerIsTold, "I4", 3000},
     {GlueClause::kBegunWithout, "I4", 1000},
     {GlueClause::kFenceWaited, "may still use", 500},
+    {GlueClause::kReadyAgain, "liveness", 300},
+    {GlueClause::kViewAgain, "liveness", 2000},
 };
 
 class GlueClauseTest : public testing::TestWithParam<Row> {};

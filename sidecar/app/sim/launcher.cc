@@ -162,6 +162,7 @@ void World::WorkerEndedTooSoon(int index) {
   if (healed_at_ >= 0 && time_.now() > healed_at_ + 3 * kSecond)
     Fail(pod.uid + ": a worker has ended in order and its launcher is not told");
   pod.leaving = true;
+  pod.leaves_at = time_.now();
   StopAll(index, 3 * kSecond);
 }
 
@@ -209,6 +210,7 @@ void World::StopAll(int index, Micros grace) {
 void World::Terminate(int index) {
   SimPod& pod = *pods_[index];
   pod.leaving = true;
+  pod.leaves_at = time_.now();
   pod.launcher.terminating = true;
   if (pod.launcher.begun) LauncherSend(index, {{"t", "term"}, {"graceSeconds", kGrace / kSecond}});
   const Micros patience = pod.launcher.stream != 0 ? kGrace * 3 / 4 : 0;

@@ -12,6 +12,7 @@ namespace ringmaster::app::sim {
 namespace {
 
 constexpr Micros kPoll = 300 * kMs, kLook = 500 * kMs;
+constexpr Micros kConnect = 2 * kSecond;  // as long as an attempt to reach the operator may take
 constexpr Micros kSettle = 2 * kSecond, kPatience = 5 * kSecond;
 constexpr Micros kDrainGrace = 8 * kSecond;
 constexpr std::int64_t kUnixMs = 1'700'000'000'000;
@@ -40,41 +41,165 @@ bool World::Proven(int index) const {
   return pod.gone && pod.proven_at >= 0 && pod.proven_at <= time_.now();
 }
 
-// The sidecar's operator client: connects, and notices that its stream is broken.
+void World::OpenSession(int index) {
+  SimPod& pod = *pods_[index];
+  job::Registration registration;
+  registration.pod_uid = pod.uid;
+  registration.epoch = pod.news;
+  rendezvous::OperatorSession::Forgets forgets;
+  forgets.readiness = options_.without.Has(GlueClause::kReadyAgain);
+  forgets.view = options_.without.Has(GlueClause::kViewAgain);
+  pod.to_operator = OperatorStream();
+  pod.to_operator.carry = [this, index] { CarryReport(index); };
+  pod.session = std::make_unique<rendezvous::OperatorSession>(std::move(registration),
+                                                              CallbacksOf(index), forgets);
+}
+
+// As Sidecar has them. They are called from work that ToAgent() does.
+rendezvous::OperatorCallbacks World::CallbacksOf(int index) {
+  const auto agent = [this, index]() -> Agent& { return *pods_[index]->agent; };
+  rendezvous::OperatorCallbacks callbacks;
+  callbacks.on_connection = [agent](bool connected) { agent().orders().OnConnection(connected); };
+  callbacks.on_accepted = [agent] { agent().orders().OnAccepted(); };
+  callbacks.on_found = [agent](const std::string& view) { agent().orders().OnViewDecided(view); };
+  callbacks.on_drain = [agent](const std::vector<std::string>& pods, const std::string& reason,
+                               std::int64_t deadline) {
+    agent().orders().OnDrain(pods, reason, deadline);
+  };
+  callbacks.on_pod_gone = [agent](const std::string& pod, const std::string& reason) {
+    agent().peers().OnSuspect(pod, reason);
+  };
+  callbacks.on_target = [agent](std::uint32_t min_pods, std::uint32_t expected) {
+    agent().orders().OnTarget(min_pods, expected);
+  };
+  callbacks.on_finish = [agent](const std::string& reason) { agent().orders().OnFinish(reason); };
+  callbacks.on_recover = [agent](std::uint64_t lineage, bool fresh) {
+    agent().orders().OnRecover(lineage, fresh);
+  };
+  return callbacks;
+}
+
+void World::DialOperator(int index, std::uint32_t life) {
+  ToAgent(index, life, [this, index](Agent&) {
+    SimPod& pod = *pods_[index];
+    pod.to_operator.unsent.clear();
+    pod.to_operator.number = next_operator_stream_++;
+    pod.to_operator.begun = time_.now();
+    pod.session->Begin(&pod.to_operator);
+    if (ReachesOperator(index)) return;
+    // Refused at once, or nobody answers.
+    time_.After(random_.Between(kMs, kConnect), [this, index, number = pod.to_operator.number] {
+      if (pods_[index]->to_operator.number == number) StreamEnds(index);
+    });
+  });
+}
+
+void World::CarryReport(int index) {
+  OperatorStream& stream = pods_[index]->to_operator;
+  stream.reports = std::max(stream.reports, time_.now() + LinkDelay());
+  time_.At(stream.reports, [this, index, number = stream.number] {
+    OperatorStream& now = pods_[index]->to_operator;
+    if (now.number != number || now.unsent.empty()) return;
+    if (!ReachesOperator(index)) return BreakStream(index, number);
+    const v1::SidecarReport report = std::move(now.unsent.front().report);
+    now.unsent.pop_front();
+    OperatorHears(index, number, report);
+  });
+}
+
+void World::StreamEnds(int index) {
+  const std::uint64_t number = pods_[index]->to_operator.number;
+  ToAgent(index, pods_[index]->life, [this, index, number](Agent&) {
+    SimPod& pod = *pods_[index];
+    if (pod.to_operator.number != number) return;
+    pod.to_operator.number = 0;
+    std::vector<rendezvous::QueuedReport> unsent;
+    for (auto& queued : std::exchange(pod.to_operator.unsent, {})) {
+      if (queued.must_arrive) unsent.push_back(std::move(queued));
+    }
+    const Micros wait = pod.session->End(std::move(unsent)).count() * kMs;
+    time_.After(wait, [this, index, life = pod.life] { DialOperator(index, life); });
+  });
+}
+
+// Notices that the stream is broken: by keep-alive, or because its other end says so.
 void World::OperatorPoll(int index) {
   SimPod& pod = *pods_[index];
   if (pod.agent == nullptr) return;
   time_.After(kPoll, [this, index, life = pod.life] {
     if (pods_[index]->life == life) OperatorPoll(index);
   });
-  if (Asleep(pod)) return;
-  OperatorStream& stream = pod.to_operator;
-  if (stream.connected) {
-    Registered* known = RegisteredOf(index);
-    if (ReachesOperator(index) && known != nullptr && known->stream == stream.number) return;
-    stream.connected = false;
-    return ToAgent(index, pod.life, [](Agent& agent) { agent.orders().OnConnection(false); });
+  if (Asleep(pod) || pod.to_operator.number == 0) return;
+  const Registered* known = RegisteredOf(index);
+  const bool established = known != nullptr && known->stream == pod.to_operator.number;
+  if (established && ReachesOperator(index)) return;
+  if (!established && time_.now() < pod.to_operator.begun + kConnect) return;
+  StreamEnds(index);
+}
+
+// ---- What a sidecar says
+
+void World::OperatorHears(int index, std::uint64_t number, const v1::SidecarReport& report) {
+  if (report.has_registration()) {
+    pods_[index]->registered = true;
+    Registered& registered = registered_[index];
+    auto kept = std::exchange(registered.report, std::nullopt);
+    registered = Registered();
+    registered.report = std::move(kept);
+    registered.stream = number;
+    registered.unable_since = time_.now();
+    registered.epoch = report.registration().epoch();
+    v1::OperatorNotice accepted;
+    accepted.mutable_accepted();
+    SendNotice(index, number, accepted);
   }
-  if (!ReachesOperator(index)) return;
-  stream.connected = true;
-  stream.number = next_operator_stream_++;
-  pod.registered = true;
-  Registered& registered = registered_[index];
-  auto report = std::exchange(registered.report, std::nullopt);
-  registered = Registered();
-  registered.report = std::move(report);
-  registered.stream = stream.number;
-  registered.unable_since = time_.now();
-  registered.epoch = pod.news;
-  registered.candidate = stream.candidate;
-  HearOf(stream.view);
-  registered.ready = stream.all_slots;
-  job_finished_ = job_finished_ || stream.finished;
-  ToAgent(index, pod.life, [](Agent& agent) {
-    agent.orders().OnConnection(true);
-    agent.orders().OnAccepted();
-  });
+  Registered* registered = RegisteredOf(index);
+  if (registered == nullptr || registered->stream != number) return;  // of another operator
+  HearOfPod(registered, report);
   OperatorSoon();
+}
+
+void World::HearOfPod(Registered* registered, const v1::SidecarReport& report) {
+  switch (report.kind_case()) {
+    case v1::SidecarReport::kReadiness: {
+      auto candidate = membership::DecodeCandidate(report.readiness().member());
+      if (!candidate) return Fail("a candidate that can't be read: " + candidate.error());
+      registered->candidate = std::move(*candidate);
+      registered->ready = report.readiness().ready();
+      return;
+    }
+    case v1::SidecarReport::kView:
+      return HearOf(report.view().view());
+    case v1::SidecarReport::kFinished:
+      job_finished_ = true;
+      return;
+    case v1::SidecarReport::kHealth:
+      registered->able = report.health().able();
+      registered->unable_since = time_.now() - report.health().unable_ms() * kMs;
+      return;
+    case v1::SidecarReport::kRecovery: {
+      auto made = membership::DecodeReport(report.recovery().report());
+      if (!made) return Fail("a report that can't be read: " + made.error());
+      registered->report = std::move(*made);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void World::SendNotice(int index, std::uint64_t number, const v1::OperatorNotice& notice) {
+  OperatorStream& stream = pods_[index]->to_operator;
+  // An operator that is busy answers late, and all that it says on the stream afterwards is later.
+  const Micros delay = random_.Between(200, random_.Chance(10) ? 2 * kSecond : 5 * kMs);
+  stream.notices = std::max(stream.notices, time_.now() + delay);
+  time_.At(stream.notices, [this, index, number, notice] {
+    if (pods_[index]->to_operator.number != number) return;
+    if (!ReachesOperator(index)) return BreakStream(index, number);
+    ToAgent(index, pods_[index]->life, [this, index, number, notice](Agent&) {
+      if (pods_[index]->to_operator.number == number) pods_[index]->session->OnNotice(notice);
+    });
+  });
 }
 
 // The process ends and another begins: it knows only what the API server has, and hears the rest
@@ -145,8 +270,11 @@ void World::OperatorLook() {
   for (const int index : connected) NotifyPod(index);
 }
 
-void World::HearOf(const ViewPtr& view) {
-  if (membership::EpochOf(view) > membership::EpochOf(reported_)) reported_ = view;
+void World::HearOf(const std::string& text) {
+  auto view = membership::DecodeView(text);
+  if (!view) return Fail("a view that can't be read: " + view.error());
+  if (view->epoch > membership::EpochOf(reported_))
+    reported_ = std::make_shared<const membership::View>(std::move(*view));
 }
 
 ViewPtr World::OperatorsView() const {
@@ -170,31 +298,25 @@ void World::MakeFirstView() {
 }
 
 // Each stream is told the same once: only what differs from the last about that is sent.
-void World::Notify(int index, const std::string& topic, const std::string& what,
-                   std::function<void(Agent&)> tell) {
+void World::Notify(int index, const std::string& topic, const v1::OperatorNotice& notice) {
   Registered* registered = RegisteredOf(index);
+  const std::string what = notice.SerializeAsString();
   const auto told = registered->told.find(topic);
   if (told != registered->told.end() && told->second == what) return;
   registered->told[topic] = what;
-  const std::uint64_t number = registered->stream;
-  time_.After(random_.Between(200, 5 * kMs), [this, index, number, tell = std::move(tell)] {
-    const OperatorStream& stream = pods_[index]->to_operator;
-    if (!stream.connected || stream.number != number) return;
-    if (!ReachesOperator(index)) return BreakStream(index, number);
-    ToAgent(index, pods_[index]->life, tell);
-  });
+  SendNotice(index, registered->stream, notice);
 }
 
 void World::NotifyPod(int index) {
   const SimPod& pod = *pods_[index];
   if (pod.gone || !ReachesOperator(index)) return;
-  const std::uint32_t min = min_pods_;
-  const auto wanted = static_cast<std::uint32_t>(wanted_);
-  Notify(index, "target", std::to_string(min) + " " + std::to_string(wanted),
-         [min, wanted](Agent& agent) { agent.orders().OnTarget(min, wanted); });
+  v1::OperatorNotice notice;
+  notice.mutable_target()->set_min_pods(min_pods_);
+  notice.mutable_target()->set_expected_pods(static_cast<std::uint32_t>(wanted_));
+  Notify(index, "target", notice);
   if (job_finished_) {
-    return Notify(index, "finish", "",
-                  [](Agent& agent) { agent.orders().OnFinish("all ranks agreed"); });
+    notice.mutable_finish()->set_reason("all ranks agreed");
+    return Notify(index, "finish", notice);
   }
   const ViewPtr known = OperatorsView();
   if (known == nullptr) return;
@@ -204,29 +326,31 @@ void World::NotifyPod(int index) {
   const bool behind = membership::EpochLineage(pod.news) < membership::EpochLineage(view.epoch);
   const bool skip = !member && (pod.leaving || lost);
   if (!skip && (!member || behind)) {
-    const std::string text = membership::EncodeView(view);
-    Notify(index, "view", text, [text](Agent& agent) { agent.orders().OnViewDecided(text); });
+    notice.mutable_view_decided()->set_view(membership::EncodeView(view));
+    Notify(index, "view", notice);
   }
   NotifyDrains(index, view);
   if (!lost) return;
-  const std::uint64_t lineage = record_->lineage;
-  const bool fresh = RegisteredOf(index)->fresh;
-  Notify(index, "recover", std::to_string(lineage) + (fresh ? " fresh" : ""),
-         [lineage, fresh](Agent& agent) { agent.orders().OnRecover(lineage, fresh); });
+  notice.mutable_recover()->set_lineage(record_->lineage);
+  notice.mutable_recover()->set_fresh_workers(RegisteredOf(index)->fresh);
+  Notify(index, "recover", notice);
 }
 
 void World::NotifyDrains(int index, const membership::View& view) {
   for (const auto& pod : pods_) {
     const std::string uid = pod->uid;
+    v1::OperatorNotice notice;
     if (pod->gone && view.FindPod(uid) >= 0) {
-      Notify(index, "gone " + uid, "",
-             [uid](Agent& agent) { agent.peers().OnSuspect(uid, "PodGone"); });
+      notice.mutable_pod_gone()->set_pod_uid(uid);
+      notice.mutable_pod_gone()->set_reason("PodGone");
+      Notify(index, "gone " + uid, notice);
     }
     const bool told = pod->index == index || view.coordinator == pods_[index]->uid;
     if (!pod->leaving || pod->gone || !told) continue;
-    const std::int64_t deadline = kUnixMs + (time_.now() + kDrainGrace) / kMs;
-    Notify(index, "drain " + uid, "",
-           [uid, deadline](Agent& agent) { agent.orders().OnDrain({uid}, "drained", deadline); });
+    notice.mutable_drain()->add_pod_uids(uid);
+    notice.mutable_drain()->set_reason("drained");
+    notice.mutable_drain()->set_deadline_unix_ms(kUnixMs + (pod->leaves_at + kDrainGrace) / kMs);
+    Notify(index, "drain " + uid, notice);
   }
 }
 
@@ -247,8 +371,8 @@ void World::BeginIfStalled() {
   Micros since = view_seen_[view->epoch];
   for (const int index : MustReport()) {
     const Registered* registered = RegisteredOf(index);
-    const bool connected = registered != nullptr && pods_[index]->to_operator.connected &&
-                           pods_[index]->to_operator.number == registered->stream;
+    const bool connected =
+        registered != nullptr && pods_[index]->to_operator.number == registered->stream;
     if (!connected || (registered->able && !cut_short)) return;
     if (view->FindPod(pods_[index]->uid) >= 0) since = std::max(since, registered->unable_since);
   }

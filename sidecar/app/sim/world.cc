@@ -121,13 +121,16 @@ void World::StartSidecar(int index) {
   pod.crash_after = -1;
   pod.woken_in_vain = 0;
   pod.watched.clear();
-  pod.to_operator = {};
   pod.news = membership::EpochOf(state.view);
+  OpenSession(index);
   pod.agent =
       std::make_unique<Agent>(options, self, std::move(state), Outputs(index), metrics_.get());
   Call(index, [](Agent& agent) { agent.Start(); });
   time_.After(random_.Below(250 * kMs), [this, index, life] { Beat(index, life); });
-  time_.After(random_.Below(100 * kMs), [this, index] { OperatorPoll(index); });
+  time_.After(random_.Below(100 * kMs), [this, index, life] {
+    DialOperator(index, life);
+    if (pods_[index]->life == life) OperatorPoll(index);
+  });
   if (!std::exchange(pod.launcher.begun, true)) {
     for (int slot = 0; slot < slots_; ++slot) StartProcess(index, slot);
     if (standbys_ > 0) StartProcess(index, -1);
@@ -140,6 +143,7 @@ void World::CrashSidecar(int index, const std::string& why) {
   if (pod.agent == nullptr) return;
   Trace([&] { return pod.uid + " sidecar dies: " + why; });
   pod.agent.reset();
+  pod.session.reset();
   ++pod.life;
   pod.asleep.clear();
   pod.paused_until = 0;
@@ -148,7 +152,7 @@ void World::CrashSidecar(int index, const std::string& why) {
     if (stream.pod == index) broken.push_back(id);
   }
   for (const std::uint64_t id : broken) CloseBySidecar(id);
-  pod.to_operator = {};
+  pod.to_operator = OperatorStream();
   NoticeDeath(index);
 }
 
@@ -328,70 +332,48 @@ PeerOutputs World::PeersOf(int index) {
   peers.set_news = [this, index](Epoch epoch, std::uint64_t step) {
     pods_[index]->news = epoch;
     pods_[index]->news_step = step;
+    pods_[index]->session->SetEpoch(epoch);
   };
   return peers;
 }
 
 OperatorOutputs World::OperatorOf(int index) {
-  // A report over the stream; lost with it.
-  const auto report = [this, index](std::function<void(Registered&)> take) {
-    OperatorStream& stream = pods_[index]->to_operator;
-    if (!stream.connected) return;
-    stream.order = std::max(stream.order, time_.now() + LinkDelay());
-    time_.At(stream.order, [this, index, number = stream.number, take = std::move(take)] {
-      Registered* registered = RegisteredOf(index);
-      if (registered == nullptr || registered->stream != number) return;
-      if (!ReachesOperator(index)) return BreakStream(index, number);
-      take(*registered);
-      OperatorSoon();
-    });
+  const auto session = [this, index]() -> rendezvous::OperatorSession& {
+    return *pods_[index]->session;
   };
   OperatorOutputs outputs;
   outputs.ask_record = [this, index](const membership::Message& message) {
     if (Output(index)) AskRecord(index, message);
   };
-  outputs.report_readiness = [this, index, report](bool ready, const std::vector<std::uint32_t>&,
-                                                   const std::string& text) {
-    if (!Output(index)) return;
-    auto candidate = membership::DecodeCandidate(text);
-    if (!candidate) return Fail("a candidate that can't be read: " + candidate.error());
-    OperatorStream& stream = pods_[index]->to_operator;
-    stream.candidate = *candidate;
-    stream.all_slots = ready;
-    report([candidate = *candidate, ready](Registered& registered) {
-      registered.candidate = candidate;
-      registered.ready = ready;
-    });
+  outputs.report_readiness = [this, index, session](bool ready,
+                                                    const std::vector<std::uint32_t>& missing,
+                                                    const std::string& candidate) {
+    if (Output(index)) session().SetReadiness({ready, missing, candidate});
   };
-  outputs.report_view = [this, index, report](const std::string& text, const std::string&,
-                                              std::uint64_t) {
+  outputs.report_view = [this, index, session](const std::string& text, const std::string& rebuild,
+                                               std::uint64_t step) {
     if (!Output(index)) return;
     auto view = membership::DecodeView(text);
     if (!view) return Fail("a view that can't be read: " + view.error());
-    const auto reported = std::make_shared<const membership::View>(std::move(*view));
-    Announce(reported);
-    pods_[index]->to_operator.view = reported;
-    report([this, reported](Registered&) { HearOf(reported); });
+    Announce(std::make_shared<const membership::View>(std::move(*view)));
+    session().ReportView(text, rebuild, step);
   };
-  outputs.report_exit = [](const job::WorkerExit&) {};
-  outputs.report_finished = [this, index, report](Epoch) {
-    if (!Output(index)) return;
-    pods_[index]->to_operator.finished = true;
-    report([this](Registered&) { job_finished_ = true; });
+  outputs.report_exit = [session](const job::WorkerExit& exit) {
+    session().ReportWorkerExit(exit);
   };
-  outputs.report_health = [this, index, report](bool able, std::chrono::milliseconds unable) {
-    if (!Output(index)) return;
-    const Micros since = time_.now() - unable.count() * kMs;
-    report([able, since](Registered& registered) {
-      registered.able = able;
-      registered.unable_since = since;
-    });
+  outputs.report_finished = [this, index, session](Epoch epoch) {
+    if (Output(index)) session().ReportFinished(epoch);
   };
-  outputs.report_stalls = [](const std::vector<job::Stall>&) {};
-  outputs.report_recovery = [this, index, report](const membership::RecoveryReport& made) {
+  outputs.report_health = [this, index, session](bool able, std::chrono::milliseconds unable) {
+    if (Output(index)) session().ReportHealth(able, unable);
+  };
+  outputs.report_stalls = [session](const std::vector<job::Stall>& stalls) {
+    session().ReportStalls(stalls);
+  };
+  outputs.report_recovery = [this, index, session](const membership::RecoveryReport& made) {
     if (!Output(index)) return;
     CheckNobodyUses(index, membership::MakeEpoch(made.lineage, 0) - 1, "reports that it makes way");
-    report([made](Registered& registered) { registered.report = made; });
+    session().ReportRecovery(membership::EncodeReport(made));
   };
   return outputs;
 }

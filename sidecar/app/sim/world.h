@@ -19,6 +19,7 @@
 #include "sidecar/app/sim/ring.h"
 #include "sidecar/app/sim/simulation.h"
 #include "sidecar/app/sim/timeline.h"
+#include "sidecar/rendezvous/operator_session.h"
 
 namespace ringmaster::health {
 class Metrics;
@@ -129,15 +130,20 @@ struct Watched {
   Micros silence = 0;
 };
 
-// Where the sidecar's operator client stands.
-struct OperatorStream {
-  ViewPtr view;  // the newest that was reported, told again to the next operator
-  bool connected = false;
-  std::uint64_t number = 0;
-  std::optional<membership::Candidate> candidate;  // the newest readiness
-  bool all_slots = false;
-  bool finished = false;
-  Micros order = 0;  // reports keep theirs
+// A sidecar's stream to the operator: played, what goes over it is not.
+struct OperatorStream : rendezvous::ReportSink {
+  bool Send(const rendezvous::QueuedReport& queued) override {
+    if (number == 0) return false;
+    unsent.push_back(queued);
+    carry();
+    return true;
+  }
+
+  std::uint64_t number = 0;  // 0: there is none
+  Micros begun = 0;
+  std::deque<rendezvous::QueuedReport> unsent;
+  std::function<void()> carry;      // sets the newest on its way
+  Micros reports = 0, notices = 0;  // each direction keeps its order
 };
 
 struct SimPod {
@@ -146,6 +152,7 @@ struct SimPod {
   bool gone = false;  // for good
   Micros proven_at = -1;
   bool leaving = false;
+  Micros leaves_at = 0;  // when it was told to
   std::string leave_reason;
   bool registered = false;
 
@@ -176,6 +183,7 @@ struct SimPod {
   std::map<std::string, Watched> watched;     // by pod uid
   Epoch news = 0;
   std::uint64_t news_step = 0;
+  std::unique_ptr<rendezvous::OperatorSession> session;  // with the operator
   OperatorStream to_operator;
   Launcher launcher;
 };
@@ -330,7 +338,15 @@ class World {
   std::string Difference(const Given& one, const Given& other) const;
 
   // operator.cc
+  void OpenSession(int pod);
+  rendezvous::OperatorCallbacks CallbacksOf(int pod);
+  void DialOperator(int pod, std::uint32_t life);
+  void CarryReport(int pod);
+  void StreamEnds(int pod);
   void OperatorPoll(int pod);
+  void OperatorHears(int pod, std::uint64_t stream, const v1::SidecarReport& report);
+  void HearOfPod(Registered* registered, const v1::SidecarReport& report);
+  void SendNotice(int pod, std::uint64_t stream, const v1::OperatorNotice& notice);
   void OperatorSoon();
   void OperatorLook();
   void OperatorStops(Micros away);
@@ -339,11 +355,10 @@ class World {
   void NotifyPod(int pod);
   void NotifyDrains(int pod, const membership::View& view);
   // A sidecar tells of a view.
-  void HearOf(const ViewPtr& view);
+  void HearOf(const std::string& view);
   // The newest view as the operator knows it; null: none yet. Without the record, by its sidecars.
   ViewPtr OperatorsView() const;
-  void Notify(int pod, const std::string& topic, const std::string& what,
-              std::function<void(Agent&)> tell);
+  void Notify(int pod, const std::string& topic, const v1::OperatorNotice& notice);
   void BeginIfStalled();
   void FinishRecovery();
   void StartAgain(const std::vector<int>& pods);

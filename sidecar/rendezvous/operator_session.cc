@@ -1,0 +1,137 @@
+#include "sidecar/rendezvous/operator_session.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/job/facts_proto.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kMaxCarried = 1000;
+constexpr size_t kMaxMissed = 64;
+
+}  // namespace
+
+void OperatorSession::SetReadiness(const ReadinessInfo& info) {
+  v1::SidecarReport report;
+  v1::Readiness* readiness = report.mutable_readiness();
+  readiness->set_ready(info.ready);
+  for (uint32_t slot : info.missing_slots) readiness->add_missing_slots(slot);
+  readiness->set_member(info.member);
+  readiness_ = report;
+  Report(report, false);
+}
+
+void OperatorSession::ReportView(const std::string& view, const std::string& rebuild,
+                                 uint64_t step) {
+  v1::SidecarReport report;
+  report.mutable_view()->set_view(view);
+  report.mutable_view()->set_rebuild(rebuild);
+  report.mutable_view()->set_step(step);
+  // Steps may have been lost in a rebuild that no operator has heard of: it is not forgotten for
+  // the next one.
+  if (!connected_ && view_) missed_.push_back(*view_);
+  if (missed_.size() > kMaxMissed) missed_.pop_front();
+  view_ = report;
+  Report(report, false);
+}
+
+void OperatorSession::ReportWorkerExit(const job::WorkerExit& exit) {
+  v1::SidecarReport report;
+  *report.mutable_worker_exit() = job::ToProto(exit);
+  Report(report, true);
+}
+
+void OperatorSession::ReportFinished(uint64_t epoch) {
+  v1::SidecarReport report;
+  report.mutable_finished()->set_epoch(epoch);
+  finished_ = report;
+  Report(report, false);
+}
+
+void OperatorSession::ReportHealth(bool able, milliseconds unable) {
+  v1::SidecarReport report;
+  report.mutable_health()->set_able(able);
+  report.mutable_health()->set_unable_ms(unable.count());
+  Report(report, false);
+}
+
+void OperatorSession::ReportStalls(const std::vector<job::Stall>& stalls) {
+  v1::SidecarReport report;
+  report.mutable_stalls()->set_stalls(job::ToJson(stalls).dump());
+  Report(report, false);
+}
+
+void OperatorSession::ReportRecovery(const std::string& report_json) {
+  v1::SidecarReport report;
+  report.mutable_recovery()->set_report(report_json);
+  Report(report, false);
+}
+
+void OperatorSession::Begin(ReportSink* stream) {
+  stream_ = stream;
+  v1::SidecarReport registration;
+  *registration.mutable_registration() = job::ToProto(registration_);
+  stream->Send({registration, false});
+  for (const v1::SidecarReport& report : missed_) stream->Send({report, false});
+  if (readiness_ && !forgets_.readiness) stream->Send({*readiness_, false});
+  if (view_ && !forgets_.view) stream->Send({*view_, false});
+  if (finished_) stream->Send({*finished_, false});
+  for (const QueuedReport& queued : std::exchange(carried_, {})) {
+    if (!stream->Send(queued)) carried_.push_back(queued);
+  }
+}
+
+void OperatorSession::Report(const v1::SidecarReport& report, bool must_arrive) {
+  if ((stream_ != nullptr && stream_->Send({report, must_arrive})) || !must_arrive) return;
+  carried_.push_back({report, true});
+  if (carried_.size() > kMaxCarried) carried_.pop_front();
+}
+
+milliseconds OperatorSession::End(std::vector<QueuedReport> unsent) {
+  stream_ = nullptr;
+  carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
+                  std::make_move_iterator(unsent.end()));
+  if (std::exchange(connected_, false)) callbacks_.on_connection(false);
+  return std::exchange(backoff_, std::min(backoff_ * 2, kLastBackoff));
+}
+
+void OperatorSession::OnNotice(const v1::OperatorNotice& notice) {
+  backoff_ = kFirstBackoff;
+  if (!std::exchange(connected_, true)) {
+    missed_.clear();  // this stream began with them, or was told at once
+    callbacks_.on_connection(true);
+  }
+  Dispatch(notice);
+}
+
+void OperatorSession::Dispatch(const v1::OperatorNotice& notice) {
+  switch (notice.kind_case()) {
+    case v1::OperatorNotice::kViewDecided:
+      return callbacks_.on_found(notice.view_decided().view());
+    case v1::OperatorNotice::kDrain: {
+      const v1::Drain& drain = notice.drain();
+      return callbacks_.on_drain({drain.pod_uids().begin(), drain.pod_uids().end()}, drain.reason(),
+                                 drain.deadline_unix_ms());
+    }
+    case v1::OperatorNotice::kPodGone:
+      return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());
+    case v1::OperatorNotice::kTarget:
+      return callbacks_.on_target(notice.target().min_pods(), notice.target().expected_pods());
+    case v1::OperatorNotice::kFinish:
+      return callbacks_.on_finish(notice.finish().reason());
+    case v1::OperatorNotice::kRecover:
+      return callbacks_.on_recover(notice.recover().lineage(), notice.recover().fresh_workers());
+    case v1::OperatorNotice::kAccepted:
+      return callbacks_.on_accepted();
+    case v1::OperatorNotice::KIND_NOT_SET:
+      return;
+  }
+}
+
+}  // namespace ringmaster::rendezvous

@@ -1,0 +1,92 @@
+// What a sidecar says to its operator, over streams that break and to operators that forget: what
+// every one of them has to know is told again to each new stream. And whom in the sidecar it
+// concerns what an operator says.
+//
+// It knows no socket and no clock: who dials hands in streams, and what came over them.
+// Thread rule: the sidecar's loop only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/job/registration.h"
+#include "common/job/stall.h"
+#include "common/job/worker_exit.h"
+#include "operator.pb.h"
+#include "sidecar/rendezvous/operator_callbacks.h"
+
+namespace ringmaster::rendezvous {
+
+struct QueuedReport {
+  v1::SidecarReport report;
+  bool must_arrive = false;  // sent again by the next stream if this one breaks before
+};
+
+// One stream, as far as the session needs it.
+class ReportSink {
+ public:
+  virtual ~ReportSink() = default;
+  // False: the stream has ended, and has handed back already what it had not sent.
+  virtual bool Send(const QueuedReport& queued) = 0;
+};
+
+class OperatorSession {
+ public:
+  // FOR TESTS: what a new stream is not told again.
+  struct Forgets {
+    bool readiness = false, view = false;
+  };
+
+  OperatorSession(job::Registration registration, OperatorCallbacks callbacks)
+      : OperatorSession(std::move(registration), std::move(callbacks), Forgets()) {}
+  OperatorSession(job::Registration registration, OperatorCallbacks callbacks, Forgets forgets)
+      : registration_(std::move(registration)),
+        callbacks_(std::move(callbacks)),
+        forgets_(forgets) {}
+
+  const job::Registration& registration() const { return registration_; }
+  // The operator has said something on the stream that there is.
+  bool connected() const { return connected_; }
+
+  // What OperatorClient has, too.
+  void SetEpoch(uint64_t epoch) { registration_.epoch = epoch; }
+  void SetReadiness(const ReadinessInfo& readiness);
+  void ReportView(const std::string& view_json, const std::string& rebuild_json, uint64_t step);
+  void ReportWorkerExit(const job::WorkerExit& exit);
+  void ReportFinished(uint64_t epoch);
+  void ReportHealth(bool able, std::chrono::milliseconds unable);
+  void ReportStalls(const std::vector<job::Stall>& stalls);
+  void ReportRecovery(const std::string& report_json);
+
+  // A stream begins, and is told what every operator has to know. It lives until End().
+  void Begin(ReportSink* stream);
+  void OnNotice(const v1::OperatorNotice& notice);
+  // It has ended, `unsent` is what it had to say for sure. Returns when to begin the next one.
+  std::chrono::milliseconds End(std::vector<QueuedReport> unsent);
+  // There is no stream any more, and comes none.
+  void Stop() { stream_ = nullptr; }
+
+ private:
+  void Report(const v1::SidecarReport& report, bool must_arrive);
+  void Dispatch(const v1::OperatorNotice& notice);
+
+  static constexpr std::chrono::milliseconds kFirstBackoff{50}, kLastBackoff{2000};
+
+  job::Registration registration_;
+  const OperatorCallbacks callbacks_;
+  const Forgets forgets_;
+  ReportSink* stream_ = nullptr;  // null: none
+  std::optional<v1::SidecarReport> readiness_, view_, finished_;
+  std::deque<v1::SidecarReport> missed_;  // about views before `view_`
+  std::deque<QueuedReport> carried_;
+  std::chrono::milliseconds backoff_ = kFirstBackoff;
+  bool connected_ = false;
+};
+
+}  // namespace ringmaster::rendezvous

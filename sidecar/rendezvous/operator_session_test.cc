@@ -1,0 +1,179 @@
+#include "sidecar/rendezvous/operator_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// A stream that takes so many reports and has ended then.
+class FakeStream : public ReportSink {
+ public:
+  explicit FakeStream(size_t takes = 1000) : takes_(takes) {}
+  bool Send(const QueuedReport& queued) override {
+    if (said.size() == takes_) return false;
+    said.push_back(Describe(queued.report));
+    return true;
+  }
+  std::vector<std::string> said;
+
+ private:
+  static std::string Describe(const v1::SidecarReport& report) {
+    switch (report.kind_case()) {
+      case v1::SidecarReport::kRegistration:
+        return "pod " + report.registration().pod_uid() + " at " +
+               std::to_string(report.registration().epoch());
+      case v1::SidecarReport::kReadiness:
+        return report.readiness().ready() ? "ready" : "not ready";
+      case v1::SidecarReport::kView:
+        return "view " + report.view().view();
+      case v1::SidecarReport::kWorkerExit:
+        return "exit " + std::to_string(report.worker_exit().exit_code());
+      case v1::SidecarReport::kFinished:
+        return "finished " + std::to_string(report.finished().epoch());
+      case v1::SidecarReport::kHealth:
+        return report.health().able() ? "able" : "unable";
+      default:
+        return "?";
+    }
+  }
+  const size_t takes_;
+};
+
+class OperatorSessionTest : public testing::Test {
+ protected:
+  OperatorCallbacks Callbacks() {
+    OperatorCallbacks callbacks;
+    callbacks.on_connection = [this](bool is) { heard_.push_back(is ? "connected" : "lost"); };
+    callbacks.on_accepted = [this] { heard_.push_back("accepted"); };
+    callbacks.on_finish = [this](const std::string& why) { heard_.push_back("finish " + why); };
+    callbacks.on_recover = [this](uint64_t lineage, bool fresh) {
+      heard_.push_back("recover " + std::to_string(lineage) + (fresh ? " fresh" : ""));
+    };
+    return callbacks;
+  }
+  static job::Registration Pod() {
+    job::Registration registration;
+    registration.pod_uid = "u1";
+    registration.epoch = 7;
+    return registration;
+  }
+  static v1::OperatorNotice Accepted() {
+    v1::OperatorNotice notice;
+    notice.mutable_accepted();
+    return notice;
+  }
+  static job::WorkerExit ExitWith(int code) {
+    job::WorkerExit exit;
+    exit.exit_code = code;
+    return exit;
+  }
+
+  std::vector<std::string> heard_;
+  OperatorSession session_{Pod(), Callbacks()};
+};
+
+TEST_F(OperatorSessionTest, EveryStreamIsToldWhatEveryOperatorHasToKnow) {
+  FakeStream first, second;
+  session_.Begin(&first);
+  EXPECT_THAT(first.said, ElementsAre("pod u1 at 7"));
+  session_.OnNotice(Accepted());
+  session_.SetReadiness({false, {0}, ""});
+  session_.SetReadiness({true, {}, ""});
+  session_.ReportView("a", "", 0);
+  session_.ReportView("b", "", 0);
+  session_.ReportHealth(true, milliseconds(0));
+  session_.ReportFinished(9);
+  EXPECT_EQ(first.said.back(), "finished 9");
+  session_.SetEpoch(8);
+  session_.End({});
+  session_.Begin(&second);
+  EXPECT_THAT(second.said, ElementsAre("pod u1 at 8", "ready", "view b", "finished 9"))
+      << "the newest of each, and not what only the first asked for";
+}
+
+TEST_F(OperatorSessionTest, ViewsOfWhichNoOperatorHasHeardAreToldInOrder) {
+  session_.ReportView("a", "", 0);
+  session_.ReportView("b", "", 0);
+  FakeStream broken, stream, later;
+  session_.Begin(&broken);
+  session_.End({});  // nobody has answered: who knows what has arrived
+  session_.ReportView("c", "", 0);
+  session_.Begin(&stream);
+  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7", "view a", "view b", "view c"));
+  session_.OnNotice(Accepted());
+  session_.End({});
+  session_.Begin(&later);
+  EXPECT_THAT(later.said, ElementsAre("pod u1 at 7", "view c"));
+}
+
+TEST_F(OperatorSessionTest, AnExitArrivesWheneverThereIsAStreamAgain) {
+  session_.ReportWorkerExit(ExitWith(1));
+  FakeStream full(2), next;
+  session_.Begin(&full);
+  EXPECT_THAT(full.said, ElementsAre("pod u1 at 7", "exit 1"));
+  session_.ReportWorkerExit(ExitWith(2));  // the stream has ended, and nobody has said so yet
+  v1::SidecarReport unsent;
+  unsent.mutable_worker_exit()->set_exit_code(1);
+  session_.End({{unsent, true}});
+  session_.Begin(&next);
+  EXPECT_THAT(next.said, ElementsAre("pod u1 at 7", "exit 1", "exit 2"));
+}
+
+TEST_F(OperatorSessionTest, ItIsConnectedFromTheFirstNoticeOfAStreamUntilItsEnd) {
+  FakeStream stream;
+  session_.Begin(&stream);
+  EXPECT_FALSE(session_.connected()) << "it may lead nowhere";
+  session_.OnNotice(Accepted());
+  session_.OnNotice(Accepted());
+  EXPECT_TRUE(session_.connected());
+  session_.End({});
+  session_.Begin(&stream);
+  session_.End({});
+  EXPECT_THAT(heard_, ElementsAre("connected", "accepted", "accepted", "lost"));
+}
+
+TEST_F(OperatorSessionTest, TriesComeEverMoreRarelyUntilAnOperatorAnswers) {
+  FakeStream stream;
+  const auto try_once = [&] {
+    session_.Begin(&stream);
+    return session_.End({}).count();
+  };
+  EXPECT_EQ(try_once(), 50);
+  EXPECT_EQ(try_once(), 100);
+  for (int i = 0; i < 10; ++i) try_once();
+  EXPECT_EQ(try_once(), 2000);
+  session_.Begin(&stream);
+  session_.OnNotice(Accepted());
+  EXPECT_EQ(session_.End({}).count(), 50);
+}
+
+TEST_F(OperatorSessionTest, NoticesReachWhomTheyConcernAndUnknownOnesNobody) {
+  v1::OperatorNotice recover;
+  recover.mutable_recover()->set_lineage(3);
+  recover.mutable_recover()->set_fresh_workers(true);
+  session_.OnNotice(recover);
+  v1::OperatorNotice finish;
+  finish.mutable_finish()->set_reason("done");
+  session_.OnNotice(finish);
+  session_.OnNotice(v1::OperatorNotice());  // of a newer version
+  EXPECT_THAT(heard_, ElementsAre("connected", "recover 3 fresh", "finish done"));
+}
+
+TEST_F(OperatorSessionTest, AfterTheStopNothingIsSaidToAStreamThatIsGone) {
+  {
+    FakeStream stream;
+    session_.Begin(&stream);
+    session_.Stop();
+  }
+  session_.ReportWorkerExit(ExitWith(1));
+  session_.ReportView("a", "", 0);
+  EXPECT_THAT(heard_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringmaster::rendezvous
