@@ -13,33 +13,34 @@ using health::HttpResponse;
 // As common/http has names of headers.
 constexpr char kTokenHeader[] = "ringmaster-token";
 
-// nullopt: `text` is no number of seconds that is allowed.
-std::optional<int> SecondsIn(const std::string& text) {
-  int seconds = 0;
+// Empty: the parameter is a number that is allowed, and is in `value`, or there is none.
+std::string ReadNumber(const health::HttpRequest& request, const char* name, int least, int most,
+                       int* value) {
+  const std::string text = request.Parameter(name);
+  if (text.empty()) return "";
+  int number = 0;
   const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, seconds);
-  const bool allowed = seconds >= 1 && seconds <= TimelineAsk::kMostSeconds;
-  return read.ec == std::errc() && read.ptr == end && allowed ? std::optional(seconds)
-                                                              : std::nullopt;
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end || number < least || number > most) {
+    return std::string(name) + " is '" + text + "', " + std::to_string(least) + " to " +
+           std::to_string(most) + " are allowed\n";
+  }
+  *value = number;
+  return "";
 }
 
 // The answer waits for the workers, which the loop goes on to serve.
 HttpResponse Timeline(const health::HttpRequest& request, const HttpSubjects& subjects) {
+  constexpr int kLeastBytes = 1024;
   TimelineAsk ask;
-  if (const std::string text = request.Parameter("seconds"); !text.empty()) {
-    const auto seconds = SecondsIn(text);
-    if (!seconds) {
-      return {400, "text/plain",
-              "seconds is '" + text + "', 1 to " + std::to_string(TimelineAsk::kMostSeconds) +
-                  " are allowed\n"};
-    }
-    ask.seconds = *seconds;
+  int tensors = 1;
+  for (const std::string& wrong :
+       {ReadNumber(request, "seconds", 1, TimelineAsk::kMostSeconds, &ask.seconds),
+        ReadNumber(request, "tensors", 0, 1, &tensors),
+        ReadNumber(request, "bytes", kLeastBytes, TimelineAsk::kMostBytes, &ask.bytes)}) {
+    if (!wrong.empty()) return {400, "text/plain", wrong};
   }
-  if (const std::string text = request.Parameter("tensors"); !text.empty()) {
-    if (text != "0" && text != "1")
-      return {400, "text/plain", "tensors is '" + text + "', 0 and 1 are allowed\n"};
-    ask.tensors = text == "1";
-  }
+  ask.tensors = tensors == 1;
   const auto document = subjects.timeline(ask);
   if (!document) return {503, "text/plain", "too many ask for the timeline: try again\n"};
   HttpResponse response{200, "application/json", ""};

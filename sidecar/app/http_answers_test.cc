@@ -57,10 +57,12 @@ HttpResponse TimelineOf(const std::map<std::string, std::string>& query, Timelin
 
 TEST(HttpAnswersTest, TheTimelineIsAnsweredWhenTheWorkersHaveToldIt) {
   TimelineAsk asked;
-  const HttpResponse response = TimelineOf({{"seconds", "5"}, {"tensors", "0"}}, &asked);
+  const HttpResponse response =
+      TimelineOf({{"seconds", "5"}, {"tensors", "0"}, {"bytes", "5000"}}, &asked);
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(asked.seconds, 5);
   EXPECT_FALSE(asked.tensors);
+  EXPECT_EQ(asked.bytes, 5000);
   EXPECT_EQ(response.next(), "") << "not yet";
   EXPECT_EQ(response.next(), "");
   EXPECT_EQ(response.next(), "document");
@@ -74,7 +76,9 @@ TEST(HttpAnswersTest, ABadRequestForTheTimelineSaysWhatIsAllowed) {
     EXPECT_EQ(response.status, 400);
     EXPECT_EQ(response.body, std::string("seconds is '") + seconds + "', 1 to 60 are allowed\n");
   }
-  EXPECT_EQ(TimelineOf({{"tensors", "no"}}, &asked).body, "tensors is 'no', 0 and 1 are allowed\n");
+  EXPECT_EQ(TimelineOf({{"tensors", "no"}}, &asked).body, "tensors is 'no', 0 to 1 are allowed\n");
+  EXPECT_EQ(TimelineOf({{"bytes", "10"}}, &asked).body,
+            "bytes is '10', 1024 to 8388608 are allowed\n");
   EXPECT_EQ(TimelineOf({}, &asked, /*too_many=*/true).status, 503);
   EXPECT_EQ(asked.seconds, 10);
   EXPECT_TRUE(asked.tensors);

@@ -15,7 +15,8 @@ json Named(const char* what, int process, const std::string& name) {
 }
 
 std::string NameOf(const SidecarOptions& options, const WorkerTimeline& worker) {
-  std::string name = worker.rank < 0 ? "in no view" : "rank " + std::to_string(worker.rank);
+  std::string name =
+      worker.rank < 0 ? "in no view" : std::string("rank ") + std::to_string(worker.rank);
   name += ": " + options.pod_name;
   return options.slots > 1 ? name + "/" + std::to_string(worker.slot) : name;
 }

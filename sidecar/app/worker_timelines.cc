@@ -57,7 +57,7 @@ std::shared_ptr<TimelineGathering> WorkerTimelines::Ask(const TimelineAsk& ask,
                                                         const PodView& view, SteadyTime now) {
   std::erase_if(under_way_, [](const auto& weak) { return weak.expired(); });
   if (under_way_.size() >= kMostAtOnce) return nullptr;
-  const size_t each = kMostBytes / std::max<size_t>(1, workers.size());
+  const size_t each = static_cast<size_t>(ask.bytes) / std::max<size_t>(1, workers.size());
   auto gathering = std::make_shared<TimelineGathering>(++newest_, now + kPatience, each);
   under_way_.push_back(gathering);
   for (const WorkerProcess& worker : workers) {

@@ -19,8 +19,10 @@ namespace ringmaster::app {
 
 struct TimelineAsk {
   static constexpr int kMostSeconds = 60;
+  static constexpr int kMostBytes = 8 << 20;  // some 60,000 events
   int seconds = 10;
   bool tensors = true;
+  int bytes = kMostBytes;  // of all workers together; the oldest events are left out
 };
 
 // What one worker tells.
@@ -61,8 +63,6 @@ class TimelineGathering {
 
 class WorkerTimelines {
  public:
-  // Of one answer, all workers together. Some 80,000 events.
-  static constexpr size_t kMostBytes = 8 << 20;
   static constexpr size_t kMostAtOnce = 4;
   static constexpr std::chrono::milliseconds kPatience{1500};
 

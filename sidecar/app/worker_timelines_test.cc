@@ -72,7 +72,7 @@ TEST_F(WorkerTimelinesTest, WhatTheWorkersTellIsOneDocument) {
                              {"process", 1},
                              {"seconds", 5},
                              {"tensors", false},
-                             {"bytes", WorkerTimelines::kMostBytes / 3}}));
+                             {"bytes", TimelineAsk::kMostBytes / 3}}));
   EXPECT_EQ(sent_[11]["process"], 0) << "by its rank";
   Tell(0, Moment("a"), /*last=*/false);
   Tell(1, Moment("b"));
@@ -122,7 +122,7 @@ TEST_F(WorkerTimelinesTest, WhoDoesNotTellIsNamedAndSkipped) {
 
 TEST_F(WorkerTimelinesTest, WhoTellsTooMuchOrClosesIsMissing) {
   const auto gathering = Ask();
-  Tell(0, std::string(WorkerTimelines::kMostBytes / 3, ' '), false);
+  Tell(0, std::string(TimelineAsk::kMostBytes / 3, ' '), false);
   Tell(0, "x");
   timelines_.OnClosed(11);
   timelines_.OnClosed(99);

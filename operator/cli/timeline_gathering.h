@@ -1,0 +1,31 @@
+// Asks the sidecars of a job's pods for their timelines, all at the same time.
+//
+// Thread rule: free functions that block, for a bounded time; nothing is kept.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/cli/connection.h"
+#include "operator/cli/pod_trace.h"
+
+namespace ringmaster::cli {
+
+struct TimelineQuery {
+  int seconds = 10;
+  bool tensors = true;  // with the rows of tensors
+};
+
+struct GatheredTimelines {
+  std::vector<PodTrace> pods;
+  std::vector<std::string> missing;  // a sentence for each pod and worker that told nothing
+};
+
+// Through the API server on a cluster, else, or where that is not allowed, straight.
+GatheredTimelines GatherTimelines(const Connection& to, const kube::Json& job,
+                                  const std::vector<kube::Json>& pods, const TimelineQuery& query);
+// Straight, and only from pods that are where they say.
+GatheredTimelines GatherTimelinesStraight(const std::vector<kube::Json>& pods,
+                                          const std::string& token, const TimelineQuery& query);
+
+}  // namespace ringmaster::cli
