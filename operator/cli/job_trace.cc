@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/job/rebuild.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -179,6 +181,30 @@ class ChromeWriter {
   bool first_ = true;
 };
 
+// What a sidecar has seen itself: no worker's.
+std::map<int, std::string> SidecarsOwn(const PodTrace& pod) {
+  std::map<int, std::string> own = pod.names;
+  for (const TraceWorker& worker : pod.workers) own.erase(worker.process);
+  return own;
+}
+
+// The coordinator's, and how long the death of a worker went unnoticed, which only the sidecar of
+// its pod knows.
+void WriteChanges(const JobTrace& trace, ChromeWriter* out) {
+  const PodTrace* const teller = Teller(trace);
+  for (const PodTrace& pod : trace.pods) {
+    for (const auto& [process, name] : SidecarsOwn(pod)) {
+      if (&pod == teller) {
+        out->Process(0, name);
+        out->Of(pod, process, 0);
+        continue;
+      }
+      for (const TraceEvent& event : pod.events)
+        if (event.process == process && event.name == job::kDetect) out->Event(event, 0);
+    }
+  }
+}
+
 }  // namespace
 
 std::string WorkerName(const PodTrace& pod, const TraceWorker& worker) {
@@ -260,14 +286,7 @@ std::string ChromeText(const JobTrace& trace) {
     const auto order = [](int rank) { return rank < 0 ? std::numeric_limits<int>::max() : rank; };
     return order(a.worker->rank) < order(b.worker->rank);
   });
-  if (const PodTrace* const teller = Teller(trace)) {
-    std::map<int, std::string> own = teller->names;  // of the sidecar's alone
-    for (const TraceWorker& worker : teller->workers) own.erase(worker.process);
-    for (const auto& [process, name] : own) {
-      out.Process(0, name);
-      out.Of(*teller, process, 0);
-    }
-  }
+  WriteChanges(trace, &out);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto& [pod, worker] = places[i];
     const std::string rank =

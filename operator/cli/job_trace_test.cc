@@ -25,6 +25,7 @@ class Pod {
                  {"traceEvents", Json::array()}};
     process_ = rank;
     Named("process_name", 1'000'000, 0, "changes, as the sidecar of " + name + " saw them");
+    Event(1'000'000, 0, "detect", 4, 1, {});
     Event(1'000'000, 0, "decide", 5, 10, {{"reason", "PodLost"}});
     Named("thread_name", rank, 2, "waits");
     Named("thread_name", rank, 3, "operations");
@@ -134,7 +135,7 @@ TEST(JobTraceTest, TheFileHasAProcessForEachRankAndTheCoordinatorsChanges) {
   second.Operation(1, 100, 200, 240).Event(1, 10, "ba\xff", 7, 0, {});
   const Json file = Json::parse(ChromeText(LayTogether({second.Read(), first.Read()})));
   std::vector<std::string> processes;
-  int decisions = 0, moments = 0;
+  int detections = 0, decisions = 0, moments = 0;
   for (const Json& event : file["traceEvents"]) {
     if (event["name"] == "process_name")
       processes.push_back(std::to_string(event["pid"].get<int>()) + " " +
@@ -143,12 +144,14 @@ TEST(JobTraceTest, TheFileHasAProcessForEachRankAndTheCoordinatorsChanges) {
       ++decisions;
       EXPECT_EQ(event["args"]["note"], "PodLost");
     }
+    detections += event["name"] == "detect" ? 1 : 0;
     moments += event["ph"] == "i" ? 1 : 0;
     if (event["ph"] == "X") EXPECT_GT(event["dur"], 0);
   }
   EXPECT_THAT(processes, ElementsAre("0 changes, as the sidecar of p0 saw them", "1 rank 0: p0",
                                      "2 rank 1: p1"));
   EXPECT_EQ(decisions, 1) << "of the coordinator alone";
+  EXPECT_EQ(detections, 2) << "which only the pod knows whose worker died";
   EXPECT_EQ(moments, 1);
 }
 
