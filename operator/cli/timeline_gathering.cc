@@ -24,11 +24,9 @@ using kube::Json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A sidecar gives its workers 1.5 s.
+// Of one; a sidecar gives its workers 1.5 s.
 constexpr milliseconds kPatience{6000};
-constexpr milliseconds kPatienceForAll{15'000};
-// Of texts: all pods together, and each.
-constexpr std::size_t kMostBytes = 64 << 20;
+// Of the text of each.
 constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
 
 using Fetch = std::function<std::optional<std::string>(
@@ -36,7 +34,7 @@ using Fetch = std::function<std::optional<std::string>(
 
 std::string PathOf(const TimelineQuery& query, std::size_t pods) {
   const std::size_t bytes =
-      std::clamp(kMostBytes / std::max<std::size_t>(1, pods), kLeastOfPod, kMostOfPod);
+      std::clamp(query.most_bytes / std::max<std::size_t>(1, pods), kLeastOfPod, kMostOfPod);
   return fmt::format("/timeline?seconds={}&tensors={}&bytes={}", query.seconds,
                      query.tensors ? 1 : 0, bytes);
 }
@@ -69,7 +67,7 @@ void NameMissing(const std::vector<Json>& pods, const std::vector<SidecarAddress
 
 GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<SidecarAddress>& sidecars,
                          const TimelineQuery& query, const Fetch& fetch) {
-  const auto deadline = Clock::now() + kPatienceForAll;
+  const auto deadline = Clock::now() + query.patience;
   const std::string path = PathOf(query, sidecars.size());
   std::vector<std::optional<PodTrace>> traces(sidecars.size());
   InParallel(sidecars.size(), [&](std::size_t i) {

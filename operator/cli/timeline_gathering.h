@@ -3,6 +3,8 @@
 // Thread rule: free functions that block, for a bounded time; nothing is kept.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,7 +15,9 @@ namespace ringmaster::cli {
 
 struct TimelineQuery {
   int seconds = 10;
-  bool tensors = true;  // with the rows of tensors
+  bool tensors = true;                // with the rows of tensors
+  std::size_t most_bytes = 64 << 20;  // of text, all pods together
+  std::chrono::milliseconds patience{15'000};
 };
 
 struct GatheredTimelines {
