@@ -155,6 +155,7 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   options->timeline_file = Variable("HOROVOD_TIMELINE");
   // Horovod's word for "only when the script asks for it", which is always possible here.
   if (options->timeline_file == "DYNAMIC") options->timeline_file.clear();
+  if (Status s = ReadFlag("RINGMASTER_LIVE_TIMELINE", &options->keep_recent); !s.ok()) return s;
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
   if (Status s = ReadStallLimits(&options->stall); !s.ok()) return s;
   return ReadCollectives(options);

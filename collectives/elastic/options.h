@@ -36,6 +36,7 @@ struct WorkerOptions {
   size_t fusion_bytes = size_t{64} << 20;
   engine::StallLimits stall{std::chrono::seconds(60)};
   std::string timeline_file;               // empty: none is written from the beginning
+  bool keep_recent = true;                 // the newest events, for the sidecar's GET /timeline
   timeline::Timeline* timeline = nullptr;  // not from the environment: what records it
 };
 

@@ -103,6 +103,14 @@ TEST(WorkerOptionsTest, StallsAreToldAfterAMinuteOrAsHorovodsVariablesSay) {
             "HOROVOD_STALL_CHECK_DISABLE is 'yes', allowed is a number from 0 to 1");
 }
 
+TEST(WorkerOptionsTest, TheNewestEventsAreKeptUnlessAVariableSaysNo) {
+  WorkerOptions options;
+  ASSERT_TRUE(WithVariables({}, &options).ok());
+  EXPECT_TRUE(options.keep_recent);
+  ASSERT_TRUE(WithVariables({{"RINGMASTER_LIVE_TIMELINE", "0"}}, &options).ok());
+  EXPECT_FALSE(options.keep_recent);
+}
+
 TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
   const std::string ours = "RINGMASTER_SOCKET_IFNAME", nccl = "NCCL_SOCKET_IFNAME",
                     ip = "RINGMASTER_POD_IP";

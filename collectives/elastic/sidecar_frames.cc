@@ -49,6 +49,10 @@ void SidecarFrames::Rebuilt(const engine::RebuildTimes& times, uint64_t step, ui
 
 void SidecarFrames::Finished(uint64_t epoch) { Send({{"t", "finished"}, {"epoch", epoch}}); }
 
+void SidecarFrames::TimelinePiece(uint64_t request, const std::string& text, bool last) {
+  Send({{"t", "timeline"}, {"request", request}, {"text", text}, {"last", last}});
+}
+
 void SidecarFrames::Bye() { Send({{"t", "bye"}, {"reason", "shutdown"}}); }
 
 }  // namespace ringmaster::elastic

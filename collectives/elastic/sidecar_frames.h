@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "collectives/elastic/registration.h"
 #include "collectives/engine/rebuild_timer.h"
@@ -25,6 +26,8 @@ class SidecarFrames {
   void Trouble(const Registration::Trouble& trouble);
   void Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed);
   void Finished(uint64_t epoch);
+  // One of the texts that together answer the sidecar's request for the timeline.
+  void TimelinePiece(uint64_t request, const std::string& text, bool last);
   void Bye();
   // The next ping goes out with what is sent next, not at its time.
   void PingSoon();

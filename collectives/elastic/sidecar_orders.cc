@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "collectives/elastic/timeline_request.h"
 #include "collectives/elastic/view_frame.h"
 #include "common/ring_key/ring_key.h"
 
@@ -22,7 +23,12 @@ engine::Membership ExpectedFrom(const nlohmann::json& frame) {
 
 }  // namespace
 
-nlohmann::json SidecarOrders::Hello() { return registration_->Hello(endpoint_->Address()); }
+nlohmann::json SidecarOrders::Hello() {
+  nlohmann::json hello = registration_->Hello(endpoint_->Address());
+  // It asks no others, which would not know the frame.
+  if (timeline_ != nullptr && timeline_->keeps_recent()) hello["timeline"] = true;
+  return hello;
+}
 
 nlohmann::json SidecarOrders::PingFields() { return facts_->Fields(engine_->info()); }
 
@@ -33,9 +39,18 @@ void SidecarOrders::OnFrame(const nlohmann::json& frame) {
   if (type == "view") return OnView(frame);
   if (type == "stop") return engine_->PostStop(frame.at("epoch").get<uint64_t>());
   if (type == "arm") return engine_->PostArmed(frame.at("epoch").get<uint64_t>(), true);
+  if (type == "timeline") return OnTimeline(frame);
   if (type == "left") return OnLeft(frame);
   if (type == "error") return OnError(frame);
   std::fprintf(stderr, "ringmaster: unknown frame '%s' from the sidecar ignored\n", type.c_str());
+}
+
+void SidecarOrders::OnTimeline(const nlohmann::json& frame) {
+  if (timeline_ == nullptr) return;
+  const TimelineRequest request = ReadTimelineRequest(frame);
+  const std::vector<std::string> pieces = timeline_->Recent(request.recent);
+  for (size_t i = 0; i < pieces.size(); ++i)
+    frames_->TimelinePiece(request.number, pieces[i], i + 1 == pieces.size());
 }
 
 void SidecarOrders::OnLeft(const nlohmann::json& frame) {

@@ -12,6 +12,7 @@
 #include "collectives/elastic/sidecar_frames.h"
 #include "collectives/engine/engine.h"
 #include "collectives/sidecar_client/sidecar_client.h"
+#include "collectives/timeline/timeline.h"
 
 namespace ringmaster::elastic {
 
@@ -19,9 +20,11 @@ class SidecarOrders : public sidecar_client::SidecarHandler {
  public:
   SidecarOrders(Registration* registration, SidecarFrames* frames, PingFacts* facts, Entry* entry)
       : registration_(registration), frames_(frames), facts_(facts), entry_(entry) {}
-  void Attach(engine::Engine* engine, Endpoint* endpoint) {
+  // `timeline`: null: there is none.
+  void Attach(engine::Engine* engine, Endpoint* endpoint, const timeline::Timeline* timeline) {
     engine_ = engine;
     endpoint_ = endpoint;
+    timeline_ = timeline;
   }
 
   nlohmann::json Hello() override;
@@ -36,6 +39,7 @@ class SidecarOrders : public sidecar_client::SidecarHandler {
   void SayAgain(const Registration::Repeat& repeat);
   void OnPromoted(const nlohmann::json& frame);
   void OnView(const nlohmann::json& frame);
+  void OnTimeline(const nlohmann::json& frame);
   void OnLeft(const nlohmann::json& frame);
   void OnError(const nlohmann::json& frame);
 
@@ -45,6 +49,7 @@ class SidecarOrders : public sidecar_client::SidecarHandler {
   Entry* const entry_;
   engine::Engine* engine_ = nullptr;
   Endpoint* endpoint_ = nullptr;
+  const timeline::Timeline* timeline_ = nullptr;
 };
 
 }  // namespace ringmaster::elastic

@@ -117,7 +117,8 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
   endpoint.encrypt = options_.encrypt;
   if (Status s = Endpoint::Create(endpoint, &endpoint_); !s.ok()) return s;
   StartEngine(&reports_);
-  orders_.Attach(engine_.get(), endpoint_.get());
+  if (options_.keep_recent && options_.timeline != nullptr) options_.timeline->KeepRecent();
+  orders_.Attach(engine_.get(), endpoint_.get(), options_.timeline);
   sidecar_ = std::make_unique<sidecar_client::SidecarClient>(
       sidecar_client::SidecarClient::Options{options_.socket}, &orders_);
   frames_.Use(sidecar_.get());

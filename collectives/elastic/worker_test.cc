@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -39,6 +40,7 @@ class WorkerTest : public testing::Test {
     options.socket = directory_ + "/s";
     options.job = "test";
     options.slot = slot;
+    if (slot == 0) options.timeline = &timeline_;
     return options;
   }
   std::unique_ptr<Worker> StartOne(engine::StateRegistry* state) {
@@ -100,6 +102,7 @@ class WorkerTest : public testing::Test {
                                   << (lines.empty() ? "nothing" : lines.back());
   }
 
+  timeline::Timeline timeline_;  // of the worker in slot 0
   support::TempDir temporary_;
   const std::string directory_ = temporary_.path().string();
   std::unique_ptr<sidecar_client::FakeSidecar> sidecar_;
@@ -113,6 +116,31 @@ TEST_F(WorkerTest, AnswersStopWhileTheUserSleeps) {
   sidecar_->Send(0, {{"t", "stop"}, {"epoch", epoch_}});
   EXPECT_FALSE(
       sidecar_->Await(0, "stopped", [&](const Json& f) { return f["epoch"] == epoch_; }).is_null());
+}
+
+TEST_F(WorkerTest, TellsTheSidecarItsNewestEventsWhenItIsAsked) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  const float one = 1;
+  float sum = 0;
+  auto operation = std::make_shared<Operation>(
+      engine::Request{"grad", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1.0, 1.0}, &one, &sum);
+  ASSERT_TRUE(worker->Submit(operation).ok());
+  ASSERT_TRUE(worker->Await(*operation, Soon()));
+  sidecar_->Send(0, {{"t", "timeline"}, {"request", 5}, {"process", 2}, {"seconds", 60}});
+  const Json frame = sidecar_->Await(0, "timeline");
+  ASSERT_FALSE(frame.is_null());
+  EXPECT_EQ(frame["request"], 5);
+  EXPECT_EQ(frame["last"], true);
+  const Json events = Json::parse("[0" + frame["text"].get<std::string>() + "]");
+  const auto count = [&](const std::string& name) {
+    return std::count_if(events.begin(), events.end(), [&](const Json& event) {
+      return event.is_object() && event["name"] == name && event["pid"] == 2;
+    });
+  };
+  EXPECT_EQ(count("ALLREDUCE"), 2) << "of the tensor, and of the operation";
+  EXPECT_EQ(count("NEGOTIATE_ALLREDUCE"), 2) << "of the tensor, and of the operation";
+  EXPECT_GE(count("round"), 1);
 }
 
 TEST_F(WorkerTest, TellsWithEachPingWhichRankIsWaitedForAndForHowLong) {

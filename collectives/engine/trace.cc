@@ -1,5 +1,7 @@
 #include "collectives/engine/trace.h"
 
+#include <algorithm>
+
 namespace ringmaster::engine {
 namespace {
 
@@ -81,6 +83,7 @@ void Trace::OperationEnds(const Response& response) {
   if (!on() || !IsSet(operation_began_)) return;
   const auto now = Clock::now();
   int64_t bytes = 0;
+  Clock::time_point waits_since;  // when this rank had asked for all that it asked for
   for (size_t i = 0; i < response.requests.size(); ++i) {
     const Request& request = response.requests[i];
     const Names names = NamesOf(request.kind);
@@ -96,9 +99,13 @@ void Trace::OperationEnds(const Response& response) {
                            {"process_set", request.process_set}}};
       });
     };
-    if (i < asked_.size() && IsSet(asked_[i])) record(names.waits, asked_[i], operation_began_);
+    if (i < asked_.size() && IsSet(asked_[i])) {
+      record(names.waits, asked_[i], operation_began_);
+      waits_since = std::max(waits_since, asked_[i]);
+    }
     record(names.runs, operation_began_, now);
   }
+  if (IsSet(waits_since)) RecordWait(response, waits_since);
   timeline_->Record([&](Event* event) {
     event->row = Row::kOperations;
     event->what = NamesOf(response.kind()).runs;
@@ -107,7 +114,21 @@ void Trace::OperationEnds(const Response& response) {
     event->end = now;
     event->numbers = {{{"number", static_cast<int64_t>(response.number)},
                        {"tensors", static_cast<int64_t>(response.requests.size())},
-                       {"bytes", bytes}}};
+                       {"bytes", bytes},
+                       {"process_set", response.process_set()}}};
+  });
+}
+
+void Trace::RecordWait(const Response& response, Clock::time_point since) {
+  timeline_->Record([&](Event* event) {
+    event->row = Row::kWaits;
+    event->what = NamesOf(response.kind()).waits;
+    event->name.clear();
+    event->begin = since;
+    event->end = operation_began_;
+    event->numbers = {{{"number", static_cast<int64_t>(response.number)},
+                       {"tensors", static_cast<int64_t>(response.requests.size())},
+                       {"process_set", response.process_set()}}};
   });
 }
 

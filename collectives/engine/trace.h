@@ -38,6 +38,9 @@ class Trace {
 
  private:
   void RecordView();
+  // From the last request of an operation to its beginning: the rank that the others waited for has
+  // the shortest one.
+  void RecordWait(const Response& response, Clock::time_point since);
   bool on() const { return timeline_ != nullptr && timeline_->on(); }
   // Unset where nothing is recorded: what began before the timeline did is left out.
   Clock::time_point Now() const { return on() ? Clock::now() : Clock::time_point(); }

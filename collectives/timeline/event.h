@@ -13,7 +13,7 @@ namespace ringmaster::timeline {
 using Clock = std::chrono::steady_clock;
 
 // Rows of the picture. kTensor: each name has a row of its own.
-enum class Row : uint8_t { kSteps, kRounds, kOperations, kViews, kTensor };
+enum class Row : uint8_t { kSteps, kRounds, kWaits, kOperations, kViews, kTensor };
 
 struct Event {
   struct Number {
@@ -26,7 +26,7 @@ struct Event {
   std::string name;       // of the tensor; elsewhere more about `what`, or empty
   Clock::time_point begin;
   Clock::time_point end;  // equal to `begin`: a moment
-  std::array<Number, 3> numbers;
+  std::array<Number, 4> numbers;
 };
 
 }  // namespace ringmaster::timeline

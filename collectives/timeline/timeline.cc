@@ -21,6 +21,31 @@ std::string PathOf(const std::string& path, int rank, int nth) {
 
 Timeline::~Timeline() { (void)Stop(); }
 
+void Timeline::KeepRecent() {
+  sync::MutexLock lock(&mu_);
+  if (kept_recent_ != nullptr) return;
+  kept_recent_ = std::make_unique<RecentEvents>(kRecentEvents);
+  number_.fetch_add(1, std::memory_order_relaxed);
+  recent_.store(kept_recent_.get(), std::memory_order_release);
+}
+
+std::vector<std::string> Timeline::Recent(const RecentRequest& request) const {
+  const RecentEvents* const recent = recent_.load(std::memory_order_acquire);
+  if (recent == nullptr) return {};
+  TraceText text(request.process);
+  std::vector<std::string> pieces = {text.Rows()};
+  size_t bytes = pieces.back().size();
+  for (const Event& event : recent->Since(Clock::now() - request.span)) {
+    if (event.row == Row::kTensor && !request.tensors) continue;
+    const std::string more = text.Of(event);
+    bytes += more.size();
+    if (bytes > request.most_bytes) break;
+    if (pieces.back().size() + more.size() > kPieceBytes) pieces.emplace_back();
+    pieces.back() += more;
+  }
+  return pieces;
+}
+
 Status Timeline::Start(const std::string& path, bool later, const Process& process) {
   sync::MutexLock lock(&mu_);
   if (file_ != nullptr)

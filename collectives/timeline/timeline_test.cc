@@ -85,6 +85,59 @@ TEST_F(TimelineTest, NothingIsRecordedBeforeTheStartAndAfterTheStop) {
   EXPECT_EQ(EventsOf(In("b.json"))[0]["name"], "during");
 }
 
+std::vector<nlohmann::json> RecentOf(const Timeline& timeline, const RecentRequest& request) {
+  std::string text = "[0";
+  for (const std::string& piece : timeline.Recent(request)) text += piece;
+  std::vector<nlohmann::json> events;
+  for (const auto& event : nlohmann::json::parse(text + "]", nullptr, false)) {
+    if (event.is_object() && event["ph"] != "M") events.push_back(event);
+  }
+  return events;
+}
+
+TEST_F(TimelineTest, TheNewestEventsAreInMemoryWithAFileAndWithout) {
+  Record(Row::kSteps, "before", "", microseconds(1));
+  EXPECT_FALSE(timeline_.on());
+  timeline_.KeepRecent();
+  EXPECT_TRUE(timeline_.on());
+  Record(Row::kSteps, "step", "1", microseconds(1));
+  ASSERT_TRUE(timeline_.Start(In("t.json"), false, {}).ok());
+  Record(Row::kTensor, "ALLREDUCE", "grad", microseconds(1));
+  ASSERT_TRUE(timeline_.Stop().ok());
+  Record(Row::kSteps, "step", "2", microseconds(1));
+
+  const auto recent = RecentOf(timeline_, {.process = 7, .span = std::chrono::hours(1)});
+  ASSERT_EQ(recent.size(), 3u);
+  EXPECT_EQ(recent[0]["name"], "step 2");
+  EXPECT_EQ(recent[0]["pid"], 7);
+  EXPECT_EQ(recent[1]["name"], "ALLREDUCE");
+  EXPECT_EQ(recent[2]["name"], "step 1");
+  const auto written = EventsOf(In("t.json"));
+  ASSERT_EQ(written.size(), 1u);
+  EXPECT_EQ(written[0]["args"], recent[1]["args"]);
+}
+
+TEST_F(TimelineTest, OfTheNewestEventsAsManyAreToldAsWasAskedFor) {
+  timeline_.KeepRecent();
+  for (int i = 0; i < 2000; ++i) {
+    Record(i % 2 == 0 ? Row::kTensor : Row::kSteps, "event", "t" + std::to_string(i),
+           microseconds(1));
+  }
+  const RecentRequest all = {.span = std::chrono::hours(1)};
+  EXPECT_EQ(RecentOf(timeline_, all).size(), 2000u);
+  EXPECT_GT(timeline_.Recent(all).size(), 1u) << "in pieces";
+  RecentRequest no_tensors = all, little = all, none = all;
+  no_tensors.tensors = false;
+  EXPECT_EQ(RecentOf(timeline_, no_tensors).size(), 1000u);
+  little.most_bytes = 20'000;
+  const auto newest = RecentOf(timeline_, little);
+  EXPECT_LT(newest.size(), 200u);
+  ASSERT_FALSE(newest.empty());
+  EXPECT_EQ(newest[0]["name"], "event t1999");
+  none.span = std::chrono::milliseconds(-1000);
+  EXPECT_TRUE(RecentOf(timeline_, none).empty());
+}
+
 TEST_F(TimelineTest, AFileThatCannotBeIsNamed) {
   const Status missing = timeline_.Start(In("no/such/folder/t.json"), false, {});
   EXPECT_EQ(missing.code(), RM_ERR_INVALID);

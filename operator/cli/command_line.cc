@@ -225,6 +225,7 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   }
   if (name == "convert") return Command(p->convert);
   if (name == "top") return WithTarget(p->top);
+  if (name == "timeline") return WithTarget(p->timeline);
   if (name == "logs") return WithTarget(p->logs);
   if (name == "scale") return WithTarget(p->scale);
   if (name == "drain") return WithTarget(p->drain);

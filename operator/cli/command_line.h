@@ -72,6 +72,13 @@ struct TopOptions {
   bool once = false;
 };
 
+struct TimelineOptions {
+  Target target;
+  std::string job;
+  int seconds = 10;
+  std::string file;  // empty: named after the job; -: standard output
+};
+
 struct UiOptions {
   Target target;
   bool all_namespaces = false;
@@ -131,9 +138,9 @@ struct CompletionOptions {
 };
 
 using Command =
-    std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions, UiOptions,
-                 BenchOptions, ConvertOptions, LogsOptions, ScaleOptions, DrainOptions, KillOptions,
-                 DeleteOptions, ApplyOptions, CompletionOptions, VersionOptions>;
+    std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions, TimelineOptions,
+                 UiOptions, BenchOptions, ConvertOptions, LogsOptions, ScaleOptions, DrainOptions,
+                 KillOptions, DeleteOptions, ApplyOptions, CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

@@ -160,8 +160,9 @@ TEST(CommandLineTest, BenchTakesItsWorkersAndHandsOnTheRest) {
 }
 
 TEST(CommandLineTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "get", "describe", "why", "top", "ui", "bench", "convert",
-                              "logs", "scale", "drain", "kill", "delete", "apply", "completion"}) {
+  for (const char* command :
+       {"run", "get", "describe", "why", "top", "timeline", "ui", "bench", "convert", "logs",
+        "scale", "drain", "kill", "delete", "apply", "completion"}) {
     auto parsed = ParseCommandLine({command, "--help"});
     ASSERT_FALSE(parsed.has_value());
     EXPECT_EQ(parsed.error().code, ExitCode::kDone);

@@ -129,6 +129,19 @@ class Builder {
     AddTarget(app, &p_->top.target);
   }
 
+  void Timeline() {
+    CLI::App* app = Add("timeline", "what each rank did in the last seconds, for Perfetto",
+                        "Examples:\n  @ timeline digits\n"
+                        "  @ timeline digits --seconds 30 -o digits.json");
+    TimelineOptions& timeline = p_->timeline;
+    app->add_option("job", timeline.job, "the job")->required()->type_name("JOB");
+    Number(app, "--seconds", &timeline.seconds, "how many of them (default: 10)", 1, 60);
+    app->add_option("-o,--output", timeline.file,
+                    "where to (default: JOB-timeline.json); -: standard output")
+        ->type_name("FILE");
+    AddTarget(app, &timeline.target);
+  }
+
   void Ui() {
     CLI::App* app = Add("ui", "a page that shows jobs as they train, in a browser",
                         "Examples:\n  @ ui\n  @ ui --port 8080 -A");
@@ -281,6 +294,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Describe();
   builder.Why();
   builder.Top();
+  builder.Timeline();
   builder.Ui();
   builder.Bench();
   builder.Convert();

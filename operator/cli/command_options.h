@@ -17,6 +17,7 @@ struct Parsed {
   DescribeOptions describe;
   WhyOptions why;
   TopOptions top;
+  TimelineOptions timeline;
   UiOptions ui;
   BenchOptions bench;
   ConvertOptions convert;

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -15,6 +12,7 @@
 #include "operator/api/labels.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/poller.h"
+#include "operator/cli/sidecar_addresses.h"
 #include "operator/cli/sidecar_token.h"
 
 namespace ringmaster::cli {
@@ -24,24 +22,11 @@ using kube::Json;
 
 constexpr std::chrono::milliseconds kStatusPatience{500};
 constexpr std::chrono::milliseconds kHistoryPatience{2000};
-constexpr size_t kAskedAtOnce = 32;
 
 struct Question {
-  std::string pod;
-  std::string address;
+  SidecarAddress sidecar;
   std::optional<SidecarStatus> answer;
 };
-
-// One that doesn't answer holds up no other.
-void InParallel(size_t count, const std::function<void(size_t)>& act) {
-  std::atomic<size_t> next{0};
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < std::min(kAskedAtOnce, count); ++i) {
-    threads.emplace_back([&] {
-      for (size_t one = next++; one < count; one = next++) act(one);
-    });
-  }
-}
 
 // On a cluster through the API server, as pods' addresses are mostly of the cluster alone; else, or
 // where that is not allowed, straight.
@@ -51,47 +36,29 @@ void AskAll(const Connection& to, const std::string& ns, const std::string& toke
   InParallel(questions->size(), [&](size_t i) {
     Question& one = (*questions)[i];
     if (by_server) {
-      auto status = FetchStatusByProxy(to.api.get(), ns, one.pod, one.address, token);
+      auto status =
+          FetchStatusByProxy(to.api.get(), ns, one.sidecar.pod, one.sidecar.address, token);
       if (status) {
         one.answer = std::move(*status);
         return;
       }
       if (status.error().code == kube::ErrorCode::kForbidden) by_server = false;
     }
-    one.answer = FetchStatus(one.address, token, kStatusPatience);
+    one.answer = FetchStatus(one.sidecar.address, token, kStatusPatience);
   });
 }
 
-std::vector<Question> QuestionsTo(const std::vector<Json>& pods) {
+std::vector<Question> QuestionsTo(std::vector<SidecarAddress> sidecars) {
   std::vector<Question> questions;
-  for (const Json& pod : pods) {
-    std::string address =
-        fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation);
-    const bool runs = fields::TextAt(pod, "/status/phase") == "Running";
-    if (runs && !address.empty())
-      questions.push_back({fields::TextAt(pod, "/metadata/name"), std::move(address), {}});
-  }
+  for (SidecarAddress& sidecar : sidecars) questions.push_back({std::move(sidecar), {}});
   return questions;
 }
 
 std::map<std::string, SidecarStatus> AnswersTo(std::vector<Question> questions) {
   std::map<std::string, SidecarStatus> answers;
   for (Question& one : questions)
-    if (one.answer) answers[one.pod] = std::move(*one.answer);
+    if (one.answer) answers[one.sidecar.pod] = std::move(*one.answer);
   return answers;
-}
-
-// An address is an annotation, which others may write: it has to be the pod's own, or the token
-// would go to somebody else.
-void KeepOwnAddresses(const std::vector<Json>& pods, std::vector<Question>* questions) {
-  std::map<std::string, std::string> own;
-  for (const Json& pod : pods)
-    own[fields::TextAt(pod, "/metadata/name")] = fields::TextAt(pod, "/status/podIP");
-  std::erase_if(*questions, [&](const Question& one) {
-    const std::string& ip = own[one.pod];
-    const bool is_v6 = ip.find(':') != std::string::npos;
-    return ip.empty() || !one.address.starts_with(is_v6 ? "[" + ip + "]:" : ip + ":");
-  });
 }
 
 // All but what it says of itself and of its own workers.
@@ -133,7 +100,7 @@ Outcome<Inspection> Inspect(const Connection& to, Json job) {
   auto pods = ReadPods(to, ns, name);
   if (!pods) return tl::unexpected(pods.error());
   Inspection found{std::move(job), std::move(*pods), {}, {}};
-  std::vector<Question> questions = QuestionsTo(found.pods);
+  std::vector<Question> questions = QuestionsTo(SidecarsOf(found.pods));
   if (!questions.empty()) AskAll(to, ns, TokenOf(to, ns, name), &questions);
   found.answers = AnswersTo(std::move(questions));
   return found;
@@ -141,13 +108,12 @@ Outcome<Inspection> Inspect(const Connection& to, Json job) {
 
 std::map<std::string, SidecarStatus> AskSidecars(const std::vector<Json>& pods,
                                                  const std::string& token) {
-  std::vector<Question> questions = QuestionsTo(pods);
-  KeepOwnAddresses(pods, &questions);
+  std::vector<Question> questions = QuestionsTo(SidecarsAtHome(pods));
   sync::Mutex mu;
   SidecarStatus* teller = nullptr;  // guarded by mu
   InParallel(questions.size(), [&](size_t i) {
     auto& answer = questions[i].answer;
-    answer = FetchStatus(questions[i].address, token, kStatusPatience);
+    answer = FetchStatus(questions[i].sidecar.address, token, kStatusPatience);
     if (!answer) return;
     const sync::MutexLock lock(&mu);
     SidecarStatus* knows_less = &*answer;
@@ -169,9 +135,7 @@ std::string OldestHistory(const Inspection& inspection) {
 }
 
 Json HistoryFrom(const Inspection& inspection, const std::string& token) {
-  std::vector<Question> questions = QuestionsTo(inspection.pods);
-  KeepOwnAddresses(inspection.pods, &questions);
-  for (const Question& one : questions) {
+  for (const SidecarAddress& one : SidecarsAtHome(inspection.pods)) {
     if (one.pod == OldestHistory(inspection))
       return FetchHistory(one.address, token, kHistoryPatience);
   }
@@ -181,7 +145,7 @@ Json HistoryFrom(const Inspection& inspection, const std::string& token) {
 Json HistoryOf(const Connection& to, const Inspection& inspection) {
   const std::string pod = OldestHistory(inspection);
   const std::string ns = fields::TextAt(inspection.job, "/metadata/namespace");
-  for (const Question& one : QuestionsTo(inspection.pods)) {
+  for (const SidecarAddress& one : SidecarsOf(inspection.pods)) {
     if (one.pod != pod) continue;
     const std::string token = TokenOf(to, ns, fields::TextAt(inspection.job, "/metadata/name"));
     if (to.run_dir.empty()) {

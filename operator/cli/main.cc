@@ -19,6 +19,7 @@
 #include "operator/cli/get_command.h"
 #include "operator/cli/logs_command.h"
 #include "operator/cli/run_command.h"
+#include "operator/cli/timeline_command.h"
 #include "operator/cli/top_command.h"
 #include "operator/cli/ui_command.h"
 
@@ -62,6 +63,9 @@ struct Dispatch {
   }
   Outcome<void> operator()(const WhyOptions& options) const { return Why(options, around); }
   Outcome<void> operator()(const TopOptions& options) const { return Top(options, around); }
+  Outcome<void> operator()(const TimelineOptions& options) const {
+    return Timeline(options, around);
+  }
   Outcome<void> operator()(const UiOptions& options) const { return Ui(options, around); }
   Outcome<void> operator()(const BenchOptions& options) const {
     RunOptions run;

@@ -23,22 +23,21 @@ int PortOf(const std::string& address) {
   return std::atoi(address.substr(address.rfind(':') + 1).c_str());
 }
 
+constexpr std::chrono::milliseconds kProxyPatience{3000};
+
 }  // namespace
 
-namespace {
-
 std::optional<std::string> FetchText(const std::string& address, const std::string& path,
-                                     const std::string& token, std::chrono::milliseconds deadline) {
-  http::FetchOptions options{.deadline = deadline, .most_bytes = kMostAnswered};
+                                     const std::string& token, std::chrono::milliseconds deadline,
+                                     std::size_t most_bytes) {
+  http::FetchOptions options{.deadline = deadline, .most_bytes = most_bytes};
   if (!token.empty()) options.headers.emplace(ring_key::kTokenHeader, token);
   return http::Fetch(address, path, options);
 }
 
-}  // namespace
-
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline) {
-  const auto text = FetchText(address, "/status", token, deadline);
+  const auto text = FetchText(address, "/status", token, deadline, kMostAnswered);
   if (!text) return std::nullopt;
   // One at a time: many answers may come at once, and JSON takes many times the room of its text.
   static sync::Mutex parses;
@@ -48,16 +47,23 @@ std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::
 
 nlohmann::json FetchHistory(const std::string& address, const std::string& token,
                             std::chrono::milliseconds deadline) {
-  const auto text = FetchText(address, "/history", token, deadline);
+  const auto text = FetchText(address, "/history", token, deadline, kMostAnswered);
   return text ? fields::ParseOrDiscard(*text) : nlohmann::json();
+}
+
+kube::Result<std::string> FetchTextByProxy(kube::KubeApi* api, const std::string& ns,
+                                           const std::string& pod, const std::string& address,
+                                           const std::string& path, const std::string& token,
+                                           std::chrono::milliseconds deadline) {
+  kube::PodProxyRequest request{.port = PortOf(address), .path = path, .deadline = deadline};
+  if (!token.empty()) request.headers[ring_key::kTokenHeader] = token;
+  return api->PodProxy(ns, pod, request);
 }
 
 kube::Result<nlohmann::json> FetchByProxy(kube::KubeApi* api, const std::string& ns,
                                           const std::string& pod, const std::string& address,
                                           const std::string& path, const std::string& token) {
-  kube::PodProxyRequest request{.port = PortOf(address), .path = path};
-  if (!token.empty()) request.headers[ring_key::kTokenHeader] = token;
-  const auto body = api->PodProxy(ns, pod, request);
+  const auto body = FetchTextByProxy(api, ns, pod, address, path, token, kProxyPatience);
   if (!body) return tl::unexpected(body.error());
   return fields::ParseOrDiscard(*body);
 }

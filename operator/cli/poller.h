@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -20,11 +21,21 @@ namespace ringmaster::cli {
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline);
 
+// What a sidecar answers; nullopt: nothing, not in time, or more than that.
+std::optional<std::string> FetchText(const std::string& address, const std::string& path,
+                                     const std::string& token, std::chrono::milliseconds deadline,
+                                     std::size_t most_bytes);
+
 // What a sidecar keeps of the training, as JSON (docs/contracts.md, section 5); null: none.
 nlohmann::json FetchHistory(const std::string& address, const std::string& token,
                             std::chrono::milliseconds deadline);
 
-// The same through the API server, which reaches pods that this machine does not.
+// The text through the API server, which reaches pods that this machine does not.
+kube::Result<std::string> FetchTextByProxy(kube::KubeApi* api, const std::string& ns,
+                                           const std::string& pod, const std::string& address,
+                                           const std::string& path, const std::string& token,
+                                           std::chrono::milliseconds deadline);
+// As JSON, and the status.
 kube::Result<nlohmann::json> FetchByProxy(kube::KubeApi* api, const std::string& ns,
                                           const std::string& pod, const std::string& address,
                                           const std::string& path, const std::string& token);

@@ -34,7 +34,7 @@ std::string Cut(std::string text, size_t longest) {
 }
 
 std::string TextOf(const Json& object, const char* name) {
-  return Cut(fields::Text(object, name), kLongestText);
+  return ShortText(fields::Text(object, name));
 }
 
 // Of the first `most` of a list.
@@ -84,6 +84,8 @@ WorkerStatus ParseWorker(const Json& w) {
 }
 
 }  // namespace
+
+std::string ShortText(std::string text) { return Cut(std::move(text), kLongestText); }
 
 std::string ValueName(const std::string& name) { return Cut(name, kLongestValueName); }
 

@@ -67,6 +67,8 @@ struct SidecarStatus {
 // anything. nullopt: not a status at all.
 std::optional<SidecarStatus> ParseSidecarStatus(const nlohmann::json& text);
 
+// A text that a sidecar says, as far as it is kept.
+std::string ShortText(std::string text);
 // The name of a value that a script reports, as far as it is kept.
 std::string ValueName(const std::string& name);
 

@@ -52,6 +52,11 @@ Json PageSource::History(const cli::Inspection& look) {
   return cli::HistoryFrom(look, TokenOf(look.job));
 }
 
+cli::GatheredTimelines PageSource::Timeline(const Json& job, const cli::TimelineQuery& query) {
+  return cli::GatherTimelinesStraight(PodsOf(fields::TextAt(job, "/metadata/uid")), TokenOf(job),
+                                      query);
+}
+
 std::vector<Json> PageSource::PodsOf(const std::string& job_uid) const {
   sync::MutexLock lock(&mu_);
   std::vector<Json> pods;

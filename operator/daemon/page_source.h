@@ -30,6 +30,7 @@ class PageSource final : public ui::Source {
   // The pods are those of the newest Jobs().
   Answer<cli::Inspection> Inspect(Json job) override;
   Json History(const cli::Inspection& look) override;
+  cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) override;
   Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
                    const std::function<bool(std::string_view)>& on_text,
                    std::stop_token stop) override;

@@ -158,6 +158,17 @@ TEST_F(PageSourceTest, APodOfAnotherJobOfThatNameIsNotAsked) {
   EXPECT_EQ(asked_, 0);
 }
 
+TEST_F(PageSourceTest, ATimelineIsAskedForAtThePodsOwnAddressAlone) {
+  for (const std::string ip : {"127.0.0.1", "10.0.0.9"}) {
+    const json pod = Pod("u", ip, "127.0.0.1:" + port_);
+    PageSource source([&] { return Sample("u", pod); }, api_);
+    ASSERT_TRUE(source.Jobs());
+    const auto gathered = source.Timeline(Job("u"), {.seconds = 1});
+    EXPECT_EQ(gathered.missing.size(), 1u) << "what it answers here is no timeline";
+    EXPECT_EQ(asked_, 1) << ip;
+  }
+}
+
 TEST_F(PageSourceTest, AnAddressThatIsNotThePodsOwnIsNotAsked) {
   for (const std::string ip : {"10.0.0.9", "127.0.0.10", "127.0.0.", ""}) {
     const auto look = Look(Pod("u", ip, "127.0.0.1:" + port_));

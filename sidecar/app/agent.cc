@@ -12,6 +12,7 @@
 
 #include "sidecar/app/stalls.h"
 #include "sidecar/app/status_document.h"
+#include "sidecar/app/timeline_document.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app {
@@ -265,6 +266,21 @@ bool Agent::Ready() const {
 }
 
 nlohmann::json Agent::History() const { return history_.record().ToJson(); }
+
+std::function<std::optional<std::string>()> Agent::Timeline(const TimelineAsk& ask) {
+  const auto gathering =
+      table_.timelines().Ask(ask, table_.processes().all(), table_.view(), outputs_.clock.now());
+  if (gathering == nullptr) return nullptr;
+  const int64_t since = outputs_.clock.unix_ms() - int64_t{1000} * ask.seconds;
+  return [this, gathering, since]() -> std::optional<std::string> {
+    if (!gathering->Done(outputs_.clock.now())) return std::nullopt;
+    return TimelineDocument({.options = options_,
+                             .gathering = *gathering,
+                             .rebuilds = history_.rebuilds().all(),
+                             .coordinator = membership_.member().is_coordinator(),
+                             .since_unix_ms = since});
+  };
+}
 
 nlohmann::json Agent::Status() const {
   return StatusDocument({.options = options_,

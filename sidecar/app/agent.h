@@ -6,7 +6,10 @@
 // not call back in.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 
 #include "common/membership/member.h"
 #include "sidecar/app/agent_outputs.h"
@@ -52,6 +55,9 @@ class Agent {
   bool Ready() const;
   nlohmann::json Status() const;
   nlohmann::json History() const;
+  // Asks the workers for their newest events. To be called until it gives the document, which it
+  // does in bounded time; null: too many ask.
+  std::function<std::optional<std::string>()> Timeline(const TimelineAsk& ask);
 
  private:
   MembershipHooks Hooks();

@@ -1,5 +1,8 @@
 #include "sidecar/app/http_answers.h"
 
+#include <charconv>
+#include <utility>
+
 #include "common/ring_key/ring_key.h"
 
 namespace ringmaster::app {
@@ -9,6 +12,46 @@ using health::HttpResponse;
 
 // As common/http has names of headers.
 constexpr char kTokenHeader[] = "ringmaster-token";
+
+// Empty: the parameter is a number that is allowed, and is in `value`, or there is none.
+std::string ReadNumber(const health::HttpRequest& request, const char* name, int least, int most,
+                       int* value) {
+  const std::string text = request.Parameter(name);
+  if (text.empty()) return "";
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end || number < least || number > most) {
+    return std::string(name) + " is '" + text + "', " + std::to_string(least) + " to " +
+           std::to_string(most) + " are allowed\n";
+  }
+  *value = number;
+  return "";
+}
+
+// The answer waits for the workers, which the loop goes on to serve.
+HttpResponse Timeline(const health::HttpRequest& request, const HttpSubjects& subjects) {
+  constexpr int kLeastBytes = 1024;
+  TimelineAsk ask;
+  int tensors = 1;
+  for (const std::string& wrong :
+       {ReadNumber(request, "seconds", 1, TimelineAsk::kMostSeconds, &ask.seconds),
+        ReadNumber(request, "tensors", 0, 1, &tensors),
+        ReadNumber(request, "bytes", kLeastBytes, TimelineAsk::kMostBytes, &ask.bytes)}) {
+    if (!wrong.empty()) return {400, "text/plain", wrong};
+  }
+  ask.tensors = tensors == 1;
+  const auto document = subjects.timeline(ask);
+  if (!document) return {503, "text/plain", "too many ask for the timeline: try again\n"};
+  HttpResponse response{200, "application/json", ""};
+  response.next = [document, told = false]() mutable -> std::optional<std::string> {
+    if (told) return std::nullopt;
+    auto text = document();
+    told = text.has_value();
+    return told ? std::move(*text) : "";
+  };
+  return response;
+}
 
 }  // namespace
 
@@ -31,7 +74,8 @@ HttpResponse Answer(const health::HttpRequest& request, const HttpSubjects& subj
   }
   if (request.path == "/status") return {200, "application/json", subjects.status()};
   if (request.path == "/history") return {200, "application/json", subjects.history()};
-  return {404, "text/plain", "/healthz /readyz /metrics /status /history\n"};
+  if (request.path == "/timeline") return Timeline(request, subjects);
+  return {404, "text/plain", "/healthz /readyz /metrics /status /history /timeline\n"};
 }
 
 }  // namespace ringmaster::app

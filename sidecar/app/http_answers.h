@@ -5,8 +5,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "sidecar/app/worker_timelines.h"
 #include "sidecar/health/http_server.h"
 
 namespace ringmaster::app {
@@ -14,6 +16,8 @@ namespace ringmaster::app {
 struct HttpSubjects {
   std::function<bool()> healthy, ready;
   std::function<std::string()> metrics, status, history;
+  // Agent::Timeline()
+  std::function<std::function<std::optional<std::string>()>(const TimelineAsk&)> timeline;
 };
 
 // `ring_key`: 32 bytes; empty: the job has none, and nothing is closed.

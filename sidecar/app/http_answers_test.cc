@@ -7,6 +7,8 @@
 namespace ringmaster::app {
 namespace {
 
+using health::HttpResponse;
+
 const std::string kKey(ring_key::kBytes, 'k');
 
 int StatusOf(const std::string& path, const std::string& ring_key, const std::string& token = "") {
@@ -14,7 +16,8 @@ int StatusOf(const std::string& path, const std::string& ring_key, const std::st
                                  .ready = [] { return false; },
                                  .metrics = [] { return "m"; },
                                  .status = [] { return "s"; },
-                                 .history = [] { return "h"; }};
+                                 .history = [] { return "h"; },
+                                 .timeline = [](const TimelineAsk&) { return [] { return "t"; }; }};
   return Answer({path, {{"ringmaster-token", token}}}, subjects, ring_key).status;
 }
 
@@ -28,15 +31,57 @@ TEST(HttpAnswersTest, ProbesAndMetricsAreOpen) {
 
 TEST(HttpAnswersTest, AllElseWantsTheTokenOfTheJob) {
   const std::string token = ring_key::MakeToken(kKey);
-  for (const char* path : {"/status", "/history", "/", "/nothing", "/status/", "/metrics/"}) {
+  for (const char* path :
+       {"/status", "/history", "/timeline", "/", "/nothing", "/status/", "/metrics/"}) {
     EXPECT_EQ(StatusOf(path, kKey), 401) << path;
     EXPECT_EQ(StatusOf(path, kKey, kKey), 401) << path;
     EXPECT_NE(StatusOf(path, kKey, token), 401) << path;
   }
   EXPECT_EQ(StatusOf("/status", kKey, token), 200);
   EXPECT_EQ(StatusOf("/history", kKey, token), 200);
+  EXPECT_EQ(StatusOf("/timeline", kKey, token), 200);
   EXPECT_EQ(StatusOf("/status", kKey, ring_key::MakeToken(std::string(32, 'l'))), 401)
       << "another job's";
+}
+
+HttpResponse TimelineOf(const std::map<std::string, std::string>& query, TimelineAsk* asked,
+                        bool too_many = false) {
+  HttpSubjects subjects;
+  subjects.timeline = [=](const TimelineAsk& ask) -> std::function<std::optional<std::string>()> {
+    *asked = ask;
+    if (too_many) return nullptr;
+    return [calls = 0]() mutable { return ++calls < 3 ? std::nullopt : std::optional("document"); };
+  };
+  return Answer({"/timeline", {}, query}, subjects, "");
+}
+
+TEST(HttpAnswersTest, TheTimelineIsAnsweredWhenTheWorkersHaveToldIt) {
+  TimelineAsk asked;
+  const HttpResponse response =
+      TimelineOf({{"seconds", "5"}, {"tensors", "0"}, {"bytes", "5000"}}, &asked);
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(asked.seconds, 5);
+  EXPECT_FALSE(asked.tensors);
+  EXPECT_EQ(asked.bytes, 5000);
+  EXPECT_EQ(response.next(), "") << "not yet";
+  EXPECT_EQ(response.next(), "");
+  EXPECT_EQ(response.next(), "document");
+  EXPECT_EQ(response.next(), std::nullopt) << "that was all";
+}
+
+TEST(HttpAnswersTest, ABadRequestForTheTimelineSaysWhatIsAllowed) {
+  TimelineAsk asked;
+  for (const char* seconds : {"0", "61", "-1", "x", "5s", "99999999999999999999"}) {
+    const HttpResponse response = TimelineOf({{"seconds", seconds}}, &asked);
+    EXPECT_EQ(response.status, 400);
+    EXPECT_EQ(response.body, std::string("seconds is '") + seconds + "', 1 to 60 are allowed\n");
+  }
+  EXPECT_EQ(TimelineOf({{"tensors", "no"}}, &asked).body, "tensors is 'no', 0 to 1 are allowed\n");
+  EXPECT_EQ(TimelineOf({{"bytes", "10"}}, &asked).body,
+            "bytes is '10', 1024 to 8388608 are allowed\n");
+  EXPECT_EQ(TimelineOf({}, &asked, /*too_many=*/true).status, 503);
+  EXPECT_EQ(asked.seconds, 10);
+  EXPECT_TRUE(asked.tensors);
 }
 
 TEST(HttpAnswersTest, AJobWithoutAKeyIsOpen) { EXPECT_EQ(StatusOf("/status", ""), 200); }

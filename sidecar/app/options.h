@@ -14,6 +14,7 @@ struct SidecarOptions {
   std::string version;  // of this program, for people; main() knows it
   std::string job_namespace, job_name, job_uid;
   std::string pod_name, pod_uid, node, zone;
+  std::string boot_id;          // of the machine, as Sidecar::Start has read it; empty: not known
   std::string operator_target;  // empty: none
   std::string tls_dir;          // ca.crt, tls.crt, tls.key; empty: no TLS
   std::string ring_key_file;    // empty: the one in tls_dir, if there is one

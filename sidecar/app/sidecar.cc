@@ -85,6 +85,7 @@ class SidecarImpl final : public Sidecar {
       const std::string wrong = tls::WhyNotUsable(tls::FilesIn(options_.tls_dir));
       if (!wrong.empty()) return *error = "RINGMASTER_TLS_DIR: " + wrong, false;
     }
+    options_.boot_id = BootId();
     const auto key = RingKeyOf(options_);
     if (!key) return *error = key.error(), false;
     options_.ring_key = *key;
@@ -185,6 +186,7 @@ class SidecarImpl final : public Sidecar {
         .metrics = [this] { return metrics_.Text(); },
         .status = [this] { return agent_->Status().dump() + "\n"; },
         .history = [this] { return agent_->History().dump() + "\n"; },
+        .timeline = [this](const TimelineAsk& ask) { return agent_->Timeline(ask); },
     };
     http_ = health::HttpServer::Listen(
         loop_, options_.bind, port,
@@ -241,7 +243,7 @@ class SidecarImpl final : public Sidecar {
     registration.pod_uid = options_.pod_uid;
     registration.http_address = self.http;
     registration.epoch = epoch;
-    registration.boot_id = BootId();
+    registration.boot_id = options_.boot_id;
     rendezvous::OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool connected) {
       Do([&] { agent_->orders().OnConnection(connected); });

@@ -36,9 +36,10 @@ struct WorkerProcess {
   bool ready = false;  // has sent `enter`
   bool begins =
       false;  // was told last that it begins the job, so it believes that it holds the state
-  bool loads = true;    // can be given the state of others
-  Epoch sent = 0;       // newest view sent to it
-  Epoch installed = 0;  // newest view it has built
+  bool loads = true;            // can be given the state of others
+  bool keeps_timeline = false;  // can be asked for its newest events
+  Epoch sent = 0;               // newest view sent to it
+  Epoch installed = 0;          // newest view it has built
   Epoch stop_sent = 0, stopped = 0;
   Epoch boundary = 0;
   bool finished = false, left = false;

@@ -18,7 +18,8 @@ WorkerTable::WorkerTable(const WorkerTableOptions& options, WorkerTableCallbacks
       processes_(options.slots),
       launcher_(callbacks_.send),
       orders_(options, &callbacks_, &processes_, &launcher_),
-      watch_(&options_, &processes_, &launcher_) {}
+      watch_(&options_, &processes_, &launcher_),
+      timelines_(callbacks_.send) {}
 
 // ---- From the link
 
@@ -76,6 +77,7 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   worker->welcomed = false;
   worker->closed_at.reset();
   worker->unheard = false;
+  worker->keeps_timeline = fields::Flag(hello, "timeline");
   worker->heard = now;
   worker->own_pid = name.pid;
   worker->tcp = fields::Text(hello, "tcp");
@@ -109,6 +111,7 @@ void WorkerTable::OnFrame(uint64_t connection, const json& frame, SteadyTime now
 
 void WorkerTable::OnClosed(uint64_t connection, SteadyTime now) {
   if (launcher_.Is(connection)) return launcher_.Closed(now);
+  timelines_.OnClosed(connection);
   WorkerProcess* worker = processes_.ByConnection(connection);
   if (worker == nullptr) return;
   worker->connection = 0;
@@ -171,6 +174,8 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   } else if (type == "rebuilt") {
     worker->step = fields::Unsigned(frame, "step");
     callbacks_.rebuilt(ReadRebuilt(frame));
+  } else if (type == "timeline") {
+    timelines_.OnPiece(*worker, frame);
   } else if (type == "finished") {
     worker->finished = true;
     callbacks_.finished(epoch);

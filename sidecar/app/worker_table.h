@@ -2,9 +2,10 @@
 // worker link.
 //
 // It takes their frames. The parts keep the state: WorkerProcesses (which processes live, and what
-// they have said), LauncherPeer, WorkerOrders (what the membership wants of them) and WorkerWatch
-// (which of them are silent). No sockets, no clock: frames go out by a function, time is handed in.
-// Thread rule: the sidecar's loop only. Callbacks may call back in.
+// they have said), LauncherPeer, WorkerOrders (what the membership wants of them), WorkerWatch
+// (which of them are silent) and WorkerTimelines (what they have done in the last seconds). No
+// sockets, no clock: frames go out by a function, time is handed in. Thread rule: the sidecar's
+// loop only. Callbacks may call back in.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include "sidecar/app/worker_process.h"
 #include "sidecar/app/worker_processes.h"
 #include "sidecar/app/worker_table_callbacks.h"
+#include "sidecar/app/worker_timelines.h"
 #include "sidecar/app/worker_watch.h"
 
 namespace ringmaster::app {
@@ -38,6 +40,7 @@ class WorkerTable {
   LauncherPeer& launcher() { return launcher_; }
   const LauncherPeer& launcher() const { return launcher_; }
   const WorkerProcesses& processes() const { return processes_; }
+  WorkerTimelines& timelines() { return timelines_; }
   const PodView& view() const { return orders_.view(); }
 
  private:
@@ -57,6 +60,7 @@ class WorkerTable {
   LauncherPeer launcher_;
   WorkerOrders orders_;
   WorkerWatch watch_;
+  WorkerTimelines timelines_;
   Epoch ran_ = 0;
 };
 

@@ -15,12 +15,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "collectives/elastic/timeline_request.h"
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
 #include "common/membership/view_json.h"
 #include "operator.pb.h"
+#include "operator/cli/job_trace.h"
+#include "operator/cli/pod_trace.h"
 #include "operator/cli/sidecar_status.h"
 #include "rendezvous.pb.h"
+#include "sidecar/app/worker_timelines.h"
 
 namespace ringmaster {
 namespace {
@@ -210,7 +214,7 @@ int ForEachRecorded(const std::string& ending,
 TEST(WireTest, WhatEarlierVersionsSaidInJsonIsReadAndNothingOfItIsLost) {
   const int files = ForEachRecorded(".json", [](const fs::path& path) {
     const std::string name = path.stem().string();
-    if (name == "status") return;
+    if (name == "status" || name == "timeline" || name.starts_with("frame-")) return;
     const auto reader = Readers().find(name.substr(0, name.find('-')));
     ASSERT_NE(reader, Readers().end()) << "nobody reads a " << name;
     const std::string was = ReadFile(path), is = reader->second(was);
@@ -241,6 +245,50 @@ TEST(WireTest, TheStatusOfEarlierSidecarsIsShown) {
     EXPECT_EQ(status->values.count("loss"), 1u);
     ASSERT_FALSE(status->rebuilds.empty());
     EXPECT_EQ(status->rebuilds.back().reason, "WorkerLost");
+  });
+  EXPECT_GE(files, 1);
+}
+
+TEST(WireTest, TheTimelineOfEarlierSidecarsIsShown) {
+  const int files = ForEachRecorded("timeline.json", [](const fs::path& path) {
+    auto trace = cli::ParsePodTrace(json::parse(ReadFile(path)));
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(trace->pod, "digits-worker-0");
+    EXPECT_TRUE(trace->coordinator);
+    EXPECT_EQ(trace->machine, "b");
+    ASSERT_EQ(trace->workers.size(), 1u);
+    EXPECT_EQ(trace->workers[0].rank, 0);
+    ASSERT_EQ(trace->missing.size(), 1u);
+    EXPECT_EQ(trace->missing[0].why, "it did not answer in time");
+    EXPECT_EQ(trace->events.size(), 6u);
+    EXPECT_EQ((trace->rows[{0, 3}]), "operations");
+    const std::string file = cli::ChromeText(cli::LayTogether({std::move(*trace)}));
+    for (const char* part :
+         {"\"rank 0: digits-worker-0/0\"", "\"decide\"", "\"step 12\"", "\"grad\""})
+      EXPECT_NE(file.find(part), std::string::npos) << part;
+  });
+  EXPECT_GE(files, 1);
+}
+
+TEST(WireTest, WhatEarlierSidecarsAskOfATimelineIsUnderstood) {
+  const int files = ForEachRecorded("frame-timeline-ask.json", [](const fs::path& path) {
+    const auto request = elastic::ReadTimelineRequest(json::parse(ReadFile(path)));
+    EXPECT_EQ(request.number, 7u);
+    EXPECT_EQ(request.recent.process, 3);
+    EXPECT_EQ(request.recent.span, std::chrono::seconds(5));
+    EXPECT_FALSE(request.recent.tensors);
+    EXPECT_EQ(request.recent.most_bytes, 100'000u);
+  });
+  EXPECT_GE(files, 1);
+}
+
+TEST(WireTest, WhatEarlierWorkersTellOfATimelineIsTaken) {
+  const int files = ForEachRecorded("frame-timeline-told.json", [](const fs::path& path) {
+    app::TimelineGathering gathering(1, {}, 1000);
+    gathering.Expect({.slot = 0, .connection = 5});
+    gathering.OnPiece(5, json::parse(ReadFile(path)));
+    EXPECT_TRUE(gathering.workers()[0].whole);
+    EXPECT_EQ(gathering.workers()[0].text, ",\n{\"name\":\"round\"}");
   });
   EXPECT_GE(files, 1);
 }

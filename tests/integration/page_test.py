@@ -19,9 +19,9 @@ def rows(page, table):
     return page.execute_script("return [...document.querySelectorAll('#%s tbody tr')].map(r => [...r.cells].map(c => c.innerText))" % table)
 
 
-def drawn(page):
-    """How many of the heat map's pixels are painted."""
-    return page.execute_script("const c = document.getElementById('heat'); "
+def drawn(page, canvas="heat"):
+    """How many pixels of a picture are painted."""
+    return page.execute_script("const c = document.getElementById('%s'); " % canvas +
                                "const d = c.getContext('2d').getImageData(40, 0, c.width - 40, c.height).data; "
                                "let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n")
 
@@ -44,6 +44,13 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 wait_for("more steps", lambda: int(text(page, "#step").replace(",", "")) > first)
                 wait_for("the heat map", lambda: drawn(page) > 100)
                 assert page.execute_script("return document.querySelectorAll('.u-wrap canvas').length") == 3
+                wait_for("the timeline", lambda: drawn(page, "timeline-lanes") > 100)
+                lanes = page.execute_script("return timeline.shown.lanes.map(lane => [lane.rank, lane.runs.length > 0, lane.waits.length > 0, lane.steps.length > 0])")
+                assert lanes == [[rank, True, True, True] for rank in range(3)]
+                page.execute_script("const at = timeline.shown.lanes[1].runs[0]; const box = document.getElementById('timeline-lanes').getBoundingClientRect(); "
+                                    "chooseBar({clientX: box.left + LANES.margin + at[0] * (box.width - LANES.margin - 4) / timeline.shown.ms, "
+                                    "clientY: box.top + LANES.changes + 1.5 * LANES.height})")
+                assert re.match(r"Rank 1 \(job-worker-\d\): .*, [\d.]+ m?s$", text(page, "#timeline-chosen"))
 
                 run.do("kill", "job-worker-1", "--worker", "0")
                 lost = wait_for("the change", lambda: [row for row in rows(page, "changes") if "WorkerLost" in row[2]])[0]
@@ -58,6 +65,7 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 (tmp_path / "absent.1").touch()  # the rank that the others wait for is named
                 wait_for("the straggler", lambda: "The others wait for rank 1 (" in text(page, "#straggler"))
                 (tmp_path / "absent.1").unlink()
+                wait_for("it in the timeline", lambda: "Rank 1 (" in text(page, "#timeline-says") or stand_still(tmp_path / "absent.1", page))
 
                 page.set_window_size(400, 900)
                 wait_for("the narrow layout", lambda: page.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"))
@@ -68,6 +76,14 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 wait_for("the end", lambda: not run.alive() or text(page, "#state") == "Succeeded")
                 ui.process.wait(30)
                 wait_for("that nobody answers any more", lambda: "not connected" in text(page, "#connection"))
+
+
+def stand_still(absent, page):
+    """The worker of one rank does, while the page takes a look."""
+    absent.touch()
+    looks = len(page.execute_script("return page.samples"))
+    wait_for("a look", lambda: len(page.execute_script("return page.samples")) > looks)
+    absent.unlink()
 
 
 def test_whoever_lacks_the_token_sees_nothing(write, tmp_path):

@@ -102,7 +102,7 @@ def test_ATimelineCanBeAskedForByTheEnvironment(monkeypatch, tmp_path):
         rm.shutdown()
         events = json.loads(path.read_text())
         assert [event["name"] for event in events if event["name"].endswith("ALLREDUCE")] == [
-            "NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE"]  # the last one: the operation's row
+            "NEGOTIATE_ALLREDUCE", "ALLREDUCE"] * 2  # of the tensor; in the rows of waits and operations
 
 
 def test_AForkedChildWritesNothingToTheTimeline(world, tmp_path):

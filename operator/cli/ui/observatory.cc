@@ -175,6 +175,16 @@ Json Observatory::Job(const std::string& key) {
   return {{"job", listed->second}, {"past", 0}, {"samples", Json::array()}};
 }
 
+Json Observatory::Metadata(const std::string& key) {
+  sync::MutexLock lock(&mu_);
+  AskedFor(key);
+  const auto listed = listed_.find(key);
+  if (listed == listed_.end()) return nullptr;
+  Json metadata = Json::object();
+  for (const char* field : {"namespace", "name", "uid"}) metadata[field] = listed->second[field];
+  return {{"metadata", std::move(metadata)}};
+}
+
 Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
                         std::chrono::milliseconds wait) {
   const auto deadline = Clock::now() + wait;

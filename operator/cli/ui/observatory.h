@@ -47,6 +47,8 @@ class Observatory {
   // Waits for a look newer than `seen`, which it sets. {"error", "job", "sample"}; null: none came
   // in time, or there is no such job.
   Json Newer(const std::string& key, std::uint64_t* seen, std::chrono::milliseconds wait);
+  // The job's namespace, name and uid, where an object has them; null: there is none.
+  Json Metadata(const std::string& key);
   Source* source() const { return source_.get(); }
 
  private:

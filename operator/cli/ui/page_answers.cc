@@ -1,12 +1,15 @@
 #include "operator/cli/ui/page_answers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <thread>
+#include <stop_token>
 
-#include "common/sync/mutex.h"
+#include "operator/cli/job_trace.h"
 #include "operator/cli/ui/assets.h"
+#include "operator/cli/ui/slow_answer.h"
+#include "operator/cli/ui/timeline_lanes.h"
 
 namespace ringmaster::ui {
 namespace {
@@ -16,6 +19,11 @@ using http::Response;
 
 constexpr int kMostLines = 10'000;
 constexpr std::size_t kMostLogBytes = 1 << 20;
+constexpr int kMostTimelines = 4;  // at a time
+constexpr int kMostTimelineSeconds = 10;
+constexpr std::size_t kMostTimelineBytes = 16 << 20;
+// Whoever ends the server waits for so long at most.
+constexpr std::chrono::milliseconds kTimelinePatience{3000};
 // Nothing from anywhere else, and nobody else's page around it.
 constexpr char kPolicy[] =
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors "
@@ -29,52 +37,60 @@ Response Answer(std::string type, std::string body) {
   return {.content_type = std::move(type), .body = std::move(body)};
 }
 
-// A pod's log, read by a thread of its own while the server's goes on.
-class LogRead {
- public:
-  LogRead(Source* source, std::string ns, std::string pod, int lines)
-      : thread_([this, source, ns = std::move(ns), pod = std::move(pod),
-                 lines](std::stop_token stop) { Read(source, ns, pod, lines, std::move(stop)); }) {}
-
-  // As http::Response::next.
-  std::optional<std::string> Next() {
-    sync::MutexLock lock(&mu_);
-    if (!done_) return "";
-    if (std::exchange(told_, true)) return std::nullopt;
-    return text_.empty() ? std::nullopt : std::optional(std::move(text_));
-  }
-
- private:
-  void Read(Source* source, const std::string& ns, const std::string& pod, int lines,
-            std::stop_token stop) {
-    std::string text;
-    const auto read = source->Log(
-        ns, pod, lines,
-        [&](std::string_view more) {
-          text.append(more.substr(0, kMostLogBytes - std::min(kMostLogBytes, text.size())));
-          return text.size() < kMostLogBytes;
-        },
-        std::move(stop));
-    if (!read) text = "the log can't be read: " + read.error() + "\n";
-    sync::MutexLock lock(&mu_);
-    text_ = std::move(text);
-    done_ = true;
-  }
-
-  sync::Mutex mu_;
-  std::string text_ GUARDED_BY(mu_);
-  bool done_ GUARDED_BY(mu_) = false;
-  bool told_ GUARDED_BY(mu_) = false;
-  std::jthread thread_;  // last: uses the others
-};
+// The last lines of a pod's log.
+std::string LogText(Source* source, const std::string& ns, const std::string& pod, int lines,
+                    std::stop_token stop) {
+  std::string text;
+  const auto read = source->Log(
+      ns, pod, lines,
+      [&](std::string_view more) {
+        text.append(more.substr(0, kMostLogBytes - std::min(kMostLogBytes, text.size())));
+        return text.size() < kMostLogBytes;
+      },
+      std::move(stop));
+  return read ? text : "the log can't be read: " + read.error() + "\n";
+}
 
 Response LogOf(Source* source, const Request& request) {
   const int lines = std::clamp(std::atoi(request.Parameter("lines").c_str()), 1, kMostLines);
-  auto read = std::make_shared<LogRead>(source, request.Parameter("namespace"),
-                                        request.Parameter("pod"), lines);
-  return {.content_type = "text/plain; charset=utf-8", .body = "", .next = [read] {
-            return read->Next();
-          }};
+  return SlowAnswer(
+      "text/plain; charset=utf-8",
+      [source, ns = request.Parameter("namespace"), pod = request.Parameter("pod"),
+       lines](std::stop_token stop) { return LogText(source, ns, pod, lines, std::move(stop)); });
+}
+
+// How many are being gathered: each takes memory for a while.
+std::atomic<int> g_timelines{0};
+
+class TimelineTurn {
+ public:
+  TimelineTurn() : had_(g_timelines.fetch_add(1) < kMostTimelines) {}
+  ~TimelineTurn() { g_timelines.fetch_sub(1); }
+  TimelineTurn(const TimelineTurn&) = delete;
+  TimelineTurn& operator=(const TimelineTurn&) = delete;
+  bool had() const { return had_; }
+
+ private:
+  const bool had_;
+};
+
+Response TimelineOf(Observatory* observatory, const Request& request) {
+  const std::string key = request.Parameter("job");
+  const nlohmann::json job = observatory->Metadata(key);
+  if (job.is_null()) return Refusal(404, "no job '" + key + "' is there");
+  const auto turn = std::make_shared<TimelineTurn>();
+  if (!turn->had()) return Refusal(503, "many look at timelines now: try again");
+  const int seconds =
+      std::clamp(std::atoi(request.Parameter("seconds").c_str()), 1, kMostTimelineSeconds);
+  return SlowAnswer(
+      "application/json", [source = observatory->source(), job, turn, seconds](std::stop_token) {
+        cli::GatheredTimelines gathered = source->Timeline(job, {.seconds = seconds,
+                                                                 .tensors = false,
+                                                                 .most_bytes = kMostTimelineBytes,
+                                                                 .patience = kTimelinePatience});
+        const cli::JobTrace trace = cli::LayTogether(std::move(gathered.pods));
+        return Text(LanesOf(trace, gathered.missing, {.seconds = static_cast<double>(seconds)}));
+      });
 }
 
 Response StreamOf(Observatory* observatory, const std::string& key, std::function<bool()> holds) {
@@ -97,6 +113,7 @@ Response Found(Observatory* observatory, const Request& request, const Admission
     return Answer("application/json", Text(job));
   }
   if (request.path == "/api/stream") return StreamOf(observatory, key, admission.holds);
+  if (request.path == "/api/timeline") return TimelineOf(observatory, request);
   if (request.path == "/api/log") {
     if (admission.keeps_from_logs) {
       if (auto refusal = admission.keeps_from_logs(request.Parameter("namespace"))) return *refusal;

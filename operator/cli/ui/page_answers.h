@@ -4,6 +4,7 @@
 //   GET /api/jobs                           Observatory::Jobs()
 //   GET /api/job?job=NAMESPACE/NAME         Observatory::Job()
 //   GET /api/stream?job=NAMESPACE/NAME      an event with Observatory::Newer() for each look
+//   GET /api/timeline?job=NAMESPACE/NAME&seconds=S  LanesOf(); asked for on a thread of its own
 //   GET /api/log?namespace=N&pod=P&lines=L  text; it is read on a thread of its own
 //
 // Thread rule: of http::Server, whose loop asks. Nothing here waits but the gate, if it does.

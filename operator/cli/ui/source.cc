@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/cli/inspection.h"
 
@@ -25,6 +26,13 @@ class OverApi final : public Source {
   }
 
   Json History(const cli::Inspection& look) override { return cli::HistoryOf(to_, look); }
+
+  cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) override {
+    const auto pods = cli::ReadPods(to_, fields::TextAt(job, "/metadata/namespace"),
+                                    fields::TextAt(job, "/metadata/name"));
+    if (!pods) return {{}, {pods.error().message}};
+    return cli::GatherTimelines(to_, job, *pods, query);
+  }
 
   Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
                    const std::function<bool(std::string_view)>& on_text,

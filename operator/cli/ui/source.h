@@ -15,6 +15,7 @@
 
 #include "operator/cli/connection.h"
 #include "operator/cli/job_inspection.h"
+#include "operator/cli/timeline_gathering.h"
 
 namespace ringmaster::ui {
 
@@ -30,6 +31,12 @@ class Source {
   virtual Answer<cli::Inspection> Inspect(Json job) = 0;
   // What a sidecar has kept of the job's training (docs/contracts.md, section 5); null: none has.
   virtual Json History(const cli::Inspection& look) = 0;
+  // What the job's ranks did in the last seconds. Of `job` its namespace, name and uid are enough.
+  // The default has none: for fakes.
+  virtual cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) {
+    (void)job, (void)query;
+    return {};
+  }
   // The last lines of what a pod's workers have printed, until `on_text` returns false.
   virtual Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
                            const std::function<bool(std::string_view)>& on_text,

@@ -14,7 +14,7 @@ const page = { key: "", stream: null, past: 0, samples: [], job: null, charts: [
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "-";
-  return seconds < 1 ? (seconds * 1000).toPrecision(3).replace(/\.?0+$/, "") + " ms" : seconds.toFixed(seconds < 10 ? 2 : 1) + " s";
+  return seconds < 1 ? Number((seconds * 1000).toPrecision(3)) + " ms" : seconds.toFixed(seconds < 10 ? 2 : 1) + " s";
 }
 
 function number(value) {

@@ -1,0 +1,70 @@
+#include "operator/cli/timeline_command.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "operator/cli/inspection.h"
+#include "operator/cli/job_trace.h"
+#include "operator/cli/timeline_gathering.h"
+
+namespace ringmaster::cli {
+namespace {
+
+Outcome<void> Write(const std::string& text, const std::string& file) {
+  if (file == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return {};
+  }
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out)
+    return Fail(ExitCode::kMachineLacks,
+                fmt::format("{} can't be written: {}", file, std::strerror(errno)));
+  return {};
+}
+
+// For people, on standard error: the file may go to standard output.
+void SayWhatIsLeftOut(const GatheredTimelines& gathered) {
+  for (const std::string& missing : gathered.missing)
+    std::fprintf(stderr, "ringmaster: left out: %s\n", missing.c_str());
+}
+
+std::string SummaryOf(const JobTrace& trace, const std::string& file) {
+  std::size_t events = 0;
+  for (const PodTrace& pod : trace.pods) events += pod.events.size();
+  const std::size_t workers = trace.workers();
+  std::string text =
+      fmt::format("{} rank{}, {} events of {:.1f} s: {}\n", workers, workers == 1 ? "" : "s",
+                  events, (trace.last_us() - trace.first_us()) / 1e6, file);
+  return text + TimelineNotes(trace) + "Open it at https://ui.perfetto.dev or chrome://tracing.\n";
+}
+
+}  // namespace
+
+Outcome<void> Timeline(const TimelineOptions& options, const Surroundings& around) {
+  auto to = Connect(options.target, around, Purpose::kLook);
+  if (!to) return tl::unexpected(to.error());
+  auto job = ReadJob(*to, to->ns, options.job);
+  if (!job) return tl::unexpected(job.error());
+  auto pods = ReadPods(*to, to->ns, options.job);
+  if (!pods) return tl::unexpected(pods.error());
+  GatheredTimelines gathered = GatherTimelines(*to, *job, *pods, {.seconds = options.seconds});
+  SayWhatIsLeftOut(gathered);
+  const JobTrace trace = LayTogether(std::move(gathered.pods));
+  if (trace.workers() == 0)
+    return Fail(ExitCode::kJobFailed,
+                fmt::format("no rank of {} has told what it did: nothing is written", options.job));
+  const std::string file = options.file.empty() ? options.job + "-timeline.json" : options.file;
+  if (auto written = Write(ChromeText(trace), file); !written) return written;
+  std::fputs(SummaryOf(trace, file).c_str(), file == "-" ? stderr : stdout);
+  return {};
+}
+
+}  // namespace ringmaster::cli

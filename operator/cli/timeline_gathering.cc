@@ -1,0 +1,123 @@
+#include "operator/cli/timeline_gathering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "common/fields/parse.h"
+#include "common/sync/mutex.h"
+#include "operator/cli/inspection.h"
+#include "operator/cli/poller.h"
+#include "operator/cli/sidecar_addresses.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Of one; a sidecar gives its workers 1.5 s.
+constexpr milliseconds kPatience{6000};
+// Of the text of each.
+constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
+
+using Fetch = std::function<std::optional<std::string>(
+    const SidecarAddress& sidecar, const std::string& path, milliseconds deadline)>;
+
+std::string PathOf(const TimelineQuery& query, std::size_t pods) {
+  const std::size_t bytes =
+      std::clamp(query.most_bytes / std::max<std::size_t>(1, pods), kLeastOfPod, kMostOfPod);
+  return fmt::format("/timeline?seconds={}&tensors={}&bytes={}", query.seconds,
+                     query.tensors ? 1 : 0, bytes);
+}
+
+std::optional<PodTrace> Read(const std::string& text) {
+  // One at a time: many answers may come at once, and JSON takes many times the room of its text.
+  static sync::Mutex reads;
+  const sync::MutexLock lock(&reads);
+  return ParsePodTrace(fields::ParseOrDiscard(text));
+}
+
+void NameMissing(const std::vector<Json>& pods, const std::vector<SidecarAddress>& asked,
+                 GatheredTimelines* gathered) {
+  std::set<std::string> reached;
+  for (const SidecarAddress& one : asked) reached.insert(one.pod);
+  for (const Json& pod : pods) {
+    const std::string name = fields::TextAt(pod, "/metadata/name");
+    const std::string phase = fields::TextAt(pod, "/status/phase");
+    if (phase == "Succeeded" || phase == "Failed" || reached.count(name) > 0) continue;
+    gathered->missing.push_back(name + ": no sidecar can be asked there yet");
+  }
+  for (const PodTrace& pod : gathered->pods) {
+    for (const TraceMissing& worker : pod.missing) {
+      const std::string rank = worker.rank < 0 ? "" : fmt::format(" (rank {})", worker.rank);
+      gathered->missing.push_back(
+          fmt::format("{}/{}{}: {}", pod.pod, worker.slot, rank, worker.why));
+    }
+  }
+}
+
+GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<SidecarAddress>& sidecars,
+                         const TimelineQuery& query, const Fetch& fetch) {
+  const auto deadline = Clock::now() + query.patience;
+  const std::string path = PathOf(query, sidecars.size());
+  std::vector<std::optional<PodTrace>> traces(sidecars.size());
+  InParallel(sidecars.size(), [&](std::size_t i) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return;
+    if (const auto text = fetch(sidecars[i], path, std::min(kPatience, left)))
+      traces[i] = Read(*text);
+  });
+  GatheredTimelines gathered;
+  for (std::size_t i = 0; i < sidecars.size(); ++i) {
+    if (traces[i])
+      gathered.pods.push_back(std::move(*traces[i]));
+    else
+      gathered.missing.push_back(sidecars[i].pod +
+                                 ": its sidecar gave no timeline (it did not answer in time, or is "
+                                 "of a version without one)");
+  }
+  NameMissing(pods, sidecars, &gathered);
+  return gathered;
+}
+
+}  // namespace
+
+GatheredTimelines GatherTimelines(const Connection& to, const Json& job,
+                                  const std::vector<Json>& pods, const TimelineQuery& query) {
+  const std::string ns = fields::TextAt(job, "/metadata/namespace");
+  const std::vector<SidecarAddress> sidecars = SidecarsOf(pods);
+  if (sidecars.empty()) return Gather(pods, sidecars, query, nullptr);
+  const std::string token = TokenOf(to, ns, fields::TextAt(job, "/metadata/name"));
+  std::atomic<bool> by_server{to.run_dir.empty()};
+  return Gather(pods, sidecars, query,
+                [&](const SidecarAddress& sidecar, const std::string& path,
+                    milliseconds deadline) -> std::optional<std::string> {
+                  if (by_server) {
+                    auto text = FetchTextByProxy(to.api.get(), ns, sidecar.pod, sidecar.address,
+                                                 path, token, deadline);
+                    if (text) return std::move(*text);
+                    if (text.error().code != kube::ErrorCode::kForbidden) return std::nullopt;
+                    by_server = false;
+                  }
+                  return FetchText(sidecar.address, path, token, deadline, 2 * kMostOfPod);
+                });
+}
+
+GatheredTimelines GatherTimelinesStraight(const std::vector<Json>& pods, const std::string& token,
+                                          const TimelineQuery& query) {
+  return Gather(pods, SidecarsAtHome(pods), query,
+                [&](const SidecarAddress& sidecar, const std::string& path, milliseconds deadline) {
+                  return FetchText(sidecar.address, path, token, deadline, 2 * kMostOfPod);
+                });
+}
+
+}  // namespace ringmaster::cli

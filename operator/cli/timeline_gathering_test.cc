@@ -1,0 +1,98 @@
+#include "operator/cli/timeline_gathering.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/sync/mutex.h"
+#include "operator/local/store.h"
+#include "operator/local/testing/in_memory_api.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using kube::Json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Json Pod(const std::string& name, const char* phase, const std::string& address) {
+  return {{"metadata", {{"name", name}, {"annotations", {{"ringmaster.dev/http", address}}}}},
+          {"status", {{"phase", phase}, {"podIP", "127.0.0.1"}}}};
+}
+
+const Json kJob = {{"metadata", {{"name", "digits"}, {"namespace", "default"}}}};
+
+// An API server that reaches pods: p0 tells of its worker, p1 of one that is missing, p2 nonsense.
+class ClusterApi : public local::InMemoryApi {
+ public:
+  ClusterApi() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
+
+  kube::Result<std::string> PodProxy(const std::string&, const std::string& pod,
+                                     const kube::PodProxyRequest& request) override {
+    {
+      const sync::MutexLock lock(&mu_);
+      paths_.push_back(request.path);
+    }
+    if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
+    if (pod == "p2") return "nonsense";
+    Json about = {{"pod", {{"name", pod}}}, {"workers", Json::array()}, {"missing", Json::array()}};
+    if (pod == "p0") about["workers"].push_back({{"slot", 0}, {"rank", 0}, {"process", 0}});
+    if (pod == "p1")
+      about["missing"].push_back({{"slot", 3}, {"rank", 1}, {"why", "it did not answer in time"}});
+    return Json{{"ringmaster", about}, {"traceEvents", Json::array()}}.dump();
+  }
+  std::vector<std::string> paths() {
+    const sync::MutexLock lock(&mu_);
+    return paths_;
+  }
+  bool forbidden = false;
+
+ private:
+  sync::Mutex mu_;
+  std::vector<std::string> paths_ GUARDED_BY(mu_);
+};
+
+// Nobody listens on that port.
+const std::string kAddress = "127.0.0.1:1";
+
+TEST(TimelineGatheringTest, AllPodsAreAskedAndWhoTellsNothingIsNamed) {
+  const auto api = std::make_shared<ClusterApi>();
+  const auto gathered =
+      GatherTimelines({api, "", "default"}, kJob,
+                      {Pod("p0", "Running", kAddress), Pod("p1", "Running", kAddress),
+                       Pod("p2", "Running", kAddress), Pod("new", "Pending", ""),
+                       Pod("over", "Succeeded", kAddress)},
+                      {.seconds = 5, .tensors = false});
+  EXPECT_EQ(gathered.pods.size(), 2u);
+  EXPECT_THAT(gathered.missing, ElementsAre(HasSubstr("p2: its sidecar gave no timeline"),
+                                            "new: no sidecar can be asked there yet",
+                                            "p1/3 (rank 1): it did not answer in time"));
+  const std::string path = "/timeline?seconds=5&tensors=0&bytes=8388608";
+  EXPECT_THAT(api->paths(), ElementsAre(path, path, path));
+}
+
+TEST(TimelineGatheringTest, OfManyPodsEachTellsLess) {
+  const auto api = std::make_shared<ClusterApi>();
+  std::vector<Json> pods;
+  for (int i = 0; i < 64; ++i) pods.push_back(Pod("p" + std::to_string(i), "Running", kAddress));
+  (void)GatherTimelines({api, "", "default"}, kJob, pods, {});
+  ASSERT_EQ(api->paths().size(), 64u);
+  EXPECT_THAT(api->paths()[0], HasSubstr("bytes=1048576"));
+}
+
+TEST(TimelineGatheringTest, WhereTheProxyIsForbiddenPodsAreAskedStraight) {
+  const auto api = std::make_shared<ClusterApi>();
+  api->forbidden = true;
+  const auto gathered =
+      GatherTimelines({api, "", "default"}, kJob, {Pod("p0", "Running", kAddress)}, {});
+  EXPECT_TRUE(gathered.pods.empty());
+  EXPECT_THAT(gathered.missing, ElementsAre(HasSubstr("p0: its sidecar gave no timeline")));
+}
+
+TEST(TimelineGatheringTest, StraightOnlyPodsThatAreWhereTheySayAreAsked) {
+  const auto gathered = GatherTimelinesStraight({Pod("p0", "Running", "10.0.0.9:1")}, "token", {});
+  EXPECT_TRUE(gathered.pods.empty());
+  EXPECT_THAT(gathered.missing, ElementsAre("p0: no sidecar can be asked there yet"));
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,49 @@
+#include "operator/cli/ui/slow_answer.h"
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "common/sync/mutex.h"
+
+namespace ringmaster::ui {
+namespace {
+
+class Work {
+ public:
+  explicit Work(std::function<std::string(std::stop_token)> work)
+      : thread_([this, work = std::move(work)](std::stop_token stop) {
+          std::string text = work(std::move(stop));
+          sync::MutexLock lock(&mu_);
+          text_ = std::move(text);
+          done_ = true;
+        }) {}
+
+  // As http::Response::next.
+  std::optional<std::string> Next() {
+    sync::MutexLock lock(&mu_);
+    if (!done_) return "";
+    if (std::exchange(told_, true)) return std::nullopt;
+    return text_.empty() ? std::nullopt : std::optional(std::move(text_));
+  }
+
+ private:
+  sync::Mutex mu_;
+  std::string text_ GUARDED_BY(mu_);
+  bool done_ GUARDED_BY(mu_) = false;
+  bool told_ GUARDED_BY(mu_) = false;
+  std::jthread thread_;  // last: uses the others
+};
+
+}  // namespace
+
+http::Response SlowAnswer(std::string content_type,
+                          std::function<std::string(std::stop_token stop)> work) {
+  auto at_work = std::make_shared<Work>(std::move(work));
+  return {.content_type = std::move(content_type), .body = "", .next = [at_work] {
+            return at_work->Next();
+          }};
+}
+
+}  // namespace ringmaster::ui

@@ -1,0 +1,28 @@
+// The last seconds of a job as the page draws them: a lane for each rank. Pure.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/cli/job_trace.h"
+
+namespace ringmaster::ui {
+
+struct LanesLimits {
+  double seconds = 3;
+  std::size_t lanes = 64;
+  std::size_t bars = 20'000;  // of all lanes together; the oldest are left out
+};
+
+// {"from": unix ms, "ms": how long, "lanes": [{"rank", "worker", "steps": [ms, ..],
+//  "waits", "runs", "changes": [[ms since `from`, ms it took, what], ..]}],
+//  "changes": [[ms, ms, phase, reason], ..] as the coordinator saw them,
+//  "hidden": ranks that have no lane, "operations", "late": [{"rank", "worker", "last",
+//  "waitedSeconds"}], "missing": [sentence, ..]}
+// Times are the coordinator's.
+nlohmann::json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing,
+                       const LanesLimits& limits);
+
+}  // namespace ringmaster::ui

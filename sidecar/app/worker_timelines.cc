@@ -1,0 +1,102 @@
+#include "sidecar/app/worker_timelines.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/fields/fields.h"
+
+namespace ringmaster::app {
+namespace {
+
+// Of workers that are in no view: above all ranks.
+constexpr int kFirstWithoutRank = 100'000;
+
+}  // namespace
+
+// ---- One answer
+
+WorkerTimeline* TimelineGathering::Awaited(uint64_t connection) {
+  for (WorkerTimeline& worker : workers_) {
+    if (worker.connection == connection && !worker.whole && worker.missing.empty()) return &worker;
+  }
+  return nullptr;
+}
+
+void TimelineGathering::OnPiece(uint64_t connection, const nlohmann::json& frame) {
+  WorkerTimeline* const worker = connection == 0 ? nullptr : Awaited(connection);
+  if (worker == nullptr) return;
+  const std::string piece = fields::Text(frame, "text");
+  if (worker->text.size() + piece.size() > most_bytes_) {
+    worker->text.clear();
+    worker->missing = "it told more than it was asked for";
+    return;
+  }
+  worker->text += piece;
+  worker->whole = fields::Flag(frame, "last");
+}
+
+void TimelineGathering::OnClosed(uint64_t connection) {
+  if (WorkerTimeline* const worker = connection == 0 ? nullptr : Awaited(connection))
+    worker->missing = "its connection closed";
+}
+
+bool TimelineGathering::Done(SteadyTime now) {
+  const auto awaited = [](const WorkerTimeline& w) { return !w.whole && w.missing.empty(); };
+  if (now < deadline_) return std::none_of(workers_.begin(), workers_.end(), awaited);
+  for (WorkerTimeline& worker : workers_) {
+    if (awaited(worker)) worker.missing = "it did not answer in time";
+  }
+  return true;
+}
+
+// ---- All that are under way
+
+std::shared_ptr<TimelineGathering> WorkerTimelines::Ask(const TimelineAsk& ask,
+                                                        const std::vector<WorkerProcess>& workers,
+                                                        const PodView& view, SteadyTime now) {
+  std::erase_if(under_way_, [](const auto& weak) { return weak.expired(); });
+  if (under_way_.size() >= kMostAtOnce) return nullptr;
+  const size_t each = static_cast<size_t>(ask.bytes) / std::max<size_t>(1, workers.size());
+  auto gathering = std::make_shared<TimelineGathering>(++newest_, now + kPatience, each);
+  under_way_.push_back(gathering);
+  for (const WorkerProcess& worker : workers) {
+    if (worker.standby()) continue;
+    WorkerTimeline expected{
+        .slot = worker.slot, .incarnation = worker.incarnation, .rank = view.RankOf(worker)};
+    expected.process = expected.rank >= 0 ? expected.rank : kFirstWithoutRank + worker.slot;
+    if (!worker.welcomed) {
+      expected.missing = "it is not connected";
+    } else if (!worker.keeps_timeline) {
+      expected.missing = "it keeps no timeline";
+    } else {
+      expected.connection = worker.connection;
+    }
+    gathering->Expect(expected);
+    if (expected.connection == 0) continue;
+    send_(expected.connection, {{"t", "timeline"},
+                                {"request", gathering->number()},
+                                {"process", expected.process},
+                                {"seconds", ask.seconds},
+                                {"tensors", ask.tensors},
+                                {"bytes", each}});
+  }
+  return gathering;
+}
+
+void WorkerTimelines::OnPiece(const WorkerProcess& worker, const nlohmann::json& frame) {
+  const uint64_t request = fields::Unsigned(frame, "request");
+  for (const auto& weak : under_way_) {
+    const auto gathering = weak.lock();
+    if (gathering != nullptr && gathering->number() == request)
+      gathering->OnPiece(worker.connection, frame);
+  }
+}
+
+void WorkerTimelines::OnClosed(uint64_t connection) {
+  for (const auto& weak : under_way_) {
+    if (const auto gathering = weak.lock()) gathering->OnClosed(connection);
+  }
+}
+
+}  // namespace ringmaster::app
