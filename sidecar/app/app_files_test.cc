@@ -175,6 +175,17 @@ TEST_F(AppFilesTest, InstallCopiesLauncherLibraryAndPackageAndReplacesOldOnes) {
             fs::perms::none);
 }
 
+TEST_F(AppFilesTest, InstallTakesTheLibraryOfAWheelFromThePythonPackage) {
+  for (const char* name : {"ringmaster-sidecar", "ringmaster-launcher", "ringmaster-bench"})
+    Write((std::string("wheel/ringmaster/_programs/bin/") + name).c_str(), name);
+  Write("wheel/ringmaster/libringmaster.so", "library");
+  Write("wheel/ringmaster/_programs/lib/ringmaster/python/ringmaster/__init__.py", "package");
+  auto done = Install(dir_ / "wheel/ringmaster/_programs/bin", dir_ / "to");
+  ASSERT_TRUE(done) << done.error();
+  EXPECT_EQ(Read("to/lib/libringmaster.so"), "library");
+  EXPECT_EQ(Read("to/python/ringmaster/__init__.py"), "package");
+}
+
 TEST_F(AppFilesTest, InstallNamesWhatIsMissing) {
   fs::create_directories(dir_ / "bin");
   auto done = Install(dir_ / "bin", dir_ / "to");

@@ -19,7 +19,8 @@ const Item kItems[] = {
     {launcher::kLauncherFile, {"ringmaster-launcher"}},
     {launcher::kBenchFile, {"ringmaster-bench"}},
     {fs::path(launcher::kLibraryDir) / "libringmaster.so",
-     {"libringmaster.so", "../lib/libringmaster.so"}},
+     {"libringmaster.so", "../lib/libringmaster.so",
+      "../../libringmaster.so"}},  // the last: in a wheel, the Python package has it
     {launcher::kPythonDir, {"python", "../python", "../lib/ringmaster/python"}},
 };
 
