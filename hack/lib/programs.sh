@@ -9,9 +9,9 @@ needed_libraries() {
 }
 
 # What `ringmaster run` starts on one machine, in TREE: bin/, lib/libringmaster.so, the Python packages, shared libraries, licences. The bill of
-# materials goes to BILL.
-bundle_programs() { # bundle_programs BUILD-DIR TREE VERSION BILL
-  local build_dir=$1 tree=$2 version=$3 bill=$4 component library program
+# materials goes to BILL; it names Debian's files, whose RPATH is changed here.
+bundle_programs() { # bundle_programs BUILD-DIR TREE VERSION BILL [LIBRARY-LEFT-OUT]
+  local build_dir=$1 tree=$2 version=$3 bill=$4 left_out=${5:-none} component library program
   command -v patchelf >/dev/null || lacks "There is no patchelf. Type:  apt-get install -y patchelf"
   for component in cli programs collectives python; do
     cmake --install "$build_dir" --prefix "$tree" --component $component --strip >>"$tree.log" 2>&1 ||
@@ -19,7 +19,7 @@ bundle_programs() { # bundle_programs BUILD-DIR TREE VERSION BILL
   done
   rm "$tree/bin/ringmaster-operator" # runs on a cluster, from its image
   mkdir -p "$tree/$private"
-  needed_libraries "$tree"/bin/ringmaster "$tree"/bin/ringmaster-sidecar >"$tree.libraries"
+  needed_libraries "$tree"/bin/ringmaster "$tree"/bin/ringmaster-sidecar | { grep -v "/$left_out" || true; } >"$tree.libraries"
   while read -r library; do cp -L "$library" "$tree/$private/"; done <"$tree.libraries"
   # RPATH, not RUNPATH: LD_LIBRARY_PATH, as environments of conda set it, must not bring other libraries of these names.
   for library in "$tree/$private"/*; do patchelf --force-rpath --set-rpath '$ORIGIN' "$library" || return 1; done

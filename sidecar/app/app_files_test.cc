@@ -169,6 +169,7 @@ TEST_F(AppFilesTest, InstallCopiesLauncherLibraryAndPackageAndReplacesOldOnes) {
   EXPECT_EQ(others("python/ringmaster/__init__.py"), fs::perms::others_read);
   EXPECT_EQ(Read("to/lib/libringmaster.so"), "library");
   EXPECT_FALSE(fs::is_symlink(dir_ / "to/lib/libringmaster.so"));
+  EXPECT_EQ(Read("to/lib/libringmaster.so.0"), "library") << "as ringmaster-bench looks for it";
   EXPECT_EQ(Read("to/python/ringmaster/__init__.py"), "new");
   EXPECT_FALSE(fs::exists(dir_ / "to/python/ringmaster/old.py"));
   EXPECT_NE(fs::status(dir_ / "to/ringmaster-launcher").permissions() & fs::perms::owner_exec,

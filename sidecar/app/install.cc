@@ -24,6 +24,9 @@ const Item kItems[] = {
     {launcher::kPythonDir, {"python", "../python", "../lib/ringmaster/python"}},
 };
 
+// By this name programs that are linked with the library look for it.
+constexpr char kLinkedName[] = "libringmaster.so.0";
+
 fs::path FindItem(const fs::path& binary_dir, const Item& item) {
   std::error_code ignored;
   for (const char* place : item.places) {
@@ -75,6 +78,10 @@ tl::expected<void, std::string> Install(const fs::path& binary_dir, const fs::pa
       return tl::unexpected("cannot copy " + from.string() + " to " + target.string() + ": " +
                             error.message());
   }
+  const fs::path link = to / launcher::kLibraryDir / kLinkedName;
+  fs::remove(link, error);
+  fs::create_symlink("libringmaster.so", link, error);
+  if (error) return tl::unexpected("cannot make " + link.string() + ": " + error.message());
   return {};
 }
 
