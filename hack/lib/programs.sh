@@ -26,6 +26,7 @@ bundle_programs() { # bundle_programs BUILD-DIR TREE VERSION BILL [LIBRARY-LEFT-
   for program in ringmaster ringmaster-sidecar; do
     patchelf --force-rpath --set-rpath "\$ORIGIN/../$private" "$tree/bin/$program" || return 1
   done
+  patchelf --force-rpath --set-rpath "\$ORIGIN/lib:\$ORIGIN/../lib:\$ORIGIN/../$private" "$tree/bin/ringmaster-bench" || return 1
   cp LICENSE "$tree/"
   /usr/bin/python3 hack/lib/bill-of-materials --version "$version" --shared "$tree.libraries" --licences "$tree/licences" >"$bill" ||
     { echo 'the bill of materials could not be made' >&2; return 1; }
