@@ -46,6 +46,7 @@ Status Initialise(double timeout_seconds) {
   WorkerOptions options;
   if (Status s = ringmaster::elastic::OptionsFromEnvironment(&options); !s.ok()) return s;
   options.timeline = &g.timeline;
+  options.version = RINGMASTER_VERSION;
   std::unique_ptr<Worker> worker;
   Status status = Worker::Start(options, &g.state, Deadline(timeout_seconds, 600), &worker);
   if (!status.ok()) return status;

@@ -35,9 +35,11 @@ struct WorkerOptions {
   BackendChoice backend = BackendChoice::kAuto;
   size_t fusion_bytes = size_t{64} << 20;
   engine::StallLimits stall{std::chrono::seconds(60)};
-  std::string timeline_file;               // empty: none is written from the beginning
-  bool keep_recent = true;                 // the newest events, for the sidecar's GET /timeline
-  timeline::Timeline* timeline = nullptr;  // not from the environment: what records it
+  std::string timeline_file;  // empty: none is written from the beginning
+  bool keep_recent = true;    // the newest events, for the sidecar's GET /timeline
+  // Not from the environment: what records the timeline; the library's version, for the sidecar.
+  timeline::Timeline* timeline = nullptr;
+  std::string version;
 };
 
 // RM_ERR_INVALID names the variable, its value and what is allowed.

@@ -22,6 +22,7 @@ nlohmann::json Registration::Hello(const PeerEndpoint& address) const {
   return {{"t", "hello"},
           {"version", worker_link::kLinkVersion},
           {"role", "worker"},
+          {"library", version_},
           {"slot", slot_},
           {"incarnation", incarnation_},
           {"pid", getpid()},

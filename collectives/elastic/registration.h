@@ -25,8 +25,8 @@ class Registration {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Registration(int slot, uint64_t incarnation, bool standby)
-      : standby_(standby), slot_(slot), incarnation_(incarnation) {}
+  Registration(int slot, uint64_t incarnation, bool standby, std::string version = "")
+      : version_(std::move(version)), standby_(standby), slot_(slot), incarnation_(incarnation) {}
 
   // The first frame of each connection.
   nlohmann::json Hello(const PeerEndpoint& address) const;
@@ -88,6 +88,7 @@ class Registration {
   void LeaveView(Role before) REQUIRES(mu_);
   void TakeIdentity(const nlohmann::json& frame) REQUIRES(mu_);
 
+  const std::string version_;  // of the library
   const bool standby_;
 
   mutable sync::Mutex mu_;

@@ -16,7 +16,7 @@ Json Welcome(const std::string& state) {
 const auto kNow = Registration::Clock::time_point::min();
 
 TEST(RegistrationTest, AWelcomeGivesRoleAndIdentity) {
-  Registration registration(0, 1, false);
+  Registration registration(0, 1, false, "0.1.0");
   Role role = Role::kUnknown;
   EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_TIMEOUT);
   registration.Welcomed(Welcome("bootstrap"));
@@ -26,6 +26,7 @@ TEST(RegistrationTest, AWelcomeGivesRoleAndIdentity) {
   EXPECT_EQ(hello["slot"], 3);
   EXPECT_EQ(hello["incarnation"], 7);
   EXPECT_EQ(hello["tcp"], "1.2.3.4:5");
+  EXPECT_EQ(hello["library"], "0.1.0");
 }
 
 TEST(RegistrationTest, AProcessThatWasRestartedInAMembersSlotJoins) {

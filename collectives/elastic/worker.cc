@@ -30,7 +30,7 @@ Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
     : options_(options),
       state_(state),
       devices_(options.backend, nccl::ThisMachinesGpu),
-      registration_(options.slot, options.incarnation, options.standby),
+      registration_(options.slot, options.incarnation, options.standby, options.version),
       entry_(&registration_, &frames_, state),
       reports_(&registration_, &frames_, &facts_),
       fixed_world_reports_(&facts_),

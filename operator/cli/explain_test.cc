@@ -144,6 +144,26 @@ TEST(VersionsTest, AMixedJobNamesVersionsAndPodsAndWhatItLacks) {
   EXPECT_EQ(VersionsText(found), "");
 }
 
+TEST(VersionsTest, AWorkerWhoseLibraryIsNotOfItsSidecarsVersionIsNamed) {
+  Inspection found = Trains(3);
+  for (auto& [pod, status] : found.answers) {
+    status.version = "0.2.0";
+    for (WorkerStatus& worker : status.workers) worker.library = "0.2.0";
+  }
+  EXPECT_EQ(VersionsText(found), "");
+  found.answers["p0"].workers[0].library = "";
+  EXPECT_EQ(VersionsText(found), "") << "it has not said hello yet";
+  found.answers["p0"].workers[0].library = "0.1.0";
+  EXPECT_THAT(VersionsText(found),
+              StartsWith("workers have libringmaster.so of another version than their sidecar: "
+                         "0.1.0 beside a sidecar of 0.2.0 (p0). They train together; "));
+  found.answers["p1"].version = "0.1.0";
+  EXPECT_THAT(VersionsText(found),
+              HasSubstr("sidecars of several versions: 0.1.0 (p1), 0.2.0 (p0)"))
+      << "both are said";
+  EXPECT_THAT(VersionsText(found), HasSubstr("; workers have libringmaster.so of another version"));
+}
+
 TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
   Inspection found = Trains(3);
   found.answers["p0"].missing_slots = {1, 2};

@@ -77,6 +77,7 @@ WorkerStatus ParseWorker(const Json& w) {
           .pid = Int(w, "pid"),
           .rank = Int(w, "rank", -1),
           .state = TextOf(w, "state"),
+          .library = TextOf(w, "library"),
           .step = fields::Unsigned(w, "step"),
           .times = job::WorkerTimesFromJson(fields::Member(w, "times")),
           .standby = fields::Flag(w, "standby"),

@@ -21,6 +21,7 @@ struct WorkerStatus {
   int pid = 0;
   int rank = -1;
   std::string state;
+  std::string library;  // the version of its library; empty: it has not said
   uint64_t step = 0;
   job::WorkerTimes times;
   bool standby = false;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "common/fields/fields.h"
@@ -170,18 +171,54 @@ std::vector<std::string> PodTroubles(const Inspection& found, api::Time now) {
   return lines;
 }
 
-std::string VersionsText(const Inspection& found) {
-  std::map<std::string, std::vector<std::string>> pods;  // by version
-  for (const auto& [pod, status] : found.answers) pods[status.version].push_back(pod);
-  if (pods.size() < 2) return "";
+namespace {
+
+using PodsByVersion = std::map<std::string, std::set<std::string>>;
+
+std::string ListText(const PodsByVersion& pods) {
   std::vector<std::string> parts;
   for (const auto& [version, names] : pods)
     parts.push_back(fmt::format("{} ({})", version.empty() ? "one too old to say" : version,
                                 fmt::join(names, ", ")));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string SidecarVersions(const Inspection& found) {
+  PodsByVersion pods;
+  for (const auto& [pod, status] : found.answers) pods[status.version].insert(pod);
+  if (pods.size() < 2) return "";
   return fmt::format(
       "its pods have sidecars of several versions: {}. What only the newer ones can do lacks where "
       "an older one is asked; pods that are made from now on have the operator's",
-      fmt::join(parts, ", "));
+      ListText(pods));
+}
+
+// A pod brings a library of its sidecar's version. Whoever has another one has found it elsewhere.
+std::string LibraryVersions(const Inspection& found) {
+  PodsByVersion pods;
+  for (const auto& [pod, status] : found.answers) {
+    for (const WorkerStatus& worker : status.workers) {
+      if (worker.library.empty() || worker.library == status.version) continue;
+      pods[fmt::format("{} beside a sidecar of {}", worker.library,
+                       status.version.empty() ? "an unknown version" : status.version)]
+          .insert(pod);
+    }
+  }
+  if (pods.empty()) return "";
+  return fmt::format(
+      "workers have libringmaster.so of another version than their sidecar: {}. They train "
+      "together; "
+      "what only one of the two versions can do lacks there. A worker takes the library that its "
+      "pod brings, unless RINGMASTER_LIBRARY names another one or its Python is started without "
+      "PYTHONPATH (-I, -E) and finds one that pip has installed",
+      ListText(pods));
+}
+
+}  // namespace
+
+std::string VersionsText(const Inspection& found) {
+  const std::string sidecars = SidecarVersions(found), libraries = LibraryVersions(found);
+  return sidecars + (sidecars.empty() || libraries.empty() ? "" : "; ") + libraries;
 }
 
 std::string Age(const std::string& since, api::Time now) {

@@ -24,7 +24,8 @@ std::vector<Trouble> TroublesOf(const nlohmann::json& job);
 // A line for each pod that is not as it should be.
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now);
 
-// What a job says whose sidecars are of several versions; empty: they are of one.
+// What a job says whose sidecars are of several versions, or whose workers have a library of
+// another version than their sidecar; empty: all are of one.
 std::string VersionsText(const Inspection& found);
 
 // "for 3m" since then; empty where the time is not known.

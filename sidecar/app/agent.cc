@@ -33,6 +33,7 @@ WorkerTableOptions TableOptions(const SidecarOptions& options) {
           .pod = options.pod_name,
           .pod_uid = options.pod_uid,
           .ring_key = options.ring_key,
+          .version = options.version,
           .slots = options.slots,
           .stopped_for = options.stopped_worker,
           .without = options.without};

@@ -169,10 +169,22 @@ TEST_F(AppFilesTest, InstallCopiesLauncherLibraryAndPackageAndReplacesOldOnes) {
   EXPECT_EQ(others("python/ringmaster/__init__.py"), fs::perms::others_read);
   EXPECT_EQ(Read("to/lib/libringmaster.so"), "library");
   EXPECT_FALSE(fs::is_symlink(dir_ / "to/lib/libringmaster.so"));
+  EXPECT_EQ(Read("to/lib/libringmaster.so.0"), "library") << "as ringmaster-bench looks for it";
   EXPECT_EQ(Read("to/python/ringmaster/__init__.py"), "new");
   EXPECT_FALSE(fs::exists(dir_ / "to/python/ringmaster/old.py"));
   EXPECT_NE(fs::status(dir_ / "to/ringmaster-launcher").permissions() & fs::perms::owner_exec,
             fs::perms::none);
+}
+
+TEST_F(AppFilesTest, InstallTakesTheLibraryOfAWheelFromThePythonPackage) {
+  for (const char* name : {"ringmaster-sidecar", "ringmaster-launcher", "ringmaster-bench"})
+    Write((std::string("wheel/ringmaster/_programs/bin/") + name).c_str(), name);
+  Write("wheel/ringmaster/libringmaster.so", "library");
+  Write("wheel/ringmaster/_programs/lib/ringmaster/python/ringmaster/__init__.py", "package");
+  auto done = Install(dir_ / "wheel/ringmaster/_programs/bin", dir_ / "to");
+  ASSERT_TRUE(done) << done.error();
+  EXPECT_EQ(Read("to/lib/libringmaster.so"), "library");
+  EXPECT_EQ(Read("to/python/ringmaster/__init__.py"), "package");
 }
 
 TEST_F(AppFilesTest, InstallNamesWhatIsMissing) {

@@ -19,9 +19,13 @@ const Item kItems[] = {
     {launcher::kLauncherFile, {"ringmaster-launcher"}},
     {launcher::kBenchFile, {"ringmaster-bench"}},
     {fs::path(launcher::kLibraryDir) / "libringmaster.so",
-     {"libringmaster.so", "../lib/libringmaster.so"}},
+     {"libringmaster.so", "../lib/libringmaster.so",
+      "../../libringmaster.so"}},  // the last: in a wheel, the Python package has it
     {launcher::kPythonDir, {"python", "../python", "../lib/ringmaster/python"}},
 };
+
+// By this name programs that are linked with the library look for it.
+constexpr char kLinkedName[] = "libringmaster.so.0";
 
 fs::path FindItem(const fs::path& binary_dir, const Item& item) {
   std::error_code ignored;
@@ -74,6 +78,10 @@ tl::expected<void, std::string> Install(const fs::path& binary_dir, const fs::pa
       return tl::unexpected("cannot copy " + from.string() + " to " + target.string() + ": " +
                             error.message());
   }
+  const fs::path link = to / launcher::kLibraryDir / kLinkedName;
+  fs::remove(link, error);
+  fs::create_symlink("libringmaster.so", link, error);
+  if (error) return tl::unexpected("cannot make " + link.string() + ": " + error.message());
   return {};
 }
 

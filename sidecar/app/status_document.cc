@@ -43,6 +43,7 @@ json WorkerStatus(const StatusInput& in, const WorkerProcess& worker) {
   return {{"slot", worker.slot},
           {"incarnation", worker.incarnation},
           {"pid", worker.pid},
+          {"library", worker.library},
           {"rank", rank},
           {"state", WorkerState(in, worker, rank)},
           {"step", worker.step},

@@ -24,6 +24,7 @@ struct WorkerTableOptions {
   std::string job, pod;  // uid and name, for `welcome`
   std::string pod_uid;
   std::string ring_key;  // of the job, base64; empty: none
+  std::string version;   // of this sidecar
   int slots = 1;
   std::chrono::milliseconds ping{250};
   std::chrono::milliseconds fence{10000};

@@ -33,7 +33,8 @@ struct WorkerProcess {
   bool says_standby = false;  // in its newest hello
   bool same_pids = false;     // its process ids are ours, so we can look whether it lives
   std::string tcp, shm;
-  bool ready = false;  // has sent `enter`
+  std::string library;  // its version; empty: has not said
+  bool ready = false;   // has sent `enter`
   bool begins =
       false;  // was told last that it begins the job, so it believes that it holds the state
   bool loads = true;            // can be given the state of others

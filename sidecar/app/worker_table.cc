@@ -1,11 +1,14 @@
 #include "sidecar/app/worker_table.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "common/fields/fields.h"
+#include "common/logging/log.h"
 #include "sidecar/app/worker_frames.h"
 
 namespace ringmaster::app {
@@ -53,6 +56,14 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello) {
   orders_.CheckAnswers();
 }
 
+void WorkerTable::NoteLibrary(const std::string& version, WorkerProcess* worker) const {
+  if (version == worker->library) return;
+  worker->library = version;
+  if (version == options_.version) return;
+  spdlog::warn("a worker's library is of another version slot={} library={} sidecar={}",
+               worker->slot, logging::Value(version), options_.version);
+}
+
 void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer_pid,
                                 SteadyTime now) {
   const ProcessName name = ReadProcessName(hello);
@@ -82,6 +93,7 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   worker->own_pid = name.pid;
   worker->tcp = fields::Text(hello, "tcp");
   worker->shm = fields::Text(hello, "shm");
+  NoteLibrary(fields::Text(hello, "library"), worker);
   if (peer_pid != 0 && peer_pid == name.pid) {
     worker->pid = peer_pid;
     worker->same_pids = true;

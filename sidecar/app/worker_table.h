@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "sidecar/app/launcher_peer.h"
 #include "sidecar/app/worker_orders.h"
@@ -47,6 +48,7 @@ class WorkerTable {
   void OnLauncherHello(uint64_t connection, const nlohmann::json& hello);
   void OnWorkerHello(uint64_t connection, const nlohmann::json& hello, int peer_pid,
                      SteadyTime now);
+  void NoteLibrary(const std::string& version, WorkerProcess* worker) const;
   void OnLauncherFrame(const nlohmann::json& frame, SteadyTime now);
   void OnEnter(WorkerProcess* worker, const nlohmann::json& frame);
   void OnWorkerFrame(WorkerProcess* worker, const nlohmann::json& frame);

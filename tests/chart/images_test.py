@@ -1,8 +1,11 @@
 """deploy/: the Dockerfiles install what the binaries name, and deploy/build-images says what is wrong."""
 
+import io
+import json
 import os
 import re
 import stat
+import tarfile
 
 import pytest
 
@@ -125,3 +128,33 @@ def test_every_flag_of_the_chart_is_one_that_the_operator_has():
     for name in ("_args.tpl", "cleanup.yaml"):
         used |= set(re.findall(r"-[ {]+(?:printf )?\"?(--[a-z][a-z-]+)", (template / name).read_text()))
     assert len(used) > 15 and not used - known
+
+
+def test_an_image_is_unpacked_layer_by_layer_and_its_bill_names_what_is_installed_in_it(tmp_path):
+    """hack/release lists the packages of an image by the image's own database; a layer may remove what the ones below have brought."""
+    status = "Package: %s\nStatus: %s\nArchitecture: amd64\nVersion: 1.2+3\n\n"
+    database = (status % ("libkept", "install ok installed") + status % ("libremoved", "deinstall ok config-files")).encode()
+    first = {"etc/old": b"", "etc/emptied/a": b"", "etc/kept": b"1", "var/lib/dpkg/status": b""}
+    second = {"etc/.wh.old": b"", "etc/emptied/.wh..wh..opq": b"", "etc/emptied/b": b"", "var/lib/dpkg/status": database}
+    archive = {"manifest.json": json.dumps([{"Layers": ["one.tar", "two.tar"]}]).encode(), "one.tar": tarred(first), "two.tar": tarred(second)}
+    (tmp_path / "image.tar").write_bytes(tarred(archive))
+
+    root = tmp_path / "root"
+    done = run(ROOT / "hack/lib/unpack-image", tmp_path / "image.tar", root)
+    assert done.returncode == 0, done.stderr
+    assert sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()) == ["etc/emptied/b", "etc/kept", "var/lib/dpkg/status"]
+
+    done = run(ROOT / "hack/lib/bill-of-materials", "--version", "1", "--root", root)
+    assert done.returncode == 0, done.stderr
+    installed = [part["purl"] for part in json.loads(done.stdout)["components"] if part["properties"][0]["value"] == "installed"]
+    assert installed == ["pkg:deb/debian/libkept@1.2%2B3?arch=amd64"]
+
+
+def tarred(files):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+    return packed.getvalue()

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import zipfile
 
 import pytest
 
@@ -15,16 +16,24 @@ from harness import BIN, REPOSITORY, environment
 VERSION = re.search(r"project\(ringmaster VERSION ([\d.]+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
 
 
-def release(*words):
-    return subprocess.run([str(REPOSITORY / "hack/release"), *map(str, words)], capture_output=True, text=True, timeout=250, env=environment(),
+def run(script, *words):
+    return subprocess.run([str(REPOSITORY / "hack" / script), *map(str, words)], capture_output=True, text=True, timeout=250, env=environment(),
                           stdin=subprocess.DEVNULL)
+
+
+def release(*words):
+    return run("release", *words)
+
+
+def skip_where_it_lacks(done):
+    if done.returncode == 3 and os.environ.get("REQUIRE_CLUSTER") != "1":
+        pytest.skip("the machine lacks something, so this was NOT tried: " + done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_everything_is_made_and_tried_and_the_bill_names_what_is_inside(tmp_path):
     done = release(VERSION, "--build-dir", BIN.parent, "--out", tmp_path, "--without", "wheels")
-    if done.returncode == 3 and os.environ.get("REQUIRE_CLUSTER") != "1":
-        pytest.skip("the machine lacks something, so a release was NOT tried: " + done.stderr.strip())
-    assert done.returncode == 0, done.stdout + done.stderr
+    skip_where_it_lacks(done)
     sums = dict(reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines())
     assert set(sums) == {file.name for file in tmp_path.iterdir()} - {"SHA256SUMS"} and len(sums) == 4
     for name, digest in sums.items():
@@ -40,8 +49,24 @@ def test_everything_is_made_and_tried_and_the_bill_names_what_is_inside(tmp_path
     assert licences == {part["name"] for part in bill["components"]}
 
 
+def test_the_wheel_with_the_programs_is_all_that_a_job_needs_beside_python():
+    """It is installed by pip where there is Python and nothing else, and a job loses a worker there and gets it back."""
+    skip_where_it_lacks(run("wheel", "--quick", "--build-dir", BIN.parent))
+    wheel, = (REPOSITORY / "build/wheel-quick/dist").glob("ringmaster-*.whl")
+    newest = re.search(r"manylinux_(\d+_\d+)_", wheel.name)[1].replace("_", ".")
+    with zipfile.ZipFile(wheel) as packed:
+        programs = "ringmaster/_programs/"
+        assert packed.read(programs + "glibc").decode().strip() == newest
+        bill = json.loads(packed.read(programs + "bill-of-materials.cdx.json"))
+        names = set(packed.namelist())
+    files = {each["value"].split()[0] for part in bill["components"] for each in part["properties"] if each["name"] == "ringmaster:file"}
+    assert files == {name.rsplit("/", 1)[1] for name in names if name.startswith(programs + "lib/ringmaster/private/")}
+    assert {programs + "licences/" + part["name"] for part in bill["components"]} <= names
+
+
 @pytest.mark.parametrize("words, says", [((), "VERSION is missing"), (("0.0.9",), "VERSION is 0.0.9, and CMakeLists.txt says " + VERSION),
-                                         ((VERSION, "--without", "chart"), '--without is "chart", allowed is wheels')])
+                                         ((VERSION, "--without", "chart"), '--without is "chart", allowed is wheels'),
+                                         ((VERSION, "--with", "wheels"), '--with is "wheels", allowed is images')])
 def test_bad_usage_is_said(words, says):
     done = release(*words)
     assert done.returncode == 2 and says in done.stderr, done.stderr

@@ -142,6 +142,9 @@ def _declare(library, path):
         raise ImportError("%s has ABI version %d, this Python package needs %d: install both from "
                           "the same release" % (path, version, ABI_VERSION))
     for name, (result, arguments) in _FUNCTIONS.items():
+        if not hasattr(library, name):
+            raise ImportError("%s has no function %s, which this Python package needs: it is of "
+                              "another version; install both from the same release" % (path, name))
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library

@@ -3,8 +3,10 @@ back in lines of output.
 """
 
 import os
+import pathlib
 import pickle
 import socket
+import subprocess
 import sys
 import threading
 
@@ -150,26 +152,86 @@ SWITCHES = {"--hierarchical-allreduce", "--hierarchical-allgather", "--autotune"
             "--log-with-timestamp"}
 
 
-def test_TheProgramIsLookedForInThreePlaces(tmp_path):
-    def make(*path):
-        file = tmp_path.joinpath(*path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("")
-        file.chmod(0o755)
-        return str(file)
+def make_program(text, *path):
+    file = path[0].joinpath(*path[1:])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755)
+    return str(file)
 
+
+def test_TheProgramIsLookedForInFourPlaces(tmp_path):
     package = str(tmp_path / "lib/ringmaster/python/ringmaster")
-    on_path = make("path", "ringmaster")
+    on_path = make_program("", tmp_path, "path", "ringmaster")
     environ = {"PATH": os.path.dirname(on_path)}
     assert program.find(environ, package) == on_path
-    beside = make("bin", "ringmaster")
+    beside = make_program("", tmp_path, "bin", "ringmaster")
     assert program.find(environ, package) == beside
     assert program.find(environ, str(tmp_path / "python/ringmaster")) == beside
-    named = make("mine", "ringmaster")
+    brought = make_program("", pathlib.Path(package), "_programs", "bin", "ringmaster")
+    assert program.find(environ, package) == brought
+    named = make_program("", tmp_path, "mine", "ringmaster")
     for value in (named, os.path.dirname(named)):
         assert program.find(dict(environ, RINGMASTER_BIN=value), package) == named
     with pytest.raises(ProgramMissing, match="is no program"):
         program.find(dict(environ, RINGMASTER_BIN="/nowhere"), package)
+
+
+def test_TheScriptThatPipMakesIsNotTakenForTheProgram(tmp_path):
+    """It would start itself again, for ever."""
+    package = str(tmp_path / "lib/python3/site-packages/ringmaster")
+    text = "#!/usr/bin/python3\nfrom ringmaster.runner.command import main\n"
+    script = make_program(text, tmp_path, "bin", "ringmaster")
+    environ = {"PATH": os.path.dirname(script) + ":" + str(tmp_path / "path")}
+    with pytest.raises(ProgramMissing, match="was not found"):
+        program.find(environ, package)
+    with pytest.raises(ProgramMissing, match="is the script that pip has made"):
+        program.find(dict(environ, RINGMASTER_BIN=script), package)
+    behind_it = make_program("", tmp_path, "path", "ringmaster")
+    assert program.find(environ, package) == behind_it
+    wrapper = make_program("#!/bin/sh\nexec strace ringmaster", tmp_path, "mine", "wrapper")
+    assert program.find(dict(environ, RINGMASTER_BIN=wrapper), package) == wrapper
+
+
+@pytest.mark.parametrize("has, brought, says", [
+    ("2.9", False, "needs glibc 2.36 or later, and this machine has glibc 2.9."),
+    ("2.35", True, "needs glibc 2.36 or later, and this machine has glibc 2.35."),
+    ("", False, "this machine has another C library."),
+    ("2.36", False, "this machine's glibc (2.36) is new enough for the wheel that brings it"),
+    ("2.100", False, "this machine's glibc (2.100) is new enough"),
+    ("2.36", True, None),
+])
+def test_AWheelWhoseProgramsCanNotRunHereSaysWhichGlibcTheyNeed(tmp_path, has, brought, says):
+    (tmp_path / "ringmaster/_programs").mkdir(parents=True)
+    (tmp_path / "ringmaster/_programs/glibc").write_text("2.36\n")
+    if brought:
+        make_program("", tmp_path, "ringmaster/_programs/bin/ringmaster")
+    environ, package = {"PATH": "/nowhere"}, str(tmp_path / "ringmaster")
+    if says is None:
+        assert program.find(environ, package, has).startswith(package)
+        return
+    with pytest.raises(ProgramMissing) as raised:
+        program.find(environ, package, has)
+    assert says in str(raised.value) and "RINGMASTER_BIN" in str(raised.value)
+
+
+def test_TheCommandOfPipBecomesTheProgramAndKeepsItsName(tmp_path):
+    (tmp_path / "ringmaster").write_text('#!/bin/sh\necho "$@"; exit 7\n')
+    (tmp_path / "ringmaster").chmod(0o755)
+    code = "import sys; sys.argv[0] = '/x/kubectl-ringmaster'; " \
+           "from ringmaster.runner.command import main; sys.exit(main())"
+    called = [sys.executable, "-c", code, "get", "a b"]
+    done = subprocess.run(called, env=dict(os.environ, RINGMASTER_BIN=str(tmp_path)),
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (7, "get a b\n")
+    done = subprocess.run(called, env=dict(os.environ, RINGMASTER_BIN="/nowhere"),
+                          capture_output=True, text=True)
+    assert done.returncode == 3 and done.stderr.startswith("ringmaster: RINGMASTER_BIN is /nowhere")
+    # A program sees by which name it was called; a script can't.
+    done = subprocess.run(called[:3] + ["-c", "import sys; print(sys.orig_argv[0])"],
+                          env=dict(os.environ, RINGMASTER_BIN=sys.executable),
+                          capture_output=True, text=True)
+    assert done.stdout == "kubectl-ringmaster\n", done.stderr
 
 
 def adds(a, b=1):

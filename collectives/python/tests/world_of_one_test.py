@@ -327,6 +327,13 @@ def test_AnotherAbiVersionIsRefused(monkeypatch):
         _library.load()
 
 
+def test_ALibraryThatLacksAFunctionIsSaidToBeOfAnotherVersion(monkeypatch):
+    functions = dict(_library._FUNCTIONS, rm_of_a_later_version=(None, []))
+    monkeypatch.setattr(_library, "_FUNCTIONS", functions)
+    with pytest.raises(ImportError, match="has no function rm_of_a_later_version"):
+        _library.load()
+
+
 def test_TheCorePackageDoesNotImportTorch():
     code = "import sys, ringmaster, ringmaster.elastic; assert 'torch' not in sys.modules"
     environ = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(ringmaster.__file__)))
