@@ -47,8 +47,7 @@ Outcome<void> KillWorker(const Json& pod, int slot, const std::string& token) {
               fmt::format("--worker {}: pod {} has no such worker now", slot, name));
 }
 
-// The kubelet is in the process of `ringmaster run`: it is asked by an annotation, and answers by
-// the pod's status.
+// The kubelet is in another process: it is asked by an annotation, and answers by the pod's status.
 Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   std::string ns = fields::TextAt(pod, "/metadata/namespace"),
               name = fields::TextAt(pod, "/metadata/name");
