@@ -25,6 +25,12 @@ constexpr milliseconds kLongestBackoff{2000};
 // How long the last states of the pods may take to be told.
 constexpr milliseconds kLastReports{3000};
 
+// `node` empty: every node's.
+bool IsOnNode(const Json& pod, const std::string& node) {
+  const std::string own = pod.contains("spec") ? pod["spec"].value("nodeName", "") : "";
+  return !own.empty() && (node.empty() || own == node);
+}
+
 }  // namespace
 
 Kubelet::Kubelet(RunnerOptions options, std::shared_ptr<kube::KubeApi> api)
@@ -123,11 +129,6 @@ PodRunner* Kubelet::Find(const std::string& ns, const std::string& pod) {
   return nullptr;
 }
 
-bool Kubelet::IsOurs(const Json& pod) const {
-  const std::string node = pod.contains("spec") ? pod["spec"].value("nodeName", "") : std::string();
-  return !node.empty() && (options_.node.empty() || node == options_.node);
-}
-
 void Kubelet::OnPod(const Json& pod, bool deleted) {
   const std::string uid = pod["metadata"]["uid"];
   const auto it = runners_.find(uid);
@@ -146,16 +147,24 @@ void Kubelet::OnPod(const Json& pod, bool deleted) {
     return;
   }
   const std::string phase = pod["status"].value("phase", "");
-  if (stopping_ || !IsOurs(pod) || phase == "Succeeded" || phase == "Failed") return;
+  if (stopping_ || !IsOnNode(pod, options_.node) || phase == "Succeeded" || phase == "Failed")
+    return;
   auto runner = std::make_unique<PodRunner>(pod, options_, static_cast<RunnerHost&>(*this));
   if (pod["metadata"].contains("deletionTimestamp")) runner->Update(pod, Clock::now());
   runners_[uid] = std::move(runner);
 }
 
-// What `ringmaster kill` writes.
+// What `ringmaster kill` writes: the pod's uid, or that and a process of the pod.
 void Kubelet::KillIfMarked(PodRunner& runner) {
   const Json notes = runner.pod()["metadata"].value("annotations", Json::object());
-  if (runner.AllStopped() || notes.value(api::kLocalKillAnnotation, "") != runner.uid()) return;
+  const std::string mark = notes.value(api::kLocalKillAnnotation, "");
+  if (runner.AllStopped() || !mark.starts_with(runner.uid())) return;
+  if (const std::string process = mark.substr(runner.uid().size()); !process.empty()) {
+    for (const pid_t pid : ProcessesWithEntry("RINGMASTER_POD=" + runner.uid())) {
+      if (process == "/" + std::to_string(pid)) kill(pid, SIGKILL);
+    }
+    return;
+  }
   runner.Kill("Killed", "all processes of the pod were killed at once", Clock::now());
 }
 

@@ -52,7 +52,6 @@ class Kubelet : private RunnerHost {
   auto Ask(F question) -> decltype(question());
   void Loop();
   void Wait();
-  bool IsOurs(const Json& pod) const;
   void OnPod(const Json& pod, bool deleted);
   void KillIfMarked(PodRunner& runner);
   void StepAll();

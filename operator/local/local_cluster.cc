@@ -15,6 +15,7 @@
 #include "operator/local/embedded_crd.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/kubelet.h"
+#include "operator/local/node_monitor.h"
 #include "operator/local/node_object.h"
 #include "operator/local/parent_death_watchdog.h"
 #include "operator/local/process.h"
@@ -97,6 +98,10 @@ class Cluster : public LocalCluster {
     if (kubelet_) kubelet_->Start();
     scheduler_ = std::make_unique<Scheduler>(store_);
     scheduler_->Start();
+    if (collected_) {
+      monitor_ = std::make_unique<NodeMonitor>(store_);
+      monitor_->Start();
+    }
     return {};
   }
 
@@ -112,6 +117,7 @@ class Cluster : public LocalCluster {
   void Stop(std::chrono::milliseconds grace) override {
     if (stopped_) return;
     stopped_ = true;
+    if (monitor_) monitor_->Stop();
     if (scheduler_) scheduler_->Stop();
     if (kubelet_) kubelet_->Stop(grace);
     if (server_ && options_.nodes == 0) EndNodes(grace + kNodesWords);
@@ -210,6 +216,7 @@ class Cluster : public LocalCluster {
   std::shared_ptr<Store> store_;
   std::unique_ptr<Kubelet> kubelet_;          // null: nodes are other processes
   std::unique_ptr<CollectedLogs> collected_;  // null: there is a kubelet here
+  std::unique_ptr<NodeMonitor> monitor_;      // null: there is a kubelet here
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<RestServer> server_;
   bool stopped_ = false;

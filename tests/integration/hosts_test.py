@@ -96,8 +96,7 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(hosts, write, tmp_pa
     with Training(hosts, write, tmp_path) as job:
         epoch = job.run.world("job", 4)
         job.steps_on(job.run.alive)
-        (_, worker) = next((key, w) for key, w in job.run.workers("job").items() if w["rank"] == 1)
-        os.kill(worker["pid"], signal.SIGKILL)
+        job.run.do("kill", "job-worker-1", "--worker", 0)
         epoch = job.run.world("job", 4, epoch + 1)
         job.run.do("kill", "job-worker-2")
         epoch = job.run.world("job", 4, epoch + 1)
@@ -108,6 +107,21 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(hosts, write, tmp_pa
         assert job.run.wait() == 0, job.run.text()
         check(tmp_path)
         assert job.run.summary()["stepsLost"] == 0
+
+
+def test_a_machine_that_is_cut_off_comes_back(hosts, write, tmp_path):
+    with Training(hosts, write, tmp_path) as job:
+        epoch = job.run.world("job", 4)
+        job.steps_on(job.run.alive)
+        hosts.cut(hosts.index("b"))
+        job.run.world("job", 2, epoch)
+        job.steps_on(job.run.alive, 10)
+        hosts.heal()
+        job.run.world("job", 4, epoch)
+        job.steps_on(job.run.alive)
+        job.finish()
+        assert job.run.wait() == 0, job.run.text()
+        check(tmp_path)
 
 
 def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):
