@@ -260,7 +260,6 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
                              const fs::path& run_dir) {
   const bool plain = options.plain || !isatty(STDOUT_FILENO);
   auto display = plain ? MakePlainDisplay(stdout, kPlainPeriod) : MakeTerminalDisplay(stdout);
-  display->Line(fmt::format("run directory {}", run_dir.string()));
   auto machines = MachinesOf(options, bin_dir, run_dir);
   if (machines) {
     auto ready = machines->Prepare([&](const std::string& line) { display->Line(line); });
@@ -268,6 +267,8 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
   }
   auto stack = Stack::Start(options, bin_dir, run_dir, machines ? &*machines : nullptr);
   if (!stack) return tl::unexpected(stack.error());
+  // Not before the watchdog is there, which leaves nothing behind however this process ends.
+  display->Line(fmt::format("run directory {}", run_dir.string()));
   auto outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(),
                        machines ? &*machines : nullptr);
   stack->Stop();
