@@ -36,7 +36,7 @@ bool IsOnNode(const Json& pod, const std::string& node) {
 Kubelet::Kubelet(RunnerOptions options, std::shared_ptr<kube::KubeApi> api)
     : options_(std::move(options)),
       api_(std::move(api)),
-      reporter_(api_, options_.address),
+      reporter_(api_, options_.address, options_.server_is_here),
       pods_(api_, kube::Pods(), {.max_relist_backoff = kLongestBackoff},
             [this](const Json& pod, bool deleted) {
               tasks_.Post([this, pod, deleted] { OnPod(pod, deleted); });

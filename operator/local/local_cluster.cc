@@ -144,6 +144,7 @@ class Cluster : public LocalCluster {
     runner.run_dir = fs::absolute(options_.run_dir);
     runner.bin_dir = fs::absolute(options_.bin_dir);
     runner.run_mark = Mark();
+    runner.server_is_here = true;
     for (char** e = environ; *e; ++e) runner.machine_env.push_back(*e);
     kubelet_ = std::make_unique<Kubelet>(runner, std::make_shared<InMemoryApi>(store_));
   }

@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 struct RunnerOptions {
   std::filesystem::path run_dir;
   std::filesystem::path bin_dir;
+  bool server_is_here = false;        // the API server is in this process
   std::string run_mark;               // RINGMASTER_RUN=<id>
   std::string node;                   // whose pods are run; empty: those of every node
   std::string address = "127.0.0.1";  // of the node, and so of its pods

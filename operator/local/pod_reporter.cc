@@ -18,8 +18,8 @@ constexpr int kMostConflicts = 5;  // in a row, before it waits
 
 }  // namespace
 
-PodReporter::PodReporter(std::shared_ptr<kube::KubeApi> api, std::string address)
-    : api_(std::move(api)), address_(std::move(address)) {}
+PodReporter::PodReporter(std::shared_ptr<kube::KubeApi> api, std::string address, bool at_once)
+    : api_(std::move(api)), address_(std::move(address)), at_once_(at_once) {}
 
 PodReporter::~PodReporter() { Stop(std::chrono::milliseconds(0)); }
 
@@ -28,10 +28,17 @@ void PodReporter::Start() {
 }
 
 void PodReporter::Report(const PodName& pod, PodView view, bool remove) {
+  const State news{pod, std::move(view), remove, false,
+                   at_once_ ? Clock::now() + kTryAgain : Clock::time_point()};
+  {
+    const sync::MutexLock lock(&mu_);
+    State& state = states_[pod.uid];
+    if (!state.pod.uid.empty() && state.remove == remove && state.view == news.view) return;
+    state = news;
+  }
+  if (at_once_) Settle(news, Tell(news));
+  // The thread does what is left.
   const sync::MutexLock lock(&mu_);
-  State& state = states_[pod.uid];
-  if (!state.pod.uid.empty() && state.remove == remove && state.view == view) return;
-  state = {pod, std::move(view), remove, false, {}};
   changed_.NotifyAll();
 }
 

@@ -22,8 +22,9 @@ struct PodName {
 
 class PodReporter {
  public:
-  // `address`: of the node, so of its pods.
-  PodReporter(std::shared_ptr<kube::KubeApi> api, std::string address);
+  // `address`: of the node, so of its pods. `at_once`: the API server is in this process, where a
+  // call takes no time, so Report itself writes: nothing that others do comes before it.
+  PodReporter(std::shared_ptr<kube::KubeApi> api, std::string address, bool at_once = false);
   ~PodReporter();
 
   void Start();
@@ -54,6 +55,7 @@ class PodReporter {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::string address_;
+  const bool at_once_;
   sync::Mutex mu_;
   sync::StoppableCondVar changed_;
   sync::CondVar all_told_;

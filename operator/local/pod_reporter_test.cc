@@ -64,6 +64,18 @@ TEST_F(PodReporterTest, ItsObjectGoesAfterItsLastState) {
   ASSERT_TRUE(Until([&] { return Phase() == "gone"; }));
 }
 
+TEST_F(PodReporterTest, ToAServerInItsProcessItTellsAtOnce) {
+  PodReporter near(api_, "127.0.0.1", true);
+  near.Start();
+  near.Report(pod_, Main(ContainerState::Phase::kRunning), false);
+  EXPECT_EQ(Phase(), "Running");
+  api_->away = true;
+  near.Report(pod_, Main(ContainerState::Phase::kTerminated), false);
+  EXPECT_EQ(Phase(), "Running");
+  api_->away = false;
+  ASSERT_TRUE(Until([&] { return Phase() == "Succeeded"; }));
+}
+
 TEST_F(PodReporterTest, StopTellsWhatIsLeft) {
   reporter_.Report(pod_, Main(ContainerState::Phase::kTerminated), false);
   reporter_.Stop(std::chrono::seconds(30));
