@@ -33,6 +33,7 @@ class App final : public OperatorApp {
       controller.child_objects.emplace();
       controller.child_objects->network_policy = {options_.network_policy,
                                                   options_.metrics_namespace};
+      controller.child_objects->ring_key = options_.ring_key;
       controller.pod.sidecar_resources = options_.sidecar_resources;
     }
     std::optional<tls::Files> tls;
@@ -46,6 +47,7 @@ class App final : public OperatorApp {
     link_ = std::move(*link);
     controller.pod.cluster = !local;
     controller.pod.tls = tls.has_value();
+    controller.pod.host_network = options_.host_network;
     controller.pod.image_pull_policy = options_.sidecar_image_pull_policy;
     controller.pod.sidecar_image = options_.sidecar_image;
     controller.pod.sidecar_target =

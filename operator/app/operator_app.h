@@ -27,6 +27,9 @@ struct OperatorOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
   std::string sidecar_log_format;  // empty: text
   std::string ring_key_file;       // of all jobs, on this machine; empty: none, or in their Secrets
+  // Of all jobs, in their Secrets; empty: each job has one of its own, or that of the file.
+  std::string ring_key;
+  bool host_network = false;                  // see controllers::PodOptions
   std::vector<std::string> watch_namespaces;  // empty: all
   int workers = 2;                            // reconciles at a time
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and

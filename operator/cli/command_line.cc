@@ -26,21 +26,32 @@ const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
   return app.get_option_no_throw(word.substr(0, word.find('=')));
 }
 
+bool IsManifestName(const std::string& word) {
+  const auto extension = std::filesystem::path(word).extension();
+  return extension == ".yaml" || extension == ".yml" || extension == ".json";
+}
+
+bool IsHosts(const std::string& word) {
+  return word == "-H" || word == "--hosts" || word.starts_with("--hosts=");
+}
+
 // `run -np 4 python3 train.py --lr 0.1`: what follows the first word that is no option belongs to
 // the command, options of the same name included.
 void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
-  bool np = false;
+  bool np = false, hosts = false;
   for (size_t i = 1; i < words->size(); ++i) {
     std::string& word = (*words)[i];
     if (word == "--") return;
     if (word.empty() || word[0] != '-') {
-      if (np) words->insert(words->begin() + static_cast<std::ptrdiff_t>(i), "--");
+      if (np || (hosts && !IsManifestName(word)))
+        words->insert(words->begin() + static_cast<std::ptrdiff_t>(i), "--");
       return;
     }
     if (IsNp(word)) {
       np = true;
       Lengthen(&word);
     }
+    hosts = hosts || IsHosts(word);
     const CLI::Option* option = FindOption(run, word);
     const bool takes_value = option != nullptr && option->get_expected_max() > 0;
     if (takes_value && word.find('=') == std::string::npos) ++i;
@@ -62,9 +73,33 @@ Outcome<void> CheckManifestNames(const std::vector<std::string>& words,
                           *script, program, command));
 }
 
+// The hosts alone say how many workers a command has, unless -np does.
+Outcome<void> TakeHosts(Parsed* p) {
+  RunOptions& run = p->run;
+  run.abandon_after = std::chrono::seconds(p->abandon_after);
+  if (p->hosts.empty()) {
+    const bool ssh = run.ssh.port != 0 || !run.ssh.identity_file.empty() || !run.address.empty();
+    return ssh ? Fail(ExitCode::kUsage,
+                      "--ssh-port, --ssh-identity-file and --address go with --hosts")
+               : Outcome<void>();
+  }
+  auto hosts = ParseHosts(p->hosts);
+  if (!hosts) return tl::unexpected(hosts.error());
+  run.hosts = std::move(*hosts);
+  const int slots = SlotsOf(run.hosts);
+  const bool command = !p->run_words.empty() && !IsManifestName(p->run_words.front());
+  if (run.np == 0 && command) run.np = slots;
+  if (std::max(run.np, run.max_np) > slots)
+    return Fail(ExitCode::kUsage,
+                fmt::format("{} {}: the hosts have {} slots", run.np > slots ? "-np" : "--max-np",
+                            std::max(run.np, run.max_np), slots));
+  return {};
+}
+
 Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
   RunOptions& run = p->run;
   run.timeout = std::chrono::seconds(static_cast<int64_t>(p->timeout));
+  if (auto hosts = TakeHosts(p); !hosts) return tl::unexpected(hosts.error());
   if (run.np == 0) {
     if (run.min_np || run.max_np || run.standby)
       return Fail(ExitCode::kUsage,
@@ -232,6 +267,8 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   if (name == "delete") return WithTarget(p->del);
   if (name == "apply") return WithTarget(p->apply);
   if (name == "kill") return WithTarget(p->kill);
+  p->node.abandon_after = std::chrono::seconds(p->abandon_after);
+  if (name == "node") return Command(p->node);
   if (name == "completion")
     return Command(CompletionOptions{CompletionScript(p->shell, WordsOf(root))});
   return Command(VersionOptions{});

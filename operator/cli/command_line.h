@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "operator/cli/hosts.h"
 #include "operator/cli/outcome.h"
 
 namespace ringmaster::cli {
@@ -33,6 +34,11 @@ struct RunOptions {
   std::optional<int> fusion_threshold;
   std::string backend;  // of spec.collectives; empty: the default
   std::vector<std::string> command;
+  // Other machines, by ssh; none: this one alone.
+  std::vector<Host> hosts;
+  SshOptions ssh;
+  std::string address;  // by which the hosts reach this machine; empty: as ssh shows it
+  std::chrono::seconds abandon_after{3600};
   std::filesystem::path run_dir;  // empty: a new one, removed at the end
   int port = 0;                   // of the API server; 0: chosen free
   std::filesystem::path summary;  // empty: none
@@ -131,6 +137,16 @@ struct ApplyOptions {
   std::vector<std::filesystem::path> files;  // "-": standard input
 };
 
+struct NodeCommandOptions {
+  std::filesystem::path kubeconfig;  // of the run's API server; "-": standard input
+  std::string name;                  // of the node
+  std::string address;               // by which other machines reach this one
+  std::filesystem::path work_dir;    // empty: a new one, removed at the end
+  int pods = 1000;                   // at a time
+  std::chrono::seconds abandon_after{3600};
+  bool detach = false;
+};
+
 struct VersionOptions {};
 
 struct CompletionOptions {
@@ -140,7 +156,8 @@ struct CompletionOptions {
 using Command =
     std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions, TimelineOptions,
                  UiOptions, BenchOptions, ConvertOptions, LogsOptions, ScaleOptions, DrainOptions,
-                 KillOptions, DeleteOptions, ApplyOptions, CompletionOptions, VersionOptions>;
+                 KillOptions, DeleteOptions, ApplyOptions, NodeCommandOptions, CompletionOptions,
+                 VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

@@ -16,6 +16,20 @@ T Parse(std::vector<std::string> words) {
   return std::get<T>(parsed.value());
 }
 
+TEST(CommandLineTest, HostsSayHowManyWorkersThereAre) {
+  auto run = Parse<RunOptions>({"run", "-H", "a:2,b:2", "python3", "train.py", "--plain"});
+  EXPECT_EQ(run.np, 4);
+  EXPECT_EQ(run.hosts.size(), 2u);
+  EXPECT_EQ(run.command, (std::vector<std::string>{"python3", "train.py", "--plain"}));
+  EXPECT_FALSE(run.plain);
+  run = Parse<RunOptions>({"run", "--hosts", "a:2", "-np", "1", "--ssh-port", "7", "true"});
+  EXPECT_EQ(run.np, 1);
+  EXPECT_EQ(run.ssh.port, 7);
+  run = Parse<RunOptions>({"run", "-H", "a:2", "job.yaml", "--plain"});
+  EXPECT_EQ(run.np, 0);
+  EXPECT_TRUE(run.plain);
+}
+
 TEST(CommandLineTest, RunTakesSeveralManifestsWithOptionsOnEitherSide) {
   auto run = Parse<RunOptions>({"run", "--plain", "a.yaml", "b.yaml", "--summary", "s.json"});
   EXPECT_THAT(run.manifests, ElementsAre("a.yaml", "b.yaml"));

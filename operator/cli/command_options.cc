@@ -27,6 +27,7 @@ constexpr char kRunFooter[] = R"(Examples:
   @ run -np 4 python3 train.py --lr 0.1   one pod of four workers, no manifest
   @ run -np 4 --standby 1 python3 train.py
   @ run --output-filename out job.yaml    each worker's output in out/rank.N/
+  @ run -H a:2,b:2 python3 train.py       four workers on two machines, by ssh
 
 Ctrl-C ends the job and cleans up; a second Ctrl-C ends at once.)";
 
@@ -70,6 +71,22 @@ class Builder {
            "scripts (default: Auto)")
         ->transform(CLI::IsMember({"Auto", "Cpu", "Nccl", "None"}, CLI::ignore_case))
         ->type_name("NAME");
+    app->add_option("-H,--hosts", p_->hosts,
+                    "run on other machines, too, by ssh: each with its workers (with a manifest: "
+                    "pods) at a time")
+        ->type_name("HOST:SLOTS,...");
+    Number(app, "--ssh-port", &run.ssh.port, "port of the hosts' sshd", 1, 65535)
+        ->type_name("PORT");
+    app->add_option("--ssh-identity-file", run.ssh.identity_file, "key for the hosts")
+        ->type_name("FILE");
+    app->add_option("--address", run.address,
+                    "by which the hosts reach this machine (default: as they see it)")
+        ->type_name("IP")
+        ->check(CLI::ValidIPV4.description(""));
+    Number(app, "--abandon-after", &p_->abandon_after,
+           "a host ends its workers when this machine has not answered for so long (default: 3600)",
+           1, 31'622'400)
+        ->type_name("SECONDS");
     app->add_option("--run-dir", run.run_dir,
                     "where logs, sockets and kubeconfig go; its logs are kept")
         ->type_name("DIR");
@@ -235,6 +252,32 @@ class Builder {
     AddTarget(app, &p_->apply.target);
   }
 
+  void Node() {
+    CLI::App* app = Add("node", "run pods of a `run --hosts` that was started on another machine",
+                        "`run --hosts` starts it by ssh. A signal ends it, and its pods with it.");
+    NodeCommandOptions& node = p_->node;
+    app->add_option("--kubeconfig", node.kubeconfig,
+                    "of the run's API server; -: from standard input")
+        ->required()
+        ->type_name("FILE");
+    app->add_option("--node-name", node.name, "what the run calls this machine")
+        ->required()
+        ->type_name("NAME");
+    app->add_option("--address", node.address, "by which the other machines reach this one")
+        ->required()
+        ->type_name("IP")
+        ->check(CLI::ValidIPV4.description(""));
+    app->add_option("--work-dir", node.work_dir,
+                    "where logs and sockets go (default: a new one in /tmp/ringmaster-UID)")
+        ->type_name("DIR");
+    Number(app, "--pods", &node.pods, "pods at a time (default: 1000)", 1, 1'000'000);
+    Number(app, "--abandon-after", &p_->abandon_after,
+           "end the pods when the API server has not answered for so long (default: 3600)", 1,
+           31'622'400)
+        ->type_name("SECONDS");
+    app->add_flag("--detach", node.detach, "go on in the background, and return when it runs");
+  }
+
   void Completion() {
     CLI::App* app = Add("completion", "a script that completes commands and options in a shell",
                         "Examples:\n"
@@ -304,6 +347,7 @@ void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   builder.Kill();
   builder.Delete();
   builder.Apply();
+  builder.Node();
   builder.Completion();
   builder.Version();
 }

@@ -27,12 +27,15 @@ struct Parsed {
   KillOptions kill;
   DeleteOptions del;
   ApplyOptions apply;
+  NodeCommandOptions node;
   std::vector<std::string> run_words;
   std::string format = "table";
   int logs_tail = -1;
   int logs_rank = -1;
   int kill_slot = -1;
   double timeout = 0;
+  int abandon_after = 3600;  // of node and of run
+  std::string hosts;
   double top_interval = 2;
   double ui_interval = 1;
   std::string shell;

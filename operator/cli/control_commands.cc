@@ -25,7 +25,22 @@ constexpr std::chrono::milliseconds kStatusPatience{500};
 constexpr std::chrono::milliseconds kKillPatience{5000};
 constexpr std::chrono::milliseconds kKillPoll{20};
 
-Outcome<void> KillWorker(const Json& pod, int slot, const std::string& token) {
+// Where the pod is on another machine, its kubelet is asked. Empty: it is done.
+std::string KillProcess(kube::KubeApi* api, const Json& pod, int pid) {
+  const std::string uid = fields::TextAt(pod, "/metadata/uid");
+  auto node = api->Get(kube::Nodes(), "", fields::TextAt(pod, "/spec/nodeName"));
+  if (!node) return node.error().message;
+  if (fields::TextAt(*node, "/status/addresses/0/address") == "127.0.0.1")
+    return KillProcessOfPod(pid, uid);
+  const Json patch = {
+      {"metadata",
+       {{"annotations", {{api::kLocalKillAnnotation, fmt::format("{}/{}", uid, pid)}}}}}};
+  auto marked = api->Patch(kube::Pods(), fields::TextAt(pod, "/metadata/namespace"),
+                           fields::TextAt(pod, "/metadata/name"), patch, {});
+  return marked ? "" : marked.error().message;
+}
+
+Outcome<void> KillWorker(kube::KubeApi* api, const Json& pod, int slot, const std::string& token) {
   std::string name = fields::TextAt(pod, "/metadata/name");
   const auto answer =
       FetchStatus(fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation),
@@ -36,7 +51,7 @@ Outcome<void> KillWorker(const Json& pod, int slot, const std::string& token) {
         fmt::format("the sidecar of {} does not answer: which workers it has is not known", name));
   for (const WorkerStatus& worker : answer->workers) {
     if (worker.slot != slot || worker.standby || worker.pid <= 0) continue;
-    const std::string why = KillProcessOfPod(worker.pid, fields::TextAt(pod, "/metadata/uid"));
+    const std::string why = KillProcess(api, pod, worker.pid);
     if (!why.empty())
       return Fail(ExitCode::kJobFailed, fmt::format("worker {}/{}: {}", name, slot, why));
     std::printf("killed worker %s/%d (rank %d, process %d)\n", name.c_str(), slot, worker.rank,
@@ -47,8 +62,7 @@ Outcome<void> KillWorker(const Json& pod, int slot, const std::string& token) {
               fmt::format("--worker {}: pod {} has no such worker now", slot, name));
 }
 
-// The kubelet is in the process of `ringmaster run`: it is asked by an annotation, and answers by
-// the pod's status.
+// The kubelet is in another process: it is asked by an annotation, and answers by the pod's status.
 Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   std::string ns = fields::TextAt(pod, "/metadata/namespace"),
               name = fields::TextAt(pod, "/metadata/name");
@@ -109,7 +123,7 @@ Outcome<void> Kill(const KillOptions& options, const Surroundings& around) {
   if (!pod) return tl::unexpected(FromKube(pod.error()));
   if (options.worker) {
     const std::string job = fields::Text(fields::At(*pod, "/metadata/labels"), api::kJobNameLabel);
-    return KillWorker(*pod, *options.worker, TokenOf(*to, to->ns, job));
+    return KillWorker(to->api.get(), *pod, *options.worker, TokenOf(*to, to->ns, job));
   }
   return KillPod(to->api.get(), *pod);
 }

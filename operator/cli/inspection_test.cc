@@ -5,8 +5,8 @@
 
 #include <atomic>
 
+#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 
 namespace ringmaster::cli {
 namespace {

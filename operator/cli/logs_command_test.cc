@@ -7,8 +7,8 @@
 #include <atomic>
 #include <memory>
 
+#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 
 namespace ringmaster::cli {
 namespace {

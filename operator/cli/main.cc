@@ -18,6 +18,7 @@
 #include "operator/cli/explain_commands.h"
 #include "operator/cli/get_command.h"
 #include "operator/cli/logs_command.h"
+#include "operator/cli/node_command.h"
 #include "operator/cli/run_command.h"
 #include "operator/cli/timeline_command.h"
 #include "operator/cli/top_command.h"
@@ -81,6 +82,9 @@ struct Dispatch {
   Outcome<void> operator()(const KillOptions& options) const { return Kill(options, around); }
   Outcome<void> operator()(const DeleteOptions& options) const { return Delete(options, around); }
   Outcome<void> operator()(const ApplyOptions& options) const { return Apply(options, around); }
+  Outcome<void> operator()(const NodeCommandOptions& options) const {
+    return RunNode(options, around.paths.bin_dir, NewRunId());
+  }
   Outcome<void> operator()(const CompletionOptions& options) const {
     std::fputs(options.script.c_str(), stdout);
     return {};

@@ -167,19 +167,20 @@ Outcome<void> CheckScript(const RunOptions& options, const fs::path& cwd) {
 
 Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
   if (auto ok = CheckScript(options, cwd); !ok) return tl::unexpected(ok.error());
-  bool range = options.min_np > 0 || options.max_np > 0;
-  int pods = range ? options.np : 1;
+  const bool range = options.min_np > 0 || options.max_np > 0;
+  Layout layout{.slots_per_pod = range ? 1 : options.np, .pods = range ? options.np : 1};
+  if (!options.hosts.empty()) layout = LayOut(options.hosts, options.np, range);
   Json container = {{"name", api::kWorkerContainer},
                     {"image", "ringmaster.dev/this-machine:latest"},
                     {"command", options.command}};
-  Json spec = {
-      {"slotsPerWorker", range ? 1 : options.np},
-      {"elasticPolicy",
-       {{"minReplicas", range ? std::max(1, options.min_np) : 1},
-        {"maxReplicas", range ? std::max(options.np, options.max_np) : 1},
-        {"standbyPerPod", options.standby}}},
-      {"worker",
-       {{"replicas", pods}, {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}};
+  Json spec = {{"slotsPerWorker", layout.slots_per_pod},
+               {"elasticPolicy",
+                {{"minReplicas", range ? std::max(1, options.min_np) : 1},
+                 {"maxReplicas", range ? std::max(options.np, options.max_np) : layout.pods},
+                 {"standbyPerPod", options.standby}}},
+               {"worker",
+                {{"replicas", layout.pods},
+                 {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}};
   if (options.init_timeout) spec["initTimeoutSeconds"] = *options.init_timeout;
   if (options.backoff_limit) spec["runPolicy"]["backoffLimit"] = *options.backoff_limit;
   if (options.fusion_threshold)

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 
 namespace ringmaster::cli {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,12 +17,17 @@
 #include "operator/app/operator_app.h"
 #include "operator/cli/kept_output.h"
 #include "operator/cli/kube_failure.h"
+#include "operator/cli/machines.h"
 #include "operator/cli/manifest.h"
+#include "operator/cli/run_environment.h"
+#include "operator/cli/run_log.h"
 #include "operator/cli/run_metrics.h"
 #include "operator/cli/run_session.h"
 #include "operator/cli/signals.h"
 #include "operator/cli/ui_command.h"
 #include "operator/local/local_cluster.h"
+
+extern char** environ;
 
 namespace ringmaster::cli {
 namespace fs = std::filesystem;
@@ -98,12 +101,18 @@ struct Stack {
   std::shared_ptr<kube::KubeApi> api;
   std::unique_ptr<app::OperatorApp> app;
   std::string sidecar_token;
+  std::vector<std::string> nodes_left;  // after Stop: nodes elsewhere that may still run
 
+  // `machines`: null: this one alone.
   static Outcome<Stack> Start(const RunOptions& options, const fs::path& bin_dir,
-                              const fs::path& run_dir) {
+                              const fs::path& run_dir, Machines* machines) {
     Stack stack;
-    auto cluster =
-        local::LocalCluster::Start({.run_dir = run_dir, .bin_dir = bin_dir, .port = options.port});
+    local::LocalClusterOptions local{.run_dir = run_dir, .bin_dir = bin_dir, .port = options.port};
+    if (machines != nullptr) {
+      local.address = machines->address();
+      local.nodes = 0;
+    }
+    auto cluster = local::LocalCluster::Start(local);
     if (!cluster) return tl::unexpected(FromKube(cluster.error()));
     stack.cluster = std::move(*cluster);
     auto api = stack.metrics->Connect(stack.cluster->kubeconfig());
@@ -115,12 +124,18 @@ struct Stack {
       return Fail(ExitCode::kMachineLacks, wrote.error());
     }
     stack.sidecar_token = ring_key::MakeToken(ring_key);
-    auto app = app::OperatorApp::Start(stack.api,
-                                       {.listen = "unix:" + (run_dir / "operator.sock").string(),
-                                        .ring_key_file = key.string(),
-                                        .metrics = stack.metrics->of_controllers()});
+    app::OperatorOptions operator_options =
+        machines != nullptr
+            ? OperatorForMachines(machines->address(), ring_key)
+            : app::OperatorOptions{.listen = "unix:" + (run_dir / "operator.sock").string(),
+                                   .ring_key_file = key.string()};
+    operator_options.metrics = stack.metrics->of_controllers();
+    auto app = app::OperatorApp::Start(stack.api, operator_options);
     if (!app) return tl::unexpected(FromKube(app.error()));
     stack.app = std::move(*app);
+    if (machines != nullptr) {
+      if (auto joined = stack.TakeNodes(machines); !joined) return tl::unexpected(joined.error());
+    }
     if (!options.metrics_listen.empty()) {
       auto listens = stack.metrics->Listen(options.metrics_listen, stack.app.get());
       if (!listens) return tl::unexpected(listens.error());
@@ -128,28 +143,38 @@ struct Stack {
     return stack;
   }
 
+  // As on a cluster: mutual TLS, a certificate for each job.
+  static app::OperatorOptions OperatorForMachines(const std::string& address,
+                                                  const std::string& ring_key) {
+    return {.listen = address + ":0",
+            .ring_key = ring_key,
+            .host_network = true,
+            .operator_namespace = "default",
+            .network_policy = false};
+  }
+
+  Outcome<void> TakeNodes(Machines* machines) {
+    std::vector<std::string> environment;
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+    auto made = api->Create(kube::Secrets(), "default", EnvironmentSecret(environment));
+    if (!made) return tl::unexpected(FromKube(made.error()));
+    auto started = machines->StartNodes(cluster->kubeconfig());
+    if (!started) Stop();  // those that have started end
+    return started;
+  }
+
   void Stop() {
     metrics->Stop();
     if (app) app->Stop();
-    if (cluster) cluster->Stop(kGrace);
+    if (cluster) {
+      cluster->Stop(kGrace);
+      nodes_left = cluster->NodesLeft();
+    }
     app.reset();
     api.reset();
     cluster.reset();
   }
 };
-
-// The operator's log is for who looks for a fault, not for who looks at the terminal.
-void LogToFile(const fs::path& run_dir) {
-  std::error_code error;
-  fs::create_directories(run_dir / "logs", error);
-  try {
-    auto logger = spdlog::basic_logger_mt("operator", (run_dir / "logs/operator.log").string());
-    logger->flush_on(spdlog::level::info);
-    spdlog::set_default_logger(logger);
-  } catch (const spdlog::spdlog_ex&) {
-    spdlog::set_level(spdlog::level::off);  // the directory was written to a moment ago
-  }
-}
 
 Outcome<void> WriteSummary(const fs::path& file, const Json& summary) {
   if (file.empty()) return {};
@@ -177,21 +202,15 @@ Outcome<void> ToOutcome(SessionEnd end, const std::vector<std::string>& why) {
 }
 
 Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<Json>& jobs,
-                    Interrupts* interrupts, const fs::path& run_dir) {
-  bool plain = options.plain || !isatty(STDOUT_FILENO);
-  auto display = plain ? MakePlainDisplay(stdout, kPlainPeriod) : MakeTerminalDisplay(stdout);
-  auto kill_pod = [stack](const std::string& ns, const std::string& pod) {
-    (void)stack->cluster->KillPod(ns, pod);  // it may have ended by itself
-  };
-  RunSession session(
-      stack->api, display.get(),
-      {.timeout = options.timeout,
-       .sidecar_token = stack->sidecar_token,
-       .logs = run_dir / "logs",
-       .output = options.np > 0 ? SessionOptions::Output::kAll : SessionOptions::Output::kRankZero,
-       .kill_pod = kill_pod});
+                    Interrupts* interrupts, const fs::path& run_dir, Display* display,
+                    const Machines* machines) {
+  RunSession session(stack->api, display,
+                     {.timeout = options.timeout,
+                      .sidecar_token = stack->sidecar_token,
+                      .logs = run_dir / "logs",
+                      .output = options.np > 0 ? SessionOptions::Output::kAll
+                                               : SessionOptions::Output::kRankZero});
   interrupts->Attach(&session);
-  display->Line(fmt::format("run directory {}", run_dir.string()));
   auto created = session.Create(jobs);
   if (!created) {
     interrupts->Attach(nullptr);
@@ -211,9 +230,49 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
   std::vector<std::string> why;
   if (end == SessionEnd::kFailed || end == SessionEnd::kTimeout) why = session.FailureLines();
   stack->Stop();
+  for (const std::string& node : stack->nodes_left)
+    display->Line(fmt::format("node {} has not said that it ended; to end it: {}", node,
+                              machines->EndByHand(node)));
   for (const std::string& line : session.SummaryLines(end)) display->Line(line);
   if (auto wrote = WriteSummary(options.summary, session.Summary(end)); !wrote) return wrote;
   return ToOutcome(end, why);
+}
+
+std::optional<Machines> MachinesOf(const RunOptions& options, const fs::path& bin_dir,
+                                   const fs::path& run_dir) {
+  if (options.hosts.empty()) return std::nullopt;
+  std::vector<int> pods;
+  for (const Host& host : options.hosts) pods.push_back(host.slots);
+  if (options.np > 0)
+    pods = LayOut(options.hosts, options.np, options.min_np > 0 || options.max_np > 0).pods_of_host;
+  std::error_code error;
+  return Machines({.ssh = options.ssh,
+                   .bin_dir = bin_dir,
+                   .work_dir = fs::current_path(error),
+                   .run_dir = run_dir,
+                   .address = options.address,
+                   .abandon_after = options.abandon_after},
+                  options.hosts, pods);
+}
+
+Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
+                             const std::vector<Json>& jobs, Interrupts* interrupts,
+                             const fs::path& run_dir) {
+  const bool plain = options.plain || !isatty(STDOUT_FILENO);
+  auto display = plain ? MakePlainDisplay(stdout, kPlainPeriod) : MakeTerminalDisplay(stdout);
+  auto machines = MachinesOf(options, bin_dir, run_dir);
+  if (machines) {
+    auto ready = machines->Prepare([&](const std::string& line) { display->Line(line); });
+    if (!ready) return ready;
+  }
+  auto stack = Stack::Start(options, bin_dir, run_dir, machines ? &*machines : nullptr);
+  if (!stack) return tl::unexpected(stack.error());
+  // Not before the watchdog is there, which leaves nothing behind however this process ends.
+  display->Line(fmt::format("run directory {}", run_dir.string()));
+  auto outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(),
+                       machines ? &*machines : nullptr);
+  stack->Stop();
+  return outcome;
 }
 
 }  // namespace
@@ -230,11 +289,8 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   Outcome<void> outcome;
   {
     Interrupts interrupts;
-    LogToFile(run_dir->path());
-    auto stack = Stack::Start(options, paths.bin_dir, run_dir->path());
-    outcome = stack ? RunOn(&*stack, options, *jobs, &interrupts, run_dir->path())
-                    : tl::unexpected(stack.error());
-    if (stack) stack->Stop();
+    LogToFile(run_dir->path(), "operator");
+    outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path());
   }
   RunDirectory::RemoveOld(paths, kKeptRuns);
   const bool failed = !outcome && outcome.error().code == ExitCode::kJobFailed;

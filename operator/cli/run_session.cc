@@ -35,7 +35,6 @@ std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by
 struct RunSession::Watchers {
   std::unique_ptr<StatusPoller> poller;
   std::map<std::string, Json> pods;
-  std::set<std::string> killed;  // uids
   std::unique_ptr<PodOutputs> outputs;
   std::set<std::string> had_rank_zero;  // jobs of which some worker's output is or was followed
   std::vector<std::unique_ptr<Observer>> observers;
@@ -76,7 +75,6 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   if (!job) return;
   job->OnPod(pod, gone);
   std::string name = fields::TextAt(pod, "/metadata/name");
-  KillIfMarked(pod);
   if (options_.output == SessionOptions::Output::kAll && !gone && watchers_->outputs &&
       fields::TextAt(pod, "/status/phase") == "Running")
     watchers_->outputs->Follow(job->ns(), name, false);
@@ -90,16 +88,6 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   }
   // The last events are worked off after the threads have ended.
   if (watchers_->poller) watchers_->poller->SetPods(std::move(polled));
-}
-
-void RunSession::KillIfMarked(const Json& pod) {
-  std::string uid = fields::TextAt(pod, "/metadata/uid");
-  if (!options_.kill_pod ||
-      fields::Text(fields::At(pod, "/metadata/annotations"), api::kLocalKillAnnotation) != uid)
-    return;
-  if (watchers_->killed.insert(uid).second)
-    options_.kill_pod(fields::TextAt(pod, "/metadata/namespace"),
-                      fields::TextAt(pod, "/metadata/name"));
 }
 
 // The worker that has rank 0 now; who gets it later is shown from then on.
@@ -181,7 +169,6 @@ SessionEnd RunSession::Follow() {
   if (end == SessionEnd::kSucceeded) FinishOutput();
   // Threads end before the last word: nothing is posted after it.
   auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
-  watchers_->killed = watchers->killed;  // the last events may tell of them again
   watchers->observers.clear();
   watchers->poller.reset();
   watchers->outputs.reset();

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +25,6 @@ struct SessionOptions {
   std::filesystem::path logs;  // of pods that are gone, too; empty: nowhere
   // Of the workers, above the progress line: all, or what rank 0 prints.
   enum class Output { kAll, kRankZero } output = Output::kRankZero;
-  // Ends a pod without a word; called for a pod that `ringmaster kill` has marked
-  // (annotation api::kLocalKillAnnotation, the pod's uid).
-  std::function<void(const std::string& ns, const std::string& pod)> kill_pod;
 };
 
 enum class SessionEnd { kSucceeded, kFailed, kInterrupted, kTimeout };
@@ -55,7 +51,6 @@ class RunSession {
 
   JobRun* Find(const std::string& ns, const std::string& name);
   void OnPod(const kube::Json& pod, bool gone);
-  void KillIfMarked(const kube::Json& pod);
   void Show(TimePoint now, bool last);
   void FollowRankZero(const JobRun& job);
   void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);

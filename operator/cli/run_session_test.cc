@@ -14,8 +14,8 @@
 
 #include "operator/api/labels.h"
 #include "operator/cli/pod_log.h"
+#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {
@@ -201,27 +201,6 @@ TEST_F(RunSessionTest, InterruptEndsItThoughTheJobGoesOn) {
   EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kInterrupted);
   EXPECT_THAT(display_.lines, Contains(HasSubstr("ending the job; once more ends at once")));
   EXPECT_EQ(session_->Summary(SessionEnd::kInterrupted)["exitReason"], "Interrupted");
-}
-
-TEST_F(RunSessionTest, PodThatIsMarkedIsKilledOnce) {
-  std::vector<std::string> killed;
-  SessionOptions options{.timeout = kPatience};
-  options.kill_pod = [&](const std::string& ns, const std::string& pod) {
-    killed.push_back(ns + "/" + pod);
-    EndJob("Succeeded");
-  };
-  display_.On("starting", [this] { MakePod(); });
-  display_.On("view 1.1", [this] {
-    auto pod = api_->Get(kube::Pods(), "default", "digits-worker-0");
-    for (const char* word : {"a", "b"}) {  // two events of the marked pod
-      Json mark = {{"metadata",
-                    {{"annotations",
-                      {{api::kLocalKillAnnotation, (*pod)["metadata"]["uid"]}, {"x", word}}}}}};
-      EXPECT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0", mark, {}).has_value());
-    }
-  });
-  EXPECT_EQ(Run(options), SessionEnd::kSucceeded);
-  EXPECT_THAT(killed, testing::ElementsAre("default/digits-worker-0"));
 }
 
 TEST_F(RunSessionTest, TimeoutIsSaidAsSuch) {

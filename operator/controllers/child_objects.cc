@@ -142,7 +142,9 @@ kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
 kube::Result<void> ChildObjects::WriteSecret(const api::HorovodJob& job, const Json& found) {
   const bool exists = !found.is_null();
   const std::string ring_key = exists ? SecretValue(found, ring_key::kFileName)
-                                      : ring_key::Derive(options_.authority->key_pem, job.uid);
+                               : !options_.ring_key.empty()
+                                   ? options_.ring_key
+                                   : ring_key::Derive(options_.authority->key_pem, job.uid);
   const auto pair = tls::Issue(*options_.authority, {tls::JobName(job.uid)},
                                std::chrono::system_clock::now(), kJobCertificateLifetime);
   if (!pair) return tl::unexpected(kube::Error{.message = pair.error()});

@@ -25,6 +25,7 @@ namespace ringmaster::controllers {
 struct ChildObjectOptions {
   std::vector<std::string> watch_namespaces;  // empty: all
   std::optional<tls::KeyPair> authority;      // none: no TLS, so no Secret either
+  std::string ring_key;                       // of all jobs; empty: each has one of its own
   NetworkPolicyOptions network_policy;
   // Secrets are not watched (the right to watch all of them would be much to ask for): they are
   // looked at this often.

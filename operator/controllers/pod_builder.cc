@@ -177,6 +177,7 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
     WrapWorker(container, job, index);
     AddVolumes(spec, container);
   }
+  if (options.host_network) spec["hostNetwork"] = true;
   if (options.cluster) FitForCluster(job, planner::PodName(job.name, index), options, &spec);
   return spec;
 }

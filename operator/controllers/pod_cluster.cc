@@ -10,6 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kTlsMount[] = "/etc/ringmaster/tls";
+constexpr char kTlsVariable[] = "RINGMASTER_MOUNT_RINGMASTER_TLS";
 constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 
 // Passes the "restricted" Pod Security Standard. The user is named here and not left to the image,
@@ -76,7 +77,9 @@ void AddTls(const api::HorovodJob& job, Json* spec, Json* sidecar) {
   // Into the sidecar alone: what runs in the worker can't speak for the job.
   (*sidecar)["volumeMounts"].push_back(
       {{"name", kTlsVolume}, {"mountPath", kTlsMount}, {"readOnly", true}});
-  AddEnv(sidecar, "RINGMASTER_TLS_DIR", kTlsMount);
+  // Where a node has no mounts (local mode), it sets the variable to the volume's own place.
+  AddEnv(sidecar, kTlsVariable, kTlsMount);
+  AddEnv(sidecar, "RINGMASTER_TLS_DIR", std::string("$(") + kTlsVariable + ")");
 }
 
 // The kubelet keeps the end of the log of a container that failed: conditions and events quote it.

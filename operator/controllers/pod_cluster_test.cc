@@ -76,7 +76,8 @@ TEST(PodClusterTest, TheCertificateIsTheSidecarsAlone) {
   EXPECT_EQ(Sidecar(spec)["volumeMounts"][1],
             Json::parse(R"({"name": "ringmaster-tls", "mountPath": "/etc/ringmaster/tls",
                             "readOnly": true})"));
-  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "/etc/ringmaster/tls");
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_MOUNT_RINGMASTER_TLS"), "/etc/ringmaster/tls");
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "$(RINGMASTER_MOUNT_RINGMASTER_TLS)");
   EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_INSECURE"), "(none)");
   EXPECT_EQ(spec["volumes"].back(),
             Json({{"name", "ringmaster-tls"},
@@ -119,7 +120,8 @@ TEST(PodClusterTest, APodOfTheHostsNetworkTakesFreePorts) {
             Json::array({"ringmaster-sidecar", "probe", "/readyz"}))
       << "nobody else knows the port";
   EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_HTTP_PORT"), "(none)");
-  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "/etc/ringmaster/tls");
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_MOUNT_RINGMASTER_TLS"), "/etc/ringmaster/tls");
+  EXPECT_EQ(EnvOf(Sidecar(spec), "RINGMASTER_TLS_DIR"), "$(RINGMASTER_MOUNT_RINGMASTER_TLS)");
   EXPECT_FALSE(spec.contains("hostname"));
   for (const Json& no : {Json(false), Json(nullptr)}) {
     EXPECT_TRUE(Sidecar(Spec({{"hostNetwork", no}})).contains("ports")) << no;

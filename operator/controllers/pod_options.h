@@ -17,7 +17,8 @@ struct PodOptions {
   std::string ring_key_file;   // RINGMASTER_RING_KEY_FILE of sidecars; empty: none
   // A real cluster (pod_cluster.h). False: the local one, whose pods are processes of this machine.
   bool cluster = false;
-  // All below: on a real cluster only.
+  // All below: on a real cluster, and on the local one where other machines are its nodes.
+  bool host_network = false;      // every pod has its node's address, and ports that are free there
   bool tls = true;                // mutual TLS with the certificate in the job's Secret
   std::string image_pull_policy;  // of our containers; empty: Kubernetes' default
   nlohmann::json sidecar_resources = DefaultSidecarResources();

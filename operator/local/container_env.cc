@@ -67,7 +67,8 @@ tl::expected<void, SetupError> FillFromData(const SetupContext& context,
   return {};
 }
 
-std::optional<std::string> FieldValue(const Json& pod, const std::string& path) {
+std::optional<std::string> FieldValue(const SetupContext& context, const std::string& path) {
+  const Json& pod = context.pod;
   const Json& meta = pod["metadata"];
   for (const char* map : {"labels", "annotations"}) {
     std::string prefix = std::string("metadata.") + map + "['";
@@ -83,7 +84,7 @@ std::optional<std::string> FieldValue(const Json& pod, const std::string& path) 
   if (path == "spec.serviceAccountName") return fields::Text(pod["spec"], "serviceAccountName");
   if (path == "status.podIP" || path == "status.hostIP" || path == "status.podIPs" ||
       path == "status.hostIPs") {
-    return "127.0.0.1";
+    return context.address;
   }
   return std::nullopt;
 }
@@ -109,7 +110,7 @@ tl::expected<fs::path, SetupError> MakeVolume(const SetupContext& context, const
     }
     for (const Json& item : fields::Member(fields::Member(source, "downwardAPI"), "items")) {
       std::string path = fields::Text(fields::Member(item, "fieldRef"), "fieldPath");
-      WriteFile(dir / fields::Text(item, "path"), FieldValue(context.pod, path).value_or(""));
+      WriteFile(dir / fields::Text(item, "path"), FieldValue(context, path).value_or(""));
     }
     return {};
   };
@@ -136,7 +137,7 @@ tl::expected<Vars, SetupError> MakeVolumes(const SetupContext& context) {
 tl::expected<std::string, SetupError> ValueFrom(const SetupContext& context, const Json& from,
                                                 const std::string& variable) {
   if (const Json& ref = fields::Member(from, "fieldRef"); ref.is_object()) {
-    auto value = FieldValue(context.pod, fields::Text(ref, "fieldPath"));
+    auto value = FieldValue(context, fields::Text(ref, "fieldPath"));
     if (value) return *value;
     return ConfigError("env " + variable + ": fieldPath \"" + fields::Text(ref, "fieldPath") +
                        "\" is not supported in local mode");

@@ -31,6 +31,7 @@ struct SetupContext {
   const Json& container;
   std::filesystem::path pod_dir;  // of volumes
   std::filesystem::path bin_dir;
+  std::string address;  // of the pod
   std::vector<std::string> machine_env;
   std::vector<std::string> marks;  // RINGMASTER_RUN=..., so that descendants can be found
   // The ConfigMap or Secret of this name in the pod's namespace; null when there is none.

@@ -30,6 +30,21 @@ std::string ProbeMark(const PodContext& pod, const std::string& container) {
   return "RINGMASTER_PROBE=" + pod.uid() + "/" + container;
 }
 
+std::string Variable(const std::vector<std::string>& env, const std::string& name) {
+  for (const std::string& entry : env) {
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+// What a container was started with is what its probes run with: nothing is read anew for them.
+ContainerSetup ProbeSetup(ContainerSetup setup, const PodContext& pod,
+                          const std::string& container) {
+  const std::string mark = ContainerMark(pod, container);
+  std::replace(setup.env.begin(), setup.env.end(), mark, ProbeMark(pod, container));
+  return setup;
+}
+
 std::filesystem::path LogFile(const PodContext& pod, const std::string& container) {
   return pod.options.run_dir / "logs" / pod.name() / (container + ".log");
 }
@@ -69,10 +84,10 @@ std::optional<std::string> ProbeAddress(const PodContext& pod, const Json& conta
     std::string address = notes.value(api::kHttpAnnotation, "");
     return address.empty() ? std::nullopt : std::optional(address);
   }
-  if (port.is_number_integer()) return "127.0.0.1:" + std::to_string(port.get<int>());
+  if (port.is_number_integer()) return pod.options.address + ":" + std::to_string(port.get<int>());
   for (const Json& declared : container.value("ports", Json::array())) {
     if (port.is_string() && declared.value("name", "") == port.get<std::string>()) {
-      return "127.0.0.1:" + std::to_string(declared.value("containerPort", 0));
+      return pod.options.address + ":" + std::to_string(declared.value("containerPort", 0));
     }
   }
   return std::nullopt;
@@ -107,23 +122,24 @@ bool ContainerRunner::Advance(Clock::time_point now) {
   return true;
 }
 
-tl::expected<ContainerSetup, SetupError> ContainerRunner::SetUp(const Json& spec,
-                                                                const std::string& mark) const {
-  return SetUpContainer({pod_->pod,
-                         spec,
-                         pod_->options.run_dir / "pods" / pod_->uid(),
-                         pod_->options.bin_dir,
-                         pod_->options.machine_env,
-                         {pod_->options.run_mark, mark, "RINGMASTER_POD=" + pod_->uid()},
-                         [this](const kube::Resource& resource, const std::string& name) {
-                           return pod_->host.Read(resource, pod_->pod["metadata"]["namespace"],
-                                                  name);
-                         }});
+tl::expected<ContainerSetup, SetupError> ContainerRunner::SetUp() const {
+  return SetUpContainer(
+      {pod_->pod,
+       spec_,
+       pod_->options.run_dir / "pods" / pod_->uid(),
+       pod_->options.bin_dir,
+       pod_->options.address,
+       pod_->options.machine_env,
+       {pod_->options.run_mark, ContainerMark(*pod_, state_.name), "RINGMASTER_POD=" + pod_->uid()},
+       [this](const kube::Resource& resource, const std::string& name) {
+         return pod_->host.Read(resource, pod_->pod["metadata"]["namespace"], name);
+       }});
 }
 
 void ContainerRunner::Start(Clock::time_point now) {
-  auto setup = SetUp(spec_, ContainerMark(*pod_, state_.name));
+  auto setup = SetUp();
   if (!setup) return CannotStart(setup.error(), now);
+  probe_setup_ = ProbeSetup(*setup, *pod_, state_.name);
   std::filesystem::path log = LogFile(*pod_, state_.name);
   std::error_code error;
   std::filesystem::create_directories(log.parent_path(), error);
@@ -283,12 +299,15 @@ void ContainerRunner::RunProbe(Clock::time_point now) {
 }
 
 bool ContainerRunner::StartExecProbe(const Json& probe) {
-  Json like = spec_;
-  like["command"] = probe["exec"].value("command", Json::array());
-  like.erase("args");
-  auto setup = SetUp(like, ProbeMark(*pod_, state_.name));
-  if (!setup) return false;
-  auto pid = Spawn({setup->argv, setup->env, setup->working_dir, "/dev/null", SIGKILL});
+  const Json command = probe["exec"].value("command", Json::array());
+  std::vector<std::string> argv;
+  for (const Json& word : command) argv.push_back(word.is_string() ? word.get<std::string>() : "");
+  const auto program = argv.empty() ? std::nullopt
+                                    : FindProgram(argv[0], Variable(probe_setup_.env, "PATH"),
+                                                  probe_setup_.working_dir);
+  if (!program) return false;
+  argv[0] = program->string();
+  auto pid = Spawn({argv, probe_setup_.env, probe_setup_.working_dir, "/dev/null", SIGKILL});
   if (!pid) return false;
   exec_probe_.pid = *pid;
   pod_->host.WatchProcess(*pid, pod_->uid());

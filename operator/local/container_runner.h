@@ -51,7 +51,7 @@ class ContainerRunner {
 
  private:
   void Start(Clock::time_point now);
-  tl::expected<ContainerSetup, SetupError> SetUp(const Json& spec, const std::string& mark) const;
+  tl::expected<ContainerSetup, SetupError> SetUp() const;
   void CannotStart(const SetupError& error, Clock::time_point now);
   void Ended(int exit_code, bool pod_goes_on, Clock::time_point now);
   void StepProbes(Clock::time_point now);
@@ -70,6 +70,7 @@ class ContainerRunner {
   bool term_sent_ = false;
   uint64_t log_offset_ = 0;
   ContainerProbes probes_;
+  ContainerSetup probe_setup_;
   struct {
     pid_t pid = 0;
     ContainerProbes::Kind kind = ContainerProbes::Kind::kStartup;

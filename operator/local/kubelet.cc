@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <future>
 
+#include "operator/api/labels.h"
 #include "operator/kube/resources.h"
 #include "operator/local/process.h"
 #include "operator/local/timestamp.h"
@@ -19,19 +20,36 @@ using std::chrono::milliseconds;
 
 // Also how often orphans of running containers are reaped.
 constexpr milliseconds kLongestWait{1000};
+// Between two looks for an API server that is away.
+constexpr milliseconds kLongestBackoff{2000};
+// How long the last states of the pods may take to be told.
+constexpr milliseconds kLastReports{3000};
+
+// `node` empty: every node's.
+bool IsOnNode(const Json& pod, const std::string& node) {
+  const std::string own = pod.contains("spec") ? pod["spec"].value("nodeName", "") : "";
+  return !own.empty() && (node.empty() || own == node);
+}
 
 }  // namespace
 
-Kubelet::Kubelet(RunnerOptions options, std::shared_ptr<Store> store)
-    : options_(std::move(options)), store_(std::move(store)) {}
+Kubelet::Kubelet(RunnerOptions options, std::shared_ptr<kube::KubeApi> api)
+    : options_(std::move(options)),
+      api_(std::move(api)),
+      reporter_(api_, options_.address, options_.server_is_here),
+      pods_(api_, kube::Pods(), {.max_relist_backoff = kLongestBackoff},
+            [this](const Json& pod, bool deleted) {
+              tasks_.Post([this, pod, deleted] { OnPod(pod, deleted); });
+            }) {}
 
 Kubelet::~Kubelet() { Stop(milliseconds(0)); }
 
 void Kubelet::Start() {
   // Orphans of containers come to us, so that nothing escapes to init.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  reporter_.Start();
   loop_ = std::thread([this] { Loop(); });
-  watcher_ = std::jthread([this](std::stop_token stop) { WatchPods(stop); });
+  pods_.Start();
   prober_.Start([this](const SocketProbe& probe, bool passed) {
     tasks_.Post([this, probe, passed] {
       auto it = runners_.find(probe.pod_uid);
@@ -48,10 +66,9 @@ void Kubelet::Stop(milliseconds grace) {
     for (auto& [uid, runner] : runners_) runner->Terminate(grace, Clock::now());
   });
   loop_.join();
-  watcher_.request_stop();
-  store_->WakeAll();
-  watcher_ = {};
+  pods_.Stop();
   prober_.Stop();
+  reporter_.Stop(kLastReports);
   KillAll(0, options_.run_mark);
 }
 
@@ -82,6 +99,28 @@ std::optional<PodRunner::Log> Kubelet::LogOf(const std::string& ns, const std::s
   });
 }
 
+std::vector<PodLogFile> Kubelet::Logs() {
+  return Ask([this] {
+    std::vector<PodLogFile> logs;
+    for (const auto& [uid, runner] : runners_) {
+      const Json& meta = runner->pod()["metadata"];
+      for (const ContainerState& state : runner->View().containers) {
+        const auto log = runner->LogOf(state.name);
+        if (!log || !log->started) continue;
+        logs.push_back({meta["namespace"], meta["name"], uid, state.name, *log});
+      }
+    }
+    return logs;
+  });
+}
+
+bool Kubelet::IsBusy() {
+  return Ask([this] {
+    return std::any_of(runners_.begin(), runners_.end(),
+                       [](const auto& r) { return !r.second->AllStopped(); });
+  });
+}
+
 PodRunner* Kubelet::Find(const std::string& ns, const std::string& pod) {
   for (auto& [uid, runner] : runners_) {
     const Json& meta = runner->pod()["metadata"];
@@ -90,32 +129,13 @@ PodRunner* Kubelet::Find(const std::string& ns, const std::string& pod) {
   return nullptr;
 }
 
-void Kubelet::WatchPods(std::stop_token stop) {
-  std::string version;
-  while (!stop.stop_requested()) {
-    auto cursor = store_->Watch(kube::Pods(), "", {"", "", version});
-    if (!cursor) {
-      version.clear();  // too far behind: begin again with what is there
-      continue;
-    }
-    while (!stop.stop_requested()) {
-      auto event = cursor->Next(milliseconds(200));
-      if (!event) {
-        version.clear();
-        break;
-      }
-      if (*event) tasks_.Post([this, e = std::move(**event)] { OnPod(e); });
-    }
-  }
-}
-
-void Kubelet::OnPod(const kube::WatchEvent& event) {
-  const Json& pod = event.object;
-  std::string uid = pod["metadata"]["uid"];
-  auto it = runners_.find(uid);
-  if (event.type == kube::WatchEvent::Type::kDeleted) {
+void Kubelet::OnPod(const Json& pod, bool deleted) {
+  const std::string uid = pod["metadata"]["uid"];
+  const auto it = runners_.find(uid);
+  if (deleted) {
     if (it == runners_.end()) return;
     gone_[uid] = true;
+    reporter_.Forget(uid);
     if (!it->second->AllStopped()) {
       it->second->Kill("Deleted", "the pod was deleted without grace", Clock::now());
     }
@@ -123,16 +143,29 @@ void Kubelet::OnPod(const kube::WatchEvent& event) {
   }
   if (it != runners_.end()) {
     it->second->Update(pod, Clock::now());
+    KillIfMarked(*it->second);
     return;
   }
-  std::string phase = pod["status"].value("phase", "");
-  if (stopping_ || pod["spec"].value("nodeName", "").empty() || phase == "Succeeded" ||
-      phase == "Failed") {
+  const std::string phase = pod["status"].value("phase", "");
+  if (stopping_ || !IsOnNode(pod, options_.node) || phase == "Succeeded" || phase == "Failed")
     return;
-  }
   auto runner = std::make_unique<PodRunner>(pod, options_, static_cast<RunnerHost&>(*this));
   if (pod["metadata"].contains("deletionTimestamp")) runner->Update(pod, Clock::now());
   runners_[uid] = std::move(runner);
+}
+
+// What `ringmaster kill` writes: the pod's uid, or that and a process of the pod.
+void Kubelet::KillIfMarked(PodRunner& runner) {
+  const Json notes = runner.pod()["metadata"].value("annotations", Json::object());
+  const std::string mark = notes.value(api::kLocalKillAnnotation, "");
+  if (runner.AllStopped() || !mark.starts_with(runner.uid())) return;
+  if (const std::string process = mark.substr(runner.uid().size()); !process.empty()) {
+    for (const pid_t pid : ProcessesWithEntry("RINGMASTER_POD=" + runner.uid())) {
+      if (process == "/" + std::to_string(pid)) kill(pid, SIGKILL);
+    }
+    return;
+  }
+  runner.Kill("Killed", "all processes of the pod were killed at once", Clock::now());
 }
 
 void Kubelet::Loop() {
@@ -183,33 +216,27 @@ void Kubelet::Forget(const std::string& uid) {
   std::filesystem::remove_all(options_.run_dir / "pods" / uid, error);
 }
 
-// Writes the status if it changed; removes the object of a pod that was asked to go and has gone.
+// Tells the pod's state if it has changed; the object of a pod that was asked to go and has gone
+// goes, too.
 void Kubelet::Sync(PodRunner& runner) {
+  if (gone_[runner.uid()]) return;
   const Json& meta = runner.pod()["metadata"];
-  std::string ns = meta["namespace"], name = meta["name"], uid = runner.uid();
-  if (gone_[uid]) return;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    auto live = store_->Get(kube::Pods(), ns, name);
-    if (!live || (*live)["metadata"]["uid"] != uid) return;
-    Json status =
-        MakeStatus(runner.View(), (*live)["status"], Timestamp(std::chrono::system_clock::now()));
-    if (status == (*live)["status"]) break;
-    (*live)["status"] = std::move(status);
-    if (store_->Update(kube::Pods(), ns, name, *live, "status")) break;
-  }
-  if (meta.contains("deletionTimestamp") && runner.AllStopped()) {
-    kube::DeleteOptions options;
-    options.grace_period_seconds = 0;
-    options.uid = uid;
-    (void)store_->Delete(kube::Pods(), ns, name, options);
-  }
+  reporter_.Report({meta["namespace"], meta["name"], runner.uid()}, runner.View(),
+                   meta.contains("deletionTimestamp") && runner.AllStopped());
 }
 
 void Kubelet::WatchProcess(pid_t pid, const std::string& pod_uid) { children_.Add(pid, pod_uid); }
 
+// A container that starts again while the API server is away gets what the one before it got.
 Json Kubelet::Read(const kube::Resource& resource, const std::string& ns, const std::string& name) {
-  auto object = store_->Get(resource, ns, name);
-  return object ? *object : Json();
+  Json& last = read_[resource.plural + "/" + ns + "/" + name];
+  auto object = api_->Get(resource, ns, name);
+  if (object) {
+    last = std::move(*object);
+  } else if (object.error().code == kube::ErrorCode::kNotFound) {
+    last = Json();
+  }
+  return last;
 }
 
 void Kubelet::ProbeHttp(const std::string& pod_uid, const std::string& container, int start,

@@ -1,9 +1,10 @@
-// The kubelet of local mode: runs the pods of every node of the embedded cluster as processes of
-// this machine.
+// The kubelet of local mode: runs the pods of one node, or of every node, of the embedded cluster
+// as processes of this machine. It knows the cluster by KubeApi alone, so the API server may be in
+// this process or on another machine; pods run on while it is away.
 //
-// Owner and thread: LocalCluster owns it. One loop thread forks, watches and kills all processes
-// and owns all runners; the other threads (pod watch, HTTP probes) only post to it. Public methods
-// are safe from any thread.
+// Owner and thread: LocalCluster or NodeProcess own it. One loop thread forks, watches and kills
+// all processes and owns all runners; the other threads (pod watch, HTTP probes) only post to it.
+// Public methods are safe from any thread.
 #pragma once
 
 #include <map>
@@ -11,18 +12,26 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "operator/local/child_processes.h"
+#include "operator/local/pod_reporter.h"
 #include "operator/local/pod_runner.h"
 #include "operator/local/socket_prober.h"
-#include "operator/local/store.h"
 #include "operator/local/task_queue.h"
+#include "operator/runtime/informer.h"
 
 namespace ringmaster::local {
 
+// The log of a container that has started.
+struct PodLogFile {
+  std::string ns, pod, uid, container;
+  ContainerLog log;
+};
+
 class Kubelet : private RunnerHost {
  public:
-  Kubelet(RunnerOptions options, std::shared_ptr<Store> store);
+  Kubelet(RunnerOptions options, std::shared_ptr<kube::KubeApi> api);
   ~Kubelet() override;
 
   void Start();
@@ -33,14 +42,18 @@ class Kubelet : private RunnerHost {
   bool KillPod(const std::string& ns, const std::string& pod);
   std::optional<PodRunner::Log> LogOf(const std::string& ns, const std::string& pod,
                                       const std::string& container);
+  // Of all containers of the pods that there are.
+  std::vector<PodLogFile> Logs();
+  // Whether a process of some pod runs.
+  bool IsBusy();
 
  private:
   template <class F>
   auto Ask(F question) -> decltype(question());
   void Loop();
-  void WatchPods(std::stop_token stop);
   void Wait();
-  void OnPod(const kube::WatchEvent& event);
+  void OnPod(const Json& pod, bool deleted);
+  void KillIfMarked(PodRunner& runner);
   void StepAll();
   void Sync(PodRunner& runner);
   void Forget(const std::string& uid);
@@ -54,18 +67,20 @@ class Kubelet : private RunnerHost {
                  std::chrono::milliseconds timeout) override;
 
   const RunnerOptions options_;
-  const std::shared_ptr<Store> store_;
+  const std::shared_ptr<kube::KubeApi> api_;
 
   TaskQueue tasks_;  // any thread posts to the loop
   SocketProber prober_;
+  PodReporter reporter_;
 
   // Loop thread only.
   ChildProcesses children_;
   std::map<std::string, std::unique_ptr<PodRunner>> runners_;  // by pod uid
   std::map<std::string, bool> gone_;                           // uid: its object was removed
+  std::map<std::string, Json> read_;                           // what Read() has answered last
   bool stopping_ = false;
 
-  std::jthread watcher_;
+  runtime::Informer pods_;
   std::thread loop_;
 };
 

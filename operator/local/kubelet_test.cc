@@ -13,6 +13,7 @@
 #include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
+#include "operator/local/in_memory_api.h"
 #include "operator/local/process.h"
 #include "operator/local/scheduler.h"
 #include "tests/support/temp_dir.h"
@@ -39,7 +40,7 @@ class KubeletTest : public ::testing::Test {
         {"metadata", {{"name", "local-0"}}},
         {"status", {{"allocatable", {{"cpu", "64"}, {"memory", "8Gi"}, {"pods", "100"}}}}}};
     ASSERT_TRUE(store_->Create(kube::Nodes(), "", node));
-    kubelet_ = std::make_unique<Kubelet>(options, store_);
+    kubelet_ = std::make_unique<Kubelet>(options, std::make_shared<InMemoryApi>(store_));
     scheduler_ = std::make_unique<Scheduler>(store_);
     kubelet_->Start();
     scheduler_->Start();
@@ -372,6 +373,15 @@ TEST_F(KubeletTest, KillPodEndsEverythingAndNothingRestarts) {
   EXPECT_EQ(Status(pod, "side")["state"]["terminated"]["exitCode"], 137);
   EXPECT_EQ(pod["status"]["reason"], "Killed");
   EXPECT_FALSE(kubelet_->KillPod("default", "nobody"));
+}
+
+TEST_F(KubeletTest, APodThatIsMarkedIsKilled) {
+  Run(Pod("p", {Shell("main", "echo up; exec sleep 100")}));
+  WaitForLog("p", "main", "up");
+  Change("p", [](Json& pod) {
+    pod["metadata"]["annotations"][api::kLocalKillAnnotation] = pod["metadata"]["uid"];
+  });
+  EXPECT_EQ(WaitForPhase("p", "Failed")["status"]["reason"], "Killed");
 }
 
 TEST_F(KubeletTest, WhatAContainerLeavesBehindDiesWithIt) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -12,8 +11,12 @@
 #include "operator/kube/base64.h"
 #include "operator/kube/errors.h"
 #include "operator/kube/resources.h"
+#include "operator/local/collected_logs.h"
 #include "operator/local/embedded_crd.h"
+#include "operator/local/in_memory_api.h"
 #include "operator/local/kubelet.h"
+#include "operator/local/node_monitor.h"
+#include "operator/local/node_object.h"
 #include "operator/local/parent_death_watchdog.h"
 #include "operator/local/process.h"
 #include "operator/local/rest_server.h"
@@ -26,6 +29,10 @@ namespace ringmaster::local {
 namespace {
 
 namespace fs = std::filesystem;
+
+// How much longer than their pods nodes may take to end.
+constexpr std::chrono::milliseconds kNodesWords{10'000};
+constexpr std::chrono::milliseconds kLookForNodes{20};
 
 tl::unexpected<kube::Error> Fail(const std::string& why) {
   return tl::unexpected(kube::Unavailable("local cluster", why));
@@ -40,7 +47,8 @@ bool WritePrivate(const fs::path& file, const std::string& text) {
   return close(fd) == 0 && ok;
 }
 
-std::string Kubeconfig(int port, const std::string& ca_pem, const std::string& token) {
+std::string Kubeconfig(const std::string& address, int port, const std::string& ca_pem,
+                       const std::string& token) {
   // JSON is YAML.
   Json config = {
       {"apiVersion", "v1"},
@@ -48,7 +56,7 @@ std::string Kubeconfig(int port, const std::string& ca_pem, const std::string& t
       {"clusters",
        {{{"name", "local"},
          {"cluster",
-          {{"server", "https://127.0.0.1:" + std::to_string(port)},
+          {{"server", "https://" + address + ":" + std::to_string(port)},
            {"certificate-authority-data", kube::EncodeBase64(ca_pem)}}}}}},
       {"users", {{{"name", "local"}, {"user", {{"token", token}}}}}},
       {"contexts",
@@ -56,46 +64,6 @@ std::string Kubeconfig(int port, const std::string& ca_pem, const std::string& t
          {"context", {{"cluster", "local"}, {"user", "local"}, {"namespace", "default"}}}}}},
       {"current-context", "local"}};
   return config.dump(2) + "\n";
-}
-
-std::string BootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
-  return id;
-}
-
-int CountGpus() {
-  int count = 0;
-  while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
-  return count;
-}
-
-Json MakeNode(int index, int cpus, int gpus) {
-  std::string name = "local-" + std::to_string(index);
-  struct sysinfo info {};
-  sysinfo(&info);
-  uint64_t memory = static_cast<uint64_t>(info.totalram) * info.mem_unit;
-  Json amounts = {{"cpu", std::to_string(cpus)},
-                  {"memory", std::to_string(memory / 1024) + "Ki"},
-                  {"pods", "1000"}};
-  if (gpus > 0) amounts["nvidia.com/gpu"] = std::to_string(gpus);
-  return {
-      {"metadata",
-       {{"name", name},
-        {"labels",
-         {{"kubernetes.io/hostname", name},
-          {"kubernetes.io/os", "linux"},
-          {"topology.kubernetes.io/zone", "local"}}}}},
-      {"spec", Json::object()},
-      {"status",
-       {{"capacity", amounts},
-        {"allocatable", amounts},
-        {"nodeInfo", {{"bootID", BootId()}, {"machineID", name}, {"systemUUID", name}}},
-        {"addresses",
-         {{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
-          {{"type", "Hostname"}, {"address", name}}}},
-        {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"reason", "KubeletReady"}}}}}}};
 }
 
 class Cluster : public LocalCluster {
@@ -121,20 +89,24 @@ class Cluster : public LocalCluster {
       fs::permissions(dir / sub, fs::perms::owner_all, error);
     }
     AddNodes();
-    RunnerOptions runner;
-    runner.run_dir = fs::absolute(dir);
-    runner.bin_dir = fs::absolute(options_.bin_dir);
-    runner.run_mark = Mark();
-    for (char** e = environ; *e; ++e) runner.machine_env.push_back(*e);
-    kubelet_ = std::make_unique<Kubelet>(runner, store_);
+    if (options_.nodes > 0) {
+      MakeKubelet();
+    } else {
+      collected_ = std::make_unique<CollectedLogs>(fs::absolute(dir) / "logs", store_);
+    }
     if (auto served = Serve(); !served) return served;
-    kubelet_->Start();
+    if (kubelet_) kubelet_->Start();
     scheduler_ = std::make_unique<Scheduler>(store_);
     scheduler_->Start();
+    if (collected_) {
+      monitor_ = std::make_unique<NodeMonitor>(store_);
+      monitor_->Start();
+    }
     return {};
   }
 
   fs::path kubeconfig() const override { return options_.run_dir / "kubeconfig"; }
+  std::vector<std::string> NodesLeft() const override { return nodes_left_; }
 
   kube::Result<void> KillPod(const std::string& ns, const std::string& pod) override {
     if (kubelet_ && kubelet_->KillPod(ns, pod)) return {};
@@ -145,8 +117,10 @@ class Cluster : public LocalCluster {
   void Stop(std::chrono::milliseconds grace) override {
     if (stopped_) return;
     stopped_ = true;
+    if (monitor_) monitor_->Stop();
     if (scheduler_) scheduler_->Stop();
     if (kubelet_) kubelet_->Stop(grace);
+    if (server_ && options_.nodes == 0) EndNodes(grace + kNodesWords);
     store_->Close();
     if (server_) server_->Stop();
     std::error_code error;
@@ -159,19 +133,61 @@ class Cluster : public LocalCluster {
   std::string Mark() const { return "RINGMASTER_RUN=" + id_; }
 
   void AddNodes() {
-    int cpus = options_.cpus > 0
-                   ? options_.cpus
-                   : 64 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    int gpus = CountGpus();
-    for (int i = 0; i < std::max(1, options_.nodes); ++i) {
-      (void)store_->Create(kube::Nodes(), "", MakeNode(i, cpus, gpus));
+    for (int i = 0; i < options_.nodes; ++i) {
+      (void)store_->Create(kube::Nodes(), "",
+                           MakeNode({.name = "local-" + std::to_string(i), .cpus = options_.cpus}));
     }
   }
 
+  void MakeKubelet() {
+    RunnerOptions runner;
+    runner.run_dir = fs::absolute(options_.run_dir);
+    runner.bin_dir = fs::absolute(options_.bin_dir);
+    runner.run_mark = Mark();
+    runner.server_is_here = true;
+    for (char** e = environ; *e; ++e) runner.machine_env.push_back(*e);
+    kubelet_ = std::make_unique<Kubelet>(runner, std::make_shared<InMemoryApi>(store_));
+  }
+
+  // A node that sees its object deleted ends its pods, and lets go of the object when they have
+  // ended and all that they printed is here.
+  void EndNodes(std::chrono::milliseconds patience) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    for (const std::string& node : Nodes()) (void)store_->Delete(kube::Nodes(), "", node, {});
+    nodes_left_ = Nodes();
+    while (!nodes_left_.empty() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kLookForNodes);
+      nodes_left_ = Nodes();
+    }
+  }
+
+  std::vector<std::string> Nodes() const {
+    std::vector<std::string> names;
+    const auto nodes = store_->List(kube::Nodes(), "", {});
+    if (!nodes) return names;
+    for (const Json& node : nodes->items) names.push_back(node["metadata"]["name"]);
+    return names;
+  }
+
+  Answer<LogFile> LogOfOwnPod(const std::string& ns, const std::string& pod,
+                              const std::string& container) {
+    auto log = kubelet_->LogOf(ns, pod, container);
+    if (!log) {
+      return tl::unexpected(
+          BadRequest("container \"" + container + "\" of pod \"" + pod + "\" has no log"));
+    }
+    if (!log->started) {
+      return tl::unexpected(
+          BadRequest("container \"" + container + "\" in pod \"" + pod + "\" is waiting to start"));
+    }
+    return LogFile{log->file, log->offset, log->running};
+  }
+
   kube::Result<void> Serve() {
-    auto tls = MakeTlsMaterial();
+    auto tls = MakeTlsMaterial(options_.address);
     if (!tls) return Fail(tls.error());
     RestServerOptions options;
+    options.address = options_.address;
     options.port = options_.port;
     options.tls = *tls;
     options.token = RandomHex(32);
@@ -179,22 +195,17 @@ class Cluster : public LocalCluster {
     options.review = options_.review;
     std::string token = options.token;
     options.logs = [this](const std::string& ns, const std::string& pod,
-                          const std::string& container) -> Answer<LogFile> {
-      auto log = kubelet_->LogOf(ns, pod, container);
-      if (!log) {
-        return tl::unexpected(
-            BadRequest("container \"" + container + "\" of pod \"" + pod + "\" has no log"));
-      }
-      if (!log->started) {
-        return tl::unexpected(BadRequest("container \"" + container + "\" in pod \"" + pod +
-                                         "\" is waiting to start"));
-      }
-      return LogFile{log->file, log->offset, log->running};
+                          const std::string& container) {
+      return collected_ ? collected_->Find(ns, pod, container) : LogOfOwnPod(ns, pod, container);
     };
+    if (collected_) {
+      options.take_log = [this](const Json& chunk) { return collected_->Take(chunk); };
+    }
     auto server = RestServer::Start(std::move(options), store_);
     if (!server) return Fail(server.error());
     server_ = std::move(*server);
-    if (!WritePrivate(kubeconfig(), Kubeconfig(server_->port(), tls->ca_pem, token))) {
+    if (!WritePrivate(kubeconfig(),
+                      Kubeconfig(options_.address, server_->port(), tls->ca_pem, token))) {
       return Fail(kubeconfig().string() + ": " + std::strerror(errno));
     }
     return {};
@@ -204,10 +215,13 @@ class Cluster : public LocalCluster {
   const std::string id_;
   std::unique_ptr<ParentDeathWatchdog> watchdog_;
   std::shared_ptr<Store> store_;
-  std::unique_ptr<Kubelet> kubelet_;
+  std::unique_ptr<Kubelet> kubelet_;          // null: nodes are other processes
+  std::unique_ptr<CollectedLogs> collected_;  // null: there is a kubelet here
+  std::unique_ptr<NodeMonitor> monitor_;      // null: there is a kubelet here
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<RestServer> server_;
   bool stopped_ = false;
+  std::vector<std::string> nodes_left_;
 };
 
 }  // namespace

@@ -21,7 +21,10 @@ using Clock = std::chrono::steady_clock;
 struct RunnerOptions {
   std::filesystem::path run_dir;
   std::filesystem::path bin_dir;
-  std::string run_mark;  // RINGMASTER_RUN=<id>
+  bool server_is_here = false;        // the API server is in this process
+  std::string run_mark;               // RINGMASTER_RUN=<id>
+  std::string node;                   // whose pods are run; empty: those of every node
+  std::string address = "127.0.0.1";  // of the node, and so of its pods
   std::vector<std::string> machine_env;
   std::chrono::milliseconds first_backoff{100};
   std::chrono::milliseconds longest_backoff{10'000};

@@ -91,15 +91,15 @@ std::string PhaseOf(const PodView& pod) {
   return any_started ? "Running" : "Pending";
 }
 
-Json MakeStatus(const PodView& pod, Json live, const std::string& now) {
+Json MakeStatus(const PodView& pod, Json live, const std::string& address, const std::string& now) {
   if (!live.is_object()) live = Json::object();
   std::string phase = PhaseOf(pod);
   bool finished = phase == "Succeeded" || phase == "Failed";
   live["phase"] = phase;
   if (!pod.reason.empty()) live["reason"] = pod.reason;
   if (!pod.message.empty()) live["message"] = pod.message;
-  live["hostIP"] = live["podIP"] = "127.0.0.1";
-  live["podIPs"] = live["hostIPs"] = Json::array({{{"ip", "127.0.0.1"}}});
+  live["hostIP"] = live["podIP"] = address;
+  live["podIPs"] = live["hostIPs"] = Json::array({{{"ip", address}}});
   if (!live.contains("startTime")) live["startTime"] = now;
   live["initContainerStatuses"] = Json::array();
   live["containerStatuses"] = Json::array();

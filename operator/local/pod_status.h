@@ -28,6 +28,7 @@ struct ContainerState {
   bool started = false;  // sidecars and mains: startup probe passed
   bool ready = false;
   bool done = false;  // terminated, and no restart will come
+  friend bool operator==(const ContainerState&, const ContainerState&) = default;
 };
 
 struct PodView {
@@ -36,11 +37,12 @@ struct PodView {
   bool terminating = false;
   std::string reason, message;  // why the pod failed as a whole; empty: by its containers
   bool failed = false;          // as a whole: killed, or an init container for good
+  friend bool operator==(const PodView&, const PodView&) = default;
 };
 
 std::string PhaseOf(const PodView& pod);
 
-// `live`: the status as it is; conditions of others stay.
-Json MakeStatus(const PodView& pod, Json live, const std::string& now);
+// `live`: the status as it is; conditions of others stay. `address`: of the node, and so the pod's.
+Json MakeStatus(const PodView& pod, Json live, const std::string& address, const std::string& now);
 
 }  // namespace ringmaster::local

@@ -11,6 +11,7 @@
 #include "operator/local/connection_threads.h"
 #include "operator/local/discovery.h"
 #include "operator/local/https_server.h"
+#include "operator/local/log_chunk.h"
 #include "operator/local/request_path.h"
 #include "operator/local/rest_messages.h"
 #include "operator/local/rest_streams.h"
@@ -79,6 +80,7 @@ struct RestServer::Impl {
     const std::string& path = request.path;
     if (auto document = Discover(path, crd)) return Send(response, 200, *document);
     if (IsReview(request)) return Review(request, response);
+    if (IsLogChunk(request)) return TakeLog(request, response);
     auto api = ParsePath(path);
     if (!api) return SendStatus(response, NoSuchPath());
     const std::string& sub = api->subresource;
@@ -104,6 +106,20 @@ struct RestServer::Impl {
     if (!body) return SendStatus(response, body.error());
     (*body)["status"] = options.review((*body).value("kind", ""), (*body)["spec"]);
     Send(response, 201, *body);
+  }
+
+  bool IsLogChunk(const Request& request) const {
+    return options.take_log && request.method == "POST" &&
+           request.path.starts_with("/apis/" + LogChunks().ApiVersion() + "/") &&
+           request.path.ends_with("/" + LogChunks().plural);
+  }
+
+  void TakeLog(const Request& request, Response& response) {
+    auto body = Body(request);
+    if (!body) return SendStatus(response, body.error());
+    const auto taken = options.take_log(*body);
+    if (!taken) return SendStatus(response, taken.error());
+    Send(response, 201, {{"status", *taken}});
   }
 
   void SendObject(const Request& request, const ApiRequest& api, Response& response, int code,
@@ -240,13 +256,15 @@ tl::expected<std::unique_ptr<RestServer>, std::string> RestServer::Start(
       .Delete("/.*", handler);
   if (impl->options.port > 0) {
     impl->port = impl->options.port;
-    if (!http.bind_to_port("127.0.0.1", impl->port)) {
-      return tl::unexpected("can't listen on 127.0.0.1:" + std::to_string(impl->port) + ": " +
+    if (!http.bind_to_port(impl->options.address, impl->port)) {
+      return tl::unexpected("can't listen on " + impl->options.address + ":" +
+                            std::to_string(impl->port) + ": " +
                             std::strerror(errno ? errno : EADDRINUSE));
     }
   } else {
-    impl->port = http.bind_to_any_port("127.0.0.1");
-    if (impl->port <= 0) return tl::unexpected<std::string>("no free port on 127.0.0.1");
+    impl->port = http.bind_to_any_port(impl->options.address);
+    if (impl->port <= 0)
+      return tl::unexpected<std::string>("no free port on " + impl->options.address);
   }
   http.DeepenBacklog();
   impl->thread = std::thread([impl = impl.get()] { impl->http->listen_after_bind(); });

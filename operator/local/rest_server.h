@@ -1,4 +1,5 @@
-// The Kubernetes REST API over a Store: HTTPS on 127.0.0.1 with a bearer token. What people's
+// The Kubernetes REST API over a Store: HTTPS with a bearer token, on 127.0.0.1 where nothing else
+// is said. What people's
 // kubectl needs for get, describe, apply, delete, scale and logs is here; openapi is not (kubectl
 // apply wants --validate=false).
 //
@@ -19,12 +20,16 @@
 namespace ringmaster::local {
 
 struct RestServerOptions {
+  std::string address = "127.0.0.1";
   int port = 0;  // 0: chosen free
   TlsMaterial tls;
   HttpsLimits limits;
   std::string token;
   std::string crd_yaml;  // for printer columns and short names; may be empty
   FindLog logs;
+  // What a LogChunk that a node has sent is answered with, as its status. None: there are no nodes
+  // but this machine.
+  std::function<Answer<Json>(const Json& chunk)> take_log;
   // What a TokenReview or SubjectAccessReview (`kind`) of this spec is answered with, as its
   // status. None: there are no reviews here, for there is one user.
   std::function<nlohmann::json(const std::string& kind, const nlohmann::json& spec)> review;

@@ -1,6 +1,6 @@
-// A certificate authority that lives for one run, and the server certificate it signed for
-// 127.0.0.1 and localhost. The authority's key is thrown away at once: nothing else can ever be
-// signed by it.
+// A certificate authority that lives for one run, and the server certificate it signed for the
+// server's address, 127.0.0.1 and localhost. The authority's key is thrown away at once: nothing
+// else can ever be signed by it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct TlsMaterial {
   std::string key_pem;
 };
 
-tl::expected<TlsMaterial, std::string> MakeTlsMaterial();
+tl::expected<TlsMaterial, std::string> MakeTlsMaterial(const std::string& address = "127.0.0.1");
 
 // Random, 256 bits, for a bearer token or an id.
 std::string RandomHex(int bytes);

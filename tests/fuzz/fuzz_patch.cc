@@ -7,8 +7,8 @@
 
 #include "common/fields/parse.h"
 #include "operator/kube/resources.h"
+#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 
 namespace kube = ringmaster::kube;
 namespace local = ringmaster::local;

@@ -79,6 +79,26 @@ def test_WrongWordsAreNamed(words, says):
     assert says in str(raised.value)
 
 
+@pytest.mark.parametrize("words, command", [
+    ("-np 2 -H host.invalid,localhost:3", "run -np 2 --hosts host.invalid:1,localhost:3 -- c"),
+    ("-np 2 --max-np 9 -H host.invalid:3",
+     "run -np 2 --min-np 2 --max-np 3 --hosts host.invalid:3 -- c"),
+    ("-np 2 -H host.invalid:2 -p 7 -i key",
+     "run -np 2 --hosts host.invalid:2 --ssh-port 7 --ssh-identity-file key -- c"),
+])
+def test_OtherMachinesAreRingmasterRunsToReach(words, command):
+    found = options.parse(words.split(), "1")
+    made = plan.make(found, elsewhere=True)
+    assert " ".join(made.command("R", ["c"])[1:]) == command
+    assert found.notes == []
+
+
+def test_OptionsOfSshHaveNoMeaningOnThisMachine():
+    found = options.parse("-np 2 -H localhost:2 -p 7 -i key".split(), "1")
+    assert "--ssh-port" not in plan.make(found, elsewhere=True).words
+    assert [note.split()[0] for note in found.notes] == ["-p", "-i"]
+
+
 def test_OptionsWithoutMeaningAreTakenAndSaidOnce():
     for names, kind, why in options.WITHOUT_MEANING:
         value = [] if kind is None else ["1", "2"] if kind == "range" else [

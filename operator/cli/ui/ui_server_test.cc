@@ -8,8 +8,8 @@
 #include <future>
 #include <thread>
 
+#include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 
 namespace ringmaster::ui {
 namespace {

@@ -9,9 +9,9 @@
 #include "operator/kube/kube_client.h"
 #include "operator/kube/yaml.h"
 #include "operator/local/embedded_crd.h"
+#include "operator/local/in_memory_api.h"
 #include "operator/local/rest_server.h"
 #include "operator/local/store.h"
-#include "operator/local/testing/in_memory_api.h"
 #include "tests/support/until.h"
 
 namespace ringmaster::local::testing {

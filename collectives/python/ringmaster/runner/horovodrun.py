@@ -56,7 +56,7 @@ def _read(words, version):
 
 
 def _run(found):
-    planned = plan.make(found)
+    planned = plan.make(found, elsewhere=True)
     ringmaster_program = program.find()
     for note in dict.fromkeys(found.notes):
         _say(note)

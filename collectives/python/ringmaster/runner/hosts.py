@@ -1,6 +1,7 @@
 """Reads who may run workers: -H, a hostfile, what a discovery script prints.
 
-Only this machine can be a host so far; other names are refused with what is possible instead.
+`ringmaster run --hosts` reaches other machines by ssh. A discovery script, and a function of
+run(), can have this machine alone; other names are refused with what is possible instead.
 """
 
 import re
@@ -8,9 +9,9 @@ import socket
 
 from ringmaster.runner.errors import LaunchError
 
-ELSEWHERE = ("horovodrun starts workers on this machine only. For several machines use a "
-             "HorovodJob on Kubernetes (`kubectl apply -f job.yaml`), or from Python "
-             "HorovodRunner(np=%d)")
+ELSEWHERE = ("only workers of `horovodrun -H` or `--hostfile` can be on other machines. For a function "
+             "on several machines use HorovodRunner(np=%d) on Kubernetes; instead of a discovery "
+             "script use a HorovodJob there, or -H with --min-np")
 _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:,=]+)(?::(\d+))?$")
 _LINE = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:=]+)(?:\s+slots\s*=\s*(\d+))?$")
 
@@ -57,10 +58,24 @@ def _read(pattern, text, where, allowed, default):
 
 def slots_here(hosts, np):
     """How many workers this machine may run. LaunchError where another machine is named."""
-    others = [name for name, slots in hosts if slots and not is_here(name)]
+    others = elsewhere(hosts)
     if others:
         raise LaunchError("%s: not this machine. %s" % (", ".join(others), ELSEWHERE % np))
+    return slots_of(hosts)
+
+
+def elsewhere(hosts):
+    """The names of those that are other machines."""
+    return [name for name, slots in hosts if slots and not is_here(name)]
+
+
+def slots_of(hosts):
     return sum(slots for _, slots in hosts)
+
+
+def to_option(hosts):
+    """As `ringmaster run --hosts` takes them."""
+    return ",".join("%s:%d" % host for host in hosts if host[1])
 
 
 def is_here(name):

@@ -16,11 +16,10 @@ _NOTHING_TO_TUNE = "there is nothing to tune"
 WITHOUT_MEANING = (
     (("--gloo",), None, None),  # what Ringmaster's collectives are like: nothing to say
     (("--mpi",), None, "Ringmaster starts the workers itself and needs no MPI"),
-    (("-p", "--ssh-port"), int, "workers on this machine are started without ssh"),
-    (("-i", "--ssh-identity-file"), str, "workers on this machine are started without ssh"),
     (("--disable-cache",), None, "there are no checks of hosts whose result could be kept"),
     (("--network-interfaces", "--network-interface"), str,
-     "workers on one machine speak over shared memory and loopback"),
+     "workers on one machine speak over shared memory and loopback, those of several by the "
+     "addresses by which ssh reaches the machines"),
     (("--cycle-time-ms",), float, "an operation starts when all ranks have asked for it: there are "
      "no cycles"),
     (("--cache-capacity",), int, "what the ranks have agreed on is remembered as long as they use "
@@ -35,7 +34,7 @@ WITHOUT_MEANING = (
     (("--autotune-gaussian-process-noise",), float, _NOTHING_TO_TUNE),
     (("--elastic-timeout",), int, "the others train on while a worker comes or goes, so nobody "
      "waits for a new world; how long the first one may take is --start-timeout"),
-    (("--blacklist-cooldown-range",), "range", "this machine is the only host, and stays one"),
+    (("--blacklist-cooldown-range",), "range", "a host on which a worker died stays one"),
     (("--timeline-mark-cycles", "--no-timeline-mark-cycles"), None,
      "a timeline always shows the rounds of negotiation"),
     (("--mpi-threads-disable",), None, "there is no MPI"),
@@ -112,7 +111,7 @@ def parser(version):
     """The parser of horovodrun's words. `version`: what --version prints."""
     made = _Parser(
         prog="horovodrun", allow_abbrev=False, usage="horovodrun -np N [OPTIONS] COMMAND [ARGS...]",
-        description="Runs COMMAND as N workers on this machine, with Horovod's options. "
+        description="Runs COMMAND as N workers, with Horovod's options. "
         "docs/horovod.md says of every option what it means here.",
         epilog="Exit status: 0 done, 1 the job failed, 2 bad usage, 3 the machine lacks something, "
         "130 interrupted.")
@@ -133,10 +132,14 @@ def parser(version):
     elastic("--slots-per-host", dest="slots", type=_at_least(1), metavar="N",
             help="slots of a host of which the discovery script says no number")
     hosts = made.add_argument_group("hosts").add_mutually_exclusive_group().add_argument
-    hosts("-H", "--hosts", metavar="HOST:SLOTS,...", help="only this machine: localhost:N")
+    hosts("-H", "--hosts", metavar="HOST:SLOTS,...", help="machines that run workers: this one, "
+          "or those that ssh reaches without a question")
     hosts("-hostfile", "--hostfile", metavar="FILE", help="the same, as lines `HOST slots=N`")
     hosts("--host-discovery-script", metavar="FILE",
-          help="prints HOST:SLOTS; asked every second, workers come and go with the slots")
+          help="prints HOST:SLOTS, of this machine; asked every second, workers come and go with "
+          "the slots")
+    add("-p", "--ssh-port", type=_at_least(1), metavar="PORT", help="port of the hosts' sshd")
+    add("-i", "--ssh-identity-file", metavar="FILE", help="key for the hosts")
     _add_others(made)
     made.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made

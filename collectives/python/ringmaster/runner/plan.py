@@ -21,14 +21,21 @@ class Plan(namedtuple("Plan", "words environ np min_np max_np elastic")):
         return words + self.words + ["--", *command]
 
 
-def make(found):
-    """The plan of a parsed command line (options.parse), or of anything with its attributes."""
+def make(found, elsewhere=False):
+    """The plan of a parsed command line (options.parse), or of anything with its attributes.
+
+    `elsewhere`: its workers may be on other machines.
+    """
     if found.np is None:
         raise LaunchError("-np N is missing: how many workers?")
     elastic = any((found.min_np, found.max_np, found.host_discovery_script))
     if found.slots and not found.host_discovery_script:
         raise LaunchError("--slots-per-host goes with --host-discovery-script")
-    slots = _slots(found)
+    named = _hosts(found)
+    others = hosts.elsewhere(named) if named and elsewhere else []
+    slots = None
+    if named:
+        slots = hosts.slots_of(named) if others else hosts.slots_here(named, found.np)
     max_np = found.max_np or (UNBOUNDED if found.host_discovery_script else found.np)
     min_np = found.min_np or found.np
     if min_np > found.np:
@@ -40,18 +47,32 @@ def make(found):
                           "start fewer workers" % (found.np, slots, found.np))
     if slots is not None and elastic:
         max_np = min(max_np, slots)
-    return Plan(_words(found), _environ(found), found.np, min_np, max_np, elastic)
+    words = _words(found) + (_ssh_words(found, named) if others else [])
+    if not others:
+        found.notes += ["%s has no meaning here: workers on this machine are started without ssh" %
+                        name for name, value in (("-p", found.ssh_port),
+                                                 ("-i", found.ssh_identity_file)) if value]
+    return Plan(words, _environ(found), found.np, min_np, max_np, elastic)
 
 
-def _slots(found):
-    """How many workers the hosts allow; None: nothing was said, or the script says it later."""
+def _hosts(found):
+    """[(name, slots)]; None: nothing was said, or the script says it later."""
     if found.hosts and found.hostfile:
         raise LaunchError("-H and --hostfile: give one of them")
     if found.hosts:
-        return hosts.slots_here(hosts.from_option(found.hosts), found.np)
+        return hosts.from_option(found.hosts)
     if found.hostfile:
-        return hosts.slots_here(hosts.from_file(found.hostfile), found.np)
+        return hosts.from_file(found.hostfile)
     return None
+
+
+def _ssh_words(found, named):
+    words = ["--hosts", hosts.to_option(named)]
+    if found.ssh_port:
+        words += ["--ssh-port", str(found.ssh_port)]
+    if found.ssh_identity_file:
+        words += ["--ssh-identity-file", found.ssh_identity_file]
+    return words
 
 
 def _words(found):

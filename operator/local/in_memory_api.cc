@@ -1,4 +1,4 @@
-#include "operator/local/testing/in_memory_api.h"
+#include "operator/local/in_memory_api.h"
 
 #include "operator/kube/errors.h"
 #include "operator/kube/resources.h"

@@ -1,4 +1,5 @@
-// KubeApi straight over a Store, no HTTP between: for tests of controllers.
+// KubeApi straight over a Store, no HTTP between: for the kubelet of the same process, and for
+// tests of controllers.
 //
 //   auto store = std::make_shared<local::Store>(local::StoreOptions{});
 //   local::InMemoryApi api(store);

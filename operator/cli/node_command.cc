@@ -1,0 +1,117 @@
+#include "operator/cli/node_command.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/fields/fields.h"
+#include "operator/cli/detach.h"
+#include "operator/cli/kube_failure.h"
+#include "operator/cli/run_directory.h"
+#include "operator/cli/run_environment.h"
+#include "operator/cli/run_log.h"
+#include "operator/cli/signals.h"
+#include "operator/kube/base64.h"
+#include "operator/kube/kube_client.h"
+#include "operator/local/node_process.h"
+
+extern char** environ;
+
+namespace ringmaster::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kNodeGrace{3000};
+// A container that starts must not wait for longer than this for a server that is away.
+constexpr std::chrono::milliseconds kDeadline{5000};
+
+// This machine's own environment with that of the run over it. A run without one: its own.
+kube::Result<std::vector<std::string>> Environment(kube::KubeApi* api) {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t at = text.find('=');
+    if (at != std::string::npos) variables[text.substr(0, at)] = text.substr(at + 1);
+  }
+  const auto secret = api->Get(kube::Secrets(), "default", kEnvironmentSecret);
+  if (!secret && secret.error().code != kube::ErrorCode::kNotFound)
+    return tl::unexpected(secret.error());
+  if (secret) {
+    for (const auto& [name, value] : fields::Object(*secret, "data").items())
+      variables[name] = kube::DecodeBase64(value.get<std::string>()).value_or("");
+  }
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+const char* TextOf(local::NodeEnd end) {
+  switch (end) {
+    case local::NodeEnd::kReleased:
+      return "the run has ended";
+    case local::NodeEnd::kSignal:
+      return "a signal";
+    case local::NodeEnd::kAbandoned:
+      return "the machine that started the run has not answered for too long";
+  }
+  return "";
+}
+
+Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
+                    const RunDirectory& dir, const kube::ClientConfig& config,
+                    const SayReady& ready) {
+  LogToFile(dir.path(), "node");
+  auto client = kube::MakeKubeClient(config);
+  if (!client) return tl::unexpected(FromKube(client.error()));
+  const std::shared_ptr<kube::KubeApi> api = std::move(*client);
+  auto environment = Environment(api.get());
+  if (!environment) return tl::unexpected(FromKube(environment.error()));
+  auto node = local::NodeProcess::Start({.name = options.name,
+                                         .address = options.address,
+                                         .pods = options.pods,
+                                         .run_dir = dir.path(),
+                                         .bin_dir = bin_dir,
+                                         .environment = std::move(*environment),
+                                         .abandon_after = options.abandon_after},
+                                        api);
+  if (!node) return tl::unexpected(FromKube(node.error()));
+  const SignalThread signals([&node](int, int) { (*node)->RequestStop(); });
+  spdlog::info("node runs name={} address={}", options.name, options.address);
+  ready(fmt::format("ready {} {}", getpid(), dir.path().string()));
+  const local::NodeEnd end = (*node)->Await(kNodeGrace);
+  spdlog::info("node ends: {}", TextOf(end));
+  // Nobody has the logs but this machine.
+  RunDirectory::Clean(dir.path(), dir.ours(), end == local::NodeEnd::kAbandoned);
+  return {};
+}
+
+}  // namespace
+
+Outcome<void> RunNode(const NodeCommandOptions& options, const fs::path& bin_dir,
+                      const std::string& node_id) {
+  const bool piped = options.kubeconfig == "-";
+  auto config = kube::LoadKubeconfig(piped ? "/dev/stdin" : options.kubeconfig);
+  if (!config) return tl::unexpected(FromKube(config.error()));
+  config->deadline = kDeadline;
+  config->user_agent = "ringmaster-node";
+  const auto run = [&](const SayReady& ready) -> Outcome<void> {
+    // Not $XDG_RUNTIME_DIR: it goes when the user's last session ends, and this is to outlive it.
+    auto dir = RunDirectory::Create(options.work_dir, RunPaths{}, node_id);
+    if (!dir) return tl::unexpected(dir.error());
+    auto served = Serve(options, bin_dir, *dir, *config, ready);
+    if (!served) RunDirectory::Clean(dir->path(), dir->ours(), false);
+    return served;
+  };
+  if (options.detach) return RunDetached(run);
+  return run([](const std::string& text) {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  });
+}
+
+}  // namespace ringmaster::cli

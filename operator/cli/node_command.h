@@ -1,0 +1,17 @@
+// `ringmaster node`: this machine as a node of a `ringmaster run` on another one. It is started by
+// ssh; people need it only to look at what is wrong.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "operator/cli/command_line.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+// `node_id`: the name of its directory below /tmp/ringmaster-UID, where the user names none.
+Outcome<void> RunNode(const NodeCommandOptions& options, const std::filesystem::path& bin_dir,
+                      const std::string& node_id);
+
+}  // namespace ringmaster::cli

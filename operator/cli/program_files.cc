@@ -1,0 +1,113 @@
+#include "operator/cli/program_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "operator/cli/ssh.h"
+
+namespace ringmaster::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::minutes kPackTime{5};
+
+// The first of the places that is there, beside the programs of a build, of an installation or of a
+// release; empty: none is.
+fs::path FirstOf(const fs::path& bin_dir, const std::vector<const char*>& places) {
+  std::error_code ignored;
+  for (const char* place : places) {
+    const fs::path path = (bin_dir / place).lexically_normal();
+    if (fs::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+// FNV-1a.
+void Mix(std::uint64_t* hash, const std::string& text) {
+  for (const unsigned char c : text) *hash = (*hash ^ c) * 0x100000001b3u;
+  *hash = (*hash ^ 0xff) * 0x100000001b3u;
+}
+
+std::string Described(const fs::path& file) {
+  std::error_code ignored;
+  return fmt::format("{} {} {}", file.filename().string(), fs::file_size(file, ignored),
+                     fs::last_write_time(file, ignored).time_since_epoch().count());
+}
+
+bool IsCache(const fs::path& path) {
+  return path.string().find("__pycache__") != std::string::npos;
+}
+
+}  // namespace
+
+Outcome<std::vector<ProgramFile>> FindProgramFiles(const fs::path& bin_dir) {
+  struct Item {
+    const char* to;
+    std::vector<const char*> places;
+    bool optional = false;
+  };
+  const std::vector<Item> items = {
+      {"bin/ringmaster", {"ringmaster"}},
+      {"bin/ringmaster-sidecar", {"ringmaster-sidecar"}},
+      {"bin/ringmaster-launcher", {"ringmaster-launcher"}},
+      {"bin/ringmaster-bench", {"ringmaster-bench"}},
+      {"lib/libringmaster.so", {"libringmaster.so", "../lib/libringmaster.so"}},
+      // Libraries that a release brings along: its programs look for them here.
+      {"lib/ringmaster/private", {"../lib/ringmaster/private"}, true},
+      {"python", {"python", "../python", "../lib/ringmaster/python"}}};
+  std::vector<ProgramFile> files;
+  for (const Item& item : items) {
+    const fs::path from = FirstOf(bin_dir, item.places);
+    if (!from.empty()) {
+      files.push_back({from, item.to});
+    } else if (!item.optional) {
+      return Fail(ExitCode::kMachineLacks,
+                  fmt::format("{} is not beside {}, so it can't be brought to other machines",
+                              fs::path(item.to).filename().string(), bin_dir.string()));
+    }
+  }
+  return files;
+}
+
+std::string KeyOf(const std::vector<ProgramFile>& files) {
+  std::vector<std::string> lines;
+  std::error_code ignored;
+  for (const ProgramFile& file : files) {
+    lines.push_back(file.to.string() + " " + Described(file.from));
+    if (!fs::is_directory(file.from, ignored)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(
+             file.from, fs::directory_options::follow_directory_symlink, ignored)) {
+      if (entry.is_regular_file(ignored) && !IsCache(entry.path()))
+        lines.push_back(Described(entry.path()));
+    }
+  }
+  std::sort(lines.begin() + static_cast<std::ptrdiff_t>(std::min(files.size(), lines.size())),
+            lines.end());
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::string& line : lines) Mix(&hash, line);
+  return fmt::format("{}-{:016x}", RINGMASTER_VERSION, hash);
+}
+
+Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path& archive) {
+  const fs::path folder = archive.string() + ".files";
+  std::error_code error;
+  for (const ProgramFile& file : files) {
+    fs::create_directories((folder / file.to).parent_path(), error);
+    fs::create_symlink(fs::absolute(file.from), folder / file.to, error);
+    if (error)
+      return Fail(ExitCode::kMachineLacks,
+                  fmt::format("{}: {}", (folder / file.to).string(), error.message()));
+  }
+  auto packed =
+      Do({"tar", "--exclude=__pycache__", "-chf", archive.string(), "-C", folder.string(), "."}, "",
+         kPackTime);
+  fs::remove_all(folder, error);
+  if (!packed) return tl::unexpected(packed.error());
+  if (packed->code != 0)
+    return Fail(ExitCode::kMachineLacks, "the programs can't be packed: " + packed->error);
+  return {};
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,111 @@
+#include "operator/cli/ssh.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/process/spawn.h"
+
+extern char** environ;
+
+namespace ringmaster::cli {
+namespace {
+
+constexpr size_t kMostOutput = 64 * 1024;
+
+// What a process prints, in memory.
+class Output {
+ public:
+  Output() : fd_(memfd_create("output", MFD_CLOEXEC)) {}
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+  std::string Text() const {
+    std::string text(kMostOutput, '\0');
+    const ssize_t n = pread(fd_, text.data(), text.size(), 0);
+    text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    return text;
+  }
+
+ private:
+  const int fd_;
+};
+
+// The wait status; false: it had not ended in time, and was killed with its group.
+bool AwaitEnd(pid_t pid, std::chrono::milliseconds patience, int* status) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  pollfd one{fd, POLLIN, 0};
+  const bool ended = poll(&one, 1, static_cast<int>(patience.count())) == 1;
+  if (fd >= 0) close(fd);
+  if (!ended) kill(-pid, SIGKILL);
+  while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
+  }
+  return ended;
+}
+
+}  // namespace
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+std::vector<std::string> SshWords(const SshOptions& options, const std::string& host,
+                                  const std::string& script) {
+  if (host.empty()) return {"sh", "-c", script};
+  // -4: addresses in certificates are of IPv4.
+  std::vector<std::string> words = {"ssh", "-4", "-T", "-x"};
+  for (const char* option : {"BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=5",
+                             "ServerAliveCountMax=4", "LogLevel=ERROR"}) {
+    words.insert(words.end(), {"-o", option});
+  }
+  if (options.port > 0) words.insert(words.end(), {"-p", std::to_string(options.port)});
+  if (!options.identity_file.empty())
+    words.insert(words.end(), {"-i", options.identity_file.string()});
+  // The user's shell there may be another than POSIX's.
+  words.insert(words.end(), {"--", host, "exec sh -c " + Quoted(script)});
+  return words;
+}
+
+Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,
+                      std::chrono::milliseconds patience) {
+  const Output out, error;
+  process::SpawnSpec spec;
+  spec.argv = {"sh", "-c", "exec \"$@\" <\"$0\"", input.empty() ? "/dev/null" : input.string()};
+  spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+  for (char** entry = environ; *entry != nullptr; ++entry) spec.env.emplace_back(*entry);
+  spec.output = out.fd();
+  spec.error = error.fd();
+  spec.isolated = true;
+  const process::SpawnResult started = process::Spawn(spec);
+  if (started.pid < 0) {
+    return Fail(ExitCode::kMachineLacks, fmt::format("{} can't be run: {}: {}", words.front(),
+                                                     started.step, std::strerror(started.error)));
+  }
+  int status = 0;
+  if (!AwaitEnd(started.pid, patience, &status)) {
+    return Fail(ExitCode::kMachineLacks,
+                fmt::format("{} had not ended after {} s; it has said: {}", words.front(),
+                            patience.count() / 1000, error.Text()));
+  }
+  return SshAnswer{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out.Text(),
+                   error.Text()};
+}
+
+}  // namespace ringmaster::cli

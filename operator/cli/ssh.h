@@ -1,0 +1,34 @@
+// Commands on other machines, by the `ssh` of this one: its configuration, its keys, its agent. It
+// asks nobody anything; where it would have to, it fails.
+//
+// Thread rule: Do from any thread; the others are values.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "operator/cli/hosts.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+struct SshAnswer {
+  int code = 0;  // of the script; 255: of ssh, mostly
+  std::string out, error;
+};
+
+// For a POSIX shell: one word, whatever is in it.
+std::string Quoted(const std::string& text);
+
+// The words that run a script of a POSIX shell on `host`; empty: on this machine, without ssh.
+std::vector<std::string> SshWords(const SshOptions& options, const std::string& host,
+                                  const std::string& script);
+
+// Runs it, with `input` as its standard input. The failure, where it can't be run or has not ended
+// after `patience`, doesn't name the host.
+Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,
+                      std::chrono::milliseconds patience);
+
+}  // namespace ringmaster::cli

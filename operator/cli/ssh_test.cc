@@ -1,0 +1,93 @@
+#include "operator/cli/ssh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "operator/cli/program_files.h"
+#include "operator/cli/run_environment.h"
+#include "tests/support/temp_dir.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPatience{30};
+
+TEST(SshTest, AScriptHasItsInputOutputAndStatus) {
+  const support::TempDir dir;
+  std::ofstream(dir.path() / "input") << "it's\n";
+  const auto answer =
+      Do(SshWords({}, "", "cat; echo no >&2; exit 3"), dir.path() / "input", kPatience);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->code, 3);
+  EXPECT_EQ(answer->out, "it's\n");
+  EXPECT_EQ(answer->error, "no\n");
+}
+
+TEST(SshTest, QuotedIsOneWordWhateverIsInIt) {
+  const std::string text = "a 'b' \"$HOME\" `id` \\ ; *\n";
+  const auto answer = Do({"sh", "-c", "printf %s " + Quoted(text)}, "", kPatience);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->out, text);
+}
+
+TEST(SshTest, WhatDoesNotEndIsEnded) {
+  const auto answer =
+      Do({"sh", "-c", "echo waiting >&2; sleep 1000"}, "", std::chrono::milliseconds(500));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message, HasSubstr("waiting"));
+}
+
+TEST(SshTest, PortAndKeyAreSshsOwn) {
+  const auto words = SshWords({.port = 7, .identity_file = "key"}, "me@b", "true");
+  EXPECT_THAT(words, Contains("7"));
+  EXPECT_THAT(words, Contains("key"));
+  EXPECT_THAT(words, Contains("BatchMode=yes"));
+  EXPECT_EQ(words.back(), "exec sh -c 'true'");
+  EXPECT_EQ(*(words.rbegin() + 1), "me@b");
+}
+
+TEST(ProgramFilesTest, TheArchiveHasThemAndTheKeyKnowsThem) {
+  const support::TempDir dir;
+  const fs::path bin = dir.path() / "bin";
+  for (const char* folder : {"bin", "lib", "python/ringmaster/__pycache__"})
+    fs::create_directories(dir.path() / folder);
+  for (const char* file : {"bin/ringmaster", "bin/ringmaster-sidecar", "bin/ringmaster-launcher",
+                           "bin/ringmaster-bench", "lib/libringmaster.so",
+                           "python/ringmaster/__init__.py", "python/ringmaster/__pycache__/x"})
+    std::ofstream(dir.path() / file) << file;
+  const auto files = FindProgramFiles(bin);
+  ASSERT_TRUE(files) << files.error().message;
+  const fs::path archive = dir.path() / "programs.tar";
+  const auto written = WriteArchive(*files, archive);
+  ASSERT_TRUE(written) << written.error().message;
+  const auto listed = Do({"tar", "-tf", archive.string()}, "", kPatience);
+  ASSERT_TRUE(listed);
+  EXPECT_THAT(listed->out, HasSubstr("./bin/ringmaster-sidecar\n"));
+  EXPECT_THAT(listed->out, HasSubstr("./python/ringmaster/__init__.py\n"));
+  EXPECT_THAT(listed->out, ::testing::Not(HasSubstr("__pycache__")));
+
+  const std::string key = KeyOf(*files);
+  std::ofstream(dir.path() / "python/ringmaster/__pycache__/y") << "y";
+  EXPECT_EQ(KeyOf(*FindProgramFiles(bin)), key);
+  std::ofstream(dir.path() / "python/ringmaster/new.py") << "more";
+  EXPECT_NE(KeyOf(*FindProgramFiles(bin)), key);
+  fs::remove(dir.path() / "bin/ringmaster-bench");
+  EXPECT_THAT(FindProgramFiles(bin).error().message, HasSubstr("ringmaster-bench"));
+}
+
+TEST(RunEnvironmentTest, WhatNamesThisMachineStaysHere) {
+  for (const char* travels : {"PATH", "PYTHONPATH", "HOROVOD_TIMELINE", "RINGMASTER_SHM", "HOMES"})
+    EXPECT_TRUE(Travels(travels)) << travels;
+  for (const char* stays : {"HOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "RINGMASTER_RUN_DIR",
+                            "HOSTNAME", "BASH_FUNC_x%%", ""})
+    EXPECT_FALSE(Travels(stays)) << stays;
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,169 @@
+"""Jobs on several machines by ssh: network namespaces with a real sshd each (tests/support/ssh_hosts.py)."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import harness
+from elastic_test import check, read_logs
+from harness import Run, wait_for
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import ssh_hosts  # noqa: E402
+
+PYTHON = "/usr/bin/python3"
+TRAIN = """
+import os, socket
+import torch
+import horovod.torch as hvd
+hvd.init()
+total = hvd.allreduce(torch.arange(1000.) * (hvd.rank() + 1), op=hvd.Sum, name="total")
+assert torch.equal(total, torch.arange(1000.) * sum(range(1, hvd.size() + 1))), total
+print("rank %d of %d, %d of %d here, host %d of %d, %s at %s" % (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(),
+      hvd.cross_size(), os.environ["TOLD"], os.environ["RINGMASTER_BIND_WORKER"]), flush=True)
+hvd.shutdown()
+"""
+
+
+@pytest.fixture
+def hosts():
+    why = ssh_hosts.missing()
+    if why and os.environ.get("REQUIRE_CLUSTER") == "1":
+        pytest.fail("REQUIRE_CLUSTER=1, and " + why, pytrace=False)
+    if why:
+        print("SKIPPED: " + why, file=sys.stderr)
+        pytest.skip(why)
+    with ssh_hosts.SshHosts(harness.BIN, 2) as hosts:
+        yield hosts
+
+
+def test_a_command_runs_on_two_machines(hosts, tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    with Run("-H", "a:2,b:2", "--", PYTHON, "train.py", program=hosts.program, cwd=tmp_path, TOLD="told", OMP_NUM_THREADS="1") as run:
+        assert run.wait() == 0, run.text()
+        said = sorted(re.findall(r"\[\d\] (rank .*)", run.text()))
+        places = [(0, "a"), (0, "a"), (1, "b"), (1, "b")]
+        if "host 0 of 2, told at " + hosts.address(hosts.index("b")) in run.text():
+            places = [(0, "b"), (0, "b"), (1, "a"), (1, "a")]
+        assert said == ["rank %d of 4, %d of 2 here, host %d of 2, told at %s" % (rank, rank % 2, host, hosts.address(hosts.index(name)))
+                        for rank, (host, name) in enumerate(places)], run.text()
+        assert "bringing the programs to a, b" in run.text()
+
+
+def test_horovodrun_takes_other_machines(hosts, tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "hosts").write_text("a slots=2\nb slots=1\n")
+    env = harness.environment(**hosts.environment, PYTHONPATH=str(harness.BIN.parent / "python"), RINGMASTER_BIN=str(harness.BIN), TOLD="told",
+                              OMP_NUM_THREADS="1")
+    command = [PYTHON, "-m", "ringmaster.runner", "-np", "3", "--hostfile", "hosts", PYTHON, "train.py"]
+    done = subprocess.run(hosts.words(ssh_hosts.LAUNCHER, command), capture_output=True, text=True, timeout=harness.PATIENCE, cwd=tmp_path,
+                          env=dict(env, PATH=env["PATH"] + ":/usr/sbin:/sbin"), stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"rank (\d) of 3", done.stdout)) == ["0", "1", "2"], done.stdout
+
+
+class Training:
+    """elastic_worker on the hosts: two pods each."""
+
+    def __init__(self, hosts, write, out, *words, **spec):
+        self.hosts, self.out = hosts, out
+        text = harness.manifest(command=[harness.WORKER, out], replicas=4, **spec)
+        self.run = Run("-H", "a:2,b:2", *words, str(write(text)), program=hosts.program)
+
+    def __enter__(self):
+        self.run.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self.run.__exit__(*error)
+
+    def step(self):
+        return max((lines[-1].step for lines in read_logs(self.out).values() if lines), default=0)
+
+    def steps_on(self, alive, count=3):
+        goal = self.step() + count
+        wait_for("%d more steps" % count, lambda: self.step() >= goal, alive=alive)
+
+    def finish(self):
+        (pathlib.Path(self.out) / "stop").touch()
+
+
+def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(hosts, write, tmp_path):
+    with Training(hosts, write, tmp_path) as job:
+        epoch = job.run.world("job", 4)
+        job.steps_on(job.run.alive)
+        job.run.do("kill", "job-worker-1", "--worker", 0)
+        epoch = job.run.world("job", 4, epoch + 1)
+        job.run.do("kill", "job-worker-2")
+        epoch = job.run.world("job", 4, epoch + 1)
+        job.run.do("drain", "job-worker-0")
+        job.run.world("job", 4, epoch)
+        job.steps_on(job.run.alive)
+        job.finish()
+        assert job.run.wait() == 0, job.run.text()
+        check(tmp_path)
+        assert job.run.summary()["stepsLost"] == 0
+
+
+def test_a_machine_that_is_cut_off_comes_back(hosts, write, tmp_path):
+    with Training(hosts, write, tmp_path) as job:
+        epoch = job.run.world("job", 4)
+        job.steps_on(job.run.alive)
+        hosts.cut(hosts.index("b"))
+        job.run.world("job", 2, epoch)
+        job.steps_on(job.run.alive, 10)
+        hosts.heal()
+        job.run.world("job", 4, epoch)
+        job.steps_on(job.run.alive)
+        job.finish()
+        assert job.run.wait() == 0, job.run.text()
+        check(tmp_path)
+
+
+def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):
+    with Training(hosts, write, tmp_path) as job:
+        job.run.world("job", 4)
+        harness.send(job.run)
+        assert job.run.wait() == 130, job.run.text()
+        assert "has not said that it ended" not in job.run.text()
+    for name in hosts.names:
+        assert hosts.pids(name, "RINGMASTER_JOB_NAME=job") == []
+
+
+def test_training_and_recovery_go_on_without_the_launching_machine(hosts, write, tmp_path):
+    with Training(hosts, write, tmp_path, "--abandon-after", "30") as job:
+        job.run.world("job", 4)
+        job.steps_on(job.run.alive)
+        workers = [w["pid"] for w in job.run.workers("job").values()]
+        harness.send(job.run, signal.SIGKILL)
+        job.run.wait()
+        job.steps_on(None, 10)
+        os.kill(workers[0], signal.SIGKILL)
+        wait_for("a new process in its place", lambda: set(read_logs(tmp_path)) - set(workers))
+        job.steps_on(None, 10)
+        job.finish()
+        wait_for("the nodes' end", lambda: not any(hosts.pids(name, "RINGMASTER_JOB_NAME=job") for name in hosts.names))
+        check(tmp_path)
+        # The nodes wait for their launching machine until they give it up; then they go, and leave the logs.
+        nodes = [pid for pid, name in ssh_hosts.processes.with_environment(None) if name == "ringmaster"]
+        wait_for("the end of the node processes", lambda: not any(map(ssh_hosts.processes.alive, nodes)))
+    logs = list(pathlib.Path("/tmp/ringmaster-0").glob("*/logs/job-worker-*/worker.log"))
+    assert len(logs) >= 4, logs
+    ssh_hosts.shutil.rmtree("/tmp/ringmaster-0")
+
+
+def test_what_is_wrong_with_a_host_is_said_before_anything_runs(hosts, tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    with Run("-H", "a:1,nowhere.invalid:1", "--", PYTHON, "train.py", program=hosts.program, cwd=tmp_path) as run:
+        assert run.wait() == 3, run.text()
+        assert re.search(r"host nowhere\.invalid: ssh can't run a command there: .*[Rr]esolve", run.text()), run.text()
+    with Run("-H", "a:1", "--ssh-port", "9", "--", PYTHON, "train.py", program=hosts.program, cwd=tmp_path) as run:
+        assert run.wait() == 3, run.text()
+        assert re.search(r"host a: ssh can't run a command there: .*refused", run.text()), run.text()
+    with Run("-H", "a:1", "-np", "2", "--", PYTHON, "train.py", program=hosts.program, cwd=tmp_path) as run:
+        assert run.wait() == 2, run.text()
+        assert "-np 2: the hosts have 1 slots" in run.text(), run.text()
