@@ -32,7 +32,7 @@ TEST(ShutdownRequestTest, WhatHasFailedIsAskedForOnceMore) {
 
 TEST(ShutdownRequestTest, WhatTheInboxRefusesIsNotWaitedFor) {
   Inbox inbox;
-  inbox.Refuse({RM_ERR_LEFT, "drained"});
+  EXPECT_TRUE(inbox.Refuse({RM_ERR_LEFT, "drained"}).empty());
   ShutdownRequest request(&inbox);
   std::shared_ptr<Operation> operation;
   EXPECT_EQ(request.Ask(&operation).code(), RM_ERR_LEFT);

@@ -25,9 +25,13 @@ constexpr char kNobodysField[] = "zzzzzzzzzzzz";
 
 // Fields that may be left out and then have no value: what isn't here needs a default.
 const std::set<std::string> kNoDefault = {
-    "spec.elasticPolicy.maxReplicas",        "spec.runPolicy.ttlSecondsAfterFinished",
-    "spec.runPolicy.activeDeadlineSeconds",  "spec.failurePolicy.rules[0].onExitCodes",
+    "spec.elasticPolicy.maxReplicas",
+    "spec.runPolicy.ttlSecondsAfterFinished",
+    "spec.runPolicy.activeDeadlineSeconds",
+    "spec.failurePolicy.rules[0].onExitCodes",
     "spec.failurePolicy.rules[0].onReasons",
+    "spec.runPolicy.schedulingPolicy.topology.required",
+    "spec.runPolicy.schedulingPolicy.topology.preferred",
 };
 
 std::string ReadCrd() {

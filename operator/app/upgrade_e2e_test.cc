@@ -3,7 +3,6 @@
 // RINGMASTER_OTHER_BIN names the folder of a real one (ringmaster-operator, -sidecar and -launcher
 // of the release before, say), which is tried instead.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <array>
@@ -12,10 +11,7 @@
 #include <fstream>
 
 #include "operator/api/testing/job_object.h"
-#include "operator/app/testing/running_operator.h"
-#include "operator/kube/kube_client.h"
-#include "operator/local/local_cluster.h"
-#include "tests/support/temp_dir.h"
+#include "operator/app/testing/cluster_e2e.h"
 
 namespace ringmaster::app {
 namespace {
@@ -31,20 +27,12 @@ fs::path OtherBuild() {
   return real != nullptr ? fs::path(real) : fs::path(RM_OTHER_BIN_DIR);
 }
 
-class UpgradeE2e : public testing::Test {
+class UpgradeE2e : public ClusterE2e {
  protected:
   void SetUp() override {
-    for (const char* sub : {"run", "out", "bin"}) fs::create_directory(dir_ / sub);
+    for (const char* sub : {"out", "bin"}) fs::create_directory(dir_ / sub);
     UsePodsOf(OtherBuild());
-    auto cluster = local::LocalCluster::Start({.run_dir = dir_ / "run", .bin_dir = dir_ / "bin"});
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    cluster_ = std::move(*cluster);
-    auto api = kube::ConnectByKubeconfig(cluster_->kubeconfig());
-    ASSERT_TRUE(api) << api.error().message;
-    api_ = std::move(*api);
-  }
-  void TearDown() override {
-    if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
+    StartCluster({.bin_dir = dir_ / "bin"});
   }
 
   // What pods that are made from now on have for sidecar and launcher.
@@ -59,8 +47,7 @@ class UpgradeE2e : public testing::Test {
     return std::make_unique<RunningOperator>(
         RunningOperator::Options{.name = "op-" + std::to_string(++operators_),
                                  .dir = dir_,
-                                 .flags = {"--kubeconfig", cluster_->kubeconfig().string(),
-                                           "--listen", "unix:" + (dir_ / "op.sock").string()},
+                                 .flags = OperatorFlags(),
                                  .program = build / "ringmaster-operator"});
   }
   // As a Deployment with one replica does it: the old one ends first.
@@ -74,27 +61,12 @@ class UpgradeE2e : public testing::Test {
                                      {{"spec", {{"worker", {{"replicas", replicas}}}}}}, {});
     ASSERT_TRUE(patched) << patched.error().message;
   }
-  Json Status() {
-    const auto job = api_->Get(kube::HorovodJobs(), "default", "digits");
-    return job ? job->value("status", Json::object()) : Json::object();
-  }
+  Json Status() { return StatusOf("digits"); }
   // All of a world of this size train, in a view that the operator has seen.
   bool Trains(int workers) {
     return Until([&] { return Status().value("worldSize", 0) == workers; }) && StepsGoOn();
   }
-  bool StepsGoOn() {
-    const int before = Steps();
-    return Until([&] { return Steps() >= before + 10; });
-  }
-  int Steps() const {  // each worker writes a line for each
-    int newest = 0;
-    for (const auto& entry : fs::directory_iterator(dir_ / "out")) {
-      std::ifstream file(entry.path());
-      for (std::string line; std::getline(file, line);)
-        newest = std::max(newest, std::atoi(line.c_str()));
-    }
-    return newest;
-  }
+  bool StepsGoOn() { return ClusterE2e::StepsGoOn(dir_ / "out"); }
   std::string Why() const {
     const std::string command = std::string(RM_BIN_DIR) + "/ringmaster why digits --kubeconfig " +
                                 cluster_->kubeconfig().string() + " 2>&1";
@@ -106,20 +78,14 @@ class UpgradeE2e : public testing::Test {
     return text;
   }
 
-  support::TempDir temporary_;
-  const fs::path dir_ = temporary_.path();
   const fs::path new_build_ = RM_BIN_DIR;
   int operators_ = 0;
-  std::unique_ptr<local::LocalCluster> cluster_;
-  std::unique_ptr<kube::KubeApi> api_;
 };
 
 TEST_F(UpgradeE2e, AJobTrainsOnThroughAnUpgradeAndBackWithPodsOfBothVersions) {
   auto op = StartOperator(OtherBuild());
-  ASSERT_TRUE(api_->Create(
-      kube::HorovodJobs(), "default",
-      api::testing::JobObject("digits", 2, 1,
-                              {WORKER_BINARY, (dir_ / "out").string(), "--sleep-ms", "20"})));
+  Apply(api::testing::JobObject("digits", 2, 1,
+                                {WORKER_BINARY, (dir_ / "out").string(), "--sleep-ms", "20"}));
   ASSERT_TRUE(Trains(2));
   const auto epoch = Status()["epoch"];
   EXPECT_THAT(Why(), Not(HasSubstr("several versions")));

@@ -153,11 +153,10 @@ struct CompletionOptions {
   std::string script;  // for the shell that was named
 };
 
-using Command =
-    std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions, TimelineOptions,
-                 UiOptions, BenchOptions, ConvertOptions, LogsOptions, ScaleOptions, DrainOptions,
-                 KillOptions, DeleteOptions, ApplyOptions, NodeCommandOptions, CompletionOptions,
-                 VersionOptions>;
+using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions,
+                             TimelineOptions, UiOptions, BenchOptions, ConvertOptions, LogsOptions,
+                             ScaleOptions, DrainOptions, KillOptions, DeleteOptions, ApplyOptions,
+                             NodeCommandOptions, CompletionOptions, VersionOptions>;
 
 // Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
 // command is called in texts, "ringmaster" or "kubectl ringmaster".

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
+#include "operator/cli/sidecar_fields.h"
 #include "operator/cli/sidecar_status.h"
 
 namespace ringmaster::cli {
@@ -13,14 +14,9 @@ using Json = nlohmann::json;
 
 // What a sidecar may say, for a pod of a tenant may answer anything. Sidecars keep to less.
 constexpr std::size_t kMostEvents = 1'000'000;
-constexpr std::size_t kMostWorkers = 1024;
 constexpr std::size_t kMostRows = 200'000;
 constexpr std::size_t kMostNumbers = 8;
 constexpr double kLatest = 1e17;  // us since 1970
-
-int Int(const Json& object, const char* name, int otherwise = 0) {
-  return static_cast<int>(fields::Integer(object, name, otherwise));
-}
 
 double Time(const Json& event, const char* name) {
   const double time = fields::Number(event, name);

@@ -5,21 +5,17 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "operator/cli/sidecar_fields.h"
 
 namespace ringmaster::cli {
 namespace {
 
 using Json = nlohmann::json;
 
-int Int(const Json& object, const char* name, int otherwise = 0) {
-  return static_cast<int>(fields::Integer(object, name, otherwise));
-}
-
 // What a sidecar may say, for a pod of a tenant may answer anything. Sidecars keep to less.
 constexpr size_t kLongestText = 253;  // as long as a name may be in Kubernetes
 constexpr size_t kLongestValueName = 64;
 constexpr size_t kMostValues = 64;
-constexpr size_t kMostWorkers = 1024;  // slotsPerWorker allows no more
 constexpr size_t kMostOfView = 10'000;
 constexpr size_t kMostRebuilds = 1000;
 constexpr size_t kMostEntries = 1024;  // of any other list

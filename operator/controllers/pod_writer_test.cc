@@ -140,7 +140,7 @@ TEST_F(PodWriterTest, WhoseGateGoesMayStartInItsDomainAlone) {
       }})"));
   const std::string uid = MetaField(pod, "uid");
   EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", uid, "b"}}));
-  const Json& wishes =
+  const Json wishes =
       Pod(0)["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
   ASSERT_EQ(wishes.size(), 2u) << "its own is kept";
   EXPECT_EQ(wishes[1]["preference"]["matchExpressions"][0]["values"], Json::array({"b"}));
