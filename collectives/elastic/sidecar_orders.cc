@@ -1,6 +1,7 @@
 #include "collectives/elastic/sidecar_orders.h"
 
 #include <cstdio>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -48,7 +49,12 @@ void SidecarOrders::OnFrame(const nlohmann::json& frame) {
 void SidecarOrders::OnTimeline(const nlohmann::json& frame) {
   if (timeline_ == nullptr) return;
   const TimelineRequest request = ReadTimelineRequest(frame);
-  const std::vector<std::string> pieces = timeline_->Recent(request.recent);
+  std::vector<std::string> pieces;
+  try {
+    pieces = timeline_->Recent(request.recent);
+  } catch (const std::bad_alloc&) {  // no reason for a training to end
+    pieces = {""};
+  }
   for (size_t i = 0; i < pieces.size(); ++i)
     frames_->TimelinePiece(request.number, pieces[i], i + 1 == pieces.size());
 }

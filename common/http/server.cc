@@ -186,7 +186,8 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
     if (version.rfind("HTTP/1.", 0) != 0) return {400, "text/plain", "not HTTP/1\n"};
     head_ = method == "HEAD";
     if (method != "GET" && !head_) return {405, "text/plain", "only GET is served\n"};
-    return (*answer_)({target.substr(0, target.find('?')), ReadHeaders(&in), ReadQuery(target)});
+    return (*answer_)(
+        {target.substr(0, target.find('?')), ReadHeaders(&in), ReadQuery(target), head_});
   }
 
   void Respond(Response response) {

@@ -24,6 +24,7 @@ struct Request {
   std::string path;                               // without its query
   std::map<std::string, std::string> headers;     // by name, in lower case; the first of each
   std::map<std::string, std::string> query = {};  // decoded; the first of each name
+  bool head = false;                              // the answer's body is not sent, nor what goes on
 
   std::string Header(const std::string& name) const {
     const auto found = headers.find(name);

@@ -97,8 +97,27 @@ struct Wait {
   double took_us = 0;
 };
 
-// By how long each waited, so that it holds whatever the clocks say.
+// So many ranks the newest view has, as far as one of them tells; else as many as are known of.
+std::size_t RanksOf(const JobTrace& trace) {
+  std::size_t ranks = 0;
+  std::optional<std::int64_t> size;
+  double at = 0;
+  for (const PodTrace& pod : trace.pods) {
+    for (const TraceWorker& worker : pod.workers) ranks += worker.rank >= 0 ? 1 : 0;
+    for (const TraceEvent& event : pod.events) {
+      const auto told = event.Number("size");
+      if (!told || event.at_us < at || !IsIn(pod, event, "views")) continue;
+      size = told;
+      at = event.at_us;
+    }
+  }
+  return size && *size > 0 ? static_cast<std::size_t>(*size) : ranks;
+}
+
+// By how long each waited, so that it holds whatever the clocks say. Of an operation of which not
+// all ranks tell nobody knows who was late: it may be one that tells nothing.
 void FindLate(JobTrace* trace) {
+  const std::size_t ranks = RanksOf(*trace);
   std::map<std::int64_t, std::vector<Wait>> operations;
   for (const PodTrace& pod : trace->pods) {
     std::map<int, const TraceWorker*> by_process;
@@ -108,12 +127,13 @@ void FindLate(JobTrace* trace) {
       if (!number || by_process.count(event.process) == 0 || !IsIn(pod, event, "waits")) continue;
       if (event.Number("process_set").value_or(0) != 0) continue;
       const TraceWorker& worker = *by_process[event.process];
+      if (worker.rank < 0) continue;
       operations[*number].push_back({worker.rank, WorkerName(pod, worker), event.took_us});
     }
   }
   std::map<int, LateRank> late;
   for (auto& [number, waits] : operations) {
-    if (waits.size() < trace->workers() || waits.size() < 2) continue;
+    if (waits.size() < ranks || waits.size() < 2) continue;
     ++trace->operations;
     std::partial_sort(waits.begin(), waits.begin() + 2, waits.end(),
                       [](const Wait& a, const Wait& b) { return a.took_us < b.took_us; });

@@ -18,7 +18,9 @@ namespace {
 
 Outcome<void> Write(const std::string& text, const std::string& file) {
   if (file == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+      return Fail(ExitCode::kMachineLacks,
+                  fmt::format("standard output can't be written: {}", std::strerror(errno)));
     return {};
   }
   std::ofstream out(file, std::ios::binary | std::ios::trunc);

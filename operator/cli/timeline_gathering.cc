@@ -29,12 +29,19 @@ constexpr milliseconds kPatience{6000};
 // Of the text of each.
 constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
 
-using Fetch = std::function<std::optional<std::string>(
-    const SidecarAddress& sidecar, const std::string& path, milliseconds deadline)>;
+// What a sidecar tells besides its workers' events: who they are, and its rebuilds.
+constexpr std::size_t kBesides = 512 << 10;
 
-std::string PathOf(const TimelineQuery& query, std::size_t pods) {
-  const std::size_t bytes =
-      std::clamp(query.most_bytes / std::max<std::size_t>(1, pods), kLeastOfPod, kMostOfPod);
+// `most_bytes`: a pod of a tenant may answer anything.
+using Fetch =
+    std::function<std::optional<std::string>(const SidecarAddress& sidecar, const std::string& path,
+                                             milliseconds deadline, std::size_t most_bytes)>;
+
+std::size_t BytesOfPod(const TimelineQuery& query, std::size_t pods) {
+  return std::clamp(query.most_bytes / std::max<std::size_t>(1, pods), kLeastOfPod, kMostOfPod);
+}
+
+std::string PathOf(const TimelineQuery& query, std::size_t bytes) {
   return fmt::format("/timeline?seconds={}&tensors={}&bytes={}", query.seconds,
                      query.tensors ? 1 : 0, bytes);
 }
@@ -68,13 +75,14 @@ void NameMissing(const std::vector<Json>& pods, const std::vector<SidecarAddress
 GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<SidecarAddress>& sidecars,
                          const TimelineQuery& query, const Fetch& fetch) {
   const auto deadline = Clock::now() + query.patience;
-  const std::string path = PathOf(query, sidecars.size());
+  const std::size_t bytes = BytesOfPod(query, sidecars.size());
+  const std::string path = PathOf(query, bytes);
   std::vector<std::optional<PodTrace>> traces(sidecars.size());
   InParallel(sidecars.size(), [&](std::size_t i) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return;
-    if (const auto text = fetch(sidecars[i], path, std::min(kPatience, left)))
-      traces[i] = Read(*text);
+    if (left.count() <= 0 || query.stop.stop_requested()) return;
+    const auto text = fetch(sidecars[i], path, std::min(kPatience, left), bytes + kBesides);
+    if (text && !query.stop.stop_requested()) traces[i] = Read(*text);
   });
   GatheredTimelines gathered;
   for (std::size_t i = 0; i < sidecars.size(); ++i) {
@@ -99,8 +107,8 @@ GatheredTimelines GatherTimelines(const Connection& to, const Json& job,
   const std::string token = TokenOf(to, ns, fields::TextAt(job, "/metadata/name"));
   std::atomic<bool> by_server{to.run_dir.empty()};
   return Gather(pods, sidecars, query,
-                [&](const SidecarAddress& sidecar, const std::string& path,
-                    milliseconds deadline) -> std::optional<std::string> {
+                [&](const SidecarAddress& sidecar, const std::string& path, milliseconds deadline,
+                    std::size_t most_bytes) -> std::optional<std::string> {
                   if (by_server) {
                     auto text = FetchTextByProxy(to.api.get(), ns, sidecar.pod, sidecar.address,
                                                  path, token, deadline);
@@ -108,15 +116,16 @@ GatheredTimelines GatherTimelines(const Connection& to, const Json& job,
                     if (text.error().code != kube::ErrorCode::kForbidden) return std::nullopt;
                     by_server = false;
                   }
-                  return FetchText(sidecar.address, path, token, deadline, 2 * kMostOfPod);
+                  return FetchText(sidecar.address, path, token, deadline, most_bytes);
                 });
 }
 
 GatheredTimelines GatherTimelinesStraight(const std::vector<Json>& pods, const std::string& token,
                                           const TimelineQuery& query) {
   return Gather(pods, SidecarsAtHome(pods), query,
-                [&](const SidecarAddress& sidecar, const std::string& path, milliseconds deadline) {
-                  return FetchText(sidecar.address, path, token, deadline, 2 * kMostOfPod);
+                [&](const SidecarAddress& sidecar, const std::string& path, milliseconds deadline,
+                    std::size_t most_bytes) {
+                  return FetchText(sidecar.address, path, token, deadline, most_bytes);
                 });
 }
 

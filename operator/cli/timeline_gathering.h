@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct TimelineQuery {
   bool tensors = true;                // with the rows of tensors
   std::size_t most_bytes = 64 << 20;  // of text, all pods together
   std::chrono::milliseconds patience{15'000};
+  std::stop_token stop;  // nobody waits for it any more
 };
 
 struct GatheredTimelines {

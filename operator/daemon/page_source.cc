@@ -10,6 +10,7 @@
 #include "operator/api/labels.h"
 #include "operator/cli/inspection.h"
 #include "operator/cli/sidecar_token.h"
+#include "operator/controllers/pod_identity.h"
 
 namespace ringmaster::daemon {
 namespace {
@@ -43,7 +44,7 @@ PageSource::Answer<std::vector<Json>> PageSource::Jobs() {
 }
 
 PageSource::Answer<cli::Inspection> PageSource::Inspect(Json job) {
-  std::vector<Json> pods = PodsOf(fields::TextAt(job, "/metadata/uid"));
+  std::vector<Json> pods = PodsOf(job);
   auto answers = cli::AskSidecars(pods, TokenOf(job));
   return cli::Inspection{std::move(job), std::move(pods), std::move(answers), {}};
 }
@@ -53,15 +54,17 @@ Json PageSource::History(const cli::Inspection& look) {
 }
 
 cli::GatheredTimelines PageSource::Timeline(const Json& job, const cli::TimelineQuery& query) {
-  return cli::GatherTimelinesStraight(PodsOf(fields::TextAt(job, "/metadata/uid")), TokenOf(job),
-                                      query);
+  return cli::GatherTimelinesStraight(PodsOf(job), TokenOf(job), query);
 }
 
-std::vector<Json> PageSource::PodsOf(const std::string& job_uid) const {
+// They get the job's token, so a label is not enough: anybody can put it on a pod of his own.
+std::vector<Json> PageSource::PodsOf(const Json& job) const {
+  const std::string ns = fields::TextAt(job, "/metadata/namespace"),
+                    uid = fields::TextAt(job, "/metadata/uid");
   sync::MutexLock lock(&mu_);
   std::vector<Json> pods;
   for (const auto& pod : pods_) {
-    if (fields::Text(fields::At(*pod, "/metadata/labels"), api::kJobUidLabel) == job_uid)
+    if (fields::TextAt(*pod, "/metadata/namespace") == ns && controllers::IsOwnedBy(*pod, uid))
       pods.push_back(*pod);
   }
   return pods;

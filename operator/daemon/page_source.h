@@ -40,7 +40,7 @@ class PageSource final : public ui::Source {
     std::string token;
     Clock::time_point until;
   };
-  std::vector<Json> PodsOf(const std::string& job_uid) const;
+  std::vector<Json> PodsOf(const Json& job) const;
   // Empty: the job has none, or it can't be read.
   std::string TokenOf(const Json& job);
   KnownToken ReadToken(const Json& job) const;

@@ -53,6 +53,7 @@ class PageSourceTest : public testing::Test {
              {{"namespace", "default"},
               {"name", "digits-worker-0"},
               {"labels", {{"ringmaster.dev/job-uid", job_uid}}},
+              {"ownerReferences", {{{"uid", job_uid}, {"controller", true}}}},
               {"annotations", {{"ringmaster.dev/http", address}}}}},
             {"status", {{"phase", "Running"}, {"podIP", ip}}}};
   }
@@ -155,6 +156,12 @@ TEST_F(PageSourceTest, TheSecretOfADeletedJobOfThatNameIsNotBelievedForLong) {
 
 TEST_F(PageSourceTest, APodOfAnotherJobOfThatNameIsNotAsked) {
   EXPECT_TRUE(Look(Pod("another", "127.0.0.1", "127.0.0.1:" + port_)).pods.empty());
+  json labelled = Pod("u", "127.0.0.1", "127.0.0.1:" + port_);
+  labelled["metadata"].erase("ownerReferences");
+  EXPECT_TRUE(Look(labelled).pods.empty()) << "anybody can label a pod of his own";
+  json elsewhere = Pod("u", "127.0.0.1", "127.0.0.1:" + port_);
+  elsewhere["metadata"]["namespace"] = "other";
+  EXPECT_TRUE(Look(elsewhere).pods.empty());
   EXPECT_EQ(asked_, 0);
 }
 

@@ -275,6 +275,7 @@ std::function<std::optional<std::string>()> Agent::Timeline(const TimelineAsk& a
   const int64_t since = outputs_.clock.unix_ms() - int64_t{1000} * ask.seconds;
   return [this, gathering, since]() -> std::optional<std::string> {
     if (!gathering->Done(outputs_.clock.now())) return std::nullopt;
+    table_.timelines().Forget(gathering->number());
     return TimelineDocument({.options = options_,
                              .gathering = *gathering,
                              .rebuilds = history_.rebuilds().all(),

@@ -32,6 +32,8 @@ std::string ReadNumber(const health::HttpRequest& request, const char* name, int
 // The answer waits for the workers, which the loop goes on to serve.
 HttpResponse Timeline(const health::HttpRequest& request, const HttpSubjects& subjects) {
   constexpr int kLeastBytes = 1024;
+  // Nobody would wait for what the workers are asked for.
+  if (request.head) return {405, "text/plain", "only GET is served\n"};
   TimelineAsk ask;
   int tensors = 1;
   for (const std::string& wrong :

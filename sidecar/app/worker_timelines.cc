@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -11,6 +12,12 @@ namespace {
 
 // Of workers that are in no view: above all ranks.
 constexpr int kFirstWithoutRank = 100'000;
+// Of one worker: the names of its rows, and some events.
+constexpr size_t kLeastBytes = 4096;
+
+bool CanTell(const WorkerProcess& worker) {
+  return !worker.standby() && worker.welcomed && worker.keeps_timeline;
+}
 
 }  // namespace
 
@@ -52,12 +59,23 @@ bool TimelineGathering::Done(SteadyTime now) {
 
 // ---- All that are under way
 
+// A worker may still hold the answer to a question of the sidecar before this one.
+WorkerTimelines::WorkerTimelines(SendFrame send)
+    : send_(std::move(send)), newest_(uint64_t{std::random_device{}()} << 16) {}
+
+void WorkerTimelines::ForgetDone(SteadyTime now) {
+  std::erase_if(under_way_, [&](const auto& gathering) {
+    return gathering.use_count() == 1 && gathering->Done(now);
+  });
+}
+
 std::shared_ptr<TimelineGathering> WorkerTimelines::Ask(const TimelineAsk& ask,
                                                         const std::vector<WorkerProcess>& workers,
                                                         const PodView& view, SteadyTime now) {
-  std::erase_if(under_way_, [](const auto& weak) { return weak.expired(); });
+  ForgetDone(now);
   if (under_way_.size() >= kMostAtOnce) return nullptr;
-  const size_t each = static_cast<size_t>(ask.bytes) / std::max<size_t>(1, workers.size());
+  const auto tell = std::max<size_t>(1, std::count_if(workers.begin(), workers.end(), CanTell));
+  const size_t each = std::max(kLeastBytes, static_cast<size_t>(ask.bytes) / tell);
   auto gathering = std::make_shared<TimelineGathering>(++newest_, now + kPatience, each);
   under_way_.push_back(gathering);
   for (const WorkerProcess& worker : workers) {
@@ -84,19 +102,19 @@ std::shared_ptr<TimelineGathering> WorkerTimelines::Ask(const TimelineAsk& ask,
   return gathering;
 }
 
+void WorkerTimelines::Forget(uint64_t number) {
+  std::erase_if(under_way_, [&](const auto& gathering) { return gathering->number() == number; });
+}
+
 void WorkerTimelines::OnPiece(const WorkerProcess& worker, const nlohmann::json& frame) {
   const uint64_t request = fields::Unsigned(frame, "request");
-  for (const auto& weak : under_way_) {
-    const auto gathering = weak.lock();
-    if (gathering != nullptr && gathering->number() == request)
-      gathering->OnPiece(worker.connection, frame);
+  for (const auto& gathering : under_way_) {
+    if (gathering->number() == request) gathering->OnPiece(worker.connection, frame);
   }
 }
 
 void WorkerTimelines::OnClosed(uint64_t connection) {
-  for (const auto& weak : under_way_) {
-    if (const auto gathering = weak.lock()) gathering->OnClosed(connection);
-  }
+  for (const auto& gathering : under_way_) gathering->OnClosed(connection);
 }
 
 }  // namespace ringmaster::app

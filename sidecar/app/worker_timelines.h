@@ -1,5 +1,5 @@
 // Asks the workers of this pod for their newest events, and gathers what they tell. It keeps no
-// events: they are the workers', and what is gathered goes when its asker lets go of it.
+// events: they are the workers', and what is gathered goes after its asker has let go of it.
 //
 // Owner: WorkerTable. Thread rule: the sidecar's loop only; time is handed in.
 #pragma once
@@ -66,19 +66,24 @@ class WorkerTimelines {
   static constexpr size_t kMostAtOnce = 4;
   static constexpr std::chrono::milliseconds kPatience{1500};
 
-  explicit WorkerTimelines(SendFrame send) : send_(std::move(send)) {}
+  explicit WorkerTimelines(SendFrame send);
 
-  // Null: as many as there may be are under way.
+  // Null: as many as there may be are under way. One is so until its workers have told all or its
+  // time is over, whoever lets go of it before, and until its asker does.
   std::shared_ptr<TimelineGathering> Ask(const TimelineAsk& ask,
                                          const std::vector<WorkerProcess>& workers,
                                          const PodView& view, SteadyTime now);
+  // What it has gathered is told.
+  void Forget(uint64_t number);
   void OnPiece(const WorkerProcess& worker, const nlohmann::json& frame);
   void OnClosed(uint64_t connection);
 
  private:
+  void ForgetDone(SteadyTime now);
+
   const SendFrame send_;
-  uint64_t newest_ = 0;
-  std::vector<std::weak_ptr<TimelineGathering>> under_way_;
+  uint64_t newest_;
+  std::vector<std::shared_ptr<TimelineGathering>> under_way_;
 };
 
 }  // namespace ringmaster::app

@@ -137,11 +137,17 @@ TEST_F(WorkerTimelinesTest, WhoTellsTooMuchOrClosesIsMissing) {
   EXPECT_EQ(gathering->workers()[0].text, "") << "it keeps memory that nobody needs";
 }
 
-TEST_F(WorkerTimelinesTest, OnlySoManyAreUnderWayUntilTheirAskersLetGo) {
+// Nobody asks the workers faster by hanging up before they have answered.
+TEST_F(WorkerTimelinesTest, OnlySoManyAreUnderWayUntilTheirTimeIsOverAndTheirAskersLetGo) {
   std::vector<std::shared_ptr<TimelineGathering>> askers;
   for (size_t i = 0; i < WorkerTimelines::kMostAtOnce; ++i) askers.push_back(Ask());
   EXPECT_EQ(Ask(), nullptr);
   askers.pop_back();
+  EXPECT_EQ(Ask(), nullptr) << "its workers still work for it";
+  now_ += WorkerTimelines::kPatience;
+  EXPECT_NE(Ask(), nullptr);
+  EXPECT_EQ(Ask(), nullptr) << "nobody waits for that one, and its workers work for it";
+  timelines_.Forget(askers.front()->number());
   EXPECT_NE(Ask(), nullptr);
 }
 

@@ -65,6 +65,12 @@ class Watched : public std::enable_shared_from_this<Watched> {
     return late();
   }
 
+  // A later view may know that the pod proves the job's key: then what has not is not believed on.
+  void Learn(const HeartbeatPeer& peer) {
+    if (!peer.proves || std::exchange(peer_.proves, true)) return;
+    if (proven_->count(peer_.uid) == 0) Disconnect();
+  }
+
   void Close() {
     closed_ = true;
     retry_.cancel();
@@ -147,7 +153,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
 
   asio::io_context* const loop_;
   asio::steady_timer retry_;
-  const HeartbeatPeer peer_;
+  HeartbeatPeer peer_;
   const HeartbeatOptions* const options_;
   const HeartbeatCallbacks* const callbacks_;
   std::set<std::string>* const proven_;
@@ -234,6 +240,7 @@ class HeartbeatsImpl final : public Heartbeats {
       auto it = watched_.find(peer.uid);
       if (it != watched_.end() && it->second->peer().address == peer.address) {
         next[peer.uid] = it->second;
+        it->second->Learn(peer);
       } else {
         next[peer.uid] = std::make_shared<Watched>(loop_, peer, &options_, &callbacks_, &proven_);
       }
@@ -271,14 +278,19 @@ class HeartbeatsImpl final : public Heartbeats {
     });
   }
 
-  // Who has proven nothing goes before those that have, the oldest first, and where nobody can
-  // prove anything who comes last: strangers must not take the places of those that watch.
+  // Strangers must not take the places of those that watch. Who has sent nothing goes first, then
+  // who has proven nothing (a sidecar of the version before, or a stranger), the oldest first.
+  // Where nobody can prove anything who comes last goes.
   void Answer(const std::shared_ptr<HeartbeatEcho>& echo) {
     std::erase_if(echoes_, [](const auto& weak) { return weak.expired(); });
     if (echoes_.size() >= kMaxEchoes) {
       if (options_.key.empty()) return;
-      const auto oldest = std::find_if(echoes_.begin(), echoes_.end(),
-                                       [](const auto& weak) { return !weak.lock()->proven(); });
+      auto oldest = std::find_if(echoes_.begin(), echoes_.end(),
+                                 [](const auto& weak) { return !weak.lock()->has_beaten(); });
+      if (oldest == echoes_.end()) {
+        oldest = std::find_if(echoes_.begin(), echoes_.end(),
+                              [](const auto& weak) { return !weak.lock()->proven(); });
+      }
       if (oldest == echoes_.end()) return;
       oldest->lock()->Close();
       echoes_.erase(oldest);

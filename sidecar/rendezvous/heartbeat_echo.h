@@ -31,6 +31,7 @@ class HeartbeatEcho : public std::enable_shared_from_this<HeartbeatEcho> {
 
   void Start();
   void Close();
+  bool has_beaten() const { return beats_ > 0; }
   // Who watches has the job's key: a beat that proves it has come.
   bool proven() const { return session_.proven() && beats_ > 0; }
 

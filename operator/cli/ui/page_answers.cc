@@ -21,7 +21,7 @@ constexpr int kMostLines = 10'000;
 constexpr std::size_t kMostLogBytes = 1 << 20;
 constexpr int kMostTimelines = 4;  // at a time
 constexpr int kMostTimelineSeconds = 10;
-constexpr std::size_t kMostTimelineBytes = 16 << 20;
+constexpr std::size_t kMostTimelineBytes = 8 << 20;
 // Whoever ends the server waits for so long at most.
 constexpr std::chrono::milliseconds kTimelinePatience{3000};
 // Nothing from anywhere else, and nobody else's page around it.
@@ -82,15 +82,16 @@ Response TimelineOf(Observatory* observatory, const Request& request) {
   if (!turn->had()) return Refusal(503, "many look at timelines now: try again");
   const int seconds =
       std::clamp(std::atoi(request.Parameter("seconds").c_str()), 1, kMostTimelineSeconds);
-  return SlowAnswer(
-      "application/json", [source = observatory->source(), job, turn, seconds](std::stop_token) {
-        cli::GatheredTimelines gathered = source->Timeline(job, {.seconds = seconds,
-                                                                 .tensors = false,
-                                                                 .most_bytes = kMostTimelineBytes,
-                                                                 .patience = kTimelinePatience});
-        const cli::JobTrace trace = cli::LayTogether(std::move(gathered.pods));
-        return Text(LanesOf(trace, gathered.missing, {.seconds = static_cast<double>(seconds)}));
-      });
+  return SlowAnswer("application/json", [source = observatory->source(), job, turn,
+                                         seconds](std::stop_token stop) {
+    cli::GatheredTimelines gathered = source->Timeline(job, {.seconds = seconds,
+                                                             .tensors = false,
+                                                             .most_bytes = kMostTimelineBytes,
+                                                             .patience = kTimelinePatience,
+                                                             .stop = std::move(stop)});
+    const cli::JobTrace trace = cli::LayTogether(std::move(gathered.pods));
+    return Text(LanesOf(trace, gathered.missing, {.seconds = static_cast<double>(seconds)}));
+  });
 }
 
 Response StreamOf(Observatory* observatory, const std::string& key, std::function<bool()> holds) {

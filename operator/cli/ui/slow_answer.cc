@@ -12,16 +12,12 @@ namespace {
 
 class Work {
  public:
-  explicit Work(std::function<std::string(std::stop_token)> work)
-      : thread_([this, work = std::move(work)](std::stop_token stop) {
-          std::string text = work(std::move(stop));
-          sync::MutexLock lock(&mu_);
-          text_ = std::move(text);
-          done_ = true;
-        }) {}
+  explicit Work(std::function<std::string(std::stop_token)> work) : work_(std::move(work)) {}
 
-  // As http::Response::next.
+  // As http::Response::next. The work begins with the first call: an answer that is thrown away
+  // before, because only its head was asked for or there are too many, costs nothing.
   std::optional<std::string> Next() {
+    if (!thread_.joinable()) thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
     sync::MutexLock lock(&mu_);
     if (!done_) return "";
     if (std::exchange(told_, true)) return std::nullopt;
@@ -29,6 +25,14 @@ class Work {
   }
 
  private:
+  void Run(const std::stop_token& stop) {
+    std::string text = work_(stop);
+    sync::MutexLock lock(&mu_);
+    text_ = std::move(text);
+    done_ = true;
+  }
+
+  const std::function<std::string(std::stop_token)> work_;
   sync::Mutex mu_;
   std::string text_ GUARDED_BY(mu_);
   bool done_ GUARDED_BY(mu_) = false;

@@ -83,7 +83,7 @@ Json LaneOf(const Place& place, const Window& window, std::size_t bars) {
           {"changes", std::move(changes)}, {"steps", std::move(steps)}};
 }
 
-Json ChangesOf(const cli::PodTrace* teller, const Window& window) {
+Json ChangesOf(const cli::PodTrace* teller, const Window& window, std::size_t most) {
   Json changes = Json::array();
   if (teller == nullptr) return changes;
   std::set<int> workers;
@@ -93,6 +93,7 @@ Json ChangesOf(const cli::PodTrace* teller, const Window& window) {
     changes.push_back(window.Bar(event));
     changes.back().insert(changes.back().end(), {event.name, event.note});
   }
+  KeepNewest(&changes, most);
   return changes;
 }
 
@@ -117,7 +118,7 @@ Json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing
   return {{"from", from / 1000},
           {"ms", Ms(until - from)},
           {"lanes", std::move(lanes)},
-          {"changes", ChangesOf(cli::Teller(trace), window)},
+          {"changes", ChangesOf(cli::Teller(trace), window, limits.bars)},
           {"hidden", places.size() - shown},
           {"operations", trace.operations},
           {"late", std::move(late)},
