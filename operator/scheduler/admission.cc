@@ -29,7 +29,8 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
   if (at_once && !waiting.Satisfied() && !OthersWait(job)) {
     capacity_.PlaceFloating();
     grants_.ForgetBounds();
-    topology_.Choose(&waiting);
+    topology_.Forget();
+    topology_.Choose(&waiting, takers_.Has(job));
     grants_.Grow(&waiting, waiting.request.Most());
     if (topology_.Widen(&waiting)) grants_.Grow(&waiting, waiting.request.Most());
     if (!waiting.CanNotStart()) ForgetTakers();
@@ -98,11 +99,13 @@ Admission::Demands Admission::AllDemands() const {
 void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
                         const std::vector<std::string>& started) {
   const int held = grants_.Drop(request.job, started);
-  const bool stays = held > 0 && request.near == waiting->request.near;
+  const bool stays =
+      (held > 0 || takers_.Has(request.job)) && request.near == waiting->request.near;
   const std::string domain = stays ? waiting->answer.domain : "";
   *waiting = {.request = std::move(request)};
   waiting->answer.decided = false;
   for (const auto& pod : waiting->request.pods) waiting->shapes.push_back(capacity_.ShapeOf(*pod));
+  topology_.Forget();
   topology_.Choose(waiting);
   topology_.Keep(domain, waiting);
   const int kept = waiting->request.SizeOfUse(held);
@@ -185,12 +188,13 @@ void Admission::BeginPass() {
   capacity_.TakeGrown();
   capacity_.PlaceFloating();
   grants_.ForgetBounds();
+  topology_.Forget();
 }
 
 void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
   for (WaitingJob* waiting : order) {
     waiting->answer.leavers.clear();
-    topology_.Choose(waiting);
+    topology_.Choose(waiting, takers_.Has(waiting->request.job));
     GrowTo(std::max(waiting->answer.fit, waiting->request.Least()), waiting);
     const bool stuck = waiting->CanNotStart();
     if (stuck && takers_.TakeFor(waiting, now)) continue;

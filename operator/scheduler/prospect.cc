@@ -24,6 +24,11 @@ Prospect::Prospect(const Capacity& capacity, const ShapePtr& shape) : shape_(sha
   }
 }
 
+int Prospect::AloneOn(const std::string& node) const {
+  const auto room = rooms_.find(node);
+  return room == rooms_.end() ? 0 : room->second.fits;
+}
+
 int Prospect::Beside(const std::string& job) const {
   int fits = alone_;
   const auto taken = taken_.find(job);

@@ -16,6 +16,8 @@ class Prospect {
  public:
   Prospect(const Capacity& capacity, const ShapePtr& shape);
 
+  // So many of those that Alone() counts fit on this node.
+  int AloneOn(const std::string& node) const;
   // So many pods of the shape fit when no other job has a pod or a place any more.
   int Alone() const { return alone_; }
   // The same beside what this job has.

@@ -157,6 +157,65 @@ TEST_F(TopologyTest, TheDomainIsChosenAnewWhileNothingIsGranted) {
   EXPECT_EQ(fit.domain, "b");
 }
 
+// Of the racks one is too small for it, however empty it is.
+TEST_F(TopologyTest, ItWaitsForADomainThatCanHaveRoomForItAndIsReservedRoomThere) {
+  Node("a1", "a", 3);
+  Node("b1", "b", 4);
+  for (const char* name : {"x", "y", "z"}) Runs(name, "b1", 1, "ns/other");
+  AdmissionRequest large = Request("large", 4, 4, true);
+  large.since = kNow - Admission::kPatience;
+  const GangFit fit = Ask(large);
+  EXPECT_EQ(fit.fit, 0);
+  EXPECT_EQ(fit.domain, "b");
+  AdmissionRequest small = Request("small", 4, 1, true);
+  small.near = {};
+  (void)Ask(small);
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(small).fit, 3) << "all of a, and nothing of b";
+  EXPECT_EQ(Free("b1"), 1);
+  for (const char* name : {"x", "y", "z"}) admission_.capacity().RemovePod(name);
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(large).fit, 4);
+}
+
+TEST_F(TopologyTest, PodsOfLessImportantJobsLeaveInADomainThatIsLargeEnoughAndInNoOther) {
+  Node("a1", "a", 1);
+  Node("b1", "b", 4);
+  Node("c1", "c", 4);
+  const auto runs = [&](const std::string& job, const std::string& node, int pods) {
+    Holding holding{.job = "ns/" + job, .least = 1};
+    for (int i = 0; i < pods; ++i) {
+      const std::string name = job + "-" + std::to_string(i);
+      Runs(name, node, 1, "ns/" + job);
+      holding.pods.push_back({name, name});
+    }
+    admission_.SetHolding(std::move(holding));
+  };
+  runs("in-a", "a1", 1);
+  runs("in-b", "b1", 4);
+  runs("in-c", "c1", 4);
+  AdmissionRequest high = Request("high", 3, 3, true);
+  high.priority = 5;
+  high.preempts = true;
+  EXPECT_EQ(Ask(high).fit, 0);
+  admission_.Pass(kNow);
+  const GangFit fit = Ask(high);
+  ASSERT_EQ(fit.leavers.size(), 3u) << fit.domain;
+  EXPECT_EQ(fit.domain, "b");
+  // One has gone, and meanwhile another rack has more room: what is on its way is enough.
+  admission_.capacity().RemovePod(fit.leavers.front().pod);
+  for (const char* pod : {"in-c-1", "in-c-2"}) admission_.capacity().RemovePod(pod);
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(high).domain, "b");
+  EXPECT_TRUE(admission_.DemandsOn("ns/in-c").empty());
+  // Unless there is enough elsewhere.
+  admission_.capacity().RemovePod("in-c-3");
+  admission_.Pass(kNow);
+  EXPECT_EQ(Ask(high).domain, "c");
+  EXPECT_EQ(Ask(high).fit, 3);
+  EXPECT_TRUE(admission_.DemandsOn("ns/in-b").empty());
+}
+
 TEST_F(TopologyTest, AskedAgainTheAnswerIsTheSame) {
   Node("a1", "a", 1);
   Node("b1", "b", 2);

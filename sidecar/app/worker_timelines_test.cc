@@ -68,7 +68,7 @@ TEST_F(WorkerTimelinesTest, WhatTheWorkersTellIsOneDocument) {
   const auto gathering = Ask();
   ASSERT_EQ(sent_.size(), 3u);
   EXPECT_EQ(sent_[10], json({{"t", "timeline"},
-                             {"request", 1},
+                             {"request", gathering->number()},
                              {"process", 1},
                              {"seconds", 5},
                              {"tensors", false},
