@@ -157,6 +157,10 @@ TEST_F(ProgressTest, BarIsEmptyWithoutATotalAndFullBeyondIt) {
 }
 
 TEST(SidecarStatusTest, AnswersOfAnotherShapeDoNotThrow) {
+  EXPECT_EQ(ShortText("a\x1b]0;title\x07\x7f"), "a?]0;title??") << "a terminal would obey";
+  EXPECT_EQ(ShortText("\xc2\x9b"
+                      "31m \xc3\xa9"),
+            "??31m \xc3\xa9");
   EXPECT_FALSE(ParseSidecarStatus(Json::array()).has_value());
   EXPECT_FALSE(ParseSidecarStatus("text").has_value());
   Json odd = {{"pod", {{"name", 7}}},
