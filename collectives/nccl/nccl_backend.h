@@ -13,17 +13,16 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/engine/backend.h"
-#include "collectives/nccl/device_pool.h"
+#include "collectives/nccl/device_buffers.h"
 #include "collectives/nccl/gpu.h"
 #include "collectives/nccl/gpu_stream.h"
-#include "collectives/nccl/nccl_group.h"
-#include "collectives/nccl/reduction.h"
+#include "collectives/nccl/nccl_operations.h"
+#include "collectives/nccl/rank_groups.h"
 
 namespace ringmaster::nccl {
 
@@ -46,25 +45,6 @@ class NcclBackend : public engine::Backend {
   void Abort(uint64_t epoch) override;
 
  private:
-  using Batch = std::span<const engine::Request>;
-
-  // Those that take part in an operation: all ranks of the view, or a process set's.
-  struct Ranks {
-    Communicator* host = nullptr;
-    std::unique_ptr<Communicator> own;  // of a set
-    std::vector<std::string> workers;   // by rank
-    std::unique_ptr<NcclGroup> group;
-  };
-  // One batch on its way.
-  struct Work {
-    Batch batch;
-    int root;
-    const engine::Response& response;
-    const engine::PendingTable& pending;
-    engine::Part* part;
-  };
-
-  Status Choose(const engine::Response& response);
   Status Prepare(const engine::Response& response, const engine::PendingTable& pending);
   Status RunBatch(const Work& work);
   // Null: NCCL can't, and the host does it.
@@ -72,28 +52,12 @@ class NcclBackend : public engine::Backend {
   Status RunOnHost(const Work& work);
   Status CopyToHost(const engine::Operation& operation, std::shared_ptr<engine::Buffer>* copy);
 
-  // ---- With NCCL. Each enqueues what it needs, and returns without waiting for the device.
-  Status Enqueue(const Work& work, NcclLink* link, const std::vector<Reduction>& reductions);
-  Status Allreduce(const Work& work, NcclLink* link, const std::vector<Reduction>& reductions);
-  Status Reducescatter(const Work& work, NcclLink* link, const Reduction& reduction);
-  Status Allgather(const Work& work, NcclLink* link);
-  Status Broadcast(const Work& work, NcclLink* link);
-  Status Alltoall(const Work& work, NcclLink* link);
-  // Calls between the two are launched as one.
-  Status Launch(NcclLink* link, const std::string& what, const std::function<Result()>& calls);
-
-  // The input on the device: the operation's own, or, of a rank that has joined, what changes
-  // nothing.
-  Status InputOf(const engine::Request& request, const engine::PendingTable& pending,
-                 const void** in);
-  Status MakePart(engine::Part* part, uint64_t bytes);
-  std::shared_ptr<engine::Buffer> Take(uint64_t bytes);
   // Until all that is enqueued has run. `link`: is asked for trouble meanwhile; null: none.
   Status Finish(NcclLink* link);
   Patience::Over Over() const;
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
-  void EndWhatRuns(const std::vector<NcclGroup*>& groups);
+  void EndWhatRuns();
 
   const Gpu gpu_;
   engine::Backend* const on_host_;
@@ -103,18 +67,16 @@ class NcclBackend : public engine::Backend {
   Communicator* host_ = nullptr;            // null: no view
   uint64_t epoch_ = 0;                      // of the view
   std::atomic<uint64_t> aborted_epoch_{0};  // views up to this one are over
-  Ranks world_;
-  std::map<int32_t, Ranks> sets_;  // of this view, by number
-  Ranks* on_ = nullptr;
+  RankGroup* on_ = nullptr;                 // who takes part in the operation that runs
   bool broken_ = false;      // the device did not come to rest: nothing can be run on it any more
   bool in_trouble_ = false;  // a communicator of this view has failed: none of them is kept
   int failed_connects_ = 0;  // in a row
   bool said_why_ = false;
 
-  DevicePool pool_;
+  DeviceBuffers buffers_;
   GpuStream stream_;
-  // Buffers that what is enqueued reads and writes.
-  std::vector<std::shared_ptr<engine::Buffer>> in_use_;
+  RankGroups ranks_;
+  NcclOperations operations_;
 };
 
 }  // namespace ringmaster::nccl

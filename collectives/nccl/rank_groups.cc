@@ -1,0 +1,65 @@
+#include "collectives/nccl/rank_groups.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringmaster::nccl {
+
+RankGroups::RankGroups(std::shared_ptr<NcclApi> nccl, Limits limits)
+    : nccl_(std::move(nccl)), limits_(limits) {
+  world_.group = std::make_unique<NcclGroup>(nccl_, limits_);
+}
+
+RankGroups::~RankGroups() {
+  std::vector<Comm> last;
+  world_.group->GiveUp(&last);
+  (void)AbortAll(nccl_, last, limits_.quiet);
+}
+
+void RankGroups::Install(Communicator* host, const std::vector<std::string>& workers) {
+  world_.host = host;
+  world_.workers = workers;
+}
+
+Status RankGroups::Choose(const engine::Response& response, RankGroup** out) {
+  *out = &world_;
+  if (response.process_set() == 0) return {};
+  *out = nullptr;
+  const std::vector<int>& ranks = response.ranks;
+  if (std::find(ranks.begin(), ranks.end(), world_.host->rank()) == ranks.end()) return {};
+  const auto [set, is_new] = sets_.try_emplace(response.process_set());
+  if (is_new) {
+    set->second.group = std::make_unique<NcclGroup>(nccl_, limits_);
+    if (Status s = world_.host->Subset(ranks, &set->second.own); !s.ok()) {
+      sets_.erase(set);
+      return s;
+    }
+    set->second.host = set->second.own.get();
+    for (int rank : ranks) set->second.workers.push_back(world_.workers[rank]);
+  }
+  *out = &set->second;
+  return {};
+}
+
+bool RankGroups::Forget(int32_t process_set) {
+  const auto set = sets_.find(process_set);
+  if (set == sets_.end()) return true;
+  std::vector<Comm> given_up;
+  set->second.group->GiveUp(&given_up);
+  const bool quiet = AbortAll(nccl_, given_up, limits_.quiet);
+  sets_.erase(set);
+  return quiet;
+}
+
+void RankGroups::Leave() {
+  world_.group->Leave();
+  sets_.clear();
+}
+
+std::vector<NcclGroup*> RankGroups::All() {
+  std::vector<NcclGroup*> groups = {world_.group.get()};
+  for (auto& [number, set] : sets_) groups.push_back(set.group.get());
+  return groups;
+}
+
+}  // namespace ringmaster::nccl

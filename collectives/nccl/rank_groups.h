@@ -1,0 +1,54 @@
+// Those that take part in operations: all ranks of the view, and the ranks of each process set,
+// each with a communicator of NCCL's.
+//
+// Thread rule: the engine's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/engine/response.h"
+#include "collectives/nccl/gpu.h"
+#include "collectives/nccl/nccl_group.h"
+#include "ringmaster/communicator.h"
+
+namespace ringmaster::nccl {
+
+struct RankGroup {
+  Communicator* host = nullptr;
+  std::unique_ptr<Communicator> own;  // of a set
+  std::vector<std::string> workers;   // by rank
+  std::unique_ptr<NcclGroup> group;
+};
+
+class RankGroups {
+ public:
+  RankGroups(std::shared_ptr<NcclApi> nccl, Limits limits);
+  ~RankGroups();
+  RankGroups(const RankGroups&) = delete;
+  RankGroups& operator=(const RankGroups&) = delete;
+
+  // Of a view.
+  void Install(Communicator* host, const std::vector<std::string>& workers);
+  // Null: the operation is not this rank's.
+  Status Choose(const engine::Response& response, RankGroup** out);
+  // False: what it had on the device did not come to rest.
+  bool Forget(int32_t process_set);
+  // The view is over. What the view's own communicator was it stays, for the next one; those of
+  // sets are gone.
+  void Leave();
+
+  std::vector<NcclGroup*> All();
+  NcclGroup* world() { return world_.group.get(); }
+
+ private:
+  const std::shared_ptr<NcclApi> nccl_;
+  const Limits limits_;
+  RankGroup world_;
+  std::map<int32_t, RankGroup> sets_;  // of this view, by number
+};
+
+}  // namespace ringmaster::nccl
