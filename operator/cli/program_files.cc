@@ -53,7 +53,9 @@ Outcome<std::vector<ProgramFile>> FindProgramFiles(const fs::path& bin_dir) {
       {"bin/ringmaster-sidecar", {"ringmaster-sidecar"}},
       {"bin/ringmaster-launcher", {"ringmaster-launcher"}},
       {"bin/ringmaster-bench", {"ringmaster-bench"}},
-      {"lib/libringmaster.so", {"libringmaster.so", "../lib/libringmaster.so"}},
+      {"lib/libringmaster.so",
+       {"libringmaster.so", "../lib/libringmaster.so",
+        "../../libringmaster.so"}},  // the last: in a wheel, the Python package has it
       // Libraries that a release brings along: its programs look for them here.
       {"lib/ringmaster/private", {"../lib/ringmaster/private"}, true},
       {"python", {"python", "../python", "../lib/ringmaster/python"}}};

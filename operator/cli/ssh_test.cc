@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "operator/cli/program_files.h"
 #include "operator/cli/run_environment.h"
@@ -79,6 +80,25 @@ TEST(ProgramFilesTest, TheArchiveHasThemAndTheKeyKnowsThem) {
   EXPECT_NE(KeyOf(*FindProgramFiles(bin)), key);
   fs::remove(dir.path() / "bin/ringmaster-bench");
   EXPECT_THAT(FindProgramFiles(bin).error().message, HasSubstr("ringmaster-bench"));
+}
+
+// As hack/wheel lays it out.
+TEST(ProgramFilesTest, AWheelHasTheLibraryInItsPackage) {
+  const support::TempDir dir;
+  const fs::path package = dir.path() / "ringmaster";
+  const fs::path programs = package / "_programs";
+  for (const char* folder : {"bin", "lib/ringmaster/private", "lib/ringmaster/python"})
+    fs::create_directories(programs / folder);
+  for (const char* name :
+       {"ringmaster", "ringmaster-sidecar", "ringmaster-launcher", "ringmaster-bench"})
+    std::ofstream(programs / "bin" / name) << name;
+  std::ofstream(package / "libringmaster.so") << "library";
+  const auto files = FindProgramFiles(programs / "bin");
+  ASSERT_TRUE(files) << files.error().message;
+  std::map<std::string, fs::path> from;
+  for (const ProgramFile& file : *files) from[file.to] = file.from;
+  EXPECT_EQ(from["lib/libringmaster.so"], package / "libringmaster.so");
+  EXPECT_EQ(from["lib/ringmaster/private"], programs / "lib/ringmaster/private");
 }
 
 TEST(RunEnvironmentTest, WhatNamesThisMachineStaysHere) {
