@@ -112,4 +112,18 @@ Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path
   return {};
 }
 
+// Unpacked beside its place and moved there as a whole: machines may share a home. What is in that
+// place without the programs in it was broken off or tampered with, and makes room.
+std::string InstallScript(const fs::path& programs) {
+  return fmt::format(
+      "umask 077; d={}; mkdir -p {} && t=$(mktemp -d \"$d.XXXXXX\") || exit 1\n"
+      "trap 'rm -rf \"$t\" \"$t.old\"' EXIT; trap 'exit 1' HUP INT TERM\n"
+      "tar -xf - -C \"$t\" || exit 1\n"
+      "if ! mv -T \"$t\" \"$d\" 2>/dev/null && ! [ -x \"$d/bin/ringmaster\" ]; then\n"
+      "  mv -T \"$d\" \"$t.old\"; mv -T \"$t\" \"$d\"\n"
+      "fi\n"
+      "\"$d/bin/ringmaster\" version",
+      Quoted(programs.string()), Quoted(programs.parent_path().string()));
+}
+
 }  // namespace ringmaster::cli
