@@ -31,7 +31,7 @@ class ApiWithALog : public local::InMemoryApi {
     }
     if (pod == "slow") {
       // For longer than a reader waits for the first of them.
-      for (int i = 0; i < 30; ++i) {
+      for (int i = 0; i < 30 && !stop.stop_requested(); ++i) {
         on_text(std::to_string(i) + "\n");
         sync::Pause(stop, kBetween);
       }
