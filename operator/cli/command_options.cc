@@ -268,7 +268,7 @@ class Builder {
         ->type_name("IP")
         ->check(CLI::ValidIPV4.description(""));
     app->add_option("--work-dir", node.work_dir,
-                    "where logs and sockets go (default: a new one in /tmp/ringmaster-UID)")
+                    "where logs and sockets go (default: a new one in /tmp/ring-nodes-UID)")
         ->type_name("DIR");
     Number(app, "--pods", &node.pods, "pods at a time (default: 1000)", 1, 1'000'000);
     Number(app, "--abandon-after", &p_->abandon_after,

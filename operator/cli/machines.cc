@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -23,20 +24,24 @@ constexpr std::chrono::seconds kLookTime{60};
 constexpr std::chrono::minutes kInstallTime{10};
 constexpr std::chrono::seconds kStartTime{60};
 
-// Whether a socket of this machine can have the address.
-bool CanBeBound(in_addr address) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr = address;
-  const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
-  close(fd);
-  return bound;
+// Whether an interface of this machine has the address. To bind a socket to it says less: with
+// net.ipv4.ip_nonlocal_bind every address can be bound.
+bool IsOwnAddress(in_addr address) {
+  if (ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET) return true;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    const auto* own = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    if (own->sin_addr.s_addr == address.s_addr) return true;
+  }
+  return false;
 }
 
 bool IsOwnAddress(const std::string& text) {
   in_addr address{};
-  return inet_pton(AF_INET, text.c_str(), &address) == 1 && CanBeBound(address);
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 && IsOwnAddress(address);
 }
 
 std::string HostName() {
@@ -78,14 +83,6 @@ std::string LookScript(const std::string& key, const fs::path& work_dir) {
       key, Quoted(work_dir.string()));
 }
 
-// Unpacked beside its place and moved there as a whole: machines may share a home.
-std::string InstallScript(const fs::path& programs) {
-  return fmt::format(
-      "umask 077; d={}; t=\"$d.$$\"; mkdir -p \"$t\" && tar -xf - -C \"$t\" && {{ mv -T \"$t\" "
-      "\"$d\" 2>/dev/null || rm -rf \"$t\"; }}; \"$d/bin/ringmaster\" version",
-      Quoted(programs.string()));
-}
-
 }  // namespace
 
 bool IsThisMachine(const std::string& host) {
@@ -98,7 +95,7 @@ bool IsThisMachine(const std::string& host) {
   if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    if (!CanBeBound(reinterpret_cast<const sockaddr_in*>(one->ai_addr)->sin_addr)) return false;
+    if (!IsOwnAddress(reinterpret_cast<const sockaddr_in*>(one->ai_addr)->sin_addr)) return false;
   }
   return true;
 }
@@ -245,8 +242,9 @@ Outcome<void> Machines::StartNodes(const fs::path& kubeconfig) {
 std::string Machines::EndByHand(const std::string& node) const {
   for (const Machine& machine : machines_) {
     if (machine.node != node || machine.pid == 0) continue;
-    return machine.here ? fmt::format("kill {}", machine.pid)
-                        : fmt::format("ssh {} kill {}", machine.host.name, machine.pid);
+    return machine.here
+               ? fmt::format("kill {}", machine.pid)
+               : SshLine(options_.ssh, machine.host.name, fmt::format("kill {}", machine.pid));
   }
   return "";
 }

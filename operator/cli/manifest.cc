@@ -175,7 +175,8 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
                     {"command", options.command}};
   Json spec = {{"slotsPerWorker", layout.slots_per_pod},
                {"elasticPolicy",
-                {{"minReplicas", range ? std::max(1, options.min_np) : 1},
+                // A plain script on several hosts must not train with some of its ranks.
+                {{"minReplicas", range ? std::max(1, options.min_np) : layout.pods},
                  {"maxReplicas", range ? std::max(options.np, options.max_np) : layout.pods},
                  {"standbyPerPod", options.standby}}},
                {"worker",

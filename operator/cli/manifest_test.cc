@@ -120,6 +120,22 @@ TEST(JobForCommandTest, IsOnePodOfNSlotsUnlessARangeIsAskedFor) {
   EXPECT_EQ((*job)["spec"]["elasticPolicy"]["maxReplicas"], 6);
 }
 
+TEST(JobForCommandTest, OnSeveralHostsAllPodsAreNeededUnlessARangeIsAskedFor) {
+  RunOptions options;
+  options.np = 4;
+  options.hosts = {{"a", 2}, {"b", 2}};
+  options.command = {"true"};
+  auto job = JobForCommand(options, "/work");
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_EQ((*job)["spec"]["worker"]["replicas"], 2);
+  EXPECT_EQ((*job)["spec"]["elasticPolicy"]["minReplicas"], 2);
+  EXPECT_EQ((*job)["spec"]["elasticPolicy"]["maxReplicas"], 2);
+  options.min_np = 1;
+  job = JobForCommand(options, "/work");
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_EQ((*job)["spec"]["elasticPolicy"]["minReplicas"], 1);
+}
+
 TEST(JobForCommandTest, WhatIsSaidOfTheJobStandsInItsSpec) {
   RunOptions options;
   options.np = 2;

@@ -29,6 +29,7 @@ namespace {
 constexpr std::chrono::milliseconds kNodeGrace{3000};
 // A container that starts must not wait for longer than this for a server that is away.
 constexpr std::chrono::milliseconds kDeadline{5000};
+constexpr size_t kKeptNodes = 10;  // ended ones, whose logs nobody else has
 
 // This machine's own environment with that of the run over it. A run without one: its own.
 kube::Result<std::vector<std::string>> Environment(kube::KubeApi* api) {
@@ -83,10 +84,12 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
   const SignalThread signals([&node](int, int) { (*node)->RequestStop(); });
   spdlog::info("node runs name={} address={}", options.name, options.address);
   ready(fmt::format("ready {} {}", getpid(), dir.path().string()));
-  const local::NodeEnd end = (*node)->Await(kNodeGrace);
-  spdlog::info("node ends: {}", TextOf(end));
-  // Nobody has the logs but this machine.
-  RunDirectory::Clean(dir.path(), dir.ours(), end == local::NodeEnd::kAbandoned);
+  const local::NodeResult result = (*node)->Await(kNodeGrace);
+  spdlog::info("node ends: {}{}", TextOf(result.end),
+               result.logs_sent ? "" : "; not all of its logs could be sent");
+  // Kept where nobody has the logs but this machine.
+  RunDirectory::Clean(dir.path(), dir.ours(),
+                      result.end == local::NodeEnd::kAbandoned || !result.logs_sent);
   return {};
 }
 
@@ -99,10 +102,11 @@ Outcome<void> RunNode(const NodeCommandOptions& options, const fs::path& bin_dir
   if (!config) return tl::unexpected(FromKube(config.error()));
   config->deadline = kDeadline;
   config->user_agent = "ringmaster-node";
+  const RunPaths paths{.of_nodes = true};
   const auto run = [&](const SayReady& ready) -> Outcome<void> {
-    // Not $XDG_RUNTIME_DIR: it goes when the user's last session ends, and this is to outlive it.
-    auto dir = RunDirectory::Create(options.work_dir, RunPaths{}, node_id);
+    auto dir = RunDirectory::Create(options.work_dir, paths, node_id);
     if (!dir) return tl::unexpected(dir.error());
+    RunDirectory::RemoveOld(paths, kKeptNodes);
     auto served = Serve(options, bin_dir, *dir, *config, ready);
     if (!served) RunDirectory::Clean(dir->path(), dir->ours(), false);
     return served;

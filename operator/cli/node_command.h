@@ -10,7 +10,7 @@
 
 namespace ringmaster::cli {
 
-// `node_id`: the name of its directory below /tmp/ringmaster-UID, where the user names none.
+// `node_id`: the name of its directory below /tmp/ring-nodes-UID, where the user names none.
 Outcome<void> RunNode(const NodeCommandOptions& options, const std::filesystem::path& bin_dir,
                       const std::string& node_id);
 

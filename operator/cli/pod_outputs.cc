@@ -7,10 +7,12 @@
 
 namespace ringmaster::cli {
 
+using Clock = std::chrono::steady_clock;
+
 PodOutputs::PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line)
     : api_(std::move(api)), on_line_(std::move(on_line)) {}
 
-PodOutputs::~PodOutputs() { Finish(std::chrono::steady_clock::now()); }
+PodOutputs::~PodOutputs() { PodOutputs::Finish({}, {}); }
 
 void PodOutputs::Follow(const std::string& ns, const std::string& pod, bool from_now) {
   const std::string key = ns + "/" + pod;
@@ -27,10 +29,14 @@ void PodOutputs::Follow(const std::string& ns, const std::string& pod, bool from
   });
 }
 
-void PodOutputs::Finish(std::chrono::steady_clock::time_point deadline) {
+void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most) {
   {
+    const auto begun = Clock::now();
     sync::MutexLock lock(&mu_);
-    while (reading_ > 0 && ended_.WaitUntil(&mu_, deadline)) {
+    while (reading_ > 0) {
+      const auto deadline = std::min(std::max(begun, last_text_) + quiet, begun + most);
+      if (Clock::now() >= deadline) break;
+      (void)ended_.WaitUntil(&mu_, deadline);
     }
   }
   readers_.clear();  // asks them to stop, and waits
@@ -52,6 +58,10 @@ void PodOutputs::Read(std::stop_token stop, const std::string& ns, const std::st
   size_t skip = from_now ? Printed(ns, pod, stop) : 0;
   lines::LineSplitter lines([&](std::string_view line) { on_line_(ns, pod, std::string(line)); });
   auto on_text = [&](std::string_view text) {
+    {
+      const sync::MutexLock lock(&mu_);
+      last_text_ = Clock::now();
+    }
     const size_t old = std::min(skip, text.size());
     skip -= old;
     lines.Feed(text.substr(old), std::chrono::steady_clock::now());

@@ -25,9 +25,9 @@ class PodOutputs {
 
   // From its beginning, or only what comes from now on. Again is a no-op.
   void Follow(const std::string& ns, const std::string& pod, bool from_now);
-  // Until all of these containers have ended and been read, or the deadline: then no line is told
-  // any more.
-  void Finish(std::chrono::steady_clock::time_point deadline);
+  // Until all of these containers have ended and been read, or for `quiet` since the last text, or
+  // for `most`: then no line is told any more.
+  void Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most);
 
  private:
   void Read(std::stop_token stop, const std::string& ns, const std::string& pod, bool from_now);
@@ -38,6 +38,7 @@ class PodOutputs {
   sync::Mutex mu_;
   sync::CondVar ended_;
   size_t reading_ GUARDED_BY(mu_) = 0;
+  std::chrono::steady_clock::time_point last_text_ GUARDED_BY(mu_);
   std::map<std::string, std::jthread> readers_;  // last: they use the others
 };
 

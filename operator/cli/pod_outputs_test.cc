@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/sync/pause.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
 
@@ -13,6 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::milliseconds kBetween{100};
 
 // One pod's log: some text is there, more comes, and then it ends or goes on for ever.
 class ApiWithALog : public local::InMemoryApi {
@@ -25,6 +27,14 @@ class ApiWithALog : public local::InMemoryApi {
     if (pod == "endless") {
       on_text("half");
       while (!stop.stop_requested()) std::this_thread::yield();
+      return {};
+    }
+    if (pod == "slow") {
+      // For longer than a reader waits for the first of them.
+      for (int i = 0; i < 30 && !stop.stop_requested(); ++i) {
+        on_text(std::to_string(i) + "\n");
+        sync::Pause(stop, kBetween);
+      }
       return {};
     }
     on_text("old 1\nold");
@@ -52,21 +62,27 @@ class PodOutputsTest : public testing::Test {
 TEST_F(PodOutputsTest, TellsWholeLinesFromTheBeginningToTheEnd) {
   outputs_.Follow("ns", "p", false);
   outputs_.Follow("ns", "p", false);
-  outputs_.Finish(std::chrono::steady_clock::now() + kPatience);
+  outputs_.Finish(kPatience, kPatience);
   EXPECT_THAT(Lines(), ElementsAre("ns/p: old 1", "ns/p: old 2", "ns/p: new", "ns/p: last"));
 }
 
 TEST_F(PodOutputsTest, LeavesOutWhatWasPrintedBefore) {
   outputs_.Follow("ns", "p", true);
-  outputs_.Finish(std::chrono::steady_clock::now() + kPatience);
+  outputs_.Finish(kPatience, kPatience);
   EXPECT_THAT(Lines(), ElementsAre("ns/p:  2", "ns/p: new", "ns/p: last"));
 }
 
 TEST_F(PodOutputsTest, DoesNotWaitForALogThatGoesOn) {
   outputs_.Follow("ns", "endless", false);
   EXPECT_THAT(Lines(), IsEmpty());
-  outputs_.Finish(std::chrono::steady_clock::now());
+  outputs_.Finish({}, {});
   EXPECT_THAT(Lines(), ElementsAre("ns/endless: half"));
+}
+
+TEST_F(PodOutputsTest, WaitsForALogWhileItGrows) {
+  outputs_.Follow("ns", "slow", false);
+  outputs_.Finish(kBetween * 20, kPatience);
+  EXPECT_THAT(Lines(), testing::SizeIs(30));
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ Outcome<std::vector<ProgramFile>> FindProgramFiles(const fs::path& bin_dir) {
       {"bin/ringmaster-sidecar", {"ringmaster-sidecar"}},
       {"bin/ringmaster-launcher", {"ringmaster-launcher"}},
       {"bin/ringmaster-bench", {"ringmaster-bench"}},
-      {"lib/libringmaster.so", {"libringmaster.so", "../lib/libringmaster.so"}},
+      {"lib/libringmaster.so",
+       {"libringmaster.so", "../lib/libringmaster.so",
+        "../../libringmaster.so"}},  // the last: in a wheel, the Python package has it
       // Libraries that a release brings along: its programs look for them here.
       {"lib/ringmaster/private", {"../lib/ringmaster/private"}, true},
       {"python", {"python", "../python", "../lib/ringmaster/python"}}};
@@ -108,6 +110,20 @@ Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path
   if (packed->code != 0)
     return Fail(ExitCode::kMachineLacks, "the programs can't be packed: " + packed->error);
   return {};
+}
+
+// Unpacked beside its place and moved there as a whole: machines may share a home. What is in that
+// place without the programs in it was broken off or tampered with, and makes room.
+std::string InstallScript(const fs::path& programs) {
+  return fmt::format(
+      "umask 077; d={}; mkdir -p {} && t=$(mktemp -d \"$d.XXXXXX\") || exit 1\n"
+      "trap 'rm -rf \"$t\" \"$t.old\"' EXIT; trap 'exit 1' HUP INT TERM\n"
+      "tar -xf - -C \"$t\" || exit 1\n"
+      "if ! mv -T \"$t\" \"$d\" 2>/dev/null && ! [ -x \"$d/bin/ringmaster\" ]; then\n"
+      "  mv -T \"$d\" \"$t.old\"; mv -T \"$t\" \"$d\"\n"
+      "fi\n"
+      "\"$d/bin/ringmaster\" version",
+      Quoted(programs.string()), Quoted(programs.parent_path().string()));
 }
 
 }  // namespace ringmaster::cli

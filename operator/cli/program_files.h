@@ -27,4 +27,8 @@ std::string KeyOf(const std::vector<ProgramFile>& files);
 Outcome<void> WriteArchive(const std::vector<ProgramFile>& files,
                            const std::filesystem::path& archive);
 
+// For a POSIX shell: unpacks such a file, its standard input, as the folder `programs`, and fails
+// where the programs don't run then.
+std::string InstallScript(const std::filesystem::path& programs);
+
 }  // namespace ringmaster::cli

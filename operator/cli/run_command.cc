@@ -208,6 +208,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
                      {.timeout = options.timeout,
                       .sidecar_token = stack->sidecar_token,
                       .logs = run_dir / "logs",
+                      .other_machines = machines != nullptr,
                       .output = options.np > 0 ? SessionOptions::Output::kAll
                                                : SessionOptions::Output::kRankZero});
   interrupts->Attach(&session);

@@ -122,6 +122,9 @@ Outcome<void> CheckFree(const fs::path& dir) {
 }  // namespace
 
 fs::path RunsFolder(const RunPaths& paths) {
+  // Not $XDG_RUNTIME_DIR: it goes when the user's last session ends, and a node is to outlive that.
+  // The name is short, for sockets below it (kLongestRunDir).
+  if (paths.of_nodes) return fs::path("/tmp") / fmt::format("ring-nodes-{}", getuid());
   if (!paths.runtime_dir.empty()) return paths.runtime_dir / "ringmaster";
   return fs::path("/tmp") / fmt::format("ringmaster-{}", getuid());
 }

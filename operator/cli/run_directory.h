@@ -18,9 +18,11 @@ struct RunPaths {
   std::filesystem::path run_dir;      // RINGMASTER_RUN_DIR
   std::filesystem::path runtime_dir;  // XDG_RUNTIME_DIR
   std::filesystem::path bin_dir;      // where this program lies, with the sidecar beside it
+  bool of_nodes = false;              // not of runs: nodes of runs on other machines
 };
 
-// The folder that holds the runs of this user, one folder each.
+// The folder that holds the runs of this user, one folder each; or the nodes, so that nobody takes
+// them for runs.
 std::filesystem::path RunsFolder(const RunPaths& paths);
 
 class RunDirectory {

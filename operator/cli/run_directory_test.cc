@@ -1,5 +1,6 @@
 #include "operator/cli/run_directory.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,7 +15,9 @@ namespace ringmaster::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 class RunDirectoryTest : public testing::Test {
  protected:
@@ -49,6 +52,16 @@ TEST_F(RunDirectoryTest, LivingRunsAreWithoutTheDead) {
   auto first = Make("r1");
   { auto dead = Make("r2"); }
   EXPECT_THAT(LivingRuns(paths_).value(), testing::ElementsAre(first->path()));
+}
+
+TEST_F(RunDirectoryTest, ANodesDirectoryIsNoRun) {
+  paths_ = {};
+  RunPaths nodes{.of_nodes = true};
+  auto node = RunDirectory::Create("", nodes, fmt::format("test-{}", getpid()));
+  ASSERT_TRUE(node.has_value()) << node.error().message;
+  EXPECT_THAT(LivingRuns(paths_).value(), Not(Contains(node->path())));
+  EXPECT_THAT(LivingRuns(nodes).value(), Contains(node->path()));
+  RunDirectory::Clean(node->path(), node->ours(), false);
 }
 
 TEST_F(RunDirectoryTest, ADirectoryWithThingsThatARunWouldTakeAwayIsRefused) {

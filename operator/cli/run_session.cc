@@ -24,6 +24,8 @@ using kube::Json;
 constexpr std::chrono::milliseconds kTick{100};
 // How long the logs of a job that has ended may take to be read to their end.
 constexpr std::chrono::milliseconds kLastWords{1000};
+// The same where they are still on their way from other machines, while more of them comes.
+constexpr std::chrono::milliseconds kLongestLastWords{30'000};
 
 std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by) {
   return fmt::format("not done after {} s (--timeout){}{}", timeout.count(),
@@ -119,7 +121,7 @@ void RunSession::FinishOutput() {
     const std::string first = job->FirstPod();
     if (!first.empty() && !job->RankZero()) watchers_->outputs->Follow(job->ns(), first, false);
   }
-  watchers_->outputs->Finish(std::chrono::steady_clock::now() + kLastWords);
+  watchers_->outputs->Finish(kLastWords, options_.other_machines ? kLongestLastWords : kLastWords);
 }
 
 SessionEnd RunSession::Follow() {

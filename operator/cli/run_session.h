@@ -21,8 +21,9 @@ namespace ringmaster::cli {
 struct SessionOptions {
   std::chrono::seconds timeout{0};  // 0: none
   std::chrono::milliseconds poll_period{150};
-  std::string sidecar_token;   // of all jobs; empty: none
-  std::filesystem::path logs;  // of pods that are gone, too; empty: nowhere
+  std::string sidecar_token;    // of all jobs; empty: none
+  std::filesystem::path logs;   // of pods that are gone, too; empty: nowhere
+  bool other_machines = false;  // send what their pods print
   // Of the workers, above the progress line: all, or what rank 0 prints.
   enum class Output { kAll, kRankZero } output = Output::kRankZero;
 };

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 
@@ -53,6 +55,14 @@ bool AwaitEnd(pid_t pid, std::chrono::milliseconds patience, int* status) {
   return ended;
 }
 
+std::vector<std::string> ChosenWords(const SshOptions& options) {
+  std::vector<std::string> words;
+  if (options.port > 0) words.insert(words.end(), {"-p", std::to_string(options.port)});
+  if (!options.identity_file.empty())
+    words.insert(words.end(), {"-i", options.identity_file.string()});
+  return words;
+}
+
 }  // namespace
 
 std::string Quoted(const std::string& text) {
@@ -75,12 +85,23 @@ std::vector<std::string> SshWords(const SshOptions& options, const std::string& 
                              "ServerAliveCountMax=4", "LogLevel=ERROR"}) {
     words.insert(words.end(), {"-o", option});
   }
-  if (options.port > 0) words.insert(words.end(), {"-p", std::to_string(options.port)});
-  if (!options.identity_file.empty())
-    words.insert(words.end(), {"-i", options.identity_file.string()});
+  const auto chosen = ChosenWords(options);
+  words.insert(words.end(), chosen.begin(), chosen.end());
   // The user's shell there may be another than POSIX's.
   words.insert(words.end(), {"--", host, "exec sh -c " + Quoted(script)});
   return words;
+}
+
+std::string SshLine(const SshOptions& options, const std::string& host,
+                    const std::string& command) {
+  std::string line = "ssh ";
+  for (const std::string& word : ChosenWords(options)) {
+    const bool plain = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || std::strchr("-_./", c) != nullptr;
+    });
+    line += (plain ? word : Quoted(word)) + " ";
+  }
+  return line + host + " " + command;
 }
 
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,

@@ -26,6 +26,9 @@ std::string Quoted(const std::string& text);
 std::vector<std::string> SshWords(const SshOptions& options, const std::string& host,
                                   const std::string& script);
 
+// What a person types for `command` there: the same port and key.
+std::string SshLine(const SshOptions& options, const std::string& host, const std::string& command);
+
 // Runs it, with `input` as its standard input. The failure, where it can't be run or has not ended
 // after `patience`, doesn't name the host.
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,

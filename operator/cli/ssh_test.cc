@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
+#include "operator/cli/machines.h"
 #include "operator/cli/program_files.h"
 #include "operator/cli/run_environment.h"
 #include "tests/support/temp_dir.h"
@@ -52,6 +54,13 @@ TEST(SshTest, PortAndKeyAreSshsOwn) {
   EXPECT_EQ(*(words.rbegin() + 1), "me@b");
 }
 
+TEST(SshTest, WhatAPersonTypesHasPortAndKey) {
+  EXPECT_EQ(SshLine({}, "me@b", "kill 7"), "ssh me@b kill 7");
+  EXPECT_EQ(SshLine({.port = 2222, .identity_file = "/k/id_a"}, "b", "kill 7"),
+            "ssh -p 2222 -i /k/id_a b kill 7");
+  EXPECT_EQ(SshLine({.identity_file = "my key"}, "b", "kill 7"), "ssh -i 'my key' b kill 7");
+}
+
 TEST(ProgramFilesTest, TheArchiveHasThemAndTheKeyKnowsThem) {
   const support::TempDir dir;
   const fs::path bin = dir.path() / "bin";
@@ -79,6 +88,61 @@ TEST(ProgramFilesTest, TheArchiveHasThemAndTheKeyKnowsThem) {
   EXPECT_NE(KeyOf(*FindProgramFiles(bin)), key);
   fs::remove(dir.path() / "bin/ringmaster-bench");
   EXPECT_THAT(FindProgramFiles(bin).error().message, HasSubstr("ringmaster-bench"));
+}
+
+// As hack/wheel lays it out.
+TEST(ProgramFilesTest, AWheelHasTheLibraryInItsPackage) {
+  const support::TempDir dir;
+  const fs::path package = dir.path() / "ringmaster";
+  const fs::path programs = package / "_programs";
+  for (const char* folder : {"bin", "lib/ringmaster/private", "lib/ringmaster/python"})
+    fs::create_directories(programs / folder);
+  for (const char* name :
+       {"ringmaster", "ringmaster-sidecar", "ringmaster-launcher", "ringmaster-bench"})
+    std::ofstream(programs / "bin" / name) << name;
+  std::ofstream(package / "libringmaster.so") << "library";
+  const auto files = FindProgramFiles(programs / "bin");
+  ASSERT_TRUE(files) << files.error().message;
+  std::map<std::string, fs::path> from;
+  for (const ProgramFile& file : *files) from[file.to] = file.from;
+  EXPECT_EQ(from["lib/libringmaster.so"], package / "libringmaster.so");
+  EXPECT_EQ(from["lib/ringmaster/private"], programs / "lib/ringmaster/private");
+}
+
+TEST(ProgramFilesTest, InstallingReplacesWhatIsBrokenAndLeavesNothingBeside) {
+  const support::TempDir dir;
+  fs::create_directories(dir.path() / "from/bin");
+  std::ofstream(dir.path() / "from/bin/ringmaster") << "#!/bin/sh\necho it runs\n";
+  fs::permissions(dir.path() / "from/bin/ringmaster", fs::perms::owner_all);
+  const fs::path archive = dir.path() / "programs.tar";
+  ASSERT_TRUE(WriteArchive({{dir.path() / "from/bin/ringmaster", "bin/ringmaster"}}, archive));
+  const fs::path cache = dir.path() / "a cache";
+  const fs::path programs = cache / "1.0-key";
+  const auto install = [&](const fs::path& input) {
+    return *Do(SshWords({}, "", InstallScript(programs)), input, kPatience);
+  };
+  const auto there = [&] {
+    return std::distance(fs::directory_iterator(cache), fs::directory_iterator());
+  };
+  EXPECT_NE(install(dir.path() / "from/bin/ringmaster").code, 0) << "no archive";
+  EXPECT_EQ(there(), 0) << "what was begun is left";
+  fs::create_directories(programs / "python");  // broken: no bin/ringmaster
+  std::ofstream(programs / "python/old") << "old";
+  for (const char* when : {"over a broken one", "again"}) {
+    const SshAnswer answer = install(archive);
+    EXPECT_EQ(answer.code, 0) << when << answer.error;
+    EXPECT_EQ(answer.out, "it runs\n") << when;
+    EXPECT_EQ(there(), 1) << when;
+    EXPECT_FALSE(fs::exists(programs / "python/old")) << when;
+  }
+}
+
+TEST(MachinesTest, ThisMachineIsKnownByItsAddresses) {
+  EXPECT_TRUE(IsThisMachine("localhost"));
+  EXPECT_TRUE(IsThisMachine("127.0.0.1"));
+  EXPECT_TRUE(IsThisMachine("127.0.1.1"));
+  EXPECT_FALSE(IsThisMachine("me@127.0.0.1")) << "another user";
+  EXPECT_FALSE(IsThisMachine("224.0.0.1")) << "a socket can have it, but no interface has it";
 }
 
 TEST(RunEnvironmentTest, WhatNamesThisMachineStaysHere) {

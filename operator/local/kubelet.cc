@@ -24,6 +24,8 @@ constexpr milliseconds kLongestWait{1000};
 constexpr milliseconds kLongestBackoff{2000};
 // How long the last states of the pods may take to be told.
 constexpr milliseconds kLastReports{3000};
+// The loop answers within milliseconds, but for when it waits for an API server itself.
+constexpr milliseconds kLongestAnswer{10'000};
 
 // `node` empty: every node's.
 bool IsOnNode(const Json& pod, const std::string& node) {
@@ -73,12 +75,12 @@ void Kubelet::Stop(milliseconds grace) {
 }
 
 template <class F>
-auto Kubelet::Ask(F question) -> decltype(question()) {
+auto Kubelet::Ask(F question, decltype(question()) otherwise) -> decltype(question()) {
   auto promise = std::make_shared<std::promise<decltype(question())>>();
   auto answer = promise->get_future();
-  tasks_.Post([promise, question] { promise->set_value(question()); });
-  // The loop answers within milliseconds; when it has ended, nobody does.
-  if (answer.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
+  // When the loop has ended, nothing changes any more.
+  if (!tasks_.Post([promise, question] { promise->set_value(question()); })) return question();
+  if (answer.wait_for(kLongestAnswer) != std::future_status::ready) return otherwise;
   return answer.get();
 }
 
@@ -115,16 +117,18 @@ std::vector<PodLogFile> Kubelet::Logs() {
 }
 
 bool Kubelet::IsBusy() {
-  return Ask([this] {
-    return std::any_of(runners_.begin(), runners_.end(),
-                       [](const auto& r) { return !r.second->AllStopped(); });
-  });
+  return Ask(
+      [this] {
+        return std::any_of(runners_.begin(), runners_.end(),
+                           [](const auto& r) { return !r.second->AllStopped(); });
+      },
+      true);
 }
 
 PodRunner* Kubelet::Find(const std::string& ns, const std::string& pod) {
   for (auto& [uid, runner] : runners_) {
     const Json& meta = runner->pod()["metadata"];
-    if (meta["name"] == pod && meta["namespace"] == ns && !gone_[uid]) return runner.get();
+    if (meta["name"] == pod && meta["namespace"] == ns && !gone_.contains(uid)) return runner.get();
   }
   return nullptr;
 }
@@ -134,7 +138,7 @@ void Kubelet::OnPod(const Json& pod, bool deleted) {
   const auto it = runners_.find(uid);
   if (deleted) {
     if (it == runners_.end()) return;
-    gone_[uid] = true;
+    gone_.insert(uid);
     reporter_.Forget(uid);
     if (!it->second->AllStopped()) {
       it->second->Kill("Deleted", "the pod was deleted without grace", Clock::now());
@@ -204,7 +208,7 @@ void Kubelet::StepAll() {
   for (auto& [uid, runner] : runners_) {
     runner->Step(Clock::now());
     Sync(*runner);
-    if (gone_[uid] && runner->AllStopped()) done.push_back(uid);
+    if (gone_.contains(uid) && runner->AllStopped()) done.push_back(uid);
   }
   for (const std::string& uid : done) Forget(uid);
 }
@@ -219,7 +223,7 @@ void Kubelet::Forget(const std::string& uid) {
 // Tells the pod's state if it has changed; the object of a pod that was asked to go and has gone
 // goes, too.
 void Kubelet::Sync(PodRunner& runner) {
-  if (gone_[runner.uid()]) return;
+  if (gone_.contains(runner.uid())) return;
   const Json& meta = runner.pod()["metadata"];
   reporter_.Report({meta["namespace"], meta["name"], runner.uid()}, runner.View(),
                    meta.contains("deletionTimestamp") && runner.AllStopped());

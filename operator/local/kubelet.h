@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,14 +43,15 @@ class Kubelet : private RunnerHost {
   bool KillPod(const std::string& ns, const std::string& pod);
   std::optional<PodRunner::Log> LogOf(const std::string& ns, const std::string& pod,
                                       const std::string& container);
-  // Of all containers of the pods that there are.
+  // Of all containers of the pods that there are; after Stop, that there were at its end.
   std::vector<PodLogFile> Logs();
-  // Whether a process of some pod runs.
+  // Whether a process of some pod runs, or may run: the kubelet is too busy to say.
   bool IsBusy();
 
  private:
+  // `otherwise`: the answer where the loop gives none in time.
   template <class F>
-  auto Ask(F question) -> decltype(question());
+  auto Ask(F question, decltype(question()) otherwise = {}) -> decltype(question());
   void Loop();
   void Wait();
   void OnPod(const Json& pod, bool deleted);
@@ -73,10 +75,10 @@ class Kubelet : private RunnerHost {
   SocketProber prober_;
   PodReporter reporter_;
 
-  // Loop thread only.
+  // Loop thread only, while it runs; then nobody changes them.
   ChildProcesses children_;
   std::map<std::string, std::unique_ptr<PodRunner>> runners_;  // by pod uid
-  std::map<std::string, bool> gone_;                           // uid: its object was removed
+  std::set<std::string> gone_;                                 // uids whose object was removed
   std::map<std::string, Json> read_;                           // what Read() has answered last
   bool stopping_ = false;
 

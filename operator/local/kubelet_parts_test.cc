@@ -32,11 +32,11 @@ TEST(TaskQueue, IsReadableWhileThereAreTasks) {
 
 TEST(TaskQueue, ClosesOnlyWhenNothingIsLeftToDo) {
   TaskQueue queue;
-  queue.Post([] {});
+  EXPECT_TRUE(queue.Post([] {}));
   EXPECT_FALSE(queue.Close());
   queue.Take();
   EXPECT_TRUE(queue.Close());
-  queue.Post([] {});
+  EXPECT_FALSE(queue.Post([] {}));
   EXPECT_TRUE(queue.Take().empty());
 }
 

@@ -375,6 +375,16 @@ TEST_F(KubeletTest, KillPodEndsEverythingAndNothingRestarts) {
   EXPECT_FALSE(kubelet_->KillPod("default", "nobody"));
 }
 
+TEST_F(KubeletTest, WhatThereWasAtItsEndIsAnsweredAfterIt) {
+  Run(Pod("p", {Shell("main", "echo up; exec sleep 100")}));
+  WaitForLog("p", "main", "up");
+  kubelet_->Stop(seconds(0));
+  const auto logs = kubelet_->Logs();
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_FALSE(logs[0].log.running);
+  EXPECT_FALSE(kubelet_->IsBusy());
+}
+
 TEST_F(KubeletTest, APodThatIsMarkedIsKilled) {
   Run(Pod("p", {Shell("main", "echo up; exec sleep 100")}));
   WaitForLog("p", "main", "up");

@@ -43,14 +43,18 @@ void LogShipper::Start() {
   thread_ = std::jthread([this](std::stop_token stop) { Run(std::move(stop)); });
 }
 
-void LogShipper::Stop(std::chrono::milliseconds patience) {
-  if (!thread_.joinable()) return;
+bool LogShipper::Stop(std::chrono::milliseconds patience) {
   thread_.request_stop();
-  thread_.join();
-  // The kubelet has ended, so it is not asked any more.
+  if (thread_.joinable()) thread_.join();
+  // Of containers that have begun since the last look, too.
+  TakeNew();
   for (auto& [key, log] : logs_) log.file.log.running = false;
   const auto end = Clock::now() + patience;
-  while (!ShipAll() && Clock::now() < end) sync::Pause({}, kLook);
+  while (!ShipAll()) {
+    if (Clock::now() >= end) return false;
+    sync::Pause({}, kLook);
+  }
+  return true;
 }
 
 void LogShipper::Run(std::stop_token stop) {

@@ -27,7 +27,8 @@ class LogShipper {
 
   void Start();
   // When all containers have ended: sends what is there, for as long as `patience`, and ends.
-  void Stop(std::chrono::milliseconds patience);
+  // False: the server has not got all of it.
+  bool Stop(std::chrono::milliseconds patience);
 
  private:
   struct Log {

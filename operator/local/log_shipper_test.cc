@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "common/sync/mutex.h"
 #include "operator/local/collected_logs.h"
@@ -79,8 +80,34 @@ TEST_F(LogShipperTest, ThePodsLastWordsArriveThoughItIsGone) {
     const sync::MutexLock lock(&mu_);
     shown_.clear();
   }
-  shipper_.Stop(std::chrono::seconds(30));
+  EXPECT_TRUE(shipper_.Stop(std::chrono::seconds(30)));
   EXPECT_EQ(Arrived(), "one\ntwo\n");
+}
+
+TEST_F(LogShipperTest, ItSaysWhetherTheServerHasGotAllOfIt) {
+  Print("one\n");
+  Show(true);
+  shipper_.Start();
+  ASSERT_TRUE(Until([&] { return Arrived() == "one\n"; }));
+  api_->away = true;
+  Print("two\n");
+  EXPECT_FALSE(shipper_.Stop(std::chrono::milliseconds(0)));
+  EXPECT_EQ(Arrived(), "one\n");
+  api_->away = false;
+  EXPECT_TRUE(shipper_.Stop(std::chrono::milliseconds(0)));
+  EXPECT_EQ(Arrived(), "one\ntwo\n");
+}
+
+TEST_F(LogShipperTest, WhatBeganAfterTheLastLookArrivesAtTheEnd) {
+  Print("one\n");
+  Show(false);
+  const auto here = std::this_thread::get_id();
+  LogShipper late(api_, [this, here] {
+    return std::this_thread::get_id() == here ? Shown() : std::vector<PodLogFile>{};
+  });
+  late.Start();
+  EXPECT_TRUE(late.Stop(std::chrono::seconds(30)));
+  EXPECT_EQ(Arrived(), "one\n");
 }
 
 }  // namespace

@@ -118,18 +118,19 @@ NodeEnd NodeProcess::AwaitEnd() {
   }
 }
 
-NodeEnd NodeProcess::Await(std::chrono::milliseconds grace) {
+NodeResult NodeProcess::Await(std::chrono::milliseconds grace) {
   const NodeEnd end = AwaitEnd();
   nodes_->Stop();
   kubelet_->Stop(grace);
-  shipper_->Stop(end == NodeEnd::kAbandoned ? std::chrono::milliseconds(0) : kLastWords);
+  const bool logs_sent =
+      shipper_->Stop(end == NodeEnd::kAbandoned ? std::chrono::milliseconds(0) : kLastWords);
   if (end != NodeEnd::kAbandoned) {
     (void)api_->Patch(kube::Nodes(), "", options_.name, {{"metadata", {{"finalizers", nullptr}}}},
                       {});
     if (end == NodeEnd::kSignal) (void)api_->Delete(kube::Nodes(), "", options_.name, {});
   }
   watchdog_->Dismiss();
-  return end;
+  return {end, logs_sent};
 }
 
 }  // namespace ringmaster::local

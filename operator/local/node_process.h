@@ -34,6 +34,11 @@ struct NodeOptions {
 
 enum class NodeEnd { kReleased, kSignal, kAbandoned };
 
+struct NodeResult {
+  NodeEnd end;
+  bool logs_sent;  // all that containers have printed; else it lies on this machine alone
+};
+
 class NodeProcess {
  public:
   // Returns when the API server knows the node; the error says why it doesn't.
@@ -43,7 +48,7 @@ class NodeProcess {
 
   // Until its Node object is deleted, RequestStop, or nobody has been there for long. Its pods have
   // ended then, and all that can be told is told.
-  NodeEnd Await(std::chrono::milliseconds grace);
+  NodeResult Await(std::chrono::milliseconds grace);
   void RequestStop();
 
  private:

@@ -19,7 +19,8 @@ using support::Until;
 class NodeProcessTest : public ::testing::Test {
  protected:
   void Start(seconds abandon_after) {
-    api_->take_log = [](const kube::Json&) -> Answer<kube::Json> { return LogAnswer(0); };
+    if (!api_->take_log)
+      api_->take_log = [](const kube::Json&) -> Answer<kube::Json> { return LogAnswer(0); };
     NodeOptions options{.name = "b-1", .address = "10.0.0.7", .run_dir = dir_.path()};
     options.environment = {"PATH=/usr/bin:/bin"};
     options.abandon_after = abandon_after;
@@ -45,14 +46,14 @@ class NodeProcessTest : public ::testing::Test {
   const std::shared_ptr<Store> store_ = std::make_shared<Store>(StoreOptions{});
   const std::shared_ptr<testing::AbsentApi> api_ = std::make_shared<testing::AbsentApi>(store_);
   std::unique_ptr<NodeProcess> node_;
-  std::future<NodeEnd> ended_;
+  std::future<NodeResult> ended_;
 };
 
 TEST_F(NodeProcessTest, ItEndsItsPodsAndLetsGoWhenItsNodeIsDeleted) {
   Start(seconds(3600));
   RunPod();
   ASSERT_TRUE(store_->Delete(kube::Nodes(), "", "b-1", {}));
-  EXPECT_EQ(ended_.get(), NodeEnd::kReleased);
+  EXPECT_EQ(ended_.get().end, NodeEnd::kReleased);
   EXPECT_FALSE(store_->Get(kube::Nodes(), "", "b-1"));
   EXPECT_EQ((*store_->Get(kube::Pods(), "default", "p"))["status"]["phase"], "Failed");
 }
@@ -60,15 +61,27 @@ TEST_F(NodeProcessTest, ItEndsItsPodsAndLetsGoWhenItsNodeIsDeleted) {
 TEST_F(NodeProcessTest, ASignalTakesTheNodeAway) {
   Start(seconds(3600));
   node_->RequestStop();
-  EXPECT_EQ(ended_.get(), NodeEnd::kSignal);
+  EXPECT_EQ(ended_.get().end, NodeEnd::kSignal);
   EXPECT_FALSE(store_->Get(kube::Nodes(), "", "b-1"));
+}
+
+TEST_F(NodeProcessTest, ItSaysWhetherTheServerHasTheLogs) {
+  api_->take_log = [](const kube::Json&) -> Answer<kube::Json> {
+    return tl::unexpected(kube::Json{{"message", "no space"}});
+  };
+  Start(seconds(3600));
+  RunPod();
+  ASSERT_TRUE(store_->Delete(kube::Nodes(), "", "b-1", {}));
+  const NodeResult result = ended_.get();
+  EXPECT_EQ(result.end, NodeEnd::kReleased);
+  EXPECT_FALSE(result.logs_sent);
 }
 
 TEST_F(NodeProcessTest, ItGivesUpAServerThatStaysAway) {
   Start(seconds(1));
   RunPod();
   api_->away = true;
-  EXPECT_EQ(ended_.get(), NodeEnd::kAbandoned);
+  EXPECT_EQ(ended_.get().end, NodeEnd::kAbandoned);
 }
 
 TEST_F(NodeProcessTest, ANameThatIsTakenIsAnError) {

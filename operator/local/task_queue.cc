@@ -14,12 +14,13 @@ TaskQueue::~TaskQueue() {
   if (fd_ >= 0) close(fd_);
 }
 
-void TaskQueue::Post(Task task) {
+bool TaskQueue::Post(Task task) {
   const sync::MutexLock lock(&mu_);
-  if (!open_) return;
+  if (!open_) return false;
   tasks_.push_back(std::move(task));
   const uint64_t one = 1;
   (void)!write(fd_, &one, sizeof one);
+  return true;
 }
 
 std::deque<TaskQueue::Task> TaskQueue::Take() {

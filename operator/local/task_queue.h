@@ -19,8 +19,8 @@ class TaskQueue {
   ~TaskQueue();
   TaskQueue(const TaskQueue&) = delete;
 
-  // After Close nothing is taken any more.
-  void Post(Task task);
+  // Whether it was taken: after Close nothing is any more.
+  bool Post(Task task);
   // All tasks so far; the descriptor is no longer readable.
   std::deque<Task> Take();
   // Nobody would run a task any more. False, and still open: some were posted meanwhile.

@@ -151,9 +151,9 @@ def test_training_and_recovery_go_on_without_the_launching_machine(hosts, write,
         # The nodes wait for their launching machine until they give it up; then they go, and leave the logs.
         nodes = [pid for pid, name in ssh_hosts.processes.with_environment(None) if name == "ringmaster"]
         wait_for("the end of the node processes", lambda: not any(map(ssh_hosts.processes.alive, nodes)))
-    logs = list(pathlib.Path("/tmp/ringmaster-0").glob("*/logs/job-worker-*/worker.log"))
+    logs = list(pathlib.Path("/tmp/ring-nodes-0").glob("*/logs/job-worker-*/worker.log"))
     assert len(logs) >= 4, logs
-    ssh_hosts.shutil.rmtree("/tmp/ringmaster-0")
+    ssh_hosts.shutil.rmtree("/tmp/ring-nodes-0")
 
 
 def test_what_is_wrong_with_a_host_is_said_before_anything_runs(hosts, tmp_path):

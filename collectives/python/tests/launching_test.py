@@ -110,6 +110,13 @@ def test_OptionsWithoutMeaningAreTakenAndSaidOnce():
             assert all(note.startswith(name + " has no meaning here: ") for note in found.notes)
 
 
+def test_ThisMachineIsKnownByTheAddressesOfItsInterfaces():
+    for name in ("localhost", "127.0.0.1", "127.0.1.1"):
+        assert hosts.is_here(name), name
+    for name in ("224.0.0.1", "0.0.0.0"):  # a socket can have them, but no interface has them
+        assert not hosts.is_here(name), name
+
+
 def test_AHostfileHasALineForEachHost(tmp_path):
     file = tmp_path / "hosts"
     file.write_text("# mine\nlocalhost slots=2\n\n%s  slots = 3 # by name\n127.0.0.1\n" %
