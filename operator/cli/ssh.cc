@@ -45,9 +45,16 @@ class Output {
 
 // The wait status; false: it had not ended in time, and was killed with its group.
 bool AwaitEnd(pid_t pid, std::chrono::milliseconds patience, int* status) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + patience;
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   pollfd one{fd, POLLIN, 0};
-  const bool ended = poll(&one, 1, static_cast<int>(patience.count())) == 1;
+  int ready = 0;
+  do {  // a signal to this process interrupts it
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    ready = poll(&one, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+  } while (ready < 0 && errno == EINTR);
+  const bool ended = ready == 1;
   if (fd >= 0) close(fd);
   if (!ended) kill(-pid, SIGKILL);
   while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
