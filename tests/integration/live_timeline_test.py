@@ -80,7 +80,8 @@ def test_four_ranks_are_one_picture_through_the_loss_of_one(write, tmp_path):
 
         def rebuilt():
             seen, _, _ = timeline(run, tmp_path / "after.json")
-            return seen if {"detect", "decide", "connect"} <= names(seen, CHANGES) and len(rank_names(seen)) == 4 else None
+            # A phase that took no time, as the detection of a worker's end may, is no bar.
+            return seen if {"decide", "connect"} <= names(seen, CHANGES) and len(rank_names(seen)) == 4 else None
         events = wait_for("the rebuild in the picture", rebuilt, alive=run.alive)
         assert any(e["args"].get("note") == "WorkerLost" for e in events if e["pid"] == CHANGES and e["ph"] == "X")
         survivors = [process for process, name in rank_names(events).items() if "job-worker-1" not in name]
