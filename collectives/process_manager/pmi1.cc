@@ -5,41 +5,19 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
 
+#include "common/hex/hex.h"
+
 namespace ringmaster::process_manager {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};  // with the launcher on this machine
 constexpr size_t kMostLine = 1 << 16;
-
-// Values may hold neither spaces nor ends of lines.
-std::string Hex(std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const unsigned char byte : text) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
-}
-
-std::optional<std::string> FromHex(std::string_view hex) {
-  std::string out;
-  if (hex.size() % 2 != 0) return std::nullopt;
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    unsigned byte = 0;
-    const auto [stop, error] = std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
-    if (error != std::errc() || stop != hex.data() + i + 2) return std::nullopt;
-    out += static_cast<char>(byte);
-  }
-  return out;
-}
 
 // "cmd=put_result rc=0 msg=success"
 using Fields = std::map<std::string, std::string, std::less<>>;
@@ -148,7 +126,7 @@ class Pmi1 : public ProcessManager {
                   std::vector<std::string>* said) override {
     Fields answer;
     const std::string to = " kvsname=" + space_ + " key=ringmaster-" + name + "-";
-    if (Status s = line_.Ask("cmd=put" + to + std::to_string(rank_) + " value=" + Hex(mine),
+    if (Status s = line_.Ask("cmd=put" + to + std::to_string(rank_) + " value=" + hex::Encode(mine),
                              deadline, &answer);
         !s.ok())
       return s;
@@ -157,7 +135,7 @@ class Pmi1 : public ProcessManager {
     for (int rank = 0; rank < size_; ++rank) {
       if (Status s = line_.Ask("cmd=get" + to + std::to_string(rank), deadline, &answer); !s.ok())
         return s;
-      auto text = FromHex(answer["value"]);
+      auto text = hex::Decode(answer["value"]);
       if (!text) {
         return {RM_ERR_UNAVAILABLE, "the launcher says of rank " + std::to_string(rank) + " '" +
                                         answer["value"] + "', which is no hexadecimal text"};

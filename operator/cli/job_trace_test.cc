@@ -103,6 +103,19 @@ TEST(JobTraceTest, WhatBindsNoTwoRanksTellsNothingOfTheirClocks) {
   EXPECT_THAT(TimelineNotes(trace), HasSubstr("clock of p1"));
 }
 
+// The fourth rank tells nothing, and may be the one that is late; a joiner is no rank yet.
+TEST(JobTraceTest, WhereNotAllRanksTellNobodyIsCalledLate) {
+  for (const int ranks : {2, 3}) {
+    Pod pods[] = {{"p0", 0, "m"}, {"p1", 1, "m"}, {"joins", -1, "m"}};
+    pods[0].Named("thread_name", 0, 4, "views");
+    pods[0].Event(0, 4, "view", 1, 0, {{"size", ranks}});
+    pods[0].Operation(0, 0, 50'000, 51'000);
+    pods[1].Operation(0, 40'000, 50'000, 51'000);
+    const JobTrace trace = LayTogether({pods[0].Read(), pods[1].Read(), pods[2].Read()});
+    EXPECT_EQ(trace.late.size(), ranks == 2 ? 1u : 0u) << ranks;
+  }
+}
+
 TEST(JobTraceTest, TheRankThatTheOthersWaitedForIsNamed) {
   Pod pods[] = {{"p0", 0, "m"}, {"p1", 1, "m"}, {"p2", 2, "m"}};
   for (int i = 0; i < 10; ++i) {

@@ -22,6 +22,13 @@ class LogShipperTest : public ::testing::Test {
   void SetUp() override {
     api_->take_log = [this](const kube::Json& chunk) { return collected_.Take(chunk); };
   }
+  // Prints "one" and starts.
+  bool FirstLineArrives() {
+    Print("one\n");
+    Show(true);
+    shipper_.Start();
+    return Until([&] { return Arrived() == "one\n"; });
+  }
   void Print(const std::string& text) {
     std::ofstream(dir_.path() / "here.log", std::ios::app) << text;
   }
@@ -48,20 +55,14 @@ class LogShipperTest : public ::testing::Test {
 };
 
 TEST_F(LogShipperTest, WhatIsPrintedArrivesInOrder) {
-  Print("one\n");
-  Show(true);
-  shipper_.Start();
-  ASSERT_TRUE(Until([&] { return Arrived() == "one\n"; }));
+  ASSERT_TRUE(FirstLineArrives());
   const std::string much(1'000'000, 'x');
   Print(much);
   ASSERT_TRUE(Until([&] { return Arrived() == "one\n" + much; }));
 }
 
 TEST_F(LogShipperTest, ItGoesOnWhenTheServerIsBack) {
-  Print("one\n");
-  Show(true);
-  shipper_.Start();
-  ASSERT_TRUE(Until([&] { return Arrived() == "one\n"; }));
+  ASSERT_TRUE(FirstLineArrives());
   api_->away = true;
   Print("two\n");
   ASSERT_TRUE(Until([&] { return api_->refused > 0; }));
@@ -71,10 +72,7 @@ TEST_F(LogShipperTest, ItGoesOnWhenTheServerIsBack) {
 }
 
 TEST_F(LogShipperTest, ThePodsLastWordsArriveThoughItIsGone) {
-  Print("one\n");
-  Show(true);
-  shipper_.Start();
-  ASSERT_TRUE(Until([&] { return Arrived() == "one\n"; }));
+  ASSERT_TRUE(FirstLineArrives());
   Print("two\n");
   {
     const sync::MutexLock lock(&mu_);
@@ -85,10 +83,7 @@ TEST_F(LogShipperTest, ThePodsLastWordsArriveThoughItIsGone) {
 }
 
 TEST_F(LogShipperTest, ItSaysWhetherTheServerHasGotAllOfIt) {
-  Print("one\n");
-  Show(true);
-  shipper_.Start();
-  ASSERT_TRUE(Until([&] { return Arrived() == "one\n"; }));
+  ASSERT_TRUE(FirstLineArrives());
   api_->away = true;
   Print("two\n");
   EXPECT_FALSE(shipper_.Stop(std::chrono::milliseconds(0)));

@@ -51,8 +51,7 @@ bool Admission::IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& re
   if (!AskForTheSame(waiting.request, request)) return false;
   for (std::size_t i = 0; i < request.pods.size(); ++i) {
     if (request.pods[i] == waiting.request.pods[i]) continue;
-    const Json &now = *request.pods[i], &before = *waiting.request.pods[i];
-    if (capacity_.ShapeOf(now) != capacity_.ShapeOf(before)) return false;
+    if (capacity_.ShapeOf(*request.pods[i]) != waiting.anywhere[i]) return false;
   }
   return true;
 }
@@ -104,7 +103,9 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   const std::string domain = stays ? waiting->answer.domain : "";
   *waiting = {.request = std::move(request)};
   waiting->answer.decided = false;
-  for (const auto& pod : waiting->request.pods) waiting->shapes.push_back(capacity_.ShapeOf(*pod));
+  for (const auto& pod : waiting->request.pods)
+    waiting->anywhere.push_back(capacity_.ShapeOf(*pod));
+  waiting->shapes = waiting->anywhere;
   topology_.Forget();
   topology_.Choose(waiting);
   topology_.Keep(domain, waiting);

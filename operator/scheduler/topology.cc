@@ -7,10 +7,7 @@ namespace ringmaster::scheduler {
 
 void Topology::CountAnywhere(WaitingJob* waiting) const {
   waiting->answer.domain.clear();
-  waiting->shapes.clear();
-  for (const auto& pod : waiting->request.pods) {
-    waiting->shapes.push_back(capacity_.ShapeOf(*pod));
-  }
+  waiting->shapes = waiting->anywhere;
 }
 
 void Topology::CountIn(const std::string& domain, WaitingJob* waiting) const {
@@ -89,9 +86,8 @@ bool Topology::Widen(WaitingJob* waiting) const {
   if (request.near.required || waiting->answer.domain.empty()) return false;
   bool changed = false;
   for (std::size_t i = waiting->answer.fit; i < request.pods.size(); ++i) {
-    ShapePtr anywhere = capacity_.ShapeOf(*request.pods[i]);
-    changed = changed || anywhere != waiting->shapes[i];
-    waiting->shapes[i] = std::move(anywhere);
+    changed = changed || waiting->anywhere[i] != waiting->shapes[i];
+    waiting->shapes[i] = waiting->anywhere[i];
   }
   return changed;
 }

@@ -47,7 +47,8 @@ struct AdmissionRequest {
 
 struct WaitingJob {
   AdmissionRequest request;
-  std::vector<ShapePtr> shapes;  // of the pods
+  std::vector<ShapePtr> shapes;    // of the pods, as they are counted: in a domain, perhaps
+  std::vector<ShapePtr> anywhere;  // of the pods, as they ask to be
   GangFit answer;
 
   bool Satisfied() const {

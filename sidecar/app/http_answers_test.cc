@@ -44,6 +44,20 @@ TEST(HttpAnswersTest, AllElseWantsTheTokenOfTheJob) {
       << "another job's";
 }
 
+// What would be asked of the workers nobody would wait for.
+TEST(HttpAnswersTest, OfTheTimelineThereIsNoHeadAlone) {
+  int asked = 0;
+  HttpSubjects subjects;
+  subjects.timeline = [&](const TimelineAsk&) {
+    ++asked;
+    return [] { return std::optional<std::string>("t"); };
+  };
+  EXPECT_EQ(Answer({.path = "/timeline", .head = true}, subjects, "").status, 405);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(Answer({.path = "/timeline"}, subjects, "").status, 200);
+  EXPECT_EQ(asked, 1);
+}
+
 HttpResponse TimelineOf(const std::map<std::string, std::string>& query, TimelineAsk* asked,
                         bool too_many = false) {
   HttpSubjects subjects;

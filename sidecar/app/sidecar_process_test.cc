@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <asio/io_context.hpp>
 #include <chrono>
 #include <deque>
 #include <filesystem>
@@ -23,7 +22,7 @@
 #include "common/ring_key/ring_key.h"
 #include "common/tls/certificate.h"
 #include "sidecar/app/testing/fake_operator.h"
-#include "sidecar/rendezvous/heartbeat.h"
+#include "sidecar/app/testing/heartbeat_forger.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {
@@ -64,30 +63,6 @@ std::string Get(const std::string& where, const std::string& path,
   size_t body = answer.find("\r\n\r\n");
   return body == std::string::npos ? "" : answer.substr(body + 4);
 }
-
-// Answers heartbeats as the sidecar of that pod would, without the job's key.
-class Forger {
- public:
-  Forger(const std::string& address, const std::string& uid) {
-    rendezvous::HeartbeatOptions options;
-    options.port = std::stoi(address.substr(address.rfind(':') + 1));
-    options.job = "job-uid";
-    options.self = uid;
-    std::string error;
-    heartbeats_ = rendezvous::Heartbeats::Listen(&loop_, options, {}, &error);
-    EXPECT_NE(heartbeats_, nullptr) << error;
-    thread_ = std::thread([this] { loop_.run(); });
-  }
-  ~Forger() {
-    loop_.stop();
-    thread_.join();
-  }
-
- private:
-  asio::io_context loop_;
-  std::unique_ptr<rendezvous::Heartbeats> heartbeats_;
-  std::thread thread_;
-};
 
 struct PodProcesses {
   std::string uid, dir;
@@ -316,7 +291,7 @@ TEST_F(SidecarProcessTest, HeartbeatsOfWhoDoesNotHoldTheJobsKeyKeepNoPodAlive) {
     if (pod["uid"] == "uid-2") address = pod["heartbeat"];
   }
   Kill(&pods_[2].sidecar);
-  const Forger forger(address, "uid-2");
+  const HeartbeatForger forger(address, "uid-2");
   EXPECT_GT(AwaitView({0, 1}, 2), 0u);
   EXPECT_TRUE(Eventually([&] {
     const std::string metrics = Get(operator_->HttpOf("uid-0"), "/metrics");

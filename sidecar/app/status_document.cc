@@ -65,6 +65,15 @@ json ProgressStatus(const StatusInput& in) {
 
 }  // namespace
 
+json SidecarIdentity(const SidecarOptions& options) {
+  return {{"version", options.version},
+          {"job",
+           {{"namespace", options.job_namespace},
+            {"name", options.job_name},
+            {"uid", options.job_uid}}},
+          {"pod", {{"name", options.pod_name}, {"uid", options.pod_uid}}}};
+}
+
 json StatusDocument(const StatusInput& in) {
   json workers = json::array(), exits = json::array(), rebuilds = json::array();
   json links = json::array();
@@ -75,27 +84,23 @@ json StatusDocument(const StatusInput& in) {
     links.push_back({{"pod", link.pod}, {"breaks", link.breaks}, {"kept", link.kept}});
   for (const job::Rebuild& rebuild : in.history.rebuilds().all())
     rebuilds.push_back(job::ToJson(rebuild));
-  const SidecarOptions& options = in.options;
   const ViewPtr& view = in.member.current();
-  return {{"version", options.version},
-          {"job",
-           {{"namespace", options.job_namespace},
-            {"name", options.job_name},
-            {"uid", options.job_uid}}},
-          {"pod", {{"name", options.pod_name}, {"uid", options.pod_uid}}},
-          {"coordinator", in.member.is_coordinator()},
-          {"state", PodState(in)},
-          {"epoch", membership::EpochOf(view)},
-          {"view", view ? membership::ToJson(*view) : json()},
-          {"workers", std::move(workers)},
-          {"missingSlots", in.processes.MissingSlots()},
-          {"operatorConnected", in.operator_connected},
-          {"progress", ProgressStatus(in)},
-          {"stalls", job::ToJson(StallsIn(in.installed.get(), in.processes.all(), options.slots))},
-          {"historySince", in.history.record().since_unix_ms()},
-          {"brokenLinks", std::move(links)},
-          {"exits", std::move(exits)},
-          {"rebuilds", std::move(rebuilds)}};
+  json status = SidecarIdentity(in.options);
+  status.update(
+      {{"coordinator", in.member.is_coordinator()},
+       {"state", PodState(in)},
+       {"epoch", membership::EpochOf(view)},
+       {"view", view ? membership::ToJson(*view) : json()},
+       {"workers", std::move(workers)},
+       {"missingSlots", in.processes.MissingSlots()},
+       {"operatorConnected", in.operator_connected},
+       {"progress", ProgressStatus(in)},
+       {"stalls", job::ToJson(StallsIn(in.installed.get(), in.processes.all(), in.options.slots))},
+       {"historySince", in.history.record().since_unix_ms()},
+       {"brokenLinks", std::move(links)},
+       {"exits", std::move(exits)},
+       {"rebuilds", std::move(rebuilds)}});
+  return status;
 }
 
 }  // namespace ringmaster::app

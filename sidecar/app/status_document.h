@@ -29,6 +29,9 @@ struct StatusInput {
   bool operator_connected = false;
 };
 
+// Which sidecar tells it: its version, job and pod.
+nlohmann::json SidecarIdentity(const SidecarOptions& options);
+
 nlohmann::json StatusDocument(const StatusInput& input);
 
 }  // namespace ringmaster::app

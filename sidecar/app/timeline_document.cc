@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sidecar/app/status_document.h"
+
 namespace ringmaster::app {
 namespace {
 
@@ -64,16 +66,12 @@ json About(const TimelineInput& in) {
     }
   }
   const SidecarOptions& options = in.options;
-  return {{"version", options.version},
-          {"job",
-           {{"namespace", options.job_namespace},
-            {"name", options.job_name},
-            {"uid", options.job_uid}}},
-          {"pod", {{"name", options.pod_name}, {"uid", options.pod_uid}}},
-          {"coordinator", in.coordinator},
-          {"machine", options.boot_id},
-          {"workers", std::move(workers)},
-          {"missing", std::move(missing)}};
+  json about = SidecarIdentity(options);
+  about["coordinator"] = in.coordinator;
+  about["machine"] = options.boot_id;
+  about["workers"] = std::move(workers);
+  about["missing"] = std::move(missing);
+  return about;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "common/hex/hex.h"
 #include "common/ring_key/ring_key.h"
 
 namespace ringmaster::rendezvous {
@@ -16,28 +17,8 @@ constexpr char kForWelcome[] = "ringmaster heartbeat welcome ";
 constexpr char kForBeat[] = "ringmaster heartbeat beat ";
 constexpr char kForEcho[] = "ringmaster heartbeat echo ";
 
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-std::string Hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 bool IsHex(const std::string& text) {
-  return text.size() == kHexBytes && text.find_first_not_of(kDigits) == text.npos;
-}
-
-// `text` is hexadecimal.
-std::string FromHex(const std::string& text) {
-  std::string bytes;
-  for (size_t i = 0; i < text.size(); i += 2)
-    bytes += static_cast<char>(kDigits.find(text[i]) << 4 | kDigits.find(text[i + 1]));
-  return bytes;
+  return text.size() == kHexBytes && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
 // Little-endian.
@@ -85,7 +66,7 @@ std::optional<HeartbeatWelcome> ReadWelcome(const std::string& line) {
   return welcome;
 }
 
-std::string MakeHeartbeatNonce() { return Hex(ring_key::MakeRandom()); }
+std::string MakeHeartbeatNonce() { return hex::Encode(ring_key::MakeRandom()); }
 
 HeartbeatSession::HeartbeatSession(std::string_view key, const HeartbeatHello& hello,
                                    const std::string& watched, const std::string& watched_nonce)
@@ -94,11 +75,12 @@ HeartbeatSession::HeartbeatSession(std::string_view key, const HeartbeatHello& h
                                "\n" + watched_nonce)) {}
 
 std::string HeartbeatSession::Proof() const {
-  return proven() ? Hex(ring_key::Prove(key_, kForWelcome, "")) : "";
+  return proven() ? hex::Encode(ring_key::Prove(key_, kForWelcome, "")) : "";
 }
 
 bool HeartbeatSession::IsProof(const std::string& claimed) const {
-  return proven() && IsHex(claimed) && ring_key::Proves(key_, kForWelcome, "", FromHex(claimed));
+  return proven() && IsHex(claimed) &&
+         ring_key::Proves(key_, kForWelcome, "", *hex::Decode(claimed));
 }
 
 size_t HeartbeatSession::size() const { return kNewsBytes + (proven() ? kProofBytes : 0); }

@@ -223,6 +223,17 @@ TEST_F(HeartbeatTest, WhoProvesNothingIsHeardOnlyWhereTheViewDoesNotSayThatItPro
   EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
 }
 
+TEST_F(HeartbeatTest, WhoIsKnownToProveOnlyByALaterViewIsNotBelievedOnWithoutAProof) {
+  Add("a");
+  CutPeer peer(&loop_);
+  all_["a"]->Watch({{"b", peer.address(), "", /*proves=*/false}});
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+  all_["a"]->Watch({{"b", peer.address(), "", /*proves=*/true}});
+  heard_.clear();
+  EXPECT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
+  EXPECT_EQ(heard_.count("a>b"), 0u);
+}
+
 TEST_F(HeartbeatTest, WhoHasProvenTheKeyHasToGoOnProvingIt) {
   Add("a");
   Add("b");
@@ -372,19 +383,38 @@ TEST_F(HeartbeatTest, ABeatWithoutItsProofIsNotAnswered) {
   EXPECT_EQ(all_["b"]->refused(), 1u);
 }
 
+// More than a sidecar answers; they say their line, and no more.
+std::vector<asio::ip::tcp::socket> Strangers(asio::io_context* loop, const std::string& address) {
+  asio::ip::tcp::endpoint endpoint;
+  EXPECT_TRUE(net::ParseEndpoint(address, &endpoint));
+  std::vector<asio::ip::tcp::socket> strangers;
+  for (int i = 0; i < 260; ++i) {
+    strangers.emplace_back(*loop).connect(endpoint);
+    asio::write(strangers.back(), asio::buffer(std::string("RMHB2 job x\n")));
+    loop->poll();
+  }
+  return strangers;
+}
+
 TEST_F(HeartbeatTest, StrangersDoNotTakeThePlacesOfThoseThatWatch) {
   Add("a");
   Add("b");
-  asio::ip::tcp::endpoint endpoint;
-  ASSERT_TRUE(net::ParseEndpoint(PeerOf("b").address, &endpoint));
-  std::vector<asio::ip::tcp::socket> strangers;
-  for (int i = 0; i < 260; ++i) {
-    strangers.emplace_back(loop_).connect(endpoint);
-    asio::write(strangers.back(), asio::buffer(std::string("RMHB2 job x\n")));
-    loop_.poll();
-  }
+  const auto strangers = Strangers(&loop_, PeerOf("b").address);
   all_["a"]->Watch({PeerOf("b")});
   EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
+}
+
+TEST_F(HeartbeatTest, StrangersDoNotTakeThePlaceOfAWatcherOfAVersionWithoutProofs) {
+  Add("b");
+  key_.clear();
+  proves_ = false;
+  Add("old");
+  all_["old"]->Watch({PeerOf("b")});
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("old>b") > 0; }));
+  const auto strangers = Strangers(&loop_, PeerOf("b").address);
+  heard_.clear();
+  EXPECT_TRUE(RunUntil([&] { return heard_.count("old>b") > 0; }));
+  EXPECT_TRUE(unreachable_.empty()) << "it has kept its connection";
 }
 
 TEST_F(HeartbeatTest, ASilentConnectionIsGivenUpForANewOne) {
