@@ -160,7 +160,9 @@ TEST_F(HeartbeatTest, TakesSuspicionBackWhenThePodAnswersAgain) {
 // that answers the second one.
 class CutPeer {
  public:
-  explicit CutPeer(asio::io_context* loop) : acceptor_(*loop) {
+  static constexpr int kOn = 1'000'000;  // echoes: it isn't cut
+  explicit CutPeer(asio::io_context* loop, int echoes_at_first = 1)
+      : acceptor_(*loop), echoes_at_first_(echoes_at_first) {
     std::string error;
     EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
     Accept();
@@ -183,7 +185,7 @@ class CutPeer {
     acceptor_.async_accept([this](std::error_code error, asio::ip::tcp::socket socket) {
       if (error) return;
       auto session =
-          std::make_shared<Session>(std::move(socket), sessions_.empty() ? 1 : 1'000'000);
+          std::make_shared<Session>(std::move(socket), sessions_.empty() ? echoes_at_first_ : kOn);
       sessions_.push_back(session);
       asio::async_read_until(session->socket, session->line, '\n',
                              [this, session](std::error_code read, size_t) {
@@ -206,6 +208,7 @@ class CutPeer {
   }
 
   asio::ip::tcp::acceptor acceptor_;
+  int echoes_at_first_;
   std::vector<std::shared_ptr<Session>> sessions_;
 };
 
@@ -225,7 +228,7 @@ TEST_F(HeartbeatTest, WhoProvesNothingIsHeardOnlyWhereTheViewDoesNotSayThatItPro
 
 TEST_F(HeartbeatTest, WhoIsKnownToProveOnlyByALaterViewIsNotBelievedOnWithoutAProof) {
   Add("a");
-  CutPeer peer(&loop_);
+  CutPeer peer(&loop_, CutPeer::kOn);
   all_["a"]->Watch({{"b", peer.address(), "", /*proves=*/false}});
   ASSERT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
   all_["a"]->Watch({{"b", peer.address(), "", /*proves=*/true}});
