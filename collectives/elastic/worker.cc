@@ -1,7 +1,6 @@
 #include "collectives/elastic/worker.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,8 +9,6 @@
 
 namespace ringmaster::elastic {
 namespace {
-
-constexpr std::chrono::seconds kHearingPatience{10};  // longer than a sidecar's restart
 
 class RealCommunicators : public engine::CommunicatorFactory {
  public:
@@ -30,17 +27,14 @@ Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
     : options_(options),
       state_(state),
       devices_(options.backend, nccl::ThisMachinesGpu),
-      registration_(options.slot, options.incarnation, options.standby, options.version),
-      entry_(&registration_, &frames_, state),
-      reports_(&registration_, &frames_, &facts_),
+      sidecar_(options, state, &facts_),
       fixed_world_reports_(&facts_),
-      orders_(&registration_, &frames_, &facts_, &entry_) {}
+      timeline_(options) {}
 
 Worker::~Worker() {
   // Order: the engine stops using the link, the link stops using the engine, then both can go.
   if (engine_) engine_->Close();
-  frames_.Bye();
-  sidecar_.reset();
+  sidecar_.Close();
   engine_.reset();
 }
 
@@ -81,7 +75,7 @@ void Worker::StartEngine(engine::EngineListener* listener) {
     return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, device, nccl::Limits());
   };
   engine_ = std::make_unique<engine::Engine>(options);
-  reports_.Attach(engine_.get());
+  sidecar_.Attach(engine_.get());
   fixed_world_reports_.Attach(engine_.get());
 }
 
@@ -116,28 +110,17 @@ Status Worker::StartWithSidecar(Clock::time_point deadline) {
   endpoint.shared_memory = options_.shared_memory;
   endpoint.encrypt = options_.encrypt;
   if (Status s = Endpoint::Create(endpoint, &endpoint_); !s.ok()) return s;
-  StartEngine(&reports_);
+  StartEngine(sidecar_.reports());
   if (options_.keep_recent && options_.timeline != nullptr) options_.timeline->KeepRecent();
-  orders_.Attach(engine_.get(), endpoint_.get(), options_.timeline);
-  sidecar_ = std::make_unique<sidecar_client::SidecarClient>(
-      sidecar_client::SidecarClient::Options{options_.socket}, &orders_);
-  frames_.Use(sidecar_.get());
-  sidecar_->Start();  // its thread gives orders, and they answer in frames: not before all stands
-
   Role role = Role::kUnknown;
-  Status status = registration_.AwaitRole(deadline, &role);
-  if (status.code() == RM_ERR_TIMEOUT) {
-    const std::string trouble = sidecar_->trouble();
-    return {RM_ERR_UNAVAILABLE, "rm_init: " + (trouble.empty() ? status.message() : trouble)};
-  }
-  if (!status.ok()) return status;
+  if (Status s = sidecar_.Start(endpoint_.get(), deadline, &role); !s.ok()) return s;
   return role == Role::kBootstrap ? AwaitBegin(deadline) : Status();
 }
 
 // If the job begins without this worker the script goes on as a joiner's does, and says what state
 // it has before it enters.
 Status Worker::AwaitBegin(Clock::time_point deadline) {
-  const Status status = entry_.AwaitBegin(engine_.get(), deadline);
+  const Status status = sidecar_.AwaitBegin(deadline);
   if (status.ok()) Entered();
   if (status.code() == RM_ERR_TIMEOUT && joining()) return {};
   return status;
@@ -145,35 +128,18 @@ Status Worker::AwaitBegin(Clock::time_point deadline) {
 
 Status Worker::Enter(Clock::time_point deadline) {
   if (info().entered) return {};
-  if (Status s = entry_.Await(engine_.get(), deadline); !s.ok()) return s;
+  if (Status s = sidecar_.AwaitView(deadline); !s.ok()) return s;
   Entered();
   return {};
 }
 
 void Worker::Entered() {
-  registration_.Entered();
+  sidecar_.Entered();
   changes_.Begin(info().membership());
-  std::call_once(timeline_begun_, [this] {
-    if (options_.timeline_file.empty()) return;
-    // Training is worth more than its picture.
-    if (Status s = StartTimeline(options_.timeline_file); !s.ok())
-      std::fprintf(stderr, "ringmaster: HOROVOD_TIMELINE: %s\n", s.message().c_str());
-  });
+  timeline_.Entered(info());
 }
 
-Status Worker::StartTimeline(const std::string& path) {
-  const int rank = info().membership().rank;
-  if (rank < 0 || options_.timeline == nullptr)
-    return {RM_ERR_INVALID,
-            "this worker is in no view yet: it has no rank to write a timeline for"};
-  // Ranks move with views: the file of a rank may be another worker's that had it before.
-  const bool later = info().membership().epoch != kFirstEpoch;
-  return options_.timeline->Start(path, later, {rank, info().WorkerAt(rank), options_.job});
-}
-
-bool Worker::joining() const {
-  return registration_.role() == Role::kJoining && !info().entered && !info().dropped;
-}
+bool Worker::joining() const { return sidecar_.joins() && !info().entered && !info().dropped; }
 
 Status Worker::EnsureEntered() {
   if (!joining()) return {};
@@ -205,18 +171,8 @@ Status Worker::Shutdown(Clock::time_point deadline) {
   // A worker that is in no view has nothing to agree on with anybody.
   if (!info().entered) return {};
   Status status = engine_->Shutdown(deadline);
-  if (status.ok()) AwaitFinishHeard(deadline);
+  if (status.ok()) sidecar_.AwaitFinishHeard(deadline);
   return status;
-}
-
-// A pod whose worker ends before its sidecar knows that the job is over counts as failed, and the
-// sidecar may just be starting again.
-void Worker::AwaitFinishHeard(Clock::time_point deadline) {
-  if (!sidecar_ || sidecar_->AwaitHeard(std::min(deadline, Clock::now() + kHearingPatience)))
-    return;
-  std::fprintf(stderr,
-               "ringmaster: the job is over, and the sidecar of this pod does not answer: it may "
-               "take this end for a failure\n");
 }
 
 std::string Worker::LastRebuild() const {

@@ -1,30 +1,23 @@
 // One training process in its job: ties the engine to the sidecar and to the user's calls.
 //
-// Here are the user's calls. What the engine says goes through EngineReports to the sidecar, what
-// the sidecar says through SidecarOrders to the engine.
+// Here are the user's calls. What engine and sidecar say to each other goes through SidecarLink.
 //
 // Thread rule: any thread.
 #pragma once
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "collectives/elastic/device_check.h"
-#include "collectives/elastic/engine_reports.h"
-#include "collectives/elastic/entry.h"
 #include "collectives/elastic/fixed_world.h"
 #include "collectives/elastic/options.h"
 #include "collectives/elastic/ping_facts.h"
-#include "collectives/elastic/registration.h"
-#include "collectives/elastic/sidecar_frames.h"
-#include "collectives/elastic/sidecar_orders.h"
+#include "collectives/elastic/rank_timeline.h"
+#include "collectives/elastic/sidecar_link.h"
 #include "collectives/elastic/step_changes.h"
 #include "collectives/engine/engine.h"
 #include "collectives/process_manager/process_manager.h"
-#include "collectives/sidecar_client/sidecar_client.h"
 #include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
@@ -63,7 +56,7 @@ class Worker {
   bool Await(const engine::Operation& operation, Clock::time_point deadline);
   void Report(const std::string& name, double value) { facts_.Report(name, value); }
   // RM_ERR_INVALID: there is one already, or there can be no such file.
-  Status StartTimeline(const std::string& path);
+  Status StartTimeline(const std::string& path) { return timeline_.Start(path, info()); }
   std::string LastRebuild() const;
 
  private:
@@ -77,7 +70,6 @@ class Worker {
   void StartEngine(engine::EngineListener* listener);
   // The worker is in a view. Its first step counts changes from this one.
   void Entered();
-  void AwaitFinishHeard(Clock::time_point deadline);
 
   const WorkerOptions options_;
   engine::StateRegistry* const state_;
@@ -88,21 +80,15 @@ class Worker {
   std::unique_ptr<Endpoint> endpoint_;  // null: alone
   std::unique_ptr<engine::CommunicatorFactory> communicators_;
 
-  Registration registration_;
-  SidecarFrames frames_;
   PingFacts facts_;
-  Entry entry_;
-  EngineReports reports_;
+  SidecarLink sidecar_;
   FixedWorldReports fixed_world_reports_;  // where there is no sidecar
-  SidecarOrders orders_;
 
   std::atomic<int> counted_sets_{0};
-  std::once_flag timeline_begun_;
+  RankTimeline timeline_;
   StepChanges changes_;
 
   std::unique_ptr<engine::Engine> engine_;  // constant after Start
-  std::unique_ptr<sidecar_client::SidecarClient>
-      sidecar_;  // constant after Start; null: alone. Ends before the engine.
 };
 
 }  // namespace ringmaster::elastic

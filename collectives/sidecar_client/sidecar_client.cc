@@ -1,16 +1,11 @@
 #include "collectives/sidecar_client/sidecar_client.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +16,6 @@ namespace ringmaster::sidecar_client {
 namespace {
 
 using worker_link::EncodeFrame;
-using worker_link::FrameReader;
 
 constexpr int kFirstWaitMs = 50;
 constexpr int kLastWaitMs = 1000;
@@ -47,73 +41,76 @@ void SidecarClient::Start() {
 }
 
 SidecarClient::~SidecarClient() {
-  {
-    sync::MutexLock lock(&mu_);
-    closing_ = true;
-  }
+  outbox_.Close();
   eventfd_write(wake_, 1);
   if (thread_.joinable()) thread_.join();
-  CloseSocket();
+  connection_.Close();
   fork_guard::Disown(wake_);
   close(wake_);
 }
 
 void SidecarClient::Send(const nlohmann::json& frame) {
-  std::string bytes = EncodeFrame(frame);
-  {
-    sync::MutexLock lock(&mu_);
-    queue_.push_back(std::move(bytes));
-  }
+  outbox_.Put(EncodeFrame(frame));
   eventfd_write(wake_, 1);
 }
 
 bool SidecarClient::AwaitHeard(std::chrono::steady_clock::time_point deadline) {
-  sync::MutexLock lock(&mu_);
-  waiting_ = true;
-  awaited_ping_ = 0;
+  outbox_.AskForAnswer();
   eventfd_write(wake_, 1);
-  while (waiting_) {
-    if (!heard_.WaitUntil(&mu_, deadline) && waiting_) {
-      waiting_ = false;
-      return false;
-    }
-  }
-  return true;
+  return outbox_.AwaitAnswer(deadline);
 }
 
-std::string SidecarClient::trouble() const {
-  sync::MutexLock lock(&mu_);
-  return trouble_;
-}
+std::string SidecarClient::trouble() const { return outbox_.trouble(); }
 
 void SidecarClient::Loop() {
   while (true) {
     const int64_t now = BootMs();
-    CheckFence(now);
-    if (socket_ < 0 && now >= connect_at_) Connect();
-    const bool soon = ping_soon_.exchange(false);
-    if (socket_ >= 0 && welcomed_ && (soon || now >= heartbeat_.ping_at())) Ping(now);
-    const bool closing = TakeQueued();
-    PingForWaiter(now);
-    if (socket_ >= 0 && !out_.empty()) Write();
+    const bool closing = outbox_.closing();  // asked before the last frames are taken
+    Act(now);
     if (closing) return;
-
-    pollfd waits[2] = {{wake_, POLLIN, 0}, {socket_, POLLIN, 0}};
-    if (!out_.empty()) waits[1].events |= POLLOUT;
-    const int64_t timeout = std::clamp<int64_t>(NextTimer(now) - now, 0, 60000);
-    poll(waits, socket_ >= 0 ? 2 : 1, static_cast<int>(timeout));
-    if (waits[0].revents) {
-      eventfd_t ignored;
-      eventfd_read(wake_, &ignored);
-    }
-    if (socket_ >= 0 && (waits[1].revents & (POLLIN | POLLHUP | POLLERR))) ReadFrames();
+    AwaitEvents(now);
   }
+}
+
+// What is queued goes out after the welcome: before it the sidecar doesn't know which worker
+// speaks.
+void SidecarClient::Act(int64_t now) {
+  CheckFence(now);
+  if (!connection_.is_open() && now >= connect_at_) Connect();
+  const bool soon = ping_soon_.exchange(false);
+  if (welcomed()) {
+    if (soon || now >= heartbeat_.ping_at()) Ping(now);
+    // Who asks has queued his frames before: they are taken after this, so the ping follows them.
+    const bool asked = outbox_.NeedsPing();
+    connection_.Put(outbox_.Take());
+    if (asked) {
+      Ping(now);
+      outbox_.Pinged(heartbeat_.newest());
+    }
+  }
+  if (!connection_.is_open()) return;
+  if (const std::string error = connection_.Write(); !error.empty()) Disconnect(error);
+}
+
+void SidecarClient::AwaitEvents(int64_t now) {
+  pollfd waits[2] = {{wake_, POLLIN, 0}, {connection_.fd(), POLLIN, 0}};
+  if (connection_.wants_to_write()) waits[1].events |= POLLOUT;
+  const int64_t timeout = std::clamp<int64_t>(NextTimer(now) - now, 0, 60000);
+  poll(waits, connection_.is_open() ? 2 : 1, static_cast<int>(timeout));
+  if (waits[0].revents) {
+    eventfd_t ignored;
+    eventfd_read(wake_, &ignored);
+  }
+  if (!connection_.is_open() || !(waits[1].revents & (POLLIN | POLLHUP | POLLERR))) return;
+  const std::string error =
+      connection_.Read([this](const nlohmann::json& frame) { HandleFrame(frame); });
+  if (!error.empty()) Disconnect(error);
 }
 
 int64_t SidecarClient::NextTimer(int64_t now) const {
   int64_t next = now + 60000;
-  if (socket_ < 0) next = std::min(next, connect_at_);
-  if (socket_ >= 0 && welcomed_) next = std::min(next, heartbeat_.ping_at());
+  if (!connection_.is_open()) next = std::min(next, connect_at_);
+  if (welcomed()) next = std::min(next, heartbeat_.ping_at());
   return std::min(next, heartbeat_.fence_at());
 }
 
@@ -124,99 +121,19 @@ void SidecarClient::CheckFence(int64_t now) {
 }
 
 void SidecarClient::Connect() {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, options_.socket.data(),
-              std::min(options_.socket.size(), sizeof(address.sun_path) - 1));
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    const std::string why = std::strerror(errno);
-    if (fd >= 0) close(fd);
-    return Disconnect("can't connect to " + options_.socket + ": " + why);
-  }
-  socket_ = fd;
-  fork_guard::Own(fd);
-  reader_ = {};
-  out_ = EncodeFrame(handler_->Hello());
-  sync::MutexLock lock(&mu_);
-  trouble_.clear();
-}
-
-void SidecarClient::CloseSocket() {
-  if (socket_ < 0) return;
-  fork_guard::Disown(socket_);
-  close(socket_);
-  socket_ = -1;
+  if (const std::string error = connection_.Open(options_.socket); !error.empty())
+    return Disconnect(error);
+  connection_.Put(EncodeFrame(handler_->Hello()));
+  outbox_.SetTrouble("");
 }
 
 void SidecarClient::Disconnect(const std::string& why) {
-  CloseSocket();
+  connection_.Close();
   welcomed_ = false;
-  out_.clear();
   connect_wait_ms_ =
       connect_wait_ms_ == 0 ? kFirstWaitMs : std::min(2 * connect_wait_ms_, kLastWaitMs);
   connect_at_ = BootMs() + connect_wait_ms_;
-  sync::MutexLock lock(&mu_);
-  awaited_ping_ = 0;
-  trouble_ = why;
-}
-
-// What is queued goes out after the welcome: before it the sidecar doesn't know which worker
-// speaks. True: closing.
-bool SidecarClient::TakeQueued() {
-  sync::MutexLock lock(&mu_);
-  if (socket_ >= 0 && welcomed_) {
-    for (const std::string& frame : queue_) out_ += frame;
-    queue_.clear();
-  }
-  return closing_;
-}
-
-void SidecarClient::PingForWaiter(int64_t now) {
-  if (socket_ < 0 || !welcomed_) return;
-  {
-    sync::MutexLock lock(&mu_);
-    if (!waiting_ || awaited_ping_ != 0) return;
-  }
-  Ping(now);
-  sync::MutexLock lock(&mu_);
-  awaited_ping_ = heartbeat_.newest();
-}
-
-void SidecarClient::TellWaiter(uint64_t answered) {
-  sync::MutexLock lock(&mu_);
-  if (!waiting_ || awaited_ping_ == 0 || answered < awaited_ping_) return;
-  waiting_ = false;
-  heard_.NotifyAll();
-}
-
-void SidecarClient::Write() {
-  while (!out_.empty()) {
-    const ssize_t n = send(socket_, out_.data(), out_.size(), MSG_NOSIGNAL);
-    if (n > 0) {
-      out_.erase(0, n);
-    } else if (errno != EINTR) {
-      if (errno != EAGAIN) Disconnect(std::string("write to the sidecar: ") + std::strerror(errno));
-      return;
-    }
-  }
-}
-
-void SidecarClient::ReadFrames() {
-  char buffer[65536];
-  while (socket_ >= 0) {
-    const ssize_t n = recv(socket_, buffer, sizeof(buffer), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) break;
-    if (n <= 0)
-      return Disconnect(n == 0 ? "the sidecar closed the connection" : std::strerror(errno));
-    reader_.Feed({buffer, static_cast<size_t>(n)});
-    nlohmann::json frame;
-    FrameReader::Result result;
-    while ((result = reader_.Next(&frame)) == FrameReader::Result::kFrame) HandleFrame(frame);
-    if (result == FrameReader::Result::kError)
-      return Disconnect("the sidecar sent no frame: " + reader_.error());
-  }
+  outbox_.Disconnected(why);
 }
 
 void SidecarClient::HandleFrame(const nlohmann::json& frame) {
@@ -233,7 +150,7 @@ void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& f
   if (type == "pong") {
     const uint64_t number = frame.value("n", uint64_t{0});
     heartbeat_.Answered(number);
-    return TellWaiter(number);
+    return outbox_.Answered(number);
   }
   if (type == "welcome") {
     welcomed_ = true;
@@ -248,7 +165,7 @@ void SidecarClient::Ping(int64_t now) {
   nlohmann::json ping = handler_->PingFields();
   ping["t"] = "ping";
   ping["n"] = heartbeat_.Ping(now);
-  out_ += EncodeFrame(ping);
+  connection_.Put(EncodeFrame(ping));
 }
 
 }  // namespace ringmaster::sidecar_client

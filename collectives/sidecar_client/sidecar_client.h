@@ -11,15 +11,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
-#include <vector>
 
+#include "collectives/sidecar_client/frame_connection.h"
 #include "collectives/sidecar_client/heartbeat.h"
-#include "common/sync/mutex.h"
-#include "common/worker_link/frame.h"
+#include "collectives/sidecar_client/outbox.h"
 
 namespace ringmaster::sidecar_client {
 
@@ -60,36 +58,25 @@ class SidecarClient {
   void Loop();
   void Connect();
   void Disconnect(const std::string& why);
-  void CloseSocket();
-  void ReadFrames();
-  void HandleFrame(const nlohmann::json& frame);
-  void HandleTyped(const std::string& type, const nlohmann::json& frame);
-  bool TakeQueued();
-  void PingForWaiter(int64_t now);
-  void TellWaiter(uint64_t answered);
-  void Write();
-  void Ping(int64_t now);
+  // Does what is due, and hands what is queued to the connection.
+  void Act(int64_t now);
+  void AwaitEvents(int64_t now);
   int64_t NextTimer(int64_t now) const;
   void CheckFence(int64_t now);
+  void Ping(int64_t now);
+  void HandleFrame(const nlohmann::json& frame);
+  void HandleTyped(const std::string& type, const nlohmann::json& frame);
+  bool welcomed() const { return connection_.is_open() && welcomed_; }
 
   const Options options_;
   SidecarHandler* const handler_;
   int wake_ = -1;  // eventfd
   std::atomic<bool> ping_soon_{false};
-
-  mutable sync::Mutex mu_;
-  std::deque<std::string> queue_ GUARDED_BY(mu_);  // whole frames
-  std::string trouble_ GUARDED_BY(mu_);
-  bool closing_ GUARDED_BY(mu_) = false;
-  sync::CondVar heard_;
-  bool waiting_ GUARDED_BY(mu_) = false;       // in AwaitHeard
-  uint64_t awaited_ping_ GUARDED_BY(mu_) = 0;  // its answer ends the wait; 0: not sent yet
+  Outbox outbox_;
 
   // the client's thread
-  int socket_ = -1;
-  bool welcomed_ = false;
-  worker_link::FrameReader reader_;
-  std::string out_;
+  FrameConnection connection_;
+  bool welcomed_ = false;  // on this connection
   Heartbeat heartbeat_;
   int64_t connect_at_ = 0;  // ms, boot time
   int connect_wait_ms_ = 0;

@@ -1,0 +1,28 @@
+#include "collectives/elastic/rank_timeline.h"
+
+#include <cstdio>
+
+#include "collectives/elastic/first_view.h"
+
+namespace ringmaster::elastic {
+
+void RankTimeline::Entered(const engine::EngineInfo& info) {
+  std::call_once(begun_, [&] {
+    if (from_the_beginning_.empty()) return;
+    // Training is worth more than its picture.
+    if (Status s = Start(from_the_beginning_, info); !s.ok())
+      std::fprintf(stderr, "ringmaster: HOROVOD_TIMELINE: %s\n", s.message().c_str());
+  });
+}
+
+Status RankTimeline::Start(const std::string& path, const engine::EngineInfo& info) {
+  const int rank = info.membership().rank;
+  if (rank < 0 || timeline_ == nullptr)
+    return {RM_ERR_INVALID,
+            "this worker is in no view yet: it has no rank to write a timeline for"};
+  // Ranks move with views: the file of a rank may be another worker's that had it before.
+  const bool later = info.membership().epoch != kFirstEpoch;
+  return timeline_->Start(path, later, {rank, info.WorkerAt(rank), job_});
+}
+
+}  // namespace ringmaster::elastic

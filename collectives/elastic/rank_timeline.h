@@ -1,0 +1,35 @@
+// The timeline file of this worker, named by its rank: HOROVOD_TIMELINE's, from the first view on,
+// and those that the script starts.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "collectives/elastic/options.h"
+#include "collectives/engine/engine_info.h"
+#include "collectives/timeline/timeline.h"
+
+namespace ringmaster::elastic {
+
+class RankTimeline {
+ public:
+  explicit RankTimeline(const WorkerOptions& options)
+      : timeline_(options.timeline),
+        from_the_beginning_(options.timeline_file),
+        job_(options.job) {}
+
+  // The worker is in a view, for the first time or again.
+  void Entered(const engine::EngineInfo& info);
+  // RM_ERR_INVALID: there is one already, or there can be no such file.
+  Status Start(const std::string& path, const engine::EngineInfo& info);
+
+ private:
+  timeline::Timeline* const timeline_;    // null: there is none
+  const std::string from_the_beginning_;  // a path, or empty
+  const std::string job_;
+  std::once_flag begun_;
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,53 @@
+#include "collectives/elastic/sidecar_link.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace ringmaster::elastic {
+namespace {
+
+constexpr std::chrono::seconds kHearingPatience{10};  // longer than a sidecar's restart
+
+}  // namespace
+
+SidecarLink::SidecarLink(const WorkerOptions& options, engine::StateRegistry* state,
+                         PingFacts* facts)
+    : socket_(options.socket),
+      timeline_(options.timeline),
+      registration_(options.slot, options.incarnation, options.standby, options.version),
+      entry_(&registration_, &frames_, state),
+      reports_(&registration_, &frames_, facts),
+      orders_(&registration_, &frames_, facts, &entry_) {}
+
+void SidecarLink::Attach(engine::Engine* engine) {
+  engine_ = engine;
+  reports_.Attach(engine);
+}
+
+Status SidecarLink::Start(Endpoint* endpoint, Clock::time_point deadline, Role* role) {
+  orders_.Attach(engine_, endpoint, timeline_);
+  client_ = std::make_unique<sidecar_client::SidecarClient>(
+      sidecar_client::SidecarClient::Options{socket_}, &orders_);
+  frames_.Use(client_.get());
+  client_->Start();  // its thread gives orders, and they answer in frames: not before all stands
+  Status status = registration_.AwaitRole(deadline, role);
+  if (status.code() != RM_ERR_TIMEOUT) return status;
+  const std::string trouble = client_->trouble();
+  return {RM_ERR_UNAVAILABLE, "rm_init: " + (trouble.empty() ? status.message() : trouble)};
+}
+
+void SidecarLink::Close() {
+  frames_.Bye();
+  client_.reset();
+}
+
+// The sidecar may just be starting again.
+void SidecarLink::AwaitFinishHeard(Clock::time_point deadline) {
+  if (!client_ || client_->AwaitHeard(std::min(deadline, Clock::now() + kHearingPatience))) return;
+  std::fprintf(stderr,
+               "ringmaster: the job is over, and the sidecar of this pod does not answer: it may "
+               "take this end for a failure\n");
+}
+
+}  // namespace ringmaster::elastic

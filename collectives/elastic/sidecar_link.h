@@ -1,0 +1,59 @@
+// A worker's link to its sidecar: what the sidecar knows of the worker, what goes to it and what
+// comes from it, and the way into a view, which leads through it. A worker that has no sidecar has
+// one that never starts, and says nothing.
+//
+// Thread rule: Start() once, before all but reports(); then any thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "collectives/elastic/engine_reports.h"
+#include "collectives/elastic/entry.h"
+#include "collectives/elastic/options.h"
+#include "collectives/elastic/ping_facts.h"
+#include "collectives/elastic/registration.h"
+#include "collectives/elastic/sidecar_frames.h"
+#include "collectives/elastic/sidecar_orders.h"
+#include "collectives/engine/engine.h"
+#include "collectives/sidecar_client/sidecar_client.h"
+
+namespace ringmaster::elastic {
+
+class SidecarLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  SidecarLink(const WorkerOptions& options, engine::StateRegistry* state, PingFacts* facts);
+
+  // What the engine says goes to the sidecar.
+  engine::EngineListener* reports() { return &reports_; }
+  void Attach(engine::Engine* engine);
+  // Until the sidecar has said what this worker is. RM_ERR_UNAVAILABLE: there is no sidecar there.
+  Status Start(Endpoint* endpoint, Clock::time_point deadline, Role* role);
+  // Nothing comes or goes any more. Before the engine ends.
+  void Close();
+
+  // Of a bootstrapping worker. RM_ERR_TIMEOUT before the deadline: the job has begun without this
+  // worker, which is a joiner now.
+  Status AwaitBegin(Clock::time_point deadline) { return entry_.AwaitBegin(engine_, deadline); }
+  // A joiner's way into a view.
+  Status AwaitView(Clock::time_point deadline) { return entry_.Await(engine_, deadline); }
+  void Entered() { registration_.Entered(); }
+  bool joins() const { return registration_.role() == Role::kJoining; }
+  // That the job is over: a pod whose worker ends before its sidecar knows counts as failed.
+  void AwaitFinishHeard(Clock::time_point deadline);
+
+ private:
+  const std::string socket_;
+  timeline::Timeline* const timeline_;  // null: there is none
+  Registration registration_;
+  SidecarFrames frames_;
+  Entry entry_;
+  EngineReports reports_;
+  SidecarOrders orders_;
+  engine::Engine* engine_ = nullptr;
+  std::unique_ptr<sidecar_client::SidecarClient> client_;
+};
+
+}  // namespace ringmaster::elastic
