@@ -13,6 +13,7 @@ namespace {
 using kube::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 Json Pod(const std::string& name, const char* phase, const std::string& address) {
   return {{"metadata", {{"name", name}, {"annotations", {{"ringmaster.dev/http", address}}}}},
@@ -34,6 +35,9 @@ class ClusterApi : public local::InMemoryApi {
     }
     if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
     if (pod == "p2") return "nonsense";
+    if (pod == "slow" && request.path.find("bytes=65536") == std::string::npos)
+      return tl::unexpected(
+          kube::Error{kube::ErrorCode::kUnavailable, 0, "", "too much for its link"});
     Json about = {{"pod", {{"name", pod}}}, {"workers", Json::array()}, {"missing", Json::array()}};
     if (pod == "p0") about["workers"].push_back({{"slot", 0}, {"rank", 0}, {"process", 0}});
     if (pod == "p1")
@@ -67,13 +71,24 @@ TEST(TimelineGatheringTest, AllPodsAreAskedAndWhoTellsNothingIsNamed) {
                                             "new: no sidecar can be asked there yet",
                                             "p1/3 (rank 1): it did not answer in time"));
   const std::string path = "/timeline?seconds=5&tensors=0&bytes=8388608";
-  EXPECT_THAT(api->paths(), ElementsAre(path, path, path));
+  const std::string little = "/timeline?seconds=5&tensors=0&bytes=65536";
+  EXPECT_THAT(api->paths(), UnorderedElementsAre(path, path, path, little));
+}
+
+TEST(TimelineGatheringTest, APodBehindASlowLinkTellsTheNewestLittle) {
+  const auto api = std::make_shared<ClusterApi>();
+  const auto gathered =
+      GatherTimelines({api, "", "default"}, kJob,
+                      {Pod("slow", "Running", kAddress), Pod("p0", "Running", kAddress)}, {});
+  EXPECT_EQ(gathered.pods.size(), 2u);
+  EXPECT_THAT(gathered.missing, ElementsAre());
 }
 
 TEST(TimelineGatheringTest, OfManyPodsEachTellsLess) {
   const auto api = std::make_shared<ClusterApi>();
   std::vector<Json> pods;
-  for (int i = 0; i < 64; ++i) pods.push_back(Pod("p" + std::to_string(i), "Running", kAddress));
+  for (int i = 0; i < 64; ++i)
+    pods.push_back(Pod("of-many-" + std::to_string(i), "Running", kAddress));
   (void)GatherTimelines({api, "", "default"}, kJob, pods, {});
   ASSERT_EQ(api->paths().size(), 64u);
   EXPECT_THAT(api->paths()[0], HasSubstr("bytes=1048576"));
