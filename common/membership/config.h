@@ -22,6 +22,9 @@ struct Timers {
   // back; doubles each time, up to 32 times this.
   Duration link_rest = std::chrono::seconds(10);
   Duration join_batch = std::chrono::milliseconds(100);  // waits so long for pods still expected
+  // The word of one pod that it does not hear several others counts after so long (hearsay.h). By
+  // then whoever else watches them has missed them, too.
+  Duration hearsay = std::chrono::milliseconds(500);
 };
 
 struct Config {

@@ -23,7 +23,7 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
     : without_(config.without),
       outbox_(config.self.uid, stored.incarnation, config.timers.retry),
       state_(config.self.uid, std::move(stored), without_, &outbox_),
-      peers_(&state_, without_),
+      peers_(&state_, config.timers.hearsay, without_),
       workers_(&state_, &outbox_),
       departure_(config.self.uid),
       applicants_({&state_, &peers_, &departure_, &outbox_}, config.timers),
@@ -136,6 +136,7 @@ std::optional<TimePoint> MemberImpl::NextDeadline() const {
     if (at && (!next || *at < *next)) next = at;
   };
   consider(succession_.proposer().NextDeadline());
+  consider(peers_.hearsay_due());
   consider(report_.repeat().at);
   consider(plan_.repeat().at);
   consider(join_.repeat().at);
@@ -165,6 +166,7 @@ void MemberImpl::Settle() {
 }
 
 void MemberImpl::SettleView() {
+  peers_.WeighHearsay(outbox_.now());
   Proposer& proposer = succession_.proposer();
   // A decision starts a new view; what follows from the former one is over then.
   for (Epoch seen = 0; seen != state_.epoch() && state_.in_view();) {

@@ -117,6 +117,38 @@ TEST(MemberTest, AMinorityDecidesNothingAndGoesOnWhenTheOthersAreHeardAgain) {
   EXPECT_EQ(other.ViewOf("p0").epoch, MakeEpoch(1, 1));
 }
 
+// A machine with two pods of four is gone. The other pod misses them a little before the
+// coordinator does; if it were left out for that, nobody could go on: two of the three that are
+// left are dead.
+TEST(MemberTest, WhoMissesAMachineFirstIsNotLeftOut) {
+  Job job(4);
+  job.silent_ = {"p1", "p3"};
+  job.stops_ = false;  // the second word comes before anything is decided
+  job.Give("p2", PodSuspected{"p1", "silent"});
+  job.Give("p2", PodSuspected{"p3", "silent"});
+  job.stops_ = true;
+  for (const char* pod : {"p0", "p2"}) job.Give(pod, WorkersStopped{MakeEpoch(1, 1)});
+  job.Pass(milliseconds(250));
+  EXPECT_NE(job.ViewOf("p0").FindPod("p2"), -1);
+  job.Give("p0", PodSuspected{"p1", "silent"});
+  job.Give("p0", PodSuspected{"p3", "silent"});
+  job.Pass(milliseconds(2000));
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p2"}));
+  EXPECT_EQ(job.Pods("p2"), (Uids{"p0", "p2"}));
+}
+
+// Its word of the first one is taken; the rest is waited for.
+TEST(MemberTest, WhoAloneDoesNotHearSeveralIsLeftOutAfterAWhile) {
+  Job job(5);
+  job.stops_ = job.boundary_ = false;  // nor does it come back before the end of this test
+  for (const char* pod : {"p1", "p3", "p4"}) job.Give("p2", PodSuspected{pod, "silent"});
+  job.Pass(milliseconds(600));
+  job.stops_ = true;
+  for (const char* pod : {"p0", "p1", "p2", "p3", "p4"})
+    job.Give(pod, WorkersStopped{MakeEpoch(1, 1)});
+  EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1", "p3", "p4"}));
+}
+
 TEST(MemberTest, AWronglyDroppedPodLearnsOfItAndRejoins) {
   Job job(3);
   job.silent_ = {"p2"};

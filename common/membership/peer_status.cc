@@ -4,8 +4,8 @@
 
 namespace ringmaster::membership {
 
-PeerStatus::PeerStatus(const MemberState* state, ClauseSet without)
-    : state_(state), without_(without) {
+PeerStatus::PeerStatus(const MemberState* state, Duration hearsay, ClauseSet without)
+    : state_(state), without_(without), hearsay_(hearsay) {
   EnterView();
 }
 
@@ -13,7 +13,7 @@ void PeerStatus::EnterView() {
   const std::vector<std::string> silent = SuspectedPods();
   view_ = state_->stored().view;
   pods_.assign(view_ ? view_->pods.size() : 0, {});
-  accusations_.clear();
+  hearsay_.Clear();
   link_accusations_.clear();
   link_broken_ = false;
   for (const std::string& pod : silent) {
@@ -63,8 +63,14 @@ std::vector<std::string> PeerStatus::AccusedLinks() const {
   return uids;
 }
 
-std::vector<std::pair<int, int>> PeerStatus::accusations() const {
-  std::vector<std::pair<int, int>> all(accusations_.begin(), accusations_.end());
+void PeerStatus::WeighHearsay(TimePoint now) {
+  std::vector<bool> gone;
+  for (std::size_t i = 0; i < pods_.size(); ++i) gone.push_back(Gone(static_cast<int>(i)));
+  hearsay_.Weigh(gone, state_->self(), now);
+}
+
+Hearsay::Edges PeerStatus::accusations() const {
+  Hearsay::Edges all = hearsay_.counted();
   all.insert(all.end(), link_accusations_.begin(), link_accusations_.end());
   return all;
 }
@@ -88,7 +94,7 @@ std::vector<const Resignation*> PeerStatus::Resignations() const {
 bool PeerStatus::Gone(int pod) const { return Lost(pod) || resigned(pod); }
 
 bool PeerStatus::AnyFault() const {
-  if (link_broken_ || !accusations_.empty()) return true;
+  if (link_broken_ || !hearsay_.counted().empty()) return true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     if (Gone(static_cast<int>(i))) return true;
   }

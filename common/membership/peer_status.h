@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/membership/clause.h"
+#include "common/membership/hearsay.h"
 #include "common/membership/member_state.h"
 #include "common/membership/quorum.h"
 
@@ -18,7 +19,7 @@ namespace ringmaster::membership {
 
 class PeerStatus {
  public:
-  PeerStatus(const MemberState* state, ClauseSet without);
+  PeerStatus(const MemberState* state, Duration hearsay, ClauseSet without);
 
   // Call when the state's view has changed.
   void EnterView();
@@ -31,7 +32,10 @@ class PeerStatus {
   // The pod runs with a newer incarnation: the one in this view will never answer.
   void SetReplaced(int pod) { pods_[pod].replaced = true; }
   // Another member says that it doesn't hear this one.
-  void Accuse(int accuser, int accused) { accusations_.emplace(accuser, accused); }
+  void Accuse(int accuser, int accused) { hearsay_.Accuse(accuser, accused); }
+  // Call when something has happened or has become due, before anything follows from it.
+  void WeighHearsay(TimePoint now);
+  const std::optional<TimePoint>& hearsay_due() const { return hearsay_.due(); }
   // The ring is broken though both live; `accused`: the link to them has been too often. False:
   // nothing new.
   bool SetLinkBroken(const std::vector<std::string>& accused);
@@ -40,10 +44,9 @@ class PeerStatus {
   bool link_broken() const { return link_broken_; }
   // What this member has to tell the coordinator of.
   std::vector<std::string> AccusedLinks() const;
-  // Of both kinds.
-  std::vector<std::pair<int, int>> accusations() const;
-  const std::set<std::pair<int, int>>& silence_accusations() const { return accusations_; }
-  bool silence_accused() const { return !accusations_.empty(); }
+  // Of both kinds, as far as they count.
+  Hearsay::Edges accusations() const;
+  const Hearsay::Edges& silence_accusations() const { return hearsay_.counted(); }
   void SetResignation(int pod, Resignation resignation) {
     pods_[pod].resignation = std::move(resignation);
   }
@@ -82,8 +85,8 @@ class PeerStatus {
 
   ViewPtr view_;
   std::vector<Peer> pods_;
-  std::set<std::pair<int, int>> accusations_;  // {accuser, accused}; said again and again
-  std::set<std::pair<int, int>> link_accusations_;
+  Hearsay hearsay_;
+  std::set<std::pair<int, int>> link_accusations_;  // {accuser, accused}; said again and again
   bool link_broken_ = false;
 };
 

@@ -21,6 +21,7 @@ TEST(PeerStatusTest, OnlySilenceIsKnownStillInTheNextView) {
   f.peers.Suspect("p1");
   f.peers.SetReplaced(2);
   f.peers.Accuse(1, 2);
+  f.peers.WeighHearsay(f.now);
   f.state.EnterView(TestSuccessor(*f.view));
   f.peers.EnterView();
   EXPECT_EQ(f.peers.SuspectedPods(), (Strings{"p1"}));

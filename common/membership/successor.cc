@@ -19,8 +19,7 @@ ViewPtr SuccessorFromFacts::Successor(bool without_self) const {
 }
 
 std::vector<int> SuccessorFromFacts::AccusedOfSilence() const {
-  const auto& accusations = parts_.peers->silence_accusations();
-  return PodsToDrop({accusations.begin(), accusations.end()}, parts_.state->self());
+  return PodsToDrop(parts_.peers->silence_accusations(), parts_.state->self());
 }
 
 bool SuccessorFromFacts::ChangeWanted() const {
@@ -50,8 +49,8 @@ Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>
     change.pod_lost = change.pod_lost || parts_.peers->Lost(pod);
     fault = fault || change.gone[i];
   }
-  change.link_broken =
-      parts_.peers->link_broken() && !fault && !without_self && !parts_.peers->silence_accused();
+  change.link_broken = parts_.peers->link_broken() && !fault && !without_self &&
+                       parts_.peers->silence_accusations().empty();
   fault = fault || parts_.peers->link_broken();
   for (int pod : accused) change.gone[pod] = fault = true;
   change.pod_lost = change.pod_lost || (!accused.empty() && !change.link_broken);

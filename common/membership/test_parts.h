@@ -74,6 +74,8 @@ inline PersistentState StoredIn(ViewPtr view) {
   return stored;
 }
 
+constexpr std::chrono::milliseconds kHearsay{500};
+
 // What most parts stand on.
 struct Floor {
   explicit Floor(int pods, int self = 0, ClauseSet without = {})
@@ -82,7 +84,7 @@ struct Floor {
       : view(stored.view),
         outbox("p" + std::to_string(self), 1, retry),
         state("p" + std::to_string(self), std::move(stored), without, &outbox),
-        peers(&state, without),
+        peers(&state, kHearsay, without),
         workers(&state, &outbox) {
     ranks.EnterView(view);
     outbox.Begin(now, &actions);
