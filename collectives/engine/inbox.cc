@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace ringmaster::engine {
+namespace {
+
+// Among whom an operation's name holds; empty: among all ranks.
+std::string Scope(const Request& request) { return request.is_partial() ? request.key() : ""; }
+
+}  // namespace
 
 void Inbox::PostStop(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
@@ -57,7 +63,7 @@ Status Inbox::Submit(std::span<const std::shared_ptr<Operation>> operations) {
   if (suspended_) return *suspended_;
   for (size_t i = 0; i < operations.size(); ++i) {
     const Request& request = operations[i]->request;
-    if (in_flight_.emplace(request.name, request.process_set).second) continue;
+    if (in_flight_.emplace(request.name, Scope(request)).second) continue;
     for (const auto& entered : operations.first(i)) in_flight_.erase(entered->request.name);
     if (request.kind == Kind::kStepEnd) return {RM_ERR_INVALID, "another thread is in rm_step_end"};
     return {RM_ERR_INVALID,
@@ -89,8 +95,8 @@ void Inbox::Forget(const Response& response) {
   sync::MutexLock lock(&mu_);
   for (const Request& request : response.requests) {
     const auto found = in_flight_.find(request.name);
-    // Of another set's operation: this rank may have the name in flight in its own.
-    if (found == in_flight_.end() || found->second != request.process_set) continue;
+    // Of others' operation: this rank may have the name in flight in one of its own.
+    if (found == in_flight_.end() || found->second != Scope(request)) continue;
     in_flight_.erase(found);
   }
 }

@@ -78,7 +78,7 @@ class Inbox {
   mutable sync::Mutex mu_;
   sync::CondVar posted_;
   Messages messages_ GUARDED_BY(mu_);
-  std::unordered_map<std::string, int32_t> in_flight_ GUARDED_BY(mu_);  // name: process set
+  std::unordered_map<std::string, std::string> in_flight_ GUARDED_BY(mu_);  // name: Scope()
   std::optional<Status> suspended_ GUARDED_BY(mu_);
   std::optional<Status> refused_ GUARDED_BY(mu_);
 };
