@@ -113,6 +113,7 @@ typedef struct rm_request {
   size_t splits_count;
   /* broadcast, receive: the sender's rm_worker_id(); send: the receiver's. A send and a receive of
      one name between the same two workers belong together, and their shapes and types must agree.
+     Between the two, not for the whole rank, a name is in flight once at a time in each direction.
      They wait for each other, not for other ranks; each ends with RM_ERR_ROOT_LOST when the other
      worker has died or left, and is otherwise repeated by itself after a fault. */
   const char* root;
