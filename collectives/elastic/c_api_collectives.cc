@@ -43,13 +43,15 @@ Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
   if (worker != nullptr) {
     if (Status s = worker->EnsureEntered(); !s.ok()) return s;
   }
-  const auto members = [&](int process_set) {
+  ringmaster::elastic::Asker asker;
+  if (worker != nullptr) asker.worker = worker->info().WorkerAt(-1);
+  asker.members = [&](int process_set) {
     std::vector<std::string> workers;
     if (worker != nullptr) (void)worker->info().MembersOf(process_set, &workers, nullptr);
     return workers;
   };
   Operations operations;
-  if (Status s = ReadRequests(requests, n, members, &operations); !s.ok()) return s;
+  if (Status s = ReadRequests(requests, n, asker, &operations); !s.ok()) return s;
   return worker == nullptr ? NotInitialised() : Enqueue(worker.get(), operations, handles);
 }
 

@@ -1,18 +1,19 @@
 #include "collectives/elastic/fixed_world.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "collectives/elastic/first_view.h"
+#include "collectives/elastic/network_interface.h"
 #include "common/ring_key/ring_key.h"
 
 namespace ringmaster::elastic {
@@ -26,10 +27,28 @@ std::string HostName() {
   return name;
 }
 
-// The address from which this machine reaches `host`.
+// The numeric address from which this machine reaches `there`. Nothing is sent: only a route is
+// looked for.
+std::optional<std::string> OwnAddressTowards(const addrinfo& there) {
+  const int fd = socket(there.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  sockaddr_storage self = {};
+  socklen_t size = sizeof(self);
+  char text[NI_MAXHOST] = {};
+  const bool found = connect(fd, there.ai_addr, there.ai_addrlen) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0 &&
+                     getnameinfo(reinterpret_cast<sockaddr*>(&self), size, text, sizeof(text),
+                                 nullptr, 0, NI_NUMERICHOST) == 0;
+  close(fd);
+  // An address with a scope ("fe80::1%eth0") has a meaning on this machine alone.
+  if (!found || std::strchr(text, '%') != nullptr) return std::nullopt;
+  return text;
+}
+
+// Of IPv4 if that leads there, else of IPv6: all ranks choose in the same way.
 Status AddressTowards(const std::string& host, std::string* out) {
   addrinfo wanted = {}, *found = nullptr;
-  wanted.ai_family = AF_INET;
+  wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_DGRAM;
   if (const int error = getaddrinfo(host.c_str(), "9", &wanted, &found); error != 0) {
     return {RM_ERR_UNAVAILABLE,
@@ -37,18 +56,13 @@ Status AddressTowards(const std::string& host, std::string* out) {
                 gai_strerror(error) + "); RINGMASTER_BIND_WORKER can name this machine's own"};
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in self = {};
-  socklen_t size = sizeof(self);
-  // Nothing is sent: only a route is looked for.
-  const bool routed = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-                      getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0;
-  if (fd >= 0) close(fd);
-  char text[INET_ADDRSTRLEN] = {};
-  if (!routed || inet_ntop(AF_INET, &self.sin_addr, text, sizeof(text)) == nullptr)
-    return {RM_ERR_UNAVAILABLE, "no route leads to " + host + ", which has other ranks"};
-  *out = text;
-  return {};
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* there = found; there != nullptr; there = there->ai_next) {
+      if (there->ai_family != family) continue;
+      if (auto own = OwnAddressTowards(*there)) return *out = *own, Status();
+    }
+  }
+  return {RM_ERR_UNAVAILABLE, "no route leads to " + host + ", which has other ranks"};
 }
 
 // What the others reach this process by. `hosts`: by rank.
@@ -112,7 +126,7 @@ Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions&
 
   Endpoint::Options to_be;
   if (Status s = BindAddress(options, hosts, own, &to_be.bind); !s.ok()) return s;
-  to_be.bind += ":0";
+  to_be.bind = FreePortOf(to_be.bind);
   to_be.job = manager->job();
   to_be.shared_memory = options.shared_memory;
   to_be.encrypt = options.encrypt;

@@ -43,25 +43,53 @@ class Choice {
   std::vector<std::string> names_;
 };
 
+bool IsOf(const sockaddr* address, AddressFamily family) {
+  if (address == nullptr) return false;
+  if (family == AddressFamily::kIpv4) return address->sa_family == AF_INET;
+  return address->sa_family == AF_INET6 &&
+         !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
+std::string Text(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  const void* bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  if (address->sa_family == AF_INET6)
+    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  return inet_ntop(address->sa_family, bytes, text, sizeof(text));
+}
+
 }  // namespace
 
-Status AddressOfInterface(const std::string& choice, std::string* out) {
+AddressFamily FamilyOf(const std::string& host) {
+  return host.find(':') == std::string::npos ? AddressFamily::kIpv4 : AddressFamily::kIpv6;
+}
+
+std::string FreePortOf(const std::string& host) {
+  const bool bare = FamilyOf(host) == AddressFamily::kIpv6 && host.front() != '[';
+  return (bare ? "[" + host + "]" : host) + ":0";
+}
+
+Status AddressOfInterface(const std::string& choice, AddressFamily family, std::string* out) {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return {RM_ERR_UNAVAILABLE, "the interfaces can't be listed"};
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owned(first, freeifaddrs);
   const Choice wanted(choice);
-  std::string there;
-  for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP))
-      continue;
-    there += (there.empty() ? "" : ", ") + std::string(i->ifa_name);
-    if (!wanted.Means(i->ifa_name, i->ifa_flags & IFF_LOOPBACK)) continue;
-    char text[INET_ADDRSTRLEN] = {};
-    const auto* address = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
-    *out = inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
-    return {};
+  const AddressFamily other =
+      family == AddressFamily::kIpv4 ? AddressFamily::kIpv6 : AddressFamily::kIpv4;
+  std::vector<std::string> there;
+  for (const AddressFamily now : {family, other}) {
+    for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
+      if (!IsOf(i->ifa_addr, now) || !(i->ifa_flags & IFF_UP)) continue;
+      if (std::find(there.begin(), there.end(), i->ifa_name) == there.end())
+        there.emplace_back(i->ifa_name);
+      if (!wanted.Means(i->ifa_name, i->ifa_flags & IFF_LOOPBACK)) continue;
+      *out = Text(i->ifa_addr);
+      return {};
+    }
   }
-  return {RM_ERR_INVALID, "no interface with an IPv4 address is meant; there are: " + there};
+  std::string names;
+  for (const std::string& name : there) names += (names.empty() ? "" : ", ") + name;
+  return {RM_ERR_INVALID, "no interface with an IP address is meant; there are: " + names};
 }
 
 }  // namespace ringmaster::elastic

@@ -103,13 +103,15 @@ Status ReadStallLimits(engine::StallLimits* limits) {
 }
 
 // Where it listens: the address that is named, else that of an interface that is named, by us or
-// for another library's ring, else the pod's.
+// for another library's ring, else the pod's. Of an interface with addresses of both families it is
+// the one of the pod's family.
 Status ReadBind(WorkerOptions* options) {
   if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
     options->bind = std::move(bind);
     options->bind_is_given = true;
     return {};
   }
+  const std::string pod_ip = Variable("RINGMASTER_POD_IP");
   struct {
     const char* name;
     bool is_for_us;
@@ -121,7 +123,7 @@ Status ReadBind(WorkerOptions* options) {
     const std::string choice = Variable(name);
     // For another library `^` leaves all others to be used, and one of them is not the same.
     if (choice.empty() || (!is_for_us && choice.front() == '^')) continue;
-    const Status found = AddressOfInterface(choice, &options->bind);
+    const Status found = AddressOfInterface(choice, FamilyOf(pod_ip), &options->bind);
     options->bind_is_given = found.ok();
     if (found.ok()) return {};
     const std::string what = std::string(name) + " is '" + choice + "': " + found.message();
@@ -129,7 +131,7 @@ Status ReadBind(WorkerOptions* options) {
     // The other library may well use an interface that is none for us, such as InfiniBand.
     std::fprintf(stderr, "ringmaster: %s; it is not followed\n", what.c_str());
   }
-  if (std::string ip = Variable("RINGMASTER_POD_IP"); !ip.empty()) options->bind = std::move(ip);
+  if (!pod_ip.empty()) options->bind = pod_ip;
   return {};
 }
 

@@ -1,10 +1,13 @@
 #include "collectives/elastic/options.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <map>
 #include <string>
+
+#include "collectives/elastic/network_interface.h"
 
 namespace ringmaster::elastic {
 namespace {
@@ -125,6 +128,7 @@ TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
       {{{nccl, "ib"}, {ip, "10.0.0.9"}}, "10.0.0.9"},
       {{{nccl, "^none"}, {ip, "10.0.0.9"}}, "10.0.0.9"},
       {{{"RINGMASTER_BIND_WORKER", "10.0.0.8"}, {ours, "lo"}}, "10.0.0.8"},
+      {{{ip, "fd00::9"}}, "fd00::9"},
   };
   for (const auto& [variables, address] : cases) {
     WorkerOptions options;
@@ -138,8 +142,9 @@ TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
     WorkerOptions options;
     const Status status = WithVariables({{name, choice}}, &options);
     EXPECT_EQ(status.code(), RM_ERR_INVALID);
-    EXPECT_EQ(status.message().rfind(name + " is '" + choice + "': no interface with an IPv4 ", 0),
-              0u)
+    EXPECT_EQ(
+        status.message().rfind(name + " is '" + choice + "': no interface with an IP address ", 0),
+        0u)
         << status.message();
     EXPECT_NE(status.message().find("there are: lo"), std::string::npos) << status.message();
   }
@@ -147,6 +152,21 @@ TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
   if (WithVariables({{ours, "^none"}}, &options).ok()) {
     EXPECT_NE(options.bind, "127.0.0.1");
   }
+}
+
+TEST(WorkerOptionsTest, AnInterfaceWithBothFamiliesGivesTheAddressOfThePodsFamily) {
+  const Variables loopback = {{"RINGMASTER_SOCKET_IFNAME", "lo"}};
+  WorkerOptions options;
+  ASSERT_TRUE(WithVariables(loopback, &options).ok());
+  EXPECT_EQ(options.bind, "127.0.0.1");
+  Variables of_ipv6 = loopback;
+  of_ipv6["RINGMASTER_POD_IP"] = "fd00::9";
+  ASSERT_TRUE(WithVariables(of_ipv6, &options).ok());
+  // A machine without IPv6 has no other address.
+  EXPECT_THAT(options.bind, testing::AnyOf("::1", "127.0.0.1"));
+  EXPECT_EQ(FreePortOf("10.0.0.1"), "10.0.0.1:0");
+  EXPECT_EQ(FreePortOf("::1"), "[::1]:0");
+  EXPECT_EQ(FreePortOf("[::1]"), "[::1]:0");
 }
 
 }  // namespace

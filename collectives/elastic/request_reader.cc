@@ -30,7 +30,7 @@ Status CheckName(const char* name) {
 // One request on its way from the caller's fields to an operation.
 class Reader {
  public:
-  Reader(const rm_request& given, const MembersOf& members) : given_(given), members_(members) {}
+  Reader(const rm_request& given, const Asker& asker) : given_(given), asker_(asker) {}
 
   Status Read() {
     if (given_.kind == RM_JOIN) {
@@ -61,11 +61,14 @@ class Reader {
         return ReadReducescatter();
       case RM_ALLTOALL:
         return ReadAlltoall();
+      case RM_SEND:
+      case RM_RECEIVE:
+        return ReadTransfer();
       case RM_JOIN:  // was read above
       case RM_KIND_ANY_INT_:
         break;
     }
-    return Wrong("kind", static_cast<int>(given_.kind), "1 to 8");
+    return Wrong("kind", static_cast<int>(given_.kind), "1 to 10");
   }
 
   const std::string& name() const { return request_.name; }
@@ -181,7 +184,7 @@ class Reader {
 
   Status ReadAlltoall() {
     if (Status s = ReadRows(Kind::kAlltoall); !s.ok()) return s;
-    const std::vector<std::string> workers = members_(given_.process_set);
+    const std::vector<std::string> workers = asker_.members(given_.process_set);
     const size_t ranks = workers.size();
     if (given_.splits == nullptr && ranks > 0) {
       if (rows_ % ranks != 0) {
@@ -241,8 +244,30 @@ class Reader {
     return ReadRoot();
   }
 
+  // Both ask for the same: from whom, to whom and what.
+  Status ReadTransfer() {
+    const bool sends = given_.kind == RM_SEND;
+    const void* data = sends ? given_.in : given_.out;
+    if (Status s = Describe(Kind::kTransfer, 0); !s.ok()) return s;
+    if (Status s = CheckBuffer(data); !s.ok()) return s;
+    if (request_.on_gpu) {
+      return Wrong("device", given_.device,
+                   "0: what is sent to one worker lies in the host's memory");
+    }
+    const std::string other = given_.root == nullptr ? "" : given_.root;
+    if (other.empty() || other == asker_.worker) {
+      return Invalid(which_ + "root is '" + other + "', allowed is another worker of the view, " +
+                     (sends ? "which receives it" : "which sends it"));
+    }
+    in_ = sends ? given_.in : nullptr;
+    out_ = sends ? nullptr : given_.out;
+    request_.root = sends ? asker_.worker : other;
+    request_.members = {request_.root, sends ? other : asker_.worker};
+    return {};
+  }
+
   const rm_request& given_;
-  const MembersOf& members_;
+  const Asker& asker_;
   std::string which_;
   Request request_;
   const void* in_ = nullptr;
@@ -250,6 +275,10 @@ class Reader {
   size_t rows_ = 0;
   Operation::Splits splits_;
 };
+
+bool StandsAlone(rm_kind kind) {
+  return kind == RM_BARRIER || kind == RM_JOIN || kind == RM_SEND || kind == RM_RECEIVE;
+}
 
 Status CopyRequest(const std::byte* from, size_t size, rm_request* request) {
   std::memcpy(request, from, std::min(size, sizeof(rm_request)));
@@ -267,7 +296,7 @@ Status CopyRequest(const std::byte* from, size_t size, rm_request* request) {
 
 }  // namespace
 
-Status ReadRequests(const rm_request* requests, size_t n, const MembersOf& members,
+Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
                     std::vector<std::shared_ptr<Operation>>* operations) {
   if (requests == nullptr || n == 0) return Invalid("requests is null or n is 0");
   const size_t size = requests->size;
@@ -281,7 +310,7 @@ Status ReadRequests(const rm_request* requests, size_t n, const MembersOf& membe
   for (size_t i = 0; i < n; ++i) {
     const auto* at = reinterpret_cast<const std::byte*>(requests) + i * size;
     if (Status s = CopyRequest(at, size, &given[i]); !s.ok()) return s;
-    if (Status s = readers.emplace_back(given[i], members).Read(); !s.ok()) return s;
+    if (Status s = readers.emplace_back(given[i], asker).Read(); !s.ok()) return s;
     names.push_back(readers.back().name());
     if (given[i].process_set != given[0].process_set) {
       return Invalid("'" + names.back() + "': process_set is " +
@@ -293,8 +322,9 @@ Status ReadRequests(const rm_request* requests, size_t n, const MembersOf& membe
                      " and of the group's first " + std::to_string(given[0].device) +
                      ": a group lies in one memory");
     }
-    if (n > 1 && (given[i].kind == RM_BARRIER || given[i].kind == RM_JOIN)) {
-      return Invalid("'" + names.back() + "': a barrier or join can't be in a group");
+    if (n > 1 && StandsAlone(given[i].kind)) {
+      return Invalid("'" + names.back() +
+                     "': a barrier, a join, a send or a receive can't be in a group");
     }
   }
   const engine::Group group =

@@ -16,7 +16,9 @@ using Operations = std::vector<std::shared_ptr<engine::Operation>>;
 const size_t kShape[] = {4, 3};
 float data[12];
 const std::vector<std::string> kWorkers = {"a", "b"};
-std::vector<std::string> WorkersOf(int) { return kWorkers; }
+Asker Here() {
+  return {"a", [](int) { return kWorkers; }};
+}
 
 rm_request Good(rm_kind kind, const char* name = "x") {
   rm_request request = rm_request_of(kind, name);
@@ -38,11 +40,12 @@ TEST(RequestReaderTest, EveryKindBecomesAnOperation) {
       {RM_ALLREDUCE, Kind::kAllreduce, 12, 0}, {RM_ALLGATHER, Kind::kAllgather, 3, 4},
       {RM_BROADCAST, Kind::kBroadcast, 12, 0}, {RM_BROADCAST_BYTES, Kind::kAllgather, 3, 4},
       {RM_BARRIER, Kind::kBarrier, 0, 0},      {RM_REDUCESCATTER, Kind::kReducescatter, 12, 0},
-      {RM_ALLTOALL, Kind::kAlltoall, 3, 4},    {RM_JOIN, Kind::kJoin, 0, 0}};
+      {RM_ALLTOALL, Kind::kAlltoall, 3, 4},    {RM_JOIN, Kind::kJoin, 0, 0},
+      {RM_SEND, Kind::kTransfer, 12, 0},       {RM_RECEIVE, Kind::kTransfer, 12, 0}};
   for (const auto& one : cases) {
     const rm_request request = Good(one.kind);
     Operations operations;
-    const Status status = ReadRequests(&request, 1, WorkersOf, &operations);
+    const Status status = ReadRequests(&request, 1, Here(), &operations);
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(operations[0]->request.kind, one.read);
     EXPECT_EQ(operations[0]->request.count, one.count);
@@ -82,39 +85,58 @@ TEST(RequestReaderTest, WhatIsWrongIsNamed) {
       {[](rm_request* r) { r->process_set = -1; }, "process_set is -1"},
       {[](rm_request* r) { r->size = 8; }, "size is 8"},
       {[](rm_request* r) { r->kind = RM_BROADCAST, r->root = ""; }, "root"},
+      {[](rm_request* r) { r->kind = RM_SEND, r->root = nullptr; }, "root is ''"},
+      {[](rm_request* r) { r->kind = RM_SEND, r->root = "a"; }, "another worker of the view"},
+      {[](rm_request* r) { r->kind = RM_SEND, r->in = nullptr; }, "buffer is null"},
+      {[](rm_request* r) { r->kind = RM_RECEIVE, r->out = nullptr; }, "buffer is null"},
+      {[](rm_request* r) { r->kind = RM_RECEIVE, r->device = 1; }, "device is 1"},
   };
   for (const auto& one : cases) {
     rm_request request = Good(RM_ALLREDUCE);
     one.spoil(&request);
     Operations operations;
-    const Status status = ReadRequests(&request, 1, WorkersOf, &operations);
+    const Status status = ReadRequests(&request, 1, Here(), &operations);
     EXPECT_EQ(status.code(), RM_ERR_INVALID) << one.says;
     EXPECT_THAT(status.message(), HasSubstr(one.says));
     EXPECT_TRUE(operations.empty());
   }
   Operations operations;
-  EXPECT_EQ(ReadRequests(nullptr, 1, WorkersOf, &operations).code(), RM_ERR_INVALID);
+  EXPECT_EQ(ReadRequests(nullptr, 1, Here(), &operations).code(), RM_ERR_INVALID);
+}
+
+TEST(RequestReaderTest, ASendAndItsReceiveAskForTheSame) {
+  rm_request send = Good(RM_SEND), receive = Good(RM_RECEIVE);
+  send.root = "b";
+  receive.root = "a";
+  Operations operations;
+  const Asker there = {"b", [](int) { return kWorkers; }};
+  ASSERT_TRUE(ReadRequests(&send, 1, Here(), &operations).ok());
+  ASSERT_TRUE(ReadRequests(&receive, 1, there, &operations).ok());
+  EXPECT_EQ(operations[0]->request, operations[1]->request);
+  EXPECT_EQ(operations[0]->request.members, kWorkers);
+  EXPECT_EQ(operations[0]->request.root, "a");
+  EXPECT_EQ(operations[0]->out, nullptr);
+  EXPECT_EQ(operations[1]->in, nullptr);
 }
 
 TEST(RequestReaderTest, ManyAreAGroupOfTheirNamesInTheirOrder) {
   rm_request requests[] = {Good(RM_ALLREDUCE, "a"), Good(RM_ALLGATHER, "b")};
   Operations operations, turned;
-  ASSERT_TRUE(ReadRequests(requests, 2, WorkersOf, &operations).ok());
+  ASSERT_TRUE(ReadRequests(requests, 2, Here(), &operations).ok());
   EXPECT_EQ(operations[0]->request.group, operations[1]->request.group);
   EXPECT_EQ(operations[0]->request.group.size, 2u);
   requests[1].name = "c";
-  ASSERT_TRUE(ReadRequests(requests, 2, WorkersOf, &turned).ok());
+  ASSERT_TRUE(ReadRequests(requests, 2, Here(), &turned).ok());
   EXPECT_NE(operations[0]->request.group, turned[0]->request.group);
 
   requests[1] = Good(RM_BARRIER, "b");
-  EXPECT_THAT(ReadRequests(requests, 2, WorkersOf, &turned).message(), HasSubstr("barrier"));
+  EXPECT_THAT(ReadRequests(requests, 2, Here(), &turned).message(), HasSubstr("barrier"));
   requests[1] = Good(RM_ALLREDUCE, "b");
   requests[1].size += 8;
-  EXPECT_THAT(ReadRequests(requests, 2, WorkersOf, &turned).message(), HasSubstr("size is"));
+  EXPECT_THAT(ReadRequests(requests, 2, Here(), &turned).message(), HasSubstr("size is"));
   requests[1] = Good(RM_ALLREDUCE, "b");
   requests[1].process_set = 1;
-  EXPECT_THAT(ReadRequests(requests, 2, WorkersOf, &turned).message(),
-              HasSubstr("process_set is 1"));
+  EXPECT_THAT(ReadRequests(requests, 2, Here(), &turned).message(), HasSubstr("process_set is 1"));
 }
 
 TEST(RequestReaderTest, SplitsThatDoNotFitAreAProblemForAllRanks) {
@@ -134,7 +156,7 @@ TEST(RequestReaderTest, SplitsThatDoNotFitAreAProblemForAllRanks) {
     request.splits = one.splits.empty() ? &none : one.splits.data();
     request.splits_count = one.splits.size();
     Operations operations;
-    const Status status = ReadRequests(&request, 1, WorkersOf, &operations);
+    const Status status = ReadRequests(&request, 1, Here(), &operations);
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_THAT(operations[0]->request.problem, HasSubstr(one.says));
     EXPECT_EQ(operations[0]->request.problem.empty(), one.says[0] == '\0');
@@ -144,12 +166,12 @@ TEST(RequestReaderTest, SplitsThatDoNotFitAreAProblemForAllRanks) {
 TEST(RequestReaderTest, WithoutSplitsRowsAreSharedEvenlyOrNotAtAll) {
   rm_request request = Good(RM_ALLTOALL);
   Operations operations;
-  ASSERT_TRUE(ReadRequests(&request, 1, WorkersOf, &operations).ok());
+  ASSERT_TRUE(ReadRequests(&request, 1, Here(), &operations).ok());
   EXPECT_EQ(operations[0]->splits.rows, (std::vector<uint64_t>{2, 2}));
   EXPECT_EQ(operations[0]->splits.workers, kWorkers);
   const size_t odd[] = {3, 3};
   request.shape = odd;
-  ASSERT_TRUE(ReadRequests(&request, 1, WorkersOf, &operations).ok());
+  ASSERT_TRUE(ReadRequests(&request, 1, Here(), &operations).ok());
   EXPECT_THAT(operations[1]->request.problem, HasSubstr("3 rows can't be shared evenly by 2"));
 }
 
@@ -163,10 +185,10 @@ TEST(RequestReaderTest, ANewerCallerIsUnderstoodAsLongAsItUsesNothingNew) {
   Later requests[] = {{Good(RM_ALLREDUCE, "a"), 0}, {Good(RM_ALLREDUCE, "b"), 0}};
   for (Later& later : requests) later.known.size = sizeof(Later);
   Operations operations;
-  ASSERT_TRUE(ReadRequests(&requests[0].known, 2, WorkersOf, &operations).ok());
+  ASSERT_TRUE(ReadRequests(&requests[0].known, 2, Here(), &operations).ok());
   EXPECT_EQ(operations[1]->request.name, "b");
   requests[1].added = 1;
-  EXPECT_THAT(ReadRequests(&requests[0].known, 2, WorkersOf, &operations).message(),
+  EXPECT_THAT(ReadRequests(&requests[0].known, 2, Here(), &operations).message(),
               HasSubstr("not know"));
 }
 

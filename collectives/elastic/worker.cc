@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collectives/elastic/first_view.h"
+#include "collectives/elastic/network_interface.h"
 #include "collectives/nccl/backend_by_memory.h"
 
 namespace ringmaster::elastic {
@@ -105,7 +106,7 @@ Status Worker::StartIn(engine::View view, Clock::time_point deadline) {
 
 Status Worker::StartWithSidecar(Clock::time_point deadline) {
   Endpoint::Options endpoint;
-  endpoint.bind = options_.bind + ":0";
+  endpoint.bind = FreePortOf(options_.bind);
   endpoint.job = options_.job;
   endpoint.shared_memory = options_.shared_memory;
   endpoint.encrypt = options_.encrypt;

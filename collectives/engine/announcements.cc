@@ -28,12 +28,12 @@ const Announcements::ByRank* Announcements::Find(const std::string& key) const {
 
 bool Announcements::IsComplete(const ByRank& by_rank) const {
   const Request& request = by_rank.begin()->second;
-  const std::vector<int>& ranks = ranks_->OfSet(request.process_set);
+  const std::vector<int>& ranks = ranks_->Of(request);
   if (by_rank.size() == ranks.size()) return true;
   if (!GoesOnWithoutJoined(request.kind)) return false;
   size_t present = by_rank.size();
   for (int rank : joined_->ranks())
-    present += ranks_->IsIn(request.process_set, rank) && !by_rank.contains(rank);
+    present += ranks_->TakesPart(request, rank) && !by_rank.contains(rank);
   return present == ranks.size();
 }
 
@@ -105,7 +105,7 @@ std::vector<Unanswered> Announcements::FindUnanswered(const Late& late) const {
         .tensor = request.name.front() == kReservedPrefix ? KindName(request.kind) : request.name,
         .process_set = request.process_set,
         .since = since};
-    for (int rank : ranks_->OfSet(request.process_set)) {
+    for (int rank : ranks_->Of(request)) {
       if (heard->contains(rank)) {
         one.asked.push_back(rank);
       } else if (!joined_->Has(rank)) {

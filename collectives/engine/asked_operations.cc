@@ -13,7 +13,7 @@ bool AskedOperations::Take(const Submitted& submitted, const CheckSet& check) {
     if (refused) {
       operation->Complete(*refused);
     } else if (!set.ok()) {
-      inbox_->Forget(operation->request.name);
+      inbox_->Forget(operation->request);
       operation->Complete(set);
     } else {
       pending_.Add(operation);
@@ -27,7 +27,7 @@ bool AskedOperations::Take(const Submitted& submitted, const CheckSet& check) {
 
 void AskedOperations::FailLeftOver(const Submitted& operations) {
   for (const auto& operation : operations) {
-    inbox_->Forget(operation->request.name);
+    inbox_->Forget(operation->request);
     operation->Complete(
         {RM_ERR_INVALID, "'" + operation->request.name + "': its process set has been removed"});
   }

@@ -37,18 +37,18 @@ Votes Ballot::Vote(int self, const std::vector<const Request*>& pending, const L
 void Ballot::VoteAsJoined(Votes* votes) const {
   for (size_t slot = 0; slot < cache_->slots(); ++slot) {
     if (cache_->IsUsed(slot) && GoesOnWithoutJoined(cache_->At(slot).kind) &&
-        IsActive(cache_->At(slot).process_set)) {
+        IsActive(cache_->At(slot))) {
       votes->Add(slot);
     }
   }
 }
 
 void Ballot::VoteAsOutsider(int self, Votes* votes) const {
-  if (sets_->sets().empty()) return;
+  if (!sets_->HasOutsiders()) return;
   for (size_t slot = 0; slot < cache_->slots(); ++slot) {
-    if (!cache_->IsUsed(slot) || cache_->At(slot).process_set == 0) continue;
-    const int32_t set = cache_->At(slot).process_set;
-    if (!ranks_->IsIn(set, self) && IsActive(set)) votes->Add(slot);
+    if (!cache_->IsUsed(slot) || !cache_->At(slot).is_partial()) continue;
+    const Request& request = cache_->At(slot);
+    if (!ranks_->TakesPart(request, self) && IsActive(request)) votes->Add(slot);
   }
 }
 

@@ -75,10 +75,10 @@ class Ballot {
  private:
   // As a rank that has joined: for all that the others may want to run.
   void VoteAsJoined(Votes* votes) const;
-  // For what sets may want to run that `self` is not in.
+  // For what others may want to run and `self` has no part in.
   void VoteAsOutsider(int self, Votes* votes) const;
-  // Some rank of the set hasn't joined.
-  bool IsActive(int32_t process_set) const { return !joined_->HasAll(ranks_->OfSet(process_set)); }
+  // Some rank that takes part hasn't joined.
+  bool IsActive(const Request& request) const { return !joined_->HasAll(ranks_->Of(request)); }
 
   const SetTable* const sets_;
   ViewRanks* const ranks_;

@@ -21,6 +21,8 @@ void GiveOut(const Part& part, const Request& request, const std::byte* from,
     operation->gathered = part.data;
     operation->gathered_rows = part.rows;
     operation->rows_by_rank = part.rows_by_rank;
+  } else if (request.kind == Kind::kTransfer) {  // who has sent it has no `out`
+    if (operation->out != nullptr) std::memcpy(operation->out, from, request.bytes());
   } else if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
     const bool is_there = part.delivered && request.postscale == 1.0;
     if (is_there) return;

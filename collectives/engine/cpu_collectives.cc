@@ -46,6 +46,7 @@ Status CpuCollectives::Run(Batch batch, int root, Part* part) {
     case Kind::kAllgather:
       return Allgather(batch.front(), part);
     case Kind::kBroadcast:
+    case Kind::kTransfer:
       return Broadcast(batch.front(), root, part);
     case Kind::kReducescatter:
       return Reducescatter(batch.front(), part);

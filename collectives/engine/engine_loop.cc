@@ -112,12 +112,14 @@ void EngineLoop::Detach(const std::string& why) {
 
 std::optional<EngineLoop::Clock::time_point> EngineLoop::RoundDue() const {
   if (!connection_.active() || gate_.user_waits()) return std::nullopt;
-  // A round needs all ranks: where there are process sets, those that have nothing pending come
-  // too, or a set would wait for ranks that have no part in it.
-  const bool wanted = !asked_.idle() || !pipeline_.sets().sets().empty();
+  // A round needs all ranks: where some may have no part in an operation, those that have nothing
+  // pending come too, or the others would wait for them.
+  const bool wanted = !asked_.idle() || pipeline_.sets().HasOutsiders();
   if (wanted) return rounds_.urgent() ? Clock::time_point::min() : rounds_.due();
-  if (!stalls_.on() || connection_.view().size() == 1) return std::nullopt;
-  return rounds_.IdleDue(std::clamp(options_.stall.tell / 4, kIdleAtLeast, kIdleAtMost));
+  if (stalls_.on() && connection_.view().size() > 1)
+    return rounds_.IdleDue(std::clamp(options_.stall.tell / 4, kIdleAtLeast, kIdleAtMost));
+  // Two others may want the job's first transfer.
+  return connection_.view().size() > 2 ? std::optional(rounds_.IdleDue(kIdleAtMost)) : std::nullopt;
 }
 
 void EngineLoop::Round() {

@@ -47,8 +47,8 @@ void TakeBatch(const std::vector<Request>& ready, size_t at, size_t most_bytes, 
   }
   response->batches.push_back(batch);
   response->roots.push_back(ranks->RankOf(first.root));
-  if (first.process_set == 0) return;
-  response->ranks = ranks->OfSet(first.process_set);
+  if (!first.is_partial()) return;
+  response->ranks = ranks->Of(first);
   const auto root =
       std::find(response->ranks.begin(), response->ranks.end(), ranks->RankOf(first.root));
   response->roots.back() =

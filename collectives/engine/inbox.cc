@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace ringmaster::engine {
+namespace {
+
+// What can be in flight once at a time: a name; of a transfer, a name between its two workers.
+const std::string& Once(const Request& request) {
+  return request.kind == Kind::kTransfer ? request.key() : request.name;
+}
+
+}  // namespace
 
 void Inbox::PostStop(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
@@ -57,8 +65,8 @@ Status Inbox::Submit(std::span<const std::shared_ptr<Operation>> operations) {
   if (suspended_) return *suspended_;
   for (size_t i = 0; i < operations.size(); ++i) {
     const Request& request = operations[i]->request;
-    if (in_flight_.emplace(request.name, request.process_set).second) continue;
-    for (const auto& entered : operations.first(i)) in_flight_.erase(entered->request.name);
+    if (in_flight_.emplace(Once(request), request.process_set).second) continue;
+    for (const auto& entered : operations.first(i)) in_flight_.erase(Once(entered->request));
     if (request.kind == Kind::kStepEnd) return {RM_ERR_INVALID, "another thread is in rm_step_end"};
     return {RM_ERR_INVALID,
             "'" + request.name + "' is already in flight: wait for it, or use another name"};
@@ -88,16 +96,16 @@ Messages Inbox::Wait(std::optional<Clock::time_point> until) {
 void Inbox::Forget(const Response& response) {
   sync::MutexLock lock(&mu_);
   for (const Request& request : response.requests) {
-    const auto found = in_flight_.find(request.name);
+    const auto found = in_flight_.find(Once(request));
     // Of another set's operation: this rank may have the name in flight in its own.
     if (found == in_flight_.end() || found->second != request.process_set) continue;
     in_flight_.erase(found);
   }
 }
 
-void Inbox::Forget(const std::string& name) {
+void Inbox::Forget(const Request& request) {
   sync::MutexLock lock(&mu_);
-  in_flight_.erase(name);
+  in_flight_.erase(Once(request));
 }
 
 Submitted Inbox::Suspend(const std::string& why) {

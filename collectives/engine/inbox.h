@@ -60,7 +60,7 @@ class Inbox {
   // The names may be used again. To be called before their operations complete: a user may ask for
   // the next one of the name at once.
   void Forget(const Response& response);
-  void Forget(const std::string& name);
+  void Forget(const Request& request);
   // Submit() answers RM_ERR_DROPPED with these words until Resume(). Returns what has been
   // submitted and not been taken: its user did not know, and has to hear the same.
   [[nodiscard]] Submitted Suspend(const std::string& why);

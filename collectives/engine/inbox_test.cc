@@ -27,7 +27,7 @@ TEST(InboxTest, ANameIsInFlightUntilItIsForgotten) {
   EXPECT_TRUE(inbox.Submit(Named("b")).ok());
   EXPECT_EQ(inbox.Take().submitted.size(), 2u);
   EXPECT_EQ(inbox.Submit(Named("a")).code(), RM_ERR_INVALID);
-  inbox.Forget("a");
+  inbox.Forget(Request{.name = "a"});
   EXPECT_TRUE(inbox.Submit(Named("a")).ok());
 }
 

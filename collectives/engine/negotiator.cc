@@ -102,18 +102,21 @@ void Negotiator::HearAnnouncements(const std::vector<std::vector<std::byte>>& by
   }
 }
 
-// What it would be the root of must be announced again, and is then found wrong.
+// What it would be the root of, or send or receive, must be announced again, and is then found
+// wrong.
 void Negotiator::HearJoin(int rank) {
   joined_.Hear(rank);
-  cache_.EvictRoot(ranks_.WorkerAt(rank));
+  cache_.EvictWorker(ranks_.WorkerAt(rank));
 }
 
 void Negotiator::EvictRivals(const Request& request) {
-  if (sets_->sets().empty()) return;
+  if (sets_->sets().empty() || request.kind == Kind::kTransfer) return;
   for (size_t slot = 0; slot < cache_.slots(); ++slot) {
     if (!cache_.IsUsed(slot)) continue;
     const Request& other = cache_.At(slot);
-    if (other.name != request.name || other.process_set == request.process_set) continue;
+    if (other.name != request.name || other.process_set == request.process_set ||
+        other.kind == Kind::kTransfer)
+      continue;
     std::vector<int> common;
     const std::vector<int> mine = ranks_.OfSet(request.process_set),
                            theirs = ranks_.OfSet(other.process_set);

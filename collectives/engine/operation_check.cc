@@ -3,6 +3,27 @@
 #include <utility>
 
 namespace ringmaster::engine {
+namespace {
+
+// `by_rank`: of those that take part in it and are in the view.
+Status CheckTransfer(const Request& request, const std::map<int, Request>& by_rank,
+                     ViewRanks* ranks) {
+  if (request.members.size() != 2) return {RM_ERR_INTERNAL, "a send is not between two workers"};
+  const std::string which = "send '" + request.name + "' from " + request.members.front() + " to " +
+                            request.members.back() + ": ";
+  for (const std::string& worker : request.members) {
+    if (ranks->RankOf(worker) < 0) return {RM_ERR_ROOT_LOST, which + worker + " has died or left"};
+    if (!ranks->IsIn(request.process_set, ranks->RankOf(worker))) {
+      return {RM_ERR_INVALID,
+              which + worker + " is not in process set " + std::to_string(request.process_set)};
+    }
+    if (!by_rank.contains(ranks->RankOf(worker)))
+      return {RM_ERR_INVALID, which + worker + " has joined"};
+  }
+  return {};
+}
+
+}  // namespace
 
 Status CheckOperation(const std::map<int, Request>& by_rank, const SetTable& sets,
                       ViewRanks* ranks) {
@@ -10,6 +31,10 @@ Status CheckOperation(const std::map<int, Request>& by_rank, const SetTable& set
     if (!request.problem.empty()) {
       return {RM_ERR_INVALID, "tensor '" + request.name + "': " + request.problem + " on rank " +
                                   std::to_string(rank)};
+    }
+    if (request.kind == Kind::kTransfer) {
+      if (Status s = CheckTransfer(request, by_rank, ranks); !s.ok()) return s;
+      continue;
     }
     // Some ranks may have asked when another worker had the root's rank: what they meant is gone,
     // and whoever has the rank now has other data.
@@ -42,6 +67,8 @@ std::string DescribeRivals(const std::map<int, Request>& one, const std::map<int
   const Request& first = one.begin()->second;
   const Request& second = other.begin()->second;
   if (first.name != second.name || first.process_set == second.process_set) return {};
+  // It needs two ranks of its set, not all.
+  if (first.kind == Kind::kTransfer || second.kind == Kind::kTransfer) return {};
   const auto asks_in = [&](const std::map<int, Request>& by_rank, int32_t set) {
     for (const auto& [rank, request] : by_rank) {
       if (ranks->IsIn(set, rank)) return rank;

@@ -1,6 +1,6 @@
-// Who takes part in an operation, and the communicator that connects them: all ranks of the view,
-// or a process set's, whose communicator is made when the first operation of the set runs in the
-// view.
+// Who takes part in an operation, and the communicator that connects them: all ranks of the view, a
+// process set's, or the two of a transfer, whose communicator is made when the first operation
+// among them runs in the view.
 //
 // Owner: CpuBackend. Thread rule: the engine's thread only.
 #pragma once
@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/engine/response.h"
@@ -18,7 +19,7 @@ namespace ringmaster::engine {
 class Participants {
  public:
   struct Ranks {
-    std::unique_ptr<Communicator> own;  // of a set
+    std::unique_ptr<Communicator> own;  // of some ranks
     Communicator* host = nullptr;
     std::vector<std::string> workers;  // by rank
   };
@@ -29,9 +30,11 @@ class Participants {
   }
   void Uninstall() {
     world_.host = nullptr;
-    sets_.clear();
+    some_.clear();
   }
-  void ForgetSet(int32_t process_set) { sets_.erase(process_set); }
+  void ForgetSet(int32_t process_set) {
+    std::erase_if(some_, [&](const auto& entry) { return entry.first.first == process_set; });
+  }
 
   const Ranks& world() const { return world_; }
   // *ranks: those that take part, until Uninstall() or ForgetSet(); null: this rank is none of
@@ -40,7 +43,7 @@ class Participants {
 
  private:
   Ranks world_;
-  std::map<int32_t, Ranks> sets_;  // of this view, by number
+  std::map<std::pair<int32_t, std::vector<int>>, Ranks> some_;  // by process set and ranks
 };
 
 }  // namespace ringmaster::engine

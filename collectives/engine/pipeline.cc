@@ -92,6 +92,7 @@ Status Pipeline::CheckSet(int32_t process_set) const {
 std::vector<std::shared_ptr<Operation>> Pipeline::ApplySets(const Retained& result) {
   std::vector<std::shared_ptr<Operation>> left_over;
   const Request& request = result.response.requests.front();
+  if (request.kind == Kind::kTransfer) sets_.SeeTransfer();
   if (result.response.error == RM_OK && request.kind == Kind::kAddSet) {
     const int32_t set = sets_.Add(request.members);
     if (const auto operation = pending_->Find(request.key())) operation->process_set = set;

@@ -34,8 +34,8 @@ class Pipeline {
   const SetTable& sets() const { return sets_; }
   // Why an operation of this process set can't be asked for here; RM_OK: it can.
   Status CheckSet(int32_t process_set) const;
-  // What adds or removes a process set does so; to be called before it is published. Returned are
-  // the operations of a removed set: they are left over.
+  // What adds or removes a process set does so, and a transfer is remembered; to be called before
+  // it is published. Returned are the operations of a removed set: they are left over.
   std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
 
   // ---- Agreed on, executed, given out

@@ -81,6 +81,8 @@ const char* KindName(Kind kind) {
       return "add_process_set";
     case Kind::kRemoveSet:
       return "remove_process_set";
+    case Kind::kTransfer:
+      return "send";
   }
   return "unknown";
 }
@@ -97,9 +99,13 @@ Group GroupOf(const std::vector<std::string>& names, int32_t process_set) {
 }
 
 const std::string& Request::key() const {
-  if (process_set == 0) return name;
+  if (!is_partial()) return name;
   thread_local std::string key;
-  key = name + kSetSeparator + std::to_string(process_set);
+  key = name;
+  if (kind == Kind::kTransfer) {
+    for (const std::string& worker : members) key.append(1, kSetSeparator).append(worker);
+  }
+  key.append(1, kSetSeparator).append(std::to_string(process_set));
   return key;
 }
 

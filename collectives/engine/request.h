@@ -23,7 +23,8 @@ enum class Kind : uint8_t {
   kAlltoall,
   kJoin,
   kAddSet,
-  kRemoveSet
+  kRemoveSet,
+  kTransfer  // one worker sends, another receives
 };
 const char* KindName(Kind kind);
 // Each rank gets a result of its own, which no other rank has.
@@ -69,15 +70,19 @@ struct Request {
   int32_t priority = 0;  // what is ready together runs in rising order; ranks may differ
   // Why this rank can't take part as it should. All ranks then fail the operation with these words.
   std::string problem;
-  int32_t process_set = 0;           // who takes part; 0: all ranks
-  std::vector<std::string> members;  // of a set that is added: its workers, by rank
-  int32_t removed_set = 0;           // of a set that is removed: its number
-  bool on_gpu = false;               // input and result lie in a GPU's memory
+  int32_t process_set = 0;  // who takes part; 0: all ranks
+  // Of a set that is added: its workers, by rank. Of a transfer: who sends and who receives.
+  std::vector<std::string> members;
+  int32_t removed_set = 0;  // of a set that is removed: its number
+  bool on_gpu = false;      // input and result lie in a GPU's memory
 
   bool operator==(const Request&) const = default;
-  // What it is known by: one name may be in use in several sets. Valid until the calling thread's
+  // What it is known by: one name may be in use in several sets, and between several pairs of
+  // workers. Valid until the calling thread's
   // next call: of the world, which all hot paths ask for, no copy is made.
   const std::string& key() const;
+  // Some ranks of the job may have no part in it.
+  bool is_partial() const { return process_set != 0 || kind == Kind::kTransfer; }
   uint64_t bytes() const;
   uint64_t rows() const { return shape.empty() ? count : shape[0]; }  // of a reducescatter
 };

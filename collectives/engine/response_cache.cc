@@ -39,9 +39,12 @@ void ResponseCache::EvictSet(int32_t process_set) {
   }
 }
 
-void ResponseCache::EvictRoot(const std::string& worker) {
+void ResponseCache::EvictWorker(const std::string& worker) {
   for (const Slot& slot : slots_) {
-    if (slot.used > 0 && slot.request.root == worker) Evict(slot.request.key());
+    const auto& members = slot.request.members;
+    const bool needs_it = slot.request.root == worker ||
+                          std::find(members.begin(), members.end(), worker) != members.end();
+    if (slot.used > 0 && needs_it) Evict(std::string(slot.request.key()));
   }
 }
 

@@ -28,8 +28,8 @@ class ResponseCache {
   void Touch(size_t slot) { slots_[slot].used = ++clock_; }
   void Evict(const std::string& key);  // Request::key()
   void EvictSet(int32_t process_set);
-  // Broadcasts from this worker.
-  void EvictRoot(const std::string& worker);
+  // Broadcasts from this worker, and transfers to and from it.
+  void EvictWorker(const std::string& worker);
   // Removes and returns the requests of a group.
   std::vector<Request> TakeGroup(const Group& group);
   void Clear();

@@ -37,6 +37,11 @@ class SetTable {
   }
   const Sets& sets() const { return sets_; }
 
+  // A transfer has been executed in this job, so there may be more.
+  void SeeTransfer() { has_transfers_ = true; }
+  // There may be operations in which some ranks have no part, and of which they have to hear.
+  bool HasOutsiders() const { return has_transfers_ || !sets_.empty(); }
+
   void Write(ByteWriter* out) const {
     out->Put(next_);
     out->Put(static_cast<uint32_t>(sets_.size()));
@@ -45,6 +50,7 @@ class SetTable {
       out->Put(static_cast<uint32_t>(workers.size()));
       for (const std::string& worker : workers) out->PutString(worker);
     }
+    out->Put(static_cast<uint8_t>(has_transfers_));
   }
   void Read(ByteReader* in) {
     next_ = in->Get<int32_t>();
@@ -54,11 +60,13 @@ class SetTable {
       const auto size = in->Get<uint32_t>();
       for (uint32_t k = 0; k < size && in->ok(); ++k) workers.push_back(in->GetString());
     }
+    has_transfers_ = in->Get<uint8_t>() != 0;
   }
 
  private:
   int32_t next_ = 1;
   Sets sets_;
+  bool has_transfers_ = false;
 };
 
 }  // namespace ringmaster::engine

@@ -23,7 +23,7 @@ TEST(ShutdownRequestTest, WhatHasFailedIsAskedForOnceMore) {
   ShutdownRequest request(&inbox);
   std::shared_ptr<Operation> first, second;
   ASSERT_TRUE(request.Ask(&first).ok());
-  inbox.Forget(kShutdownName);
+  inbox.Forget(Request{.name = kShutdownName});
   first->Complete({RM_ERR_DROPPED, "dropped"});
   ASSERT_TRUE(request.Ask(&second).ok());
   EXPECT_NE(first, second);

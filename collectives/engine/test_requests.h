@@ -76,4 +76,15 @@ inline std::shared_ptr<Operation> AskIn(TestWorker& w, int set, const std::strin
   return w.Ask(std::move(request), data->data(), data->data());
 }
 
+// Rank `from` sends, `to` receives; `w` is one of them.
+inline std::shared_ptr<Operation> AskTransfer(TestWorker& w, int from, int to,
+                                              const std::string& name, std::vector<float>* data,
+                                              rm_dtype dtype = RM_FLOAT32, int set = 0) {
+  Request request{name, Kind::kTransfer, dtype, RM_SUM, TestWorld::NameOf(from), data->size()};
+  request.members = {TestWorld::NameOf(from), TestWorld::NameOf(to)};
+  request.process_set = set;
+  const bool sends = w.id == from;
+  return w.Ask(std::move(request), sends ? data->data() : nullptr, sends ? nullptr : data->data());
+}
+
 }  // namespace ringmaster::engine

@@ -37,6 +37,8 @@ Names NamesOf(Kind kind) {
       return {"NEGOTIATE_REMOVE_PROCESS_SET", "REMOVE_PROCESS_SET"};
     case Kind::kShutdown:
       return {"NEGOTIATE_SHUTDOWN", "SHUTDOWN"};
+    case Kind::kTransfer:
+      return {"NEGOTIATE_SEND", "SEND"};
   }
   return {"", ""};
 }

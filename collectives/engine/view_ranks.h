@@ -1,4 +1,4 @@
-// Who has which rank in a view, and which ranks a process set has in it.
+// Who has which rank in a view, and which ranks take part in an operation.
 //
 // Owner: the negotiator. Thread rule: the engine's thread only.
 #pragma once
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/engine/request.h"
 #include "collectives/engine/set_table.h"
 
 namespace ringmaster::engine {
@@ -21,8 +22,13 @@ class ViewRanks {
   void Reset(std::vector<std::string> workers) {
     workers_ = std::move(workers);
     of_set_.clear();
+    of_transfer_.clear();
   }
-  void ForgetSet(int32_t process_set) { of_set_.erase(process_set); }
+  void ForgetSet(int32_t process_set) {
+    of_set_.erase(process_set);
+    std::erase_if(of_transfer_,
+                  [&](const auto& entry) { return entry.first.first == process_set; });
+  }
 
   size_t size() const { return workers_.size(); }
   const std::string& WorkerAt(int rank) const { return workers_[static_cast<size_t>(rank)]; }
@@ -40,6 +46,22 @@ class ViewRanks {
     }
     return found->second;
   }
+  // Those that take part in this operation, ascending: of a transfer those of the two that are in
+  // the view and in the set.
+  const std::vector<int>& Of(const Request& request) {
+    if (request.kind != Kind::kTransfer) return OfSet(request.process_set);
+    const auto [found, is_new] = of_transfer_.try_emplace({request.process_set, request.members});
+    for (const std::string& worker : request.members) {
+      const int rank = is_new && sets_->Has(request.process_set, worker) ? RankOf(worker) : -1;
+      if (rank >= 0) found->second.push_back(rank);
+    }
+    if (is_new) std::sort(found->second.begin(), found->second.end());
+    return found->second;
+  }
+  bool TakesPart(const Request& request, int rank) {
+    const std::vector<int>& ranks = Of(request);
+    return !request.is_partial() || std::binary_search(ranks.begin(), ranks.end(), rank);
+  }
   bool IsIn(int32_t process_set, int rank) {
     const std::vector<int>& ranks = OfSet(process_set);
     return process_set == 0 || std::binary_search(ranks.begin(), ranks.end(), rank);
@@ -47,8 +69,11 @@ class ViewRanks {
 
  private:
   const SetTable* const sets_;
-  std::vector<std::string> workers_;            // by rank
-  std::map<int32_t, std::vector<int>> of_set_;  // made when asked for
+  std::vector<std::string> workers_;  // by rank
+  // Both are made when asked for.
+  std::map<int32_t, std::vector<int>> of_set_;
+  // By process set, and by who sends and who receives.
+  std::map<std::pair<int32_t, std::vector<std::string>>, std::vector<int>> of_transfer_;
 };
 
 }  // namespace ringmaster::engine

@@ -30,6 +30,8 @@ bool SplitHostPort(const std::string& text, std::string* host, std::string* port
   *port = text.substr(colon + 1);
   if (host->size() >= 2 && host->front() == '[' && host->back() == ']') {
     *host = host->substr(1, host->size() - 2);
+  } else if (host->find(':') != std::string::npos) {
+    return false;  // where an IPv6 address without brackets ends and its port begins, nobody knows
   }
   return !host->empty();
 }
@@ -37,7 +39,8 @@ bool SplitHostPort(const std::string& text, std::string* host, std::string* port
 Status Resolve(const std::string& host_port, SocketAddress* out) {
   std::string host, port;
   if (!SplitHostPort(host_port, &host, &port)) {
-    return Status(RM_ERR_INVALID, "address '" + host_port + "' is not host:port");
+    return Status(RM_ERR_INVALID,
+                  "address '" + host_port + "' is not host:port or [IPv6 address]:port");
   }
   bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || std::stoi(port) > 65535) {

@@ -43,16 +43,25 @@ class Endpoints final : public HttpEndpoints {
  private:
   std::error_code ListenOn(tcp::acceptor* acceptor, const HostPort& where) {
     std::error_code error;
+    // Whoever asks for all addresses means those of both families: a kubelet probes a pod at the
+    // address of its cluster's.
+    const tcp::endpoint all(tcp::v6(), static_cast<unsigned short>(where.port));
+    if (where.host == "0.0.0.0" && !TryOn(acceptor, all)) return {};
     tcp::resolver resolver(loop_);
     const auto places =
         resolver.resolve(where.host, std::to_string(where.port), tcp::resolver::passive, error);
     if (error) return error;
     for (const auto& place : places) {
-      error = ListenOn(acceptor, place.endpoint());
+      error = TryOn(acceptor, place.endpoint());
       if (!error) return {};
-      std::error_code ignored;
-      acceptor->close(ignored);
     }
+    return error;
+  }
+
+  static std::error_code TryOn(tcp::acceptor* acceptor, const tcp::endpoint& endpoint) {
+    const std::error_code error = ListenOn(acceptor, endpoint);
+    std::error_code ignored;
+    if (error) acceptor->close(ignored);
     return error;
   }
 

@@ -36,6 +36,18 @@ TEST(HttpEndpoints, AnswerWhatIsAskedForAtThatMoment) {
   EXPECT_EQ(client.Post("/healthz", "", "text/plain")->status, 405);
 }
 
+TEST(HttpEndpoints, AllAddressesAreThoseOfBothFamilies) {
+  auto endpoints = HttpEndpoints::Listen("--health-listen", "0.0.0.0:0",
+                                         {{"/healthz", [] { return HttpAnswer{.body = "ok\n"}; }}});
+  ASSERT_TRUE(endpoints) << endpoints.error().message;
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    httplib::Client client(host, (*endpoints)->port());
+    const auto answer = client.Get("/healthz");
+    ASSERT_TRUE(answer) << host;
+    EXPECT_EQ(answer->body, "ok\n");
+  }
+}
+
 int Connected(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -441,6 +441,19 @@ TEST_F(OperatorLinkTest, AnAddressThatIsTakenIsNamed) {
   EXPECT_NE(second.error().message.find(server_->target()), std::string::npos);
 }
 
+TEST_F(OperatorLinkTest, AllAddressesAreThoseOfBothFamilies) {
+  auto server = OperatorLinkServer::Start("0.0.0.0:0", &registry_, &records_);
+  ASSERT_TRUE(server) << server.error().message;
+  const std::string target = (*server)->target();
+  for (const std::string host : {"127.0.0.1", "[::1]"}) {
+    const auto channel = grpc::CreateChannel(host + target.substr(target.rfind(':')),
+                                             grpc::InsecureChannelCredentials());
+    EXPECT_TRUE(
+        channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(30)))
+        << host;
+  }
+}
+
 TEST(IsLocalAddressTest, IsAUnixSocketOrLoopback) {
   for (const char* local :
        {"unix:/run/op.sock", "127.0.0.1:0", "127.1.2.3:9", "localhost:9443", "[::1]:9443"}) {

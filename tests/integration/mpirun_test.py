@@ -134,15 +134,21 @@ def test_a_script_may_call_mpi_beside_it(first, tmp_path):
     assert sorted(re.findall(r"both \d \d", done.stdout)) == ["both 0 0", "both 1 1"]
 
 
-def test_ranks_of_two_machines_find_each_other(tmp_path):
-    """Machines are network namespaces with host names of their own; MPICH's launcher enters them where it would call ssh."""
+# MPICH's launcher speaks IPv4 alone, so the machines have such addresses in any case.
+@pytest.mark.parametrize("family", [4, 6])
+def test_ranks_of_two_machines_find_each_other(family, tmp_path):
+    """Machines are network namespaces with host names of their own, which stand for addresses of one family; MPICH's launcher enters
+    them where it would call ssh."""
     need("mpiexec.hydra")
-    with netns.needed(2) as network:
-        hosts = [network.address(index) for index in range(2)]
+    with netns.needed(2, (4, 6)) as network:
+        hosts = ["one", "two"]
+        names = tmp_path / "hosts"
+        names.write_text("".join("%s %s\n" % (network.address(index, family), host) for index, host in enumerate(hosts)))
         enter = tmp_path / "enter"
         enter.write_text("#!/bin/sh\n# called as ssh is: [-x] HOST COMMAND...\n[ \"$1\" = -x ] && shift\nhost=$1; shift\ncase $host in\n"
                          + "".join("%s) net=%s;;\n" % (host, network.spaces[index].path) for index, host in enumerate(hosts))
-                         + "esac\nexec nsenter --net=$net -- unshare --uts sh -c \"hostname $host; exec $*\"\n")
+                         + "esac\nexec nsenter --net=$net -- unshare --uts --mount sh -c \"hostname $host; "
+                         "mount --bind %s /etc/hosts; exec $*\"\n" % names)
         enter.chmod(enter.stat().st_mode | stat.S_IXUSR)
         mpiexec = ["mpiexec.hydra", "-iface", "switch", "-launcher-exec", str(enter), "-hosts", ",".join(hosts), "-ppn", "2", "-n", "4"]
         done = start(network.words(None, mpiexec), TRAIN, tmp_path)

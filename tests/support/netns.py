@@ -2,6 +2,7 @@
 both, and slowed.
 
     with Network(3) as network:            # namespaces 0, 1, 2 with the addresses network.address(0) ...
+    with Network(3, families=(6,)):        # with IPv6 addresses only; (6, 4): with both, and address() is the first kind's
         network.run(0, ["true"])           # in a namespace
         network.deafen(1, towards=[0])     # 1 hears nothing of 0, but 0 hears 1
         network.cut(1)                     # 1 and all others hear nothing of each other
@@ -23,8 +24,10 @@ import tempfile
 
 from waiting import until
 
-TOOLS = ("ip", "tc", "iptables", "nsenter", "unshare", "bridge")
-PREFIX = "10.231.77."
+TOOLS = ("ip", "tc", "iptables", "ip6tables", "nsenter", "unshare", "bridge")
+PREFIXES = {4: "10.231.77.", 6: "fd10:231:77::"}  # the host's number follows in decimal digits, for IPv6 too
+LENGTHS = {4: 24, 6: 64}
+FILTERS = {4: "iptables", 6: "ip6tables"}
 SWITCH_HOST, FIRST_HOST = 1, 10
 PR_SET_PDEATHSIG = 1
 MOST = 200
@@ -38,7 +41,8 @@ def missing():
     if tools:
         return "not installed: %s (apt-get install iproute2 iptables util-linux)" % ", ".join(tools)
     tried = subprocess.run(["unshare", "--net", "sh", "-ec", "ip link add probe0 type veth peer name probe1; ip link add probe2 type bridge; "
-                            "iptables -w -A INPUT -s 10.0.0.1 -j DROP"], capture_output=True, text=True, env=_env())
+                            "iptables -w -A INPUT -s 10.0.0.1 -j DROP; ip6tables -w -A INPUT -s fd10::1 -j DROP"],
+                           capture_output=True, text=True, env=_env())
     return "" if tried.returncode == 0 else "this kernel makes no virtual networks: " + tried.stderr.strip()
 
 
@@ -82,7 +86,7 @@ class _Namespace:
         self.holder.wait()
 
 
-def needed(count):
+def needed(count, families=(4,)):
     """A Network for a test; where there can be none the test is skipped with the reason, and with REQUIRE_CLUSTER=1 it fails."""
     import pytest
     why = missing()
@@ -91,13 +95,14 @@ def needed(count):
     if why:
         print("SKIPPED: " + why, file=sys.stderr)
         pytest.skip(why)
-    return Network(count)
+    return Network(count, families)
 
 
 class Network:
-    def __init__(self, count):
+    def __init__(self, count, families=(4,)):
         assert 0 < count <= MOST, count
         self.count = count
+        self.families = families
         self.switch = None
         self.spaces = []
         self.deaf = set()  # (listener, speaker): filtered
@@ -127,7 +132,7 @@ class Network:
         self.switch = _Namespace()
         self.switch.do("ip", "link", "set", "lo", "up")
         self.switch.do("ip", "link", "add", "switch", "type", "bridge")
-        self.switch.do("ip", "addr", "add", "%s%d/24" % (PREFIX, SWITCH_HOST), "dev", "switch")
+        self._address(self.switch, SWITCH_HOST, "switch")
         self.switch.do("ip", "link", "set", "switch", "up")
         for index in range(self.count):
             space = _Namespace()
@@ -136,15 +141,21 @@ class Network:
             self.switch.do("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", space.holder.pid)
             self.switch.do("ip", "link", "set", cable, "master", "switch", "up")
             space.do("ip", "link", "set", "lo", "up")
-            space.do("ip", "addr", "add", self.address(index) + "/24", "dev", "eth0")
+            self._address(space, FIRST_HOST + index, "eth0")
             space.do("ip", "link", "set", "eth0", "up")
         # Paths by which other programs find the namespaces.
         self.links = tempfile.TemporaryDirectory(prefix="rm-net-")
         for index, space in enumerate(self.spaces):
             os.symlink(space.path, os.path.join(self.links.name, str(index)))
 
-    def address(self, index):
-        return "%s%d" % (PREFIX, FIRST_HOST + index)
+    def _address(self, space, host, interface):
+        for family in self.families:
+            # Nobody else has it: there is no need to ask around first, for as long as which nothing can listen there.
+            space.do("ip", "addr", "add", "%s%d/%d" % (PREFIXES[family], host, LENGTHS[family]), "dev", interface,
+                     *(["nodad"] if family == 6 else []))
+
+    def address(self, index, family=None):
+        return "%s%d" % (PREFIXES[family or self.families[0]], FIRST_HOST + index)
 
     def words(self, index, command):
         """What runs `command` in a namespace; None: beside the switch."""
@@ -185,9 +196,10 @@ class Network:
         """All listeners at nearly the same moment."""
         asked = []
         for listener in {listener for listener, _ in pairs}:
-            speakers = ",".join(sorted(self.address(speaker) for at, speaker in pairs if at == listener))
-            words = self.spaces[listener].words("iptables", "-w", verb, "INPUT", "-s", speakers, "-j", "DROP")
-            asked.append(subprocess.Popen(words, env=_env(), stderr=subprocess.PIPE, text=True))
+            for family in self.families:
+                speakers = ",".join(sorted(self.address(speaker, family) for at, speaker in pairs if at == listener))
+                words = self.spaces[listener].words(FILTERS[family], "-w", verb, "INPUT", "-s", speakers, "-j", "DROP")
+                asked.append(subprocess.Popen(words, env=_env(), stderr=subprocess.PIPE, text=True))
         wrong = [process.communicate()[1] for process in asked]
         assert all(process.returncode == 0 for process in asked), "".join(wrong)
 

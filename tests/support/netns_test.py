@@ -15,19 +15,23 @@ from waiting import until  # noqa: E402
 
 LISTEN = """
 import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.bind((sys.argv[1], 7))
 print("up", flush=True)
 while True:
     print(s.recv(100).decode(), flush=True)
 """
-SPEAK = "import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), (sys.argv[1], 7))"
+SPEAK = """
+import socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+socket.socket(family, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), (sys.argv[1], 7))
+"""
 PATIENCE = 30
 
 
-@pytest.fixture
-def network():
-    with netns.needed(3) as network:
+@pytest.fixture(params=[(4,), (6,)], ids=["IPv4", "IPv6"])
+def network(request):
+    with netns.needed(3, request.param) as network:
         yield network
 
 

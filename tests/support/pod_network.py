@@ -26,8 +26,8 @@ class PodNetwork(netns.Network):
     """`program`: what to start instead of `ringmaster`. `in_pod`: goes before a worker's command in the manifest.
     `more`: variables of the environment of sidecars and workers, as sh has them; $place is the pod's."""
 
-    def __init__(self, binaries, count, more=""):
-        super().__init__(count)
+    def __init__(self, binaries, count, more="", families=(4,)):
+        super().__init__(count, families)
         self.more = more
         self.binaries = pathlib.Path(binaries)
         self.folder = None
@@ -49,12 +49,12 @@ class PodNetwork(netns.Network):
         return self
 
     def _write(self, file, text, what, command):
-        file.write_text(text.format(what=what, more=self.more, prefix=netns.PREFIX, first=netns.FIRST_HOST, links=self.links.name, command=command))
+        file.write_text(text.format(what=what, more=self.more, prefix=netns.PREFIXES[self.families[0]], first=netns.FIRST_HOST, links=self.links.name, command=command))
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
     # ---- faults of the workers' own connections; all else between their pods stays as it is
 
-    def _sockets(self, pod, *which):
+    def sockets(self, pod, *which):
         """[(own address, the other's)] of the workers of a pod."""
         said = self.run(pod, ["ss", "-tnpH", *which], capture_output=True, text=True, check=True).stdout
         return [tuple(word for word in line.split() if ":" in word)[:2] for line in said.splitlines() if WORKER in line]
@@ -63,23 +63,23 @@ class PodNetwork(netns.Network):
         """The connections between the workers of two pods, as something does that has forgotten them. False: this kernel can't
         (CONFIG_INET_DIAG_DESTROY)."""
         which = ["state", "established", "dst", self.address(other)]
-        connections = self._sockets(pod, *which)
+        connections = self.sockets(pod, *which)
         for source, destination in connections:
             self.run(pod, ["ss", "-K", "src", source, "dst", destination], capture_output=True, check=True)
-        return not set(connections) & set(self._sockets(pod, *which))
+        return not set(connections) & set(self.sockets(pod, *which))
 
     def refuse(self, pod, other):
         """Workers of the two pods can't connect, and what is connected is reset, until `admit`."""
         for listener, speaker in ((pod, other), (other, pod)):
-            for address, _ in self._sockets(listener, "state", "listening"):
+            for address, _ in self.sockets(listener, "state", "listening"):
                 rule = ["INPUT", "-s", self.address(speaker), "-p", "tcp", "--dport", address.rsplit(":", 1)[1],
                         "-j", "REJECT", "--reject-with", "tcp-reset"]
-                self.spaces[listener].do("iptables", "-w", "-A", *rule)
+                self.spaces[listener].do(netns.FILTERS[self.families[0]], "-w", "-A", *rule)
                 self.refused.append((listener, rule))
 
     def admit(self):
         for listener, rule in self.refused:
-            self.spaces[listener].do("iptables", "-w", "-D", *rule)
+            self.spaces[listener].do(netns.FILTERS[self.families[0]], "-w", "-D", *rule)
         self.refused = []
 
     def close(self):

@@ -101,7 +101,7 @@ typedef struct rm_request {
   double prescale;  /* allreduce, reducescatter: inputs are multiplied by it, */
   double postscale; /* and the result by this */
   const void* in;   /* broadcast: not used */
-  void* out;        /* allreduce; broadcast: what the root sends and the others receive */
+  void* out;        /* allreduce, receive; broadcast: what the root sends and the others receive */
   const size_t* shape;
   int dimensions; /* 0: one element. Rows are the first extent: of allgather and alltoall they may
                      differ; of a reducescatter the first ranks get one more if need be */
@@ -111,7 +111,12 @@ typedef struct rm_request {
   const size_t* splits; /* alltoall: rows for each rank; NULL: the same for all. They belong to the
                            workers that have these ranks now: who dies gets none */
   size_t splits_count;
-  const char* root; /* broadcast: the sender's rm_worker_id() */
+  /* broadcast, receive: the sender's rm_worker_id(); send: the receiver's. A send and a receive of
+     one name between the same two workers belong together, and their shapes and types must agree.
+     Between the two, not for the whole rank, a name is in flight once at a time in each direction.
+     They wait for each other, not for other ranks; each ends with RM_ERR_ROOT_LOST when the other
+     worker has died or left, and is otherwise repeated by itself after a fault. */
+  const char* root;
   /* 0: `in` and `out` lie in the host's memory. n: in that of CUDA's device n - 1, and so does a
      result that the library keeps. A worker uses one GPU; all ranks of an operation, and all
      requests of a group, name the same kind of memory. */
@@ -154,7 +159,7 @@ RM_API rm_status rm_process_set_ranks(int process_set, int* ranks, size_t capaci
 /* Asks for `n` operations: all of them, or, on an error, none. More than one are a group: it is
  * agreed on and executed as one, and if one of them can't run (say, its type differs between ranks)
  * all fail, on every rank. Ranks must give a group the same names in the same order;
- * neither a barrier nor a join can be in one. handles[i] is that of requests[i]. */
+ * no barrier, join, send or receive can be in one. handles[i] is that of requests[i]. */
 RM_API rm_status rm_submit(const rm_request* requests, size_t n, rm_handle* handles);
 
 RM_API rm_status rm_allreduce_async(const char* name, const void* in, void* out, size_t count,

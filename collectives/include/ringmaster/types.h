@@ -23,7 +23,8 @@ typedef enum rm_status {
   RM_ERR_SHUTDOWN = 7,    /* not initialised, or already shut down */
   RM_ERR_NO_STATE = 8,    /* a worker joined and no state is registered to give it */
   RM_ERR_INTERNAL = 9,    /* a defect of the library, or a sidecar that gave up: the message says */
-  /* the root of a broadcast has died or left; every rank gets this; the job goes on */
+  /* the root of a broadcast, or the other one of a send or a receive, has died or left; every rank
+     that takes part gets this; the job goes on */
   RM_ERR_ROOT_LOST = 10,
   /* the others go on without this worker, so what it holds counts for nothing: rm_enter, which
      waits until it is let in again and loads their state, or exit with RM_EXIT_DROPPED */
@@ -60,6 +61,8 @@ typedef enum rm_kind {
   RM_REDUCESCATTER = 6,
   RM_ALLTOALL = 7,
   RM_JOIN = 8,
+  RM_SEND = 9,                       /* to one worker, which asks for RM_RECEIVE */
+  RM_RECEIVE = 10,                   /* from one worker, which asks for RM_SEND */
   RM_KIND_ANY_INT_ = -0x7fffffff - 1 /* no kind, as above */
 } rm_kind;
 

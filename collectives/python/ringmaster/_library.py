@@ -43,7 +43,7 @@ class Request(ctypes.Structure):
 
 
 ALLREDUCE, ALLGATHER, BROADCAST, BROADCAST_BYTES, BARRIER, REDUCESCATTER, ALLTOALL, \
-    JOIN = range(1, 9)
+    JOIN, SEND, RECEIVE = range(1, 11)
 
 
 # name: (result, arguments). A result of None is void; c_int is rm_status unless the header says

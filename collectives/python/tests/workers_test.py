@@ -144,6 +144,13 @@ def test_ABroadcastWhoseRootDiesFailsOnAllOthersOrGivesTheRootsValue(job, calls)
                or re.match("lost: .*worker 0 of pod pod-0", text) for text in got.values()), lines
 
 
+def test_ASendOrReceiveWhosePartnerDiesFailsAndTheOthersGoOnWithEachOther(job):
+    one = job("transfers.py", 3)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): 0, (2, 1): -9}, one.logs()
+    assert all("both go on" in _log(one, slot, 1) for slot in (0, 1)), one.logs()
+
+
 @pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])
 def test_WhatIsInFlightKeepsItsMemoryWhateverBecomesOfItsHandle(passes, way):
     passes("lets_go.py", 2, WAY=way)

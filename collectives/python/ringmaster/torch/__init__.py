@@ -27,8 +27,9 @@ from ringmaster.torch.operations import (allgather, allgather_async, allreduce, 
                                          grouped_allgather_async, grouped_allreduce,
                                          grouped_allreduce_, grouped_allreduce_async,
                                          grouped_allreduce_async_, grouped_reducescatter,
-                                         grouped_reducescatter_async, reducescatter,
-                                         reducescatter_async, sparse_allreduce_async)
+                                         grouped_reducescatter_async, recv, recv_async,
+                                         reducescatter, reducescatter_async, send, send_async,
+                                         sparse_allreduce_async)
 from ringmaster.torch.optimizer import DistributedOptimizer
 from ringmaster.torch.sync_batch_norm import SyncBatchNorm
 
@@ -45,7 +46,7 @@ __all__ = [
     "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
     "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "is_joining",
     "join", "last_rebuild", "last_step", "local_rank", "local_size", "mpi_built", "mpi_enabled",
-    "mpi_threads_supported", "nccl_built", "on_resize", "poll", "rank", "reducescatter",
-    "reducescatter_async", "remove_process_set", "report", "rocm_built", "shutdown", "size",
-    "sparse_allreduce_async", "start_timeline", "step_view", "stop_timeline", "synchronize", "view"
+    "mpi_threads_supported", "nccl_built", "on_resize", "poll", "rank", "recv", "recv_async",
+    "reducescatter", "reducescatter_async", "remove_process_set", "report", "rocm_built", "send",
+    "send_async", "shutdown", "size", "sparse_allreduce_async", "start_timeline", "step_view", "stop_timeline", "synchronize", "view"
 ]

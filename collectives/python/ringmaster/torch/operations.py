@@ -223,6 +223,48 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     return rows if splits is None else (rows, received)
 
 
+# ---- send and receive
+
+
+def send_async(tensor, rank, tag=0, process_set=global_process_set):
+    """send() that returns a handle at once; synchronize() returns `tensor`."""
+    receiver = _worker_of(rank)
+    dtype_of(tensor)
+    name = starting.name_between(_core.worker_at(_core.SELF), receiver, int(tag))
+    return Handle(starting.start_send(tensor, receiver, name, process_set))
+
+
+def send(tensor, rank, tag=0, process_set=global_process_set):
+    """Sends a tensor to one other rank, and returns when it has been received.
+
+    `rank`: a rank of the world, also in a process set. It has to call recv() with as many elements
+    of the same type and with the same `tag`; several of one tag belong together in their order
+    within the step. No other rank is needed. Sizes or types that differ are a HorovodInternalError
+    on both; where the other one has died or left, a RootLostError. A fault of others is not seen:
+    the transfer is finished in the new view. Not differentiable.
+    """
+    return synchronize(send_async(tensor, rank, tag, process_set))
+
+
+def recv_async(tensor, rank, tag=0, process_set=global_process_set):
+    """recv() that returns a handle at once; the values are in `tensor` after synchronize()."""
+    sender = _worker_of(rank)
+    dtype_of(tensor)
+    name = starting.name_between(sender, _core.worker_at(_core.SELF), int(tag))
+    return Handle(starting.start_recv(tensor, sender, name, process_set))
+
+
+def recv(tensor, rank, tag=0, process_set=global_process_set):
+    """What `rank` sends, into `tensor`, which it returns. See send()."""
+    return synchronize(recv_async(tensor, rank, tag, process_set))
+
+
+def _worker_of(rank):
+    if rank == _core.rank():
+        raise ValueError("rank: is %r, this rank itself; must be another one" % rank)
+    return _core.worker_at(rank)
+
+
 # ---- broadcast
 
 

@@ -117,12 +117,68 @@ if rank == size - 1:
     collectives(groups[1], [size - 1])
 collectives(groups[2], list(range(size)))
 
+
+
+def between_two(group, ranks):
+    me, n = ranks.index(rank), len(ranks)
+    right, left = ranks[(me + 1) % n], ranks[me - 1]
+    found = torch.zeros(4, 3).t()  # not contiguous
+    works = [dist.isend(mine(3, 4), right, group), dist.irecv(found, left, group)]
+    for work in works:
+        work.wait()
+    equal(found, mine(3, 4, of=left))
+    # Two of each tag, which the receiver asks for in another order of tags.
+    works = [dist.isend(mine(2) * 10 + i, right, group, tag=i % 2) for i in range(4)]
+    tensors = [torch.zeros(2) for _ in range(4)]
+    works += [dist.irecv(tensors[i], left, group, tag=i % 2) for i in (1, 3, 0, 2)]
+    for work in works:
+        work.wait()
+    for i in range(4):
+        equal(tensors[i], mine(2, of=left) * 10 + i)
+    found = [torch.zeros(5) for _ in ranks]
+    others = [r for r in ranks if r != rank]
+    batch = [dist.P2POp(dist.isend, mine(5) * 100 + r, r, group) for r in others]
+    batch += [dist.P2POp(dist.irecv, found[ranks.index(r)], r, group) for r in others]
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    for r in others:
+        equal(found[ranks.index(r)], mine(5, of=r) * 100 + rank)
+    many = [dist.isend(torch.tensor([float(i)]), right, group) for i in range(100)]
+    one = torch.zeros(1)
+    for i in range(100):
+        assert dist.recv(one, left, group) == left
+        equal(one, [float(i)])
+    for work in many:
+        work.wait()
+
+
+def neighbours(tensor):
+    """Even ranks and the odd ones after them."""
+    if rank % 2:
+        dist.recv(tensor, rank - 1)
+    else:
+        dist.send(tensor, rank + 1)
+
+
+between_two(dist.group.WORLD, list(range(size)))
+if rank in some:
+    between_two(groups[0], some)
+if rank in (0, size - 1):  # the others ask for nothing
+    t = mine(3) if rank else torch.zeros(3)
+    if rank:
+        rm.send(t, 0, tag=5)
+    else:
+        assert rm.recv(t, size - 1, tag=5) is t
+        equal(t, mine(3, of=size - 1))
+
 works = [dist.all_reduce(torch.full((3,), float(i)), async_op=True) for i in range(300)]
 for i, work in enumerate(works):  # more than there are names
     equal(work.result()[0], torch.full((3,), float(i * size)))
 
 for call, kind, says in (
-        (lambda: dist.send(torch.ones(1), (rank + 1) % size), NotImplementedError, "send"),
+        (lambda: dist.recv(torch.ones(1)), NotImplementedError, "src: is None"),
+        (lambda: dist.group.WORLD.send([torch.ones(1)], rank, 0), ValueError, "dst: is %d" % rank),
+        (lambda: neighbours(torch.ones(2 + rank % 2)), rm.HorovodInternalError, "element count is"),
         (lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), op=dist.ReduceOp.BXOR),
          ValueError, "op: is"),
         (lambda: dist.all_gather([torch.empty(1)] * (size + 1), torch.ones(1)),

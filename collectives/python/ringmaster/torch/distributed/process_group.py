@@ -144,10 +144,10 @@ class ProcessGroup(dist.ProcessGroup):
         rank = opts.rootRank if opts is not None else 0
         if not 0 <= rank < self.size():
             raise ValueError("src: is %d, must be 0 to %d" % (rank, self.size() - 1))
-        root = _core.worker_at(self.process_set.ranks[rank] if self.process_set.number() else rank)
+        root = self._worker_at(rank)
         names = self._names("broadcast", 1)
         handle = starting.start_broadcast(tensor, root, names[0], self.process_set)
-        return self._work(names[0], _RootMayGo(handle), tensors)
+        return self._work(names[0], _OtherMayGo(handle), tensors)
 
     def allgather(self, outputs, inputs, opts=None):
         del opts
@@ -250,6 +250,41 @@ class ProcessGroup(dist.ProcessGroup):
     all_to_all_single = alltoall_base
     gather_into_tensor = gather_single
 
+    # ---- Between two ranks
+
+    def send(self, tensors, dst, tag=0):
+        """To a rank of the group, which has to call recv() with the same tag."""
+        tensor, = tensors
+        pair, name, other = self._transfer(dst, "dst", tag, sends=True)
+        handle = starting.start_send(tensor, other, name, self.process_set)
+        return self._work(pair, _OtherMayGo(handle), tensors)
+
+    def recv(self, tensors, src, tag=0):
+        tensor, = tensors
+        pair, name, other = self._transfer(src, "src", tag, sends=False)
+        handle = starting.start_recv(tensor, other, name, self.process_set)
+        return self._work(pair, _OtherMayGo(handle), tensors)
+
+    def recv_anysource(self, tensors, tag=0):
+        raise NotImplementedError("src: is None, must be a rank: the backend ringmaster receives "
+                                  "from a rank that is named")
+
+    def _transfer(self, rank, field, tag, sends):
+        """(name with those of the two workers, name between the two, the other worker)"""
+        if not 0 <= rank < self.size() or rank == self.rank():
+            raise ValueError("%s: is %d, must be another rank of the group, 0 to %d"
+                             % (field, rank, self.size() - 1))
+        ends = [_core.worker_at(_core.SELF), self._worker_at(rank)]
+        pair = ends if sends else ends[::-1]
+        unique, = self._names("send.%s.%s.%d" % (*pair, tag), 1)
+        number = unique.decode().split(".")[-2]
+        name = "torch.%d.send.tag%d.%s" % (self.process_set.number(), tag, number)
+        return unique, name.encode(), ends[1]
+
+    def _worker_at(self, rank):
+        """The name of the worker with this rank in the group."""
+        return _core.worker_at(self.process_set.ranks[rank] if self.process_set.number() else rank)
+
     # ---- Others
 
     def barrier(self, opts=None):
@@ -262,12 +297,6 @@ class ProcessGroup(dist.ProcessGroup):
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         del timeout, wait_all_ranks
         self.barrier().wait()
-
-    def send(self, tensors, dst, tag=0):
-        raise NotImplementedError("send, recv: the backend ringmaster has collectives only; "
-                                  "all_to_all_single() with split sizes sends to one rank")
-
-    recv = recv_anysource = send
 
     def set_timeout(self, timeout):
         """Nothing waits for ever: the job's deadlines end what a rank waits for."""
@@ -319,8 +348,10 @@ class _Waits:
         self.wait, self.done = work.wait, work.is_completed
 
 
-class _RootMayGo:
-    """Of a broadcast: the loss of its root is a change of the world."""
+class _OtherMayGo:
+    """Of a broadcast, a send or a receive: the loss of the worker that it is from or to is a change of
+    the world.
+    """
 
     def __init__(self, handle):
         self._handle = handle
