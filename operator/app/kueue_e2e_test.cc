@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "operator/api/testing/job_object.h"
 #include "operator/app/testing/cluster_e2e.h"
@@ -81,6 +82,17 @@ class KueueE2e : public ClusterE2e {
       return status.state == "Running" && status.world_size == pods;
     });
   }
+  // The last step that each worker has completed; of all that have ever run.
+  std::set<int> LastSteps() const {
+    std::set<int> steps;
+    for (const auto& entry : std::filesystem::directory_iterator(out_)) {
+      std::ifstream file(entry.path());
+      int last = 0;
+      for (std::string line; std::getline(file, line);) last = std::atoi(line.c_str());
+      if (last > 0) steps.insert(last);
+    }
+    return steps;
+  }
   // "True Preempted"; empty: the Workload has no such condition.
   std::string ConditionOf(const std::string& type) {
     const Json workload = kueue_->Workload(kWorkload);
@@ -136,6 +148,7 @@ TEST_F(KueueE2e, AJobWaitsForItsQueueAndTrainsWithWhatIsAdmittedAndLeavesWhenItI
   kueue_->Evict(kWorkload, "Preempted", "Preempted to accommodate a higher priority Workload");
   ASSERT_TRUE(WaitsSaying("WaitingForQueue", "insufficient unused quota"));
   EXPECT_TRUE(Pods().empty());
+  EXPECT_EQ(LastSteps().size(), 1u) << "they left at the same step";
   EXPECT_EQ(ConditionOf("QuotaReserved"), "False Pending");
   EXPECT_EQ(ConditionOf("Admitted"), "False NoReservation");
   EXPECT_EQ(ConditionOf("Requeued"), "True Preempted");
@@ -147,6 +160,43 @@ TEST_F(KueueE2e, AJobWaitsForItsQueueAndTrainsWithWhatIsAdmittedAndLeavesWhenItI
 
   std::ofstream(out_ / "stop").flush();
   ASSERT_TRUE(Until([&] { return State() == "Succeeded"; }));
+  EXPECT_TRUE(Until([&] { return ConditionOf("Finished") == "True Succeeded"; }));
+  EXPECT_THAT(kueue_->violations(), testing::IsEmpty());
+}
+
+TEST_F(KueueE2e, ASmallerJobGivesQuotaBackAndASuspendedOneAllOfIt) {
+  kueue_->SetQuota(4);
+  ApplyJob(4);
+  ASSERT_TRUE(Trains(4));
+  ChangeJob({{"worker", {{"replicas", 3}}}});
+  ASSERT_TRUE(Trains(3));
+  const auto reclaimed = [&] {
+    const Json workload = kueue_->Workload(kWorkload);
+    return workload.is_object() ? workload["status"].value("reclaimablePods", Json()) : Json();
+  };
+  const Json one = {{{"name", "worker"}, {"count", 1}}};
+  EXPECT_TRUE(Until([&] { return reclaimed() == one; }));
+
+  // The queue may be stopped for the job, and started again.
+  ASSERT_TRUE(
+      api_->Patch(kube::Workloads(), "default", kWorkload, {{"spec", {{"active", false}}}}, {}));
+  ASSERT_TRUE(WaitsSaying("WaitingForQueue", "spec.active is false"));
+  EXPECT_TRUE(Until([&] { return ConditionOf("QuotaReserved") == "False Pending"; }));
+  ASSERT_TRUE(
+      api_->Patch(kube::Workloads(), "default", kWorkload, {{"spec", {{"active", true}}}}, {}));
+  ASSERT_TRUE(Trains(3));
+
+  // With another template in the same patch, as another queue may want it.
+  const auto job = api_->Get(kube::HorovodJobs(), "default", "train");
+  ASSERT_TRUE(job);
+  Json pod_template = (*job)["spec"]["worker"]["template"];
+  pod_template["spec"]["nodeSelector"] = {{kPool, "spot"}};
+  ChangeJob({{"runPolicy", {{"suspend", true}}}, {"worker", {{"template", pod_template}}}});
+  ASSERT_TRUE(Until([&] { return State() == "Suspended" && Pods().empty(); }));
+  EXPECT_TRUE(Until([&] { return kueue_->Workload(kWorkload).is_null(); }));
+  ChangeJob({{"runPolicy", {{"suspend", false}}}, {"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(Trains(4));
+  std::ofstream(out_ / "stop").flush();
   EXPECT_TRUE(Until([&] { return ConditionOf("Finished") == "True Succeeded"; }));
   EXPECT_THAT(kueue_->violations(), testing::IsEmpty());
 }

@@ -117,11 +117,17 @@ void RecoverFromQuorumLoss(PlanContext& plan);
 // have been in no view. Null: not enough of them yet.
 membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage);
 void NotifySidecars(PlanContext& plan);
+// All pods go: their sidecars hear of each other that they do, so that the workers leave together
+// at the next step boundary instead of waiting for a view without them, which nobody is left to
+// decide.
+void TellAllToLeave(PlanContext& plan);
 void Release(PlanContext& plan);
 void WriteStatus(PlanContext& plan);
 void SetStarting(PlanContext& plan);
 void SetCantJoin(PlanContext& plan);
 std::string WaitingForInit(PlanContext& plan);  // before the first view, for people
+// The reason of conditions of a job that has no pods for now.
+std::string SuspendedReason(const PlanContext& plan);
 void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,
                   std::string message);
 

@@ -129,6 +129,7 @@ Decision Plan(const Snapshot& snapshot) {
     RecoverFromQuorumLoss(plan);
     NotifySidecars(plan);
   }
+  if (!plan.outcome.ended() && plan.suspended) TellAllToLeave(plan);
   Release(plan);
   WriteStatus(plan);
   return std::move(plan.out);

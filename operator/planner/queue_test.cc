@@ -100,6 +100,35 @@ TEST_F(QueueTest, AnEvictionTakesAllPods) {
   EXPECT_THAT(EventReasons(decision), testing::Contains("EvictedByQueue"));
 }
 
+TEST_F(QueueTest, PodsThatAllGoAreToldSoThatTheyLeaveAtTheSameStep) {
+  AddPods(2);
+  membership::View view;
+  for (const PodFacts& pod : in_.pods) {
+    membership::Pod member;
+    member.uid = pod.uid;
+    member.name = pod.name;
+    view.pods.push_back(member);
+    SidecarFacts sidecar;
+    sidecar.pod_uid = pod.uid;
+    sidecar.connected = true;
+    in_.sidecars.push_back(sidecar);
+  }
+  view.epoch = membership::MakeEpoch(1, 1);
+  in_.view = std::make_shared<const membership::View>(view);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  const Decision decision = Plan(in_);
+  ASSERT_EQ(decision.notices.size(), 2u);
+  for (const PodNotice& notice : decision.notices) {
+    const auto* drain = std::get_if<DrainNotice>(&notice.notice);
+    ASSERT_NE(drain, nullptr);
+    EXPECT_THAT(drain->pod_uids, testing::ElementsAre("uid-0", "uid-1"));
+    EXPECT_EQ(drain->reason, "EvictedByQueue");
+    EXPECT_EQ(drain->deadline_unix_ms, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                           (in_.now + std::chrono::seconds(30)).time_since_epoch())
+                                           .count());
+  }
+}
+
 TEST_F(QueueTest, AJobWhoseRanksHaveAgreedToEndIsLetEnd) {
   AddPods(3);
   in_.job.status.finished_epoch = 1;

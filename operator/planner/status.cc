@@ -47,11 +47,6 @@ std::vector<std::string> NotInRing(const PlanContext& plan) {
   return names;
 }
 
-// The reason of conditions of a job that has no pods for now.
-std::string SuspendedReason(const PlanContext& plan) {
-  return plan.queued ? plan.in.queue->reason : "Suspended";
-}
-
 std::string WhySuspended(const PlanContext& plan) {
   const api::Spec& spec = plan.in.job.spec;
   if (plan.queued) return plan.in.queue->message;
@@ -279,6 +274,10 @@ std::string StateWord(const PlanContext& plan) {
 }
 
 }  // namespace
+
+std::string SuspendedReason(const PlanContext& plan) {
+  return plan.queued ? plan.in.queue->reason : "Suspended";
+}
 
 void WriteStatus(PlanContext& plan) {
   api::Status& status = plan.out.status;
