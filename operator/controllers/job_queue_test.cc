@@ -6,6 +6,7 @@
 namespace ringmaster::controllers {
 namespace {
 
+using kube::Json;
 using kueue::Stage;
 using support::Until;
 using ::testing::HasSubstr;

@@ -15,9 +15,10 @@ Json Flavor(const std::string& name, const Json& labels, const Json& tolerations
 const Json kToleration = {{"key", "spot"}, {"operator", "Exists"}};
 
 TEST(PodChangesTest, NodeLabelsAndTolerationsOfAllFlavorsReachThePod) {
-  const auto changes = ChangesOf({Flavor("a", {{"pool", "spot"}}, {kToleration}),
-                                  Flavor("b", {{"gpu", "a100"}, {"pool", "spot"}}, {kToleration})},
-                                 {}, Json::object());
+  const auto changes =
+      ChangesOf({Flavor("a", {{"pool", "spot"}}, Json::array({kToleration})),
+                 Flavor("b", {{"gpu", "a100"}, {"pool", "spot"}}, Json::array({kToleration}))},
+                {}, Json::object());
   ASSERT_TRUE(changes) << changes.error();
   Json pod = {{"metadata", {{"name", "p"}}},
               {"spec", {{"nodeSelector", {{"zone", "z"}}}, {"tolerations", {{{"key", "mine"}}}}}}};
