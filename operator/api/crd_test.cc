@@ -123,7 +123,6 @@ class CrdTest : public testing::Test {
              {"metadata", {{"name", "digits"}}},
              {"spec", Sample(schema_["properties"]["spec"])}};
     full_[Pointer("/spec/worker/template/spec/containers/0/name")] = kWorkerContainer;
-    full_[Pointer("/spec/runPolicy/schedulingPolicy/queue")] = "";  // no name is taken yet
     full_[Pointer("/spec/runPolicy/schedulingPolicy/topology")].erase("preferred");  // one of two
     smallest_ = full_;
     smallest_["spec"] = Json::object();

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <regex>
 
+#include "operator/api/labels.h"
 #include "operator/api/object_reader.h"
 #include "operator/api/pod_template.h"
 
@@ -42,7 +44,13 @@ void ReadMetadata(ObjectReader& metadata, HorovodJob* job) {
   job->deleting = !deletion.empty();
   const Json& generation = metadata.Raw("generation");
   if (generation.is_number_integer()) job->generation = generation.get<std::int64_t>();
-  StringMap(metadata, "labels");
+  const auto labels = StringMap(metadata, "labels");
+  const auto label = [&labels](const char* key) {
+    const auto at = labels.find(key);
+    return at == labels.end() ? std::string() : at->second;
+  };
+  job->queue = label(kQueueLabel);
+  job->queue_priority_class = label(kQueuePriorityLabel);
   job->annotations = StringMap(metadata, "annotations");
   if (job->name.empty()) {
     const Json& name = metadata.Raw("name");
@@ -114,7 +122,7 @@ void ReadTopology(ObjectReader& topology, TopologyPolicy* policy) {
   topology.RefuseUnknown();
 }
 
-void ReadRunPolicy(ObjectReader& run, bool taken_up, RunPolicy* policy) {
+void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
   run.Bool("suspend", &policy->suspend);
   run.Enum("cleanPodPolicy",
            {{"Running", CleanPodPolicy::kRunning},
@@ -131,11 +139,6 @@ void ReadRunPolicy(ObjectReader& run, bool taken_up, RunPolicy* policy) {
     scheduling.String("queue", &policy->scheduling_policy.queue);
     scheduling.AtMost("priorityClass", 253);
     scheduling.AtMost("queue", 253);
-    const std::string& queue = policy->scheduling_policy.queue;
-    if (!queue.empty() && !taken_up) {
-      scheduling.Error("queue",
-                       fmt::format("\"{}\": queues are not served yet: leave it out", queue));
-    }
     scheduling.Object("topology", false, [&](ObjectReader& topology) {
       ReadTopology(topology, &policy->scheduling_policy.topology);
     });
@@ -292,7 +295,7 @@ void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* e
               [&](ObjectReader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
   spec.Object("worker", true, [&](ObjectReader& reader) { ReadWorker(reader, &out.worker); });
   spec.Object("runPolicy", false,
-              [&](ObjectReader& reader) { ReadRunPolicy(reader, taken_up, &out.run_policy); });
+              [&](ObjectReader& reader) { ReadRunPolicy(reader, &out.run_policy); });
   spec.Object("failurePolicy", false,
               [&](ObjectReader& reader) { ReadFailurePolicy(reader, &out.failure_policy); });
   spec.Object("collectives", false,
@@ -329,10 +332,21 @@ const char* ToString(CleanPodPolicy policy) {
 
 int HorovodJob::MaxPods() const { return spec.elastic_policy.max_replicas.value_or(kMaxReplicas); }
 
-int HorovodJob::WantedPods() const {
+int HorovodJob::WantedPods() const { return WantedPodsOf(std::numeric_limits<int>::max()); }
+
+int HorovodJob::LeastPods() const {
+  const ElasticPolicy& elastic = spec.elastic_policy;
+  int least = elastic.allowed_sizes.empty() ? elastic.min_replicas : WantedPods();
+  for (const int size : elastic.allowed_sizes) {
+    if (size >= elastic.min_replicas) least = std::min(least, size);
+  }
+  return least;
+}
+
+int HorovodJob::WantedPodsOf(int most) const {
   const ElasticPolicy& elastic = spec.elastic_policy;
   if (spec.worker.replicas == 0) return 0;
-  const int wish = std::clamp(spec.worker.replicas, elastic.min_replicas,
+  const int wish = std::clamp(std::min(spec.worker.replicas, most), elastic.min_replicas,
                               std::max(elastic.min_replicas, MaxPods()));
   int best = 0;
   for (const int size : elastic.allowed_sizes) {
@@ -377,6 +391,8 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
               [&](ObjectReader& reader) { ReadSpec(reader, taken_up, &job, &errors); });
   root.RefuseUnknown();
   if (!errors.empty()) return tl::unexpected(std::move(errors));
+  const std::string& queue = job.spec.run_policy.scheduling_policy.queue;
+  if (!queue.empty()) job.queue = queue;
   return job;
 }
 

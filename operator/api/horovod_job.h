@@ -190,6 +190,9 @@ struct HorovodJob {
   std::int64_t generation = 0;
   bool deleting = false;
   std::map<std::string, std::string> annotations;
+  // Of Kueue: schedulingPolicy.queue, or the label where that is empty; empty: none.
+  std::string queue;
+  std::string queue_priority_class;  // the label's; empty: the pods' priority counts
   Spec spec;
   Status status;
 
@@ -197,7 +200,11 @@ struct HorovodJob {
   // The largest number of pods we may run now: replicas within [min, max], cut down to an allowed
   // size; 0 where no replicas are asked for.
   int WantedPods() const;
+  // The same with no more than `most` (at least LeastPods()), as a queue has granted.
+  int WantedPodsOf(int most) const;
   int MaxPods() const;
+  // With fewer it doesn't train: minReplicas, or the allowed size above it.
+  int LeastPods() const;
   // It shall have no pods for now.
   bool Suspended() const { return spec.run_policy.suspend || spec.worker.replicas == 0; }
 };

@@ -271,14 +271,29 @@ TEST(HorovodJobTest, NoReplicasAreASuspension) {
   EXPECT_TRUE(job->Suspended());
 }
 
-TEST(HorovodJobTest, AQueueIsRefusedAsNobodyServesIt) {
+TEST(HorovodJobTest, AQueueIsThatOfTheSpecOrElseOfKueuesLabel) {
   Json json = Minimal();
-  json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};
+  EXPECT_EQ(ParseHorovodJob(json)->queue, "");
+  json["metadata"]["labels"] = {{"kueue.x-k8s.io/queue-name", "of-label"},
+                                {"kueue.x-k8s.io/priority-class", "urgent"}};
   const auto job = ParseHorovodJob(json);
-  ASSERT_FALSE(job);
-  EXPECT_EQ(
-      ToString(job.error()),
-      "spec.runPolicy.schedulingPolicy.queue: \"gpus\": queues are not served yet: leave it out");
+  ASSERT_TRUE(job) << ToString(job.error());
+  EXPECT_EQ(job->queue, "of-label");
+  EXPECT_EQ(job->queue_priority_class, "urgent");
+  json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "of-spec"}};
+  EXPECT_EQ(ParseHorovodJob(json)->queue, "of-spec");
+}
+
+TEST(HorovodJobTest, AQueueThatGrantsFewerPodsBoundsTheSize) {
+  Json json = Minimal();
+  json["spec"]["worker"]["replicas"] = 8;
+  json["spec"]["elasticPolicy"] = {{"minReplicas", 2}};
+  EXPECT_EQ(ParseHorovodJob(json)->WantedPodsOf(3), 3);
+  EXPECT_EQ(ParseHorovodJob(json)->WantedPodsOf(9), 8);
+  EXPECT_EQ(ParseHorovodJob(json)->LeastPods(), 2);
+  json["spec"]["elasticPolicy"]["allowedSizes"] = {4, 8};
+  EXPECT_EQ(ParseHorovodJob(json)->WantedPodsOf(7), 4);
+  EXPECT_EQ(ParseHorovodJob(json)->LeastPods(), 4);
 }
 
 TEST(HorovodJobTest, ATopologyIsOneLabelThatIsRequiredOrPreferred) {
@@ -311,7 +326,6 @@ TEST(HorovodJobTest, ATopologyIsOneLabelThatIsRequiredOrPreferred) {
 
 TEST(HorovodJobTest, WhatAnEarlierVersionTookStaysRightInAJobThatHasBeenTakenUp) {
   Json json = Minimal();
-  json["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};
   json["spec"]["collectives"] = {{"backend", "Mpi"}};
   EXPECT_FALSE(ParseHorovodJob(json));
   json["status"] = {{"startTime", "2026-01-31T12:00:00Z"}};

@@ -24,6 +24,13 @@ inline constexpr char kWorkerSelector[] =
 inline constexpr char kManagedByLabel[] = "app.kubernetes.io/managed-by";
 inline constexpr char kManagedBy[] = "ringmaster";
 
+// Of Kueue, on a job: the queue (LocalQueue) that it stands in, where its spec names none, and its
+// WorkloadPriorityClass.
+inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
+inline constexpr char kQueuePriorityLabel[] = "kueue.x-k8s.io/priority-class";
+// On a job's Workload: a digest of what it was made to ask for.
+inline constexpr char kWorkloadDigestAnnotation[] = "ringmaster.dev/workload-digest";
+
 // On the operator's own pod that leads.
 inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
 

@@ -62,6 +62,7 @@ class App final : public OperatorApp {
       controller.disruption_taints = options_.disruption_taints;
     }
     controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
+    controller.kueue = options_.kueue;
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;
     {

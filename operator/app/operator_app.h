@@ -35,6 +35,7 @@ struct OperatorOptions {
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
+  bool kueue = false;                            // jobs may name a queue of Kueue
   std::string instance = "ringmaster-operator";  // the reporting instance of events
   std::chrono::milliseconds sync_timeout{60'000};
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app

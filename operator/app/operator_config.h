@@ -24,6 +24,7 @@ struct OperatorConfig {
   std::string metrics_namespace;  // who may read sidecars' metrics; empty: everybody
   int workers = 4;
   bool gang_admission = true;
+  bool kueue = false;
   std::string disruption_taints;  // keys, with commas; empty: the usual ones
   bool trust_node_deletion = false;
   bool clear_finalizers = false;  // do that and end

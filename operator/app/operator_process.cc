@@ -215,6 +215,7 @@ void OperatorProcess::CheckRights() {
       .lease_namespace = config_.leader_elect ? LeaseNamespace() : "",
       .authority_namespace = config_.tls ? OwnNamespace() : "",
       .whole_cluster = config_.gang_admission,
+      .kueue = config_.kueue,
       .trust_node_deletion = config_.trust_node_deletion,
       .reviews = config_.metrics_secure || !config_.page_listen.empty(),
       .page = !config_.page_listen.empty(),
@@ -291,6 +292,7 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.watch_namespaces = Names(config_.watch_namespaces);
   options.workers = config_.workers;
   options.gang_admission = config_.gang_admission;
+  options.kueue = config_.kueue;
   options.trust_node_deletion = config_.trust_node_deletion;
   if (!config_.disruption_taints.empty()) {
     options.disruption_taints = Split(config_.disruption_taints, ',');

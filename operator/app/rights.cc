@@ -61,6 +61,24 @@ const std::vector<Rule>& TrustRules() {
   return kRules;
 }
 
+const std::vector<Rule>& QueueRules() {
+  static const std::vector<Rule> kRules = {
+      {"kueue.x-k8s.io", "workloads", "", {"list", "watch", "create", "patch", "delete"}},
+      {"kueue.x-k8s.io", "workloads", "status", {"patch"}},
+  };
+  return kRules;
+}
+
+// Of objects that are in no namespace.
+const std::vector<Rule>& QueueClusterRules() {
+  static const std::vector<Rule> kRules = {
+      {"kueue.x-k8s.io", "resourceflavors", "", {"get"}},
+      {"kueue.x-k8s.io", "workloadpriorityclasses", "", {"get"}},
+      {"scheduling.k8s.io", "priorityclasses", "", {"get"}},
+  };
+  return kRules;
+}
+
 const std::vector<Rule>& ReviewRules() {
   static const std::vector<Rule> kRules = {
       {"authentication.k8s.io", "tokenreviews", "", {"create"}},
@@ -102,12 +120,14 @@ std::vector<Right> WantedRights(const RightsScope& scope) {
   const auto add_for_jobs = [&](const std::string& ns) {
     add(JobRules(), ns);
     if (scope.page) add(PageRules(), ns);
+    if (scope.kueue) add(QueueRules(), ns);
   };
   if (scope.watch_namespaces.empty()) add_for_jobs("");
   for (const std::string& ns : scope.watch_namespaces) add_for_jobs(ns);
   if (!scope.lease_namespace.empty()) add(OwnRules(), scope.lease_namespace);
   if (!scope.authority_namespace.empty()) add(AuthorityRules(), scope.authority_namespace);
   if (scope.whole_cluster) add(ClusterRules(), "");
+  if (scope.kueue) add(QueueClusterRules(), "");
   if (scope.trust_node_deletion) add(TrustRules(), "");
   if (scope.reviews) add(ReviewRules(), "");
   return rights;

@@ -76,6 +76,7 @@ std::vector<Setting> JobSettings() {
       {"gang-admission", &C::gang_admission,
        "pods of a job start together or not at all; =false where an autoscaler has to see them "
        "Pending (default: true)"},
+      {"kueue", &C::kueue, "jobs may name a queue of Kueue, which then decides when they start"},
   };
 }
 

@@ -79,6 +79,11 @@ bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes
 
 planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   if (loop_ == nullptr) return planner::Plan(*snapshot);
+  if (snapshot->queue) {
+    // Its queue has decided for all of its pods together.
+    Forget(snapshot->job.Key());
+    return planner::Plan(*snapshot);
+  }
   // What the job would take if everything fitted.
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   snapshot->demands = loop_->DemandsOn(snapshot->job.Key());

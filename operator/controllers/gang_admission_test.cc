@@ -50,6 +50,15 @@ TEST_F(GangAdmissionTest, GatedPodsThatFitTogetherMayStart) {
   EXPECT_EQ(snapshot_.gang_fit->fit, 2);
 }
 
+TEST_F(GangAdmissionTest, AJobThatItsQueueHasAdmittedStandsInNoLine) {
+  Cpus(0);
+  snapshot_.queue = kueue::Standing{.queue = "gpus", .stage = kueue::Stage::kAdmitted};
+  snapshot_.queue->pods = 2;
+  snapshot_.queue->changes = std::make_shared<const kueue::PodChanges>();
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2) << "without a gate";
+  EXPECT_FALSE(snapshot_.gang_fit);
+}
+
 TEST_F(GangAdmissionTest, HalfAGangDoesNot) {
   Cpus(1);
   MakeGated();

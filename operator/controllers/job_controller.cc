@@ -79,6 +79,8 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
             if (admission_ != nullptr) admission_->OnNode(node, deleted);
           }),
       child_objects_(MakeChildObjects()),
+      job_queue_(api_, {options_.kueue, options_.watch_namespaces, options_.pod},
+                 [this](const std::string& job) { queue_.Add(job); }),
       reconciler_(MakeReconciler()) {}
 
 // One watch for all. Who counts the nodes has to see every pod of the cluster.
@@ -126,7 +128,8 @@ JobReconciler JobController::MakeReconciler() {
                         .pods = &pods_,
                         .nodes = &nodes_,
                         .admission = admission_.get(),
-                        .child_objects = child_objects_.get()},
+                        .child_objects = child_objects_.get(),
+                        .job_queue = &job_queue_},
                        {.instance = options_.instance,
                         .creation_backoff = options_.queue,
                         .observer = {options_.disruption_taints, options_.preparation_patience},
@@ -145,6 +148,8 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   jobs_.Start();
   pods_.Start();
   if (child_objects_ != nullptr) child_objects_->Start();
+  // Without Kueue there is nothing to list, and it may be installed later: it isn't waited for.
+  job_queue_.Start();
   if (admission_ != nullptr) nodes_.Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
@@ -210,6 +215,7 @@ void JobController::Stop() {
   jobs_.Stop();
   pods_.Stop();
   if (child_objects_ != nullptr) child_objects_->Stop();
+  job_queue_.Stop();
   nodes_.Stop();
   if (admission_ != nullptr) admission_->Stop();
 }

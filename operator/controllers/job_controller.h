@@ -13,6 +13,7 @@
 
 #include "operator/controllers/admission_loop.h"
 #include "operator/controllers/child_objects.h"
+#include "operator/controllers/job_queue.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/node_watcher.h"
 #include "operator/controllers/pod_options.h"
@@ -35,6 +36,7 @@ struct JobControllerOptions {
   // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
   // nodes and pods of the cluster.
   bool gang_admission = false;
+  bool kueue = false;  // jobs may name a queue of Kueue
   std::string instance = "ringmaster-operator";
   // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
   bool proof_finalizer = true;
@@ -92,6 +94,7 @@ class JobController {
   runtime::Informer pods_;  // stored: those of jobs
   NodeWatcher nodes_;
   std::unique_ptr<ChildObjects> child_objects_;  // null on the local cluster
+  JobQueue job_queue_;
   JobReconciler reconciler_;
   std::vector<std::jthread> threads_;
 };

@@ -30,6 +30,7 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       queue_(around.queue),
       jobs_(around.jobs),
       child_objects_(around.child_objects),
+      job_queue_(around.job_queue),
       events_(api, options.instance, around.pods,
               [metrics = options.metrics] {
                 if (metrics != nullptr) metrics->EventDropped();
@@ -89,6 +90,9 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
     return false;
   }
   const bool kept = KeepChildObjects(job);
+  JobQueue::Answer in_queue = job_queue_->Look(*snapshot);
+  snapshot->queue = std::move(in_queue.standing);
+  if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
   snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
   const bool applied = applier_.Apply(*snapshot, decision) && kept;

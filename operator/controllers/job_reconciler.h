@@ -13,6 +13,7 @@
 #include "operator/controllers/decision_applier.h"
 #include "operator/controllers/gang_admission.h"
 #include "operator/controllers/job_observer.h"
+#include "operator/controllers/job_queue.h"
 #include "operator/controllers/job_state_cleaner.h"
 #include "operator/controllers/pod_releaser.h"
 #include "operator/controllers/status_writer.h"
@@ -39,6 +40,7 @@ class JobReconciler {
     NodeWatcher* nodes = nullptr;
     AdmissionLoop* admission = nullptr;     // null: no gang admission
     ChildObjects* child_objects = nullptr;  // null: none are kept
+    JobQueue* job_queue = nullptr;
   };
 
   JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
@@ -58,6 +60,7 @@ class JobReconciler {
   runtime::WorkQueue* const queue_;
   runtime::Informer* const jobs_;
   ChildObjects* const child_objects_;
+  JobQueue* const job_queue_;
   EventWriter events_;
   CreationBackoff backoff_;
   JobObserver observer_;

@@ -129,9 +129,12 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   AvoidNodes(pod, create.avoid);
   KeepOffNodes(pod, create.keep_off);
   const api::TopologyPolicy& topology = job.spec.run_policy.scheduling_policy.topology;
-  if (!options_.pod.gang_gate) KeepTogether(pod, topology, job.uid);
+  // Where nobody has counted the nodes for the job, the scheduler keeps it together.
+  const bool counted = options_.pod.gang_gate && create.of_queue == nullptr;
+  if (!counted) KeepTogether(pod, topology, job.uid);
   PutInDomain(pod, topology, create.domain);
   WriteAnnounced(pod, create.announced);
+  if (create.of_queue != nullptr) kueue::Apply(*create.of_queue, &pod);
   auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (!created) return NotCreated(job, create, created.error());
   pods_->Observe(*created);

@@ -68,6 +68,10 @@ const Resource& NetworkPolicies();
 const Resource& EndpointSlices();
 const Resource& CustomResourceDefinitions();
 const Resource& HorovodJobs();
+const Resource& PriorityClasses();
+const Resource& Workloads();  // Kueue's, as the two below
+const Resource& ResourceFlavors();
+const Resource& WorkloadPriorityClasses();
 
 struct ListOptions {
   std::string label_selector;

@@ -19,6 +19,10 @@ enum Index : size_t {
   kEndpointSlices,
   kCustomResourceDefinitions,
   kHorovodJobs,
+  kPriorityClasses,
+  kWorkloads,
+  kResourceFlavors,
+  kWorkloadPriorityClasses,
 };
 
 }  // namespace
@@ -39,6 +43,10 @@ const std::vector<Resource>& AllResources() {
       {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
        false},
       {"ringmaster.dev", "v1alpha1", "horovodjobs", "HorovodJob", true},
+      {"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false},
+      {"kueue.x-k8s.io", "v1beta2", "workloads", "Workload", true},
+      {"kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor", false},
+      {"kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", false},
   };
   return kAll;
 }
@@ -56,6 +64,10 @@ const Resource& NetworkPolicies() { return AllResources()[kNetworkPolicies]; }
 const Resource& EndpointSlices() { return AllResources()[kEndpointSlices]; }
 const Resource& CustomResourceDefinitions() { return AllResources()[kCustomResourceDefinitions]; }
 const Resource& HorovodJobs() { return AllResources()[kHorovodJobs]; }
+const Resource& PriorityClasses() { return AllResources()[kPriorityClasses]; }
+const Resource& Workloads() { return AllResources()[kWorkloads]; }
+const Resource& ResourceFlavors() { return AllResources()[kResourceFlavors]; }
+const Resource& WorkloadPriorityClasses() { return AllResources()[kWorkloadPriorityClasses]; }
 
 const Resource* FindResource(std::string_view group, std::string_view version,
                              std::string_view plural) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "operator/kueue/pod_changes.h"
 #include "operator/scheduler/admission.h"
 
 namespace ringmaster::planner {
@@ -28,6 +30,7 @@ struct PodCreate {
   std::map<std::string, std::string> announced;
   bool granted = false;  // it may look for a node at once: no gate
   std::string domain;    // on nodes with this value of the topology's label; empty: on any
+  std::shared_ptr<const kueue::PodChanges> of_queue;  // of its admission; null: it is in none
 };
 
 // Marks the pod, so that it goes on leaving whatever happens to the operator.

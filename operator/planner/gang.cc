@@ -178,14 +178,7 @@ bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedula
 
 }  // namespace
 
-int LeastTogether(const PlanContext& plan) {
-  const api::ElasticPolicy& elastic = plan.in.job.spec.elastic_policy;
-  int least = elastic.allowed_sizes.empty() ? elastic.min_replicas : plan.wanted;
-  for (const int size : elastic.allowed_sizes) {
-    if (size >= elastic.min_replicas) least = std::min(least, size);
-  }
-  return least;
-}
+int LeastTogether(const PlanContext& plan) { return plan.in.job.LeastPods(); }
 
 bool GiveBack(PlanContext& plan) {
   if (!plan.in.gang_fit || plan.finishing || HasMembers(plan)) return false;

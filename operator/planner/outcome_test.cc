@@ -364,7 +364,9 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   const Decision out = Plan(world.in);
   EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
   EXPECT_THAT(out.creates, IsEmpty());
-  EXPECT_THAT(out.notices, IsEmpty());
+  for (const PodNotice& notice : out.notices) {
+    EXPECT_TRUE(std::holds_alternative<DrainNotice>(notice.notice)) << "they all leave, no more";
+  }
 }
 
 TEST(CleanUpTest, WhatRunsOnBesideTheWorkersEndsWithTheJob) {

@@ -25,7 +25,8 @@ struct PlanContext {
   const Snapshot& in;
   Decision out;
   Outcome outcome;
-  bool suspended = false;
+  bool suspended = false;  // it shall have no pods for now: suspended, or not admitted by its queue
+  bool queued = false;     // that is its queue's doing
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   std::string last_fault;  // of the application, of those that are counted just now
   int wanted = 0;
@@ -95,6 +96,15 @@ void YieldToOthers(PlanContext& plan);
 void OfferPods(PlanContext& plan);
 void SetPreempted(PlanContext& plan);
 std::string WhoLeaves(const Snapshot& in);  // for this job, for people
+// Whether the job's queue lets it have pods, and how many.
+void ObserveQueue(PlanContext& plan);
+// What its queue lacks, people have to mend.
+bool IsQueueTrouble(const PlanContext& plan);
+// In which words its queue keeps it from having pods.
+void SetQueued(PlanContext& plan);
+// "3 of 4 pods are admitted by ...", where that is fewer than the job wants, or why nobody can say;
+// else empty.
+std::string FewerByQueue(const PlanContext& plan);
 // True: the pods that were let start go, as they don't all find a node; others are made at the next
 // look.
 bool GiveBack(PlanContext& plan);
@@ -107,11 +117,17 @@ void RecoverFromQuorumLoss(PlanContext& plan);
 // have been in no view. Null: not enough of them yet.
 membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage);
 void NotifySidecars(PlanContext& plan);
+// All pods go: their sidecars hear of each other that they do, so that the workers leave together
+// at the next step boundary instead of waiting for a view without them, which nobody is left to
+// decide.
+void TellAllToLeave(PlanContext& plan);
 void Release(PlanContext& plan);
 void WriteStatus(PlanContext& plan);
 void SetStarting(PlanContext& plan);
 void SetCantJoin(PlanContext& plan);
 std::string WaitingForInit(PlanContext& plan);  // before the first view, for people
+// The reason of conditions of a job that has no pods for now.
+std::string SuspendedReason(const PlanContext& plan);
 void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,
                   std::string message);
 

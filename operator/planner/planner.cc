@@ -110,7 +110,8 @@ Decision Plan(const Snapshot& snapshot) {
   PlanContext plan{.in = snapshot};
   plan.out.status = snapshot.job.status;
   plan.wanted = snapshot.job.WantedPods();
-  plan.suspended = snapshot.job.Suspended() || WaitsForPodsOfBefore(plan);
+  ObserveQueue(plan);
+  plan.suspended = snapshot.job.Suspended() || plan.queued || WaitsForPodsOfBefore(plan);
   for (const PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     (pod.leaving() ? plan.leaving : plan.active).push_back(&pod);
@@ -128,6 +129,7 @@ Decision Plan(const Snapshot& snapshot) {
     RecoverFromQuorumLoss(plan);
     NotifySidecars(plan);
   }
+  if (!plan.outcome.ended() && plan.suspended) TellAllToLeave(plan);
   Release(plan);
   WriteStatus(plan);
   return std::move(plan.out);

@@ -156,6 +156,8 @@ void RemoveEnded(PlanContext& plan) {
 // All pods that the user asks for are made at once; those that find no room wait for it, gated or
 // Pending, while the others train (gang.cc bounds how often a job grows by what appears).
 void Grow(PlanContext& plan) {
+  // What the flavours of its admission want of new pods is not known.
+  if (plan.in.queue && plan.in.queue->changes == nullptr) return;
   std::set<int> taken;
   // A pod that is about to leave, or out of reach, has its successor by then.
   std::size_t have = Staying(plan).size();
@@ -172,6 +174,7 @@ void Grow(PlanContext& plan) {
     PodCreate create{index, replacing ? "to bring the job back to its size" : "to start the job",
                      NodesToAvoid(plan)};
     RecordAnnouncedEnds(plan, create);
+    if (plan.in.queue) create.of_queue = plan.in.queue->changes;
     plan.out.creates.push_back(std::move(create));
     ++have;
   }

@@ -16,6 +16,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
+#include "operator/kueue/standing.h"
 #include "operator/scheduler/admission.h"
 
 namespace ringmaster::planner {
@@ -146,6 +147,8 @@ struct Snapshot {
   // no record.
   std::uint64_t lineage = 0;
   std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
+  // Where the job stands in its queue of Kueue; absent: it is in none.
+  std::optional<kueue::Standing> queue;
   // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
   std::optional<scheduler::GangFit> gang_fit;
   // Pods of it that are to leave for more important jobs.

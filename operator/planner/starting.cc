@@ -80,6 +80,7 @@ void SetScheduled(PlanContext& plan) {
   if (!waiting.empty()) message += "; " + waiting.Text();
   if (!plan.gated_why.empty()) message += "; " + plan.gated_why;
   if (!plan.leavers.empty()) message += "; " + plan.leavers;
+  if (const std::string fewer = FewerByQueue(plan); !fewer.empty()) message += "; " + fewer;
   if (reason == "Preempting" && IsNews(plan, "Scheduled", reason)) {
     plan.AddEvent(false, reason, plan.leavers);
   }

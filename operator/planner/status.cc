@@ -49,6 +49,7 @@ std::vector<std::string> NotInRing(const PlanContext& plan) {
 
 std::string WhySuspended(const PlanContext& plan) {
   const api::Spec& spec = plan.in.job.spec;
+  if (plan.queued) return plan.in.queue->message;
   if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
   if (spec.worker.replicas == 0) return "worker.replicas is 0: all pods are removed";
   return "the job is not suspended any more; the pods of before are waited for, they still end";
@@ -68,7 +69,7 @@ void SetRunning(PlanContext& plan) {
     return SetCondition(plan, "Running", false, "JobEnded", plan.outcome.message);
   }
   if (plan.suspended) {
-    return SetCondition(plan, "Running", false, "Suspended", WhySuspended(plan));
+    return SetCondition(plan, "Running", false, SuspendedReason(plan), WhySuspended(plan));
   }
   if (!plan.stall_reason.empty()) {
     return SetCondition(plan, "Running", false, plan.stall_reason, plan.stall_message);
@@ -150,11 +151,14 @@ void SetRanksMissing(PlanContext& plan) {
 void SetSuspended(PlanContext& plan) {
   const bool before = plan.out.status.Is("Suspended");
   if (!plan.suspended && !before) return;
-  const std::string reason = plan.suspended ? "Suspended" : "Resumed";
-  const std::string message =
-      plan.suspended ? WhySuspended(plan) : "the job is not suspended any more";
+  const std::string reason = plan.suspended  ? SuspendedReason(plan)
+                             : plan.in.queue ? "Admitted"
+                                             : "Resumed";
+  const std::string message = plan.suspended  ? WhySuspended(plan)
+                              : plan.in.queue ? plan.in.queue->message
+                                              : "the job is not suspended any more";
   SetCondition(plan, "Suspended", plan.suspended, reason, message);
-  if (plan.suspended != before) plan.AddEvent(false, reason, message);
+  if (plan.suspended != before) plan.AddEvent(IsQueueTrouble(plan), reason, message);
 }
 
 void SetEnd(PlanContext& plan) {
@@ -261,6 +265,7 @@ void CountPods(PlanContext& plan) {
 
 std::string StateWord(const PlanContext& plan) {
   if (plan.outcome.ended()) return plan.outcome.succeeded ? "Succeeded" : "Failed";
+  if (plan.queued) return "Queued";
   if (plan.suspended) return "Suspended";
   if (plan.finishing) return "Finishing";
   if (plan.in.view == nullptr) return plan.out.status.Is("Scheduled") ? "Starting" : "Pending";
@@ -269,6 +274,10 @@ std::string StateWord(const PlanContext& plan) {
 }
 
 }  // namespace
+
+std::string SuspendedReason(const PlanContext& plan) {
+  return plan.queued ? plan.in.queue->reason : "Suspended";
+}
 
 void WriteStatus(PlanContext& plan) {
   api::Status& status = plan.out.status;
@@ -288,9 +297,11 @@ void WriteStatus(PlanContext& plan) {
   // How many pods have a node says nothing once they end.
   if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) SetStarting(plan);
   if (plan.suspended) {  // what its pods have or lack, they go
-    std::erase_if(status.conditions,
-                  [](const auto& c) { return c.type == "Scheduled" || c.type == "Started"; });
+    std::erase_if(status.conditions, [&plan](const auto& c) {
+      return (c.type == "Scheduled" && !plan.queued) || c.type == "Started";
+    });
   }
+  SetQueued(plan);
   SetRebuilding(plan);
   SetRunning(plan);
   SetRanksMissing(plan);

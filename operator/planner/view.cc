@@ -192,6 +192,23 @@ void MakeView(PlanContext& plan) {
   plan.out.first_view = BootstrapOf(plan, 1);
 }
 
+void TellAllToLeave(PlanContext& plan) {
+  if (plan.in.view == nullptr) return;
+  DrainNotice drain{.reason = SuspendedReason(plan)};
+  for (const membership::Pod& member : plan.in.view->pods) drain.pod_uids.push_back(member.uid);
+  std::optional<std::int64_t> first;
+  for (const PodFacts& pod : plan.in.pods) {
+    if (pod.ended()) continue;
+    if (!InView(plan.in, pod.uid)) drain.pod_uids.push_back(pod.uid);
+    const auto grace = std::chrono::seconds(pod.grace_seconds);
+    const std::int64_t end = pod.delete_at ? LeaveBy(pod) : UnixMs(plan.in.now + grace);
+    first = std::min(first.value_or(end), end);
+  }
+  if (!first) return;
+  drain.deadline_unix_ms = *first;
+  Notices(plan).All(drain);
+}
+
 void NotifySidecars(PlanContext& plan) {
   Notices notices(plan);
   WriteAddresses(plan);

@@ -27,7 +27,7 @@ def readme_table():
     rows = {}
     for line in (CHART / "README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "page", "reviews", "own", "uninstall"):
+        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "kueue", "page", "reviews", "own", "uninstall"):
             group, resource = re.fullmatch(r"`([^`]*)` / `([^`]*)`", cells[1]).groups()
             assert cells[3], "what is %s for?" % cells[1]
             rows[(cells[0], "" if group == "core" else group, resource)] = \
@@ -63,6 +63,8 @@ def test_the_readme_says_of_each_right_what_it_is_for():
     want.update({("reviews", *key[1:]): verbs for key, verbs in secure.items() if key not in rules(render())})
     page = rules(render(page={"enabled": True}))
     want.update({("page", *key[1:]): verbs for key, verbs in page.items() if key not in secure})
+    queues = rules(render(jobs={"kueue": True}))
+    want.update({("kueue", *key[1:]): verbs for key, verbs in queues.items() if key not in rules(render())})
     want[("gang", "", "pods")] = rules(render(watchNamespaces=["team-a"]))[("cluster", "", "pods")]
     assert table == want
 
@@ -121,14 +123,14 @@ UNCALLED = {("ringmaster.dev", "horovodjobs/finalizers", "update")}
 
 def given_rights():
     """{(group, resource, verb)} with every setting that adds some."""
-    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True}, page={"enabled": True})
+    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True}, page={"enabled": True}, jobs={"kueue": True})
     return {(group, resource, verb) for (_, group, resource), verbs in rules(everything).items() for verb in verbs}
 
 
 def test_the_operator_asks_for_the_rights_that_the_chart_gives():
     """The operator says at its start which rights are missing (operator/app/rights.cc): none, with this chart."""
     text = (ROOT / "operator" / "app" / "rights.cc").read_text()
-    found = re.findall(r'\{"([\w.]*)", "(\w+)", "(\w*)", \{([^}]*)\}\}', text)
+    found = re.findall(r'\{"([\w.-]*)", "(\w+)", "(\w*)", \{([^}]*)\}\}', text)
     assert len(found) >= 5, "this test can't read operator/app/rights.cc any more"
     asked = {(group, resource + ("/" + subresource if subresource else ""), verb)
              for group, resource, subresource, verbs in found for verb in re.findall(r"\w+", verbs)}
@@ -144,10 +146,10 @@ VERBS = {"Get": ["get"], "ListAll": ["list"], "List": ["list"], "Create": ["crea
 def called_rights():
     """{(group, resource, verb)} of the calls in the operator's sources; an informer lists and watches."""
     groups = {kind: (group, plural) for group, plural, kind in re.findall(
-        r'\{"([\w.]*)", "\w+", "(\w+)", "(\w+)",', (ROOT / "operator/kube/resources.cc").read_text())}
+        r'\{"([\w.-]*)", "\w+", "(\w+)", "(\w+)",', (ROOT / "operator/kube/resources.cc").read_text())}
 
     def resource(function):  # Pods() is about the kind Pod, NetworkPolicies() about NetworkPolicy
-        return groups[re.sub(r"s$", "", re.sub(r"ies$", "y", function))]
+        return groups[re.sub(r"(?<!s)s$", "", re.sub(r"sses$", "ss", re.sub(r"ies$", "y", function)))]
     called = set()
     for folder in ("app", "controllers", "daemon", "runtime"):
         for source in (ROOT / "operator" / folder).glob("*.cc"):
@@ -155,9 +157,9 @@ def called_rights():
                 continue
             text = source.read_text()
             kept = re.findall(r"\bKeepObject\(job, kube::(\w+)\(\)", text)
-            for call, what, rest in re.findall(r"\bapi_?(?:->|\.)(\w+)\(\s*(kube::\w+\(\)|resource)([^;]*)", text):
+            for call, what, rest in re.findall(r"\b(?:api_?|lookup_)(?:->|\.)(\w+)\(\s*(kube::\w+\(\)|resource)([^;]*)", text):
                 about = kept if what == "resource" else [what[len("kube::"):-2]]
-                status = "/status" if '"status")' in rest else ""
+                status = "/status" if re.search(r'"status"}?\)', rest) else ""
                 for function in about:
                     group, plural = resource(function)
                     called |= {(group, plural + status, verb) for verb in VERBS[call]}

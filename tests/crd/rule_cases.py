@@ -45,9 +45,6 @@ CREATE = {
     ("spec", "size(self.elasticPolicy.allowedSizes) == 0"): [
         ({"spec.elasticPolicy": {"allowedSizes": [6, 8]}}, "spec.worker.replicas",
          "2 is less than every size in elasticPolicy.allowedSizes")],
-    ("spec.runPolicy.schedulingPolicy.queue", "self == ''"): [
-        ({"spec.runPolicy": {"schedulingPolicy": {"queue": "gpus"}}}, "spec.runPolicy.schedulingPolicy.queue",
-         '"gpus": queues are not served yet: leave it out')],
     ("spec.runPolicy.schedulingPolicy.topology", "!has(self.required)"): [
         ({"spec.runPolicy": {"schedulingPolicy": {"topology": {"required": "example.com/rack", "preferred": "example.com/rack"}}}},
          "spec.runPolicy.schedulingPolicy.topology", "has both of the fields required and preferred: leave one out")],

@@ -29,6 +29,9 @@
 {{- if not .Values.jobs.gangAdmission }}
 - --gang-admission=false
 {{- end }}
+{{- if .Values.jobs.kueue }}
+- --kueue
+{{- end }}
 {{- if not .Values.jobs.networkPolicy.enabled }}
 - --network-policy=false
 {{- end }}

@@ -36,6 +36,24 @@
   resources: [pods/log]
   verbs: [get]
 {{- end }}
+{{- if .Values.jobs.kueue }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list, watch, create, patch, delete]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [patch]
+{{- end }}
+{{- end -}}
+
+{{/* What Kueue's admissions speak of, which is in no namespace. */}}
+{{- define "ringmaster.queueRules" -}}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [resourceflavors, workloadpriorityclasses]
+  verbs: [get]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [get]
 {{- end -}}
 
 {{/* The rights in the operator's own namespace. */}}

@@ -1,0 +1,217 @@
+#include "operator/controllers/job_queue.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "common/logging/log.h"
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_builder.h"
+#include "operator/controllers/pod_identity.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+using runtime::MetaField;
+
+// What Kueue, or whoever may mend it, is asked again after.
+constexpr std::chrono::seconds kTryAgain{10};
+
+Json WithoutManagedFields(Json object) {
+  const auto metadata = object.find("metadata");
+  if (metadata != object.end() && metadata->is_object()) metadata->erase("managedFields");
+  return object;
+}
+
+kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot) {
+  const api::HorovodJob& job = snapshot.job;
+  kueue::JobNeeds needs{.wants_quota = !job.Suspended() && !job.queue.empty(),
+                        .wanted = job.WantedPods(),
+                        .least = job.LeastPods(),
+                        .succeeded = job.status.Is("Succeeded"),
+                        .failed = job.status.Is("Failed"),
+                        .now = snapshot.now};
+  for (const planner::PodFacts& pod : snapshot.pods) {
+    if (pod.ended()) continue;
+    needs.pods_left = true;
+    needs.pods_running += pod.running_since && !pod.deleting ? 1 : 0;
+  }
+  for (const char* type : {"Succeeded", "Failed"}) {
+    if (job.status.Is(type)) needs.end = job.status.Find(type)->message;
+  }
+  return needs;
+}
+
+}  // namespace
+
+JobQueue::JobQueue(std::shared_ptr<kube::KubeApi> api, Options options,
+                   std::function<void(const std::string&)> changed)
+    : api_(std::move(api)),
+      options_(std::move(options)),
+      workloads_(api_, kube::Workloads(),
+                 {.namespaces = options_.namespaces,
+                  .label_selector = fmt::format("{}={}", api::kManagedByLabel, api::kManagedBy),
+                  .keep = WithoutManagedFields},
+                 [changed = std::move(changed)](const Json& workload, bool) {
+                   const std::string job = fields::Text(
+                       fields::ObjectAt(workload, "/metadata/labels"), api::kJobNameLabel);
+                   if (!job.empty()) changed(MetaField(workload, "namespace") + "/" + job);
+                 }),
+      lookup_(api_) {}
+
+void JobQueue::Start() {
+  if (options_.enabled) workloads_.Start();
+}
+
+void JobQueue::Stop() { workloads_.Stop(); }
+
+JobQueue::Answer JobQueue::Look(const planner::Snapshot& snapshot) {
+  const api::HorovodJob& job = snapshot.job;
+  const auto unknown = [&job](const std::string& why) {
+    Answer answer{.standing = {}, .look_again = kTryAgain};
+    if (!job.queue.empty()) answer.standing = kueue::UnknownStanding(job, why);
+    return answer;
+  };
+  if (!options_.enabled) {
+    if (job.queue.empty()) return {};
+    return unknown("the operator runs without --kueue, so that nobody serves queues");
+  }
+  const auto cache = workloads_.state();
+  if (!cache.synced) {
+    return unknown(fmt::format("Workloads of {}/{} can't be read, is Kueue installed? {}",
+                               kueue::kGroup, kueue::kVersion,
+                               cache.error.empty() ? "no answer yet" : cache.error));
+  }
+  return Ask(snapshot);
+}
+
+JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
+  const api::HorovodJob& job = snapshot.job;
+  const std::string name = kueue::WorkloadName(job.name);
+  const auto live = workloads_.Get(job.ns, name);
+  if (live == nullptr && job.queue.empty()) return {};
+  const auto problem = [&](const std::string& why) {
+    spdlog::warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
+    Answer answer = job.queue.empty() ? Answer{} : Judge(job, live.get());
+    answer.look_again = kTryAgain;
+    const bool admitted = answer.standing && answer.standing->stage == kueue::Stage::kAdmitted;
+    if (answer.standing && !admitted) answer.standing->message += "; " + why;
+    return answer;
+  };
+  if (live != nullptr && !IsOwnedBy(*live, job.uid)) {
+    if (job.queue.empty()) return {};
+    return {kueue::UnusableAdmission(
+                job, fmt::format("Workload {} is another job's: it is left as it is", name)),
+            kTryAgain};
+  }
+  const auto wanted = WantedWorkload(job);
+  if (!wanted && live == nullptr) return problem(wanted.error().message);
+  // One that is there is kept as it is where nobody knows how important it should be.
+  const kueue::Write write =
+      kueue::NextWrite(NeedsOf(snapshot), live.get(), wanted ? *wanted : *live);
+  if (const auto written = Write(job, live.get(), write); !written) {
+    // Somebody has written it since, and the cache comes up.
+    if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);
+  }
+  if (!wanted) return problem(wanted.error().message);
+  if (job.queue.empty()) return {};
+  return Judge(job, workloads_.Get(job.ns, name).get());
+}
+
+kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
+                                   const kueue::Write& write) {
+  using Kind = kueue::Write::Kind;
+  if (write.kind == Kind::kNothing) return {};
+  const std::string name = kueue::WorkloadName(job.name);
+  kube::Result<Json> written = Json();
+  switch (write.kind) {
+    case Kind::kNothing:
+      return {};
+    case Kind::kCreate:
+      written = api_->Create(kube::Workloads(), job.ns, write.body);
+      break;
+    case Kind::kChange:
+      written = api_->Patch(kube::Workloads(), job.ns, name, write.body, {});
+      break;
+    case Kind::kChangeStatus:
+      written = api_->Patch(kube::Workloads(), job.ns, name, write.body, {.subresource = "status"});
+      break;
+    case Kind::kDelete: {
+      // Not one that has been made since.
+      const auto deleted =
+          api_->Delete(kube::Workloads(), job.ns, name, {.uid = MetaField(*live, "uid")});
+      if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
+        return tl::unexpected(deleted.error());
+      }
+      break;
+    }
+  }
+  if (!written) return tl::unexpected(written.error());
+  spdlog::info("workload written job={} workload={} why={}", job.Key(), name,
+               logging::Value(write.why));
+  if (written->is_object()) workloads_.Observe(*written);
+  return {};
+}
+
+kube::Result<Json> JobQueue::WantedWorkload(const api::HorovodJob& job) {
+  const auto priority = PriorityOf(job);
+  if (!priority) return tl::unexpected(priority.error());
+  PodOptions options = options_.pod;
+  options.gang_gate = false;
+  return kueue::BuildWorkload(job, BuildPod(job, 0, options), *priority);
+}
+
+kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::HorovodJob& job) {
+  const Json& spec = job.spec.worker.pod_template.at("spec");
+  const auto with_value =
+      [](const std::string& name, bool of_workloads,
+         const kube::Result<Json>& found) -> kube::Result<std::optional<kueue::Priority>> {
+    if (!found) return tl::unexpected(found.error());
+    return kueue::Priority{name, of_workloads, static_cast<int>(fields::Integer(*found, "value"))};
+  };
+  if (const std::string& name = job.queue_priority_class; !name.empty()) {
+    return with_value(name, true, lookup_.Get(kube::WorkloadPriorityClasses(), name));
+  }
+  std::string name = fields::Text(spec, "priorityClassName");
+  if (name.empty()) name = job.spec.run_policy.scheduling_policy.priority_class;
+  if (!name.empty()) return with_value(name, false, lookup_.Get(kube::PriorityClasses(), name));
+  if (!spec.contains("priority")) return std::optional<kueue::Priority>();
+  return kueue::Priority{"", false, static_cast<int>(fields::Integer(spec, "priority"))};
+}
+
+JobQueue::Answer JobQueue::Judge(const api::HorovodJob& job, const Json* workload) {
+  kueue::WorkloadFacts facts;
+  if (workload != nullptr) facts = kueue::ReadWorkload(*workload);
+  Answer answer{kueue::StandingOf(job, workload == nullptr ? nullptr : &facts), {}};
+  if (answer.standing->stage != kueue::Stage::kAdmitted) return answer;
+  const auto flavors = FlavorsOf(facts);
+  const auto changes =
+      flavors
+          ? kueue::ChangesOf(*flavors, facts.updates, job.spec.worker.pod_template)
+          : tl::expected<kueue::PodChanges, std::string>(tl::unexpected(flavors.error().message));
+  if (changes) {
+    answer.standing->changes = std::make_shared<const kueue::PodChanges>(*changes);
+  } else {
+    // The pods that run keep what they have.
+    answer = {kueue::UnknownStanding(job, changes.error()), kTryAgain};
+    answer.standing->reason = kueue::kAdmissionUnusable;
+  }
+  return answer;
+}
+
+kube::Result<std::vector<Json>> JobQueue::FlavorsOf(const kueue::WorkloadFacts& facts) {
+  std::vector<Json> flavors;
+  for (const std::string& name : facts.flavors) {
+    auto flavor = lookup_.Get(kube::ResourceFlavors(), name);
+    if (!flavor) return tl::unexpected(flavor.error());
+    flavors.push_back(std::move(*flavor));
+  }
+  return flavors;
+}
+
+}  // namespace ringmaster::controllers

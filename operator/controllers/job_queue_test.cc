@@ -1,0 +1,166 @@
+#include "operator/controllers/job_queue.h"
+
+#include "operator/controllers/testing/parts_fixture.h"
+#include "tests/support/until.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+using kueue::Stage;
+using support::Until;
+using ::testing::HasSubstr;
+
+constexpr char kName[] = "horovodjob-digits";
+
+// The job "digits" in queue "gpus". Nobody stands in for Kueue but the test itself.
+class JobQueueTest : public testing::PartsTest {
+ protected:
+  JobQueueTest() {
+    job_.queue = "gpus";
+    snapshot_.now = std::chrono::system_clock::now();
+  }
+  void Begin(bool enabled = true) {
+    queue_of_job_ = std::make_unique<JobQueue>(
+        api_, JobQueue::Options{.enabled = enabled, .namespaces = {}, .pod = {}},
+        [](const std::string&) {});
+    queue_of_job_->Start();
+  }
+  void TearDown() override {
+    if (queue_of_job_ != nullptr) queue_of_job_->Stop();
+  }
+  kueue::Standing Look() {
+    snapshot_.job = job_;
+    const JobQueue::Answer answer = queue_of_job_->Look(snapshot_);
+    look_again_ = answer.look_again.has_value();
+    EXPECT_TRUE(answer.standing);
+    return answer.standing.value_or(kueue::Standing());
+  }
+  bool ComesTo(Stage stage, const std::string& words) {
+    kueue::Standing last;
+    const bool came = Until(
+        [&] {
+          last = Look();
+          return last.stage == stage && last.message.find(words) != std::string::npos;
+        },
+        std::chrono::seconds(20));
+    EXPECT_TRUE(came) << last.message;
+    return came;
+  }
+  Json Workload() {
+    const auto found = api_->Get(kube::Workloads(), "default", kName);
+    return found ? *found : Json();
+  }
+  void Admit(int pods) {
+    const auto condition = [](const char* type) {
+      return Json{{"type", type}, {"status", "True"}, {"reason", "Any"}, {"message", ""}};
+    };
+    const auto patched = api_->Patch(
+        kube::Workloads(), "default", kName,
+        {{"status",
+          {{"conditions", {condition(kueue::kQuotaReserved), condition(kueue::kAdmitted)}},
+           {"admission",
+            {{"clusterQueue", "cluster"},
+             {"podSetAssignments",
+              {{{"name", kueue::kPodSet}, {"count", pods}, {"flavors", {{"cpu", "spot"}}}}}}}}}}},
+        {.subresource = "status"});
+    ASSERT_TRUE(patched) << patched.error().message;
+  }
+  void MakeFlavor(const Json& node_labels) {
+    ASSERT_TRUE(
+        api_->Create(kube::ResourceFlavors(), "",
+                     {{"metadata", {{"name", "spot"}}}, {"spec", {{"nodeLabels", node_labels}}}}));
+  }
+
+  std::unique_ptr<JobQueue> queue_of_job_;
+  planner::Snapshot snapshot_;
+  bool look_again_ = false;
+};
+
+TEST_F(JobQueueTest, AnOperatorThatServesNoQueuesSaysSo) {
+  Begin(false);
+  const kueue::Standing standing = Look();
+  EXPECT_EQ(standing.stage, Stage::kUnknown);
+  EXPECT_THAT(standing.message, HasSubstr("without --kueue"));
+  job_.queue.clear();
+  snapshot_.job = job_;
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+}
+
+TEST_F(JobQueueTest, WithoutKueueTheJobWaitsAndIsToldWhy) {
+  api_->refusal = {.code = kube::ErrorCode::kNotFound, .message = "no such resource"};
+  api_->refused_verb = "list";
+  Begin();
+  EXPECT_TRUE(ComesTo(Stage::kUnknown, "is Kueue installed? no such resource"));
+  EXPECT_TRUE(look_again_);
+  api_->refused_verb = "";
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at")) << "it was installed meanwhile";
+}
+
+TEST_F(JobQueueTest, AnAdmissionBringsWhatTheFlavorWants) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  const kueue::Standing standing = Look();
+  EXPECT_EQ(standing.pods, 2);
+  ASSERT_NE(standing.changes, nullptr);
+  EXPECT_EQ(standing.changes->node_selector.at("pool"), "spot");
+}
+
+TEST_F(JobQueueTest, AFlavorThatIsNotThereIsNamedAndTakesNoPodAway) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kUnknown, "spot"));
+  EXPECT_EQ(Look().reason, kueue::kAdmissionUnusable);
+  EXPECT_TRUE(look_again_);
+}
+
+TEST_F(JobQueueTest, AWorkloadOfAnotherJobIsLeftAlone) {
+  const Json labels = {{api::kManagedByLabel, api::kManagedBy}};
+  ASSERT_TRUE(api_->Create(kube::Workloads(), "default",
+                           {{"metadata", {{"name", kName}, {"labels", labels}}}}));
+  const Json before = Workload();
+  Begin();
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "is another job's"));
+  EXPECT_EQ(Workload(), before);
+}
+
+TEST_F(JobQueueTest, ThePriorityIsThatOfTheClass) {
+  job_.spec.run_policy.scheduling_policy.priority_class = "urgent";
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kLeaves, "urgent")) << "there is no such class";
+  EXPECT_TRUE(Workload().is_null());
+  EXPECT_TRUE(look_again_);
+  ASSERT_TRUE(api_->Create(kube::PriorityClasses(), "",
+                           {{"metadata", {{"name", "urgent"}}}, {"value", 7}}));
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  EXPECT_EQ(Workload()["spec"]["priority"], 7);
+}
+
+TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesItsWorkload) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  job_.queue.clear();
+  snapshot_.job = job_;
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+  EXPECT_TRUE(Workload().is_null());
+}
+
+TEST_F(JobQueueTest, WhatIsRefusedIsSaidAndTriedAgain) {
+  Begin();
+  ASSERT_TRUE(Until([&] {
+    snapshot_.job = job_;
+    api_->refused_verb = "create";
+    return Look().stage != Stage::kUnknown;
+  }));
+  EXPECT_THAT(Look().message, HasSubstr("the test says no"));
+  EXPECT_TRUE(look_again_);
+  api_->refused_verb = "";
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+}
+
+}  // namespace
+}  // namespace ringmaster::controllers

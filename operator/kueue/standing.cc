@@ -1,0 +1,85 @@
+#include "operator/kueue/standing.h"
+
+#include <fmt/format.h>
+
+namespace ringmaster::kueue {
+namespace {
+
+Standing Of(const api::HorovodJob& job, Stage stage, const char* reason,
+            const std::string& message) {
+  return {.queue = job.queue,
+          .stage = stage,
+          .reason = reason,
+          .message = fmt::format("queue {}: {}", job.queue, message)};
+}
+
+Standing Waits(const api::HorovodJob& job, const WorkloadFacts& workload) {
+  std::string message = workload.message;
+  if (!workload.active) {
+    message = fmt::format("Workload {} is deactivated (spec.active is false)", workload.name);
+  } else if (message.empty()) {
+    message = workload.quota_reserved ? "quota is reserved, and the admission is on its way"
+                                      : "Kueue has not looked at the job yet";
+  }
+  return Of(job, Stage::kWaits, kWaitingForQueue, message);
+}
+
+// Why an admission that stands is not the one that the job needs; empty: it is.
+std::string WhyNoUse(const api::HorovodJob& job, const WorkloadFacts& workload) {
+  if (workload.queue != job.queue) {
+    return fmt::format("the admission is of queue {}; it is given back", workload.queue);
+  }
+  if (workload.Granted() < job.LeastPods()) {
+    return fmt::format("{} pods are admitted, and the job needs {}; the admission is given back",
+                       workload.Granted(), job.LeastPods());
+  }
+  return "";
+}
+
+Standing Admitted(const api::HorovodJob& job, const WorkloadFacts& workload) {
+  if (const std::string why = WhyNoUse(job, workload); !why.empty()) {
+    return Of(job, Stage::kLeaves, kWaitingForQueue, why);
+  }
+  if (workload.has_topology) {
+    return UnusableAdmission(
+        job, fmt::format("Kueue has chosen nodes for the pods by the topology of a flavour (one of "
+                         "{}), which is not supported: use flavours without topologyName",
+                         fmt::join(workload.flavors, ", ")));
+  }
+  const int pods = workload.Granted();
+  Standing standing = Of(job, Stage::kAdmitted, "",
+                         fmt::format("{} of {} pods are admitted by ClusterQueue {}", pods,
+                                     job.WantedPods(), workload.cluster_queue));
+  standing.pods = pods;
+  return standing;
+}
+
+}  // namespace
+
+Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
+  if (workload == nullptr || workload->deleting || workload->finished) {
+    return Of(job, Stage::kLeaves, kWaitingForQueue, "the job has no Workload in it yet");
+  }
+  if (!workload->quota_reserved || !workload->admitted) {
+    if (workload->evicted && workload->quota_reserved) {
+      return Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+    }
+    return Waits(job, *workload);
+  }
+  if (workload->evicted) return Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+  if (!workload->active) {
+    return Of(job, Stage::kLeaves, kEvictedByQueue,
+              fmt::format("Workload {} is deactivated (spec.active is false)", workload->name));
+  }
+  return Admitted(job, *workload);
+}
+
+Standing UnknownStanding(const api::HorovodJob& job, const std::string& why) {
+  return Of(job, Stage::kUnknown, kQueueUnavailable, why);
+}
+
+Standing UnusableAdmission(const api::HorovodJob& job, const std::string& why) {
+  return Of(job, Stage::kWaits, kAdmissionUnusable, why);
+}
+
+}  // namespace ringmaster::kueue

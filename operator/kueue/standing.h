@@ -1,0 +1,45 @@
+// What a job's Workload means for the job: whether it may have pods, how many and which.
+//
+// Plain values and pure functions.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/api/horovod_job.h"
+#include "operator/kueue/pod_changes.h"
+#include "operator/kueue/workload.h"
+
+namespace ringmaster::kueue {
+
+enum class Stage {
+  kUnknown,   // the Workload can't be seen: pods stay as they are, and none is made
+  kWaits,     // no pods
+  kAdmitted,  // as many pods as were admitted
+  kLeaves,    // the pods have to go; an end that all ranks have agreed on is let happen
+};
+
+// Reasons of condition Scheduled while a job has no admission.
+inline constexpr char kWaitingForQueue[] = "WaitingForQueue";
+inline constexpr char kEvictedByQueue[] = "EvictedByQueue";
+inline constexpr char kQueueUnavailable[] = "QueueUnavailable";
+inline constexpr char kAdmissionUnusable[] = "AdmissionUnusable";
+
+struct Standing {
+  std::string queue;
+  Stage stage = Stage::kUnknown;
+  std::string reason;   // one of the above; of kAdmitted: empty
+  std::string message;  // for people, with Kueue's own words
+  int pods = 0;         // of kAdmitted: at most so many
+  // Of kAdmitted. Null: what the flavours want is not known, and no pod is made.
+  std::shared_ptr<const PodChanges> changes;
+};
+
+// `workload` is null where there is none (any more). Of kAdmitted, `changes` is left null.
+Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload);
+// Nobody can say. `why` is for people.
+Standing UnknownStanding(const api::HorovodJob& job, const std::string& why);
+// An admission that can't be put into pods.
+Standing UnusableAdmission(const api::HorovodJob& job, const std::string& why);
+
+}  // namespace ringmaster::kueue

@@ -1,0 +1,191 @@
+#include "operator/kueue/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/fields/fields.h"
+#include "operator/api/labels.h"
+
+namespace ringmaster::kueue {
+namespace {
+
+// Kueue's own integrations write it too: its tools find a job's Workload by it.
+constexpr char kUidLabel[] = "kueue.x-k8s.io/job-uid";
+
+// What of a container counts for quota, and what an API server needs to take it.
+Json Containers(const Json& list) {
+  Json kept = Json::array();
+  for (const Json& container : list) {
+    Json one = Json::object();
+    for (const char* field : {"name", "image", "resources", "restartPolicy"}) {
+      if (container.contains(field)) one[field] = container[field];
+    }
+    kept.push_back(std::move(one));
+  }
+  return kept;
+}
+
+// No more of the pod than decides what it takes and where it may go: the command and its secrets
+// are nobody's business here.
+Json PodTemplate(const Json& pod) {
+  const Json& from = fields::Object(pod, "spec");
+  Json spec = Json::object();
+  for (const char* field :
+       {"affinity", "nodeSelector", "overhead", "priorityClassName", "resourceClaims", "resources",
+        "runtimeClassName", "schedulerName", "tolerations", "topologySpreadConstraints"}) {
+    if (from.contains(field)) spec[field] = from[field];
+  }
+  spec["containers"] = Containers(fields::List(from, "containers"));
+  spec["initContainers"] = Containers(fields::List(from, "initContainers"));
+  spec["restartPolicy"] = "Never";
+  return {{"spec", std::move(spec)}};
+}
+
+Json PodSetOf(const api::HorovodJob& job, const Json& pod) {
+  Json set = {{"name", kPodSet}, {"count", job.WantedPods()}, {"template", PodTemplate(pod)}};
+  if (job.LeastPods() < job.WantedPods()) set["minCount"] = job.LeastPods();
+  return set;
+}
+
+void PutPriority(const Priority& priority, Json* spec) {
+  (*spec)["priority"] = priority.value;
+  if (priority.class_name.empty()) return;
+  (*spec)["priorityClassRef"] = {
+      {"group", priority.of_workloads ? kGroup : "scheduling.k8s.io"},
+      {"kind", priority.of_workloads ? "WorkloadPriorityClass" : "PriorityClass"},
+      {"name", priority.class_name}};
+}
+
+// FNV-1a: the same in every build. The API server and Kueue fill in defaults, so that what comes
+// back can't be compared with what was written.
+std::string Digest(const Json& spec) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char byte : spec.dump()) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+const Json& Assignment(const Json& workload) {
+  static const Json kNone = Json::object();
+  for (const Json& set : fields::ListAt(workload, "/status/admission/podSetAssignments")) {
+    if (fields::Text(set, "name") == kPodSet) return set;
+  }
+  return kNone;
+}
+
+bool IsTrue(const Json& workload, const char* type) {
+  const Json* condition = FindCondition(workload, type);
+  return condition != nullptr && fields::Text(*condition, "status") == "True";
+}
+
+std::string MessageOf(const Json& workload, const char* type) {
+  const Json* condition = FindCondition(workload, type);
+  return condition == nullptr ? "" : fields::Text(*condition, "message");
+}
+
+// Of admission checks that are not ready: "provision: Pending: waits for nodes".
+std::string ChecksThatWait(const Json& workload) {
+  std::string text;
+  for (const Json& check : fields::ListAt(workload, "/status/admissionChecks")) {
+    const std::string state = fields::Text(check, "state");
+    if (state == "Ready") continue;
+    const std::string message = fields::Text(check, "message");
+    text += fmt::format("{}{}: {}{}{}", text.empty() ? "" : "; ", fields::Text(check, "name"),
+                        state, message.empty() ? "" : ": ", message);
+  }
+  return text;
+}
+
+std::string EvictionOf(const Json& workload) {
+  if (!IsTrue(workload, kEvicted)) return "";
+  const Json& condition = *FindCondition(workload, kEvicted);
+  return fmt::format("{}: {}", fields::Text(condition, "reason"),
+                     fields::Text(condition, "message"));
+}
+
+void ReadAssignment(const Json& workload, WorkloadFacts* facts) {
+  const Json& assignment = Assignment(workload);
+  facts->count = static_cast<int>(fields::Integer(assignment, "count"));
+  facts->has_topology = fields::Member(assignment, "topologyAssignment").is_object();
+  for (const auto& [resource, flavor] : fields::Object(assignment, "flavors").items()) {
+    if (!flavor.is_string()) continue;
+    const auto& known = facts->flavors;
+    if (std::find(known.begin(), known.end(), flavor) == known.end()) {
+      facts->flavors.push_back(flavor);
+    }
+  }
+  for (const Json& set : fields::ListAt(workload, "/status/reclaimablePods")) {
+    if (fields::Text(set, "name") != kPodSet) continue;
+    facts->reclaimable = static_cast<int>(fields::Integer(set, "count"));
+  }
+  for (const Json& check : fields::ListAt(workload, "/status/admissionChecks")) {
+    for (const Json& update : fields::List(check, "podSetUpdates")) {
+      if (fields::Text(update, "name") == kPodSet) facts->updates.push_back(update);
+    }
+  }
+}
+
+}  // namespace
+
+std::string WorkloadName(const std::string& job) { return "horovodjob-" + job; }
+
+Json BuildWorkload(const api::HorovodJob& job, const Json& pod,
+                   const std::optional<Priority>& priority) {
+  Json spec = {{"queueName", job.queue}, {"podSets", Json::array({PodSetOf(job, pod)})}};
+  if (priority) PutPriority(*priority, &spec);
+  return {{"apiVersion", fmt::format("{}/{}", kGroup, kVersion)},
+          {"kind", "Workload"},
+          {"metadata",
+           {{"name", WorkloadName(job.name)},
+            {"namespace", job.ns},
+            {"labels",
+             {{api::kManagedByLabel, api::kManagedBy},
+              {api::kJobNameLabel, job.name},
+              {kUidLabel, job.uid}}},
+            {"annotations", {{api::kWorkloadDigestAnnotation, Digest(spec)}}},
+            {"ownerReferences", Json::array({{{"apiVersion", api::kApiVersion},
+                                              {"kind", api::kKind},
+                                              {"name", job.name},
+                                              {"uid", job.uid},
+                                              {"controller", true},
+                                              {"blockOwnerDeletion", true}}})}}},
+          {"spec", std::move(spec)}};
+}
+
+bool AskTheSame(const Json& a, const Json& b) {
+  const auto digest = [](const Json& workload) {
+    return fields::Text(fields::ObjectAt(workload, "/metadata/annotations"),
+                        api::kWorkloadDigestAnnotation);
+  };
+  return digest(a) == digest(b);
+}
+
+const Json* FindCondition(const Json& workload, const char* type) {
+  for (const Json& condition : fields::ListAt(workload, "/status/conditions")) {
+    if (fields::Text(condition, "type") == type) return &condition;
+  }
+  return nullptr;
+}
+
+WorkloadFacts ReadWorkload(const Json& workload) {
+  WorkloadFacts facts;
+  facts.name = fields::TextAt(workload, "/metadata/name");
+  facts.queue = fields::TextAt(workload, "/spec/queueName");
+  facts.deleting = !fields::TextAt(workload, "/metadata/deletionTimestamp").empty();
+  facts.active = fields::Flag(fields::Object(workload, "spec"), "active", true);
+  facts.quota_reserved = IsTrue(workload, kQuotaReserved);
+  facts.admitted = IsTrue(workload, kAdmitted);
+  facts.finished = IsTrue(workload, kFinished);
+  facts.eviction = EvictionOf(workload);
+  facts.evicted = !facts.eviction.empty();
+  facts.message =
+      facts.quota_reserved ? ChecksThatWait(workload) : MessageOf(workload, kQuotaReserved);
+  facts.cluster_queue = fields::TextAt(workload, "/status/admission/clusterQueue");
+  ReadAssignment(workload, &facts);
+  return facts;
+}
+
+}  // namespace ringmaster::kueue

@@ -1,0 +1,180 @@
+// Jobs in a queue of Kueue.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "operator/planner/planner.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using kueue::Stage;
+using testing::HasSubstr;
+
+class QueueTest : public testing::Test {
+ protected:
+  QueueTest() {
+    in_.now = *api::ParseTime("2026-01-31T12:00:00Z");
+    in_.job.name = "digits";
+    in_.job.uid = "job-uid";
+    in_.job.queue = "gpus";
+    in_.job.spec.worker.replicas = 4;
+    in_.job.spec.elastic_policy.min_replicas = 2;
+  }
+  void AddPods(int pods) {
+    for (int i = 0; i < pods; ++i) {
+      PodFacts pod;
+      pod.index = i;
+      pod.name = PodName("digits", i);
+      pod.uid = "uid-" + std::to_string(i);
+      pod.phase = PodPhase::kRunning;
+      pod.scheduled = true;
+      pod.created = in_.now;
+      in_.pods.push_back(pod);
+    }
+  }
+  void StandsAs(Stage stage, const std::string& reason, int pods = 0) {
+    in_.queue = kueue::Standing{
+        .queue = "gpus", .stage = stage, .reason = reason, .message = "queue gpus: words"};
+    in_.queue->pods = pods;
+    if (stage == Stage::kAdmitted) {
+      in_.queue->changes = std::make_shared<const kueue::PodChanges>(
+          kueue::PodChanges{.node_selector = {{"pool", "spot"}}});
+    }
+  }
+  static std::vector<std::string> EventReasons(const Decision& decision) {
+    std::vector<std::string> reasons;
+    for (const Event& event : decision.events) reasons.push_back(event.reason);
+    return reasons;
+  }
+
+  Snapshot in_;
+};
+
+TEST_F(QueueTest, WithoutAnAdmissionThereAreNoPodsAndTheStatusSaysWhoHoldsThem) {
+  StandsAs(Stage::kWaits, kueue::kWaitingForQueue);
+  const Decision decision = Plan(in_);
+  EXPECT_TRUE(decision.creates.empty());
+  EXPECT_EQ(decision.status.state, "Queued");
+  const api::Condition* scheduled = decision.status.Find("Scheduled");
+  ASSERT_NE(scheduled, nullptr);
+  EXPECT_FALSE(scheduled->status);
+  EXPECT_EQ(scheduled->reason, "WaitingForQueue");
+  EXPECT_EQ(scheduled->message, "queue gpus: words");
+  EXPECT_EQ(decision.status.Find("Running")->reason, "WaitingForQueue");
+  EXPECT_TRUE(decision.status.Is("Suspended"));
+  EXPECT_EQ(decision.status.start_time, "") << "its time has not begun";
+  EXPECT_THAT(EventReasons(decision), testing::ElementsAre("WaitingForQueue"));
+  in_.job.status = decision.status;
+  in_.now += std::chrono::seconds(5);
+  const Decision again = Plan(in_);
+  EXPECT_EQ(again.status, decision.status) << "nothing has changed, and nothing is written";
+  EXPECT_TRUE(again.events.empty());
+}
+
+TEST_F(QueueTest, WhatIsAdmittedBoundsTheSizeAndReachesEachPod) {
+  StandsAs(Stage::kAdmitted, "", 3);
+  const Decision decision = Plan(in_);
+  ASSERT_EQ(decision.creates.size(), 3u);
+  for (const PodCreate& create : decision.creates) {
+    EXPECT_TRUE(create.granted) << "no gate";
+    EXPECT_EQ(create.of_queue, in_.queue->changes);
+  }
+  EXPECT_THAT(decision.status.Find("Scheduled")->message, HasSubstr("queue gpus: words"));
+}
+
+TEST_F(QueueTest, MorePodsThanAreStillGrantedLeave) {
+  AddPods(4);
+  StandsAs(Stage::kAdmitted, "", 3);
+  const Decision decision = Plan(in_);
+  ASSERT_EQ(decision.drains.size(), 1u);
+  EXPECT_EQ(decision.drains[0].name, "digits-worker-3");
+}
+
+TEST_F(QueueTest, AnEvictionTakesAllPods) {
+  AddPods(3);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.deletes.size(), 3u);
+  EXPECT_EQ(decision.status.state, "Queued");
+  EXPECT_THAT(EventReasons(decision), testing::Contains("EvictedByQueue"));
+}
+
+TEST_F(QueueTest, PodsThatAllGoAreToldSoThatTheyLeaveAtTheSameStep) {
+  AddPods(2);
+  membership::View view;
+  for (const PodFacts& pod : in_.pods) {
+    membership::Pod member;
+    member.uid = pod.uid;
+    member.name = pod.name;
+    view.pods.push_back(member);
+    SidecarFacts sidecar;
+    sidecar.pod_uid = pod.uid;
+    sidecar.connected = true;
+    in_.sidecars.push_back(sidecar);
+  }
+  view.epoch = membership::MakeEpoch(1, 1);
+  in_.view = std::make_shared<const membership::View>(view);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  const Decision decision = Plan(in_);
+  ASSERT_EQ(decision.notices.size(), 2u);
+  for (const PodNotice& notice : decision.notices) {
+    const auto* drain = std::get_if<DrainNotice>(&notice.notice);
+    ASSERT_NE(drain, nullptr);
+    EXPECT_THAT(drain->pod_uids, testing::ElementsAre("uid-0", "uid-1"));
+    EXPECT_EQ(drain->reason, "EvictedByQueue");
+    EXPECT_EQ(drain->deadline_unix_ms, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                           (in_.now + std::chrono::seconds(30)).time_since_epoch())
+                                           .count());
+  }
+}
+
+TEST_F(QueueTest, AJobWhoseRanksHaveAgreedToEndIsLetEnd) {
+  AddPods(3);
+  in_.job.status.finished_epoch = 1;
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  EXPECT_TRUE(Plan(in_).deletes.empty());
+}
+
+TEST_F(QueueTest, PodsStayAsTheyAreWhileNobodyCanSayWhatTheQueueWants) {
+  AddPods(2);
+  StandsAs(Stage::kUnknown, kueue::kQueueUnavailable);
+  const Decision with_pods = Plan(in_);
+  EXPECT_TRUE(with_pods.deletes.empty());
+  EXPECT_TRUE(with_pods.drains.empty());
+  EXPECT_TRUE(with_pods.creates.empty());
+  in_.pods.clear();
+  const Decision without = Plan(in_);
+  EXPECT_TRUE(without.creates.empty());
+  EXPECT_EQ(without.status.Find("Scheduled")->reason, "QueueUnavailable");
+}
+
+TEST_F(QueueTest, ASuspendedJobIsSuspendedAndNotQueued) {
+  in_.job.spec.run_policy.suspend = true;
+  StandsAs(Stage::kWaits, kueue::kWaitingForQueue);
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.status.state, "Suspended");
+  EXPECT_EQ(decision.status.Find("Scheduled"), nullptr);
+}
+
+TEST_F(QueueTest, TheEventOfAnAdmissionSaysWhoseItIs) {
+  StandsAs(Stage::kWaits, kueue::kWaitingForQueue);
+  in_.job.status = Plan(in_).status;
+  StandsAs(Stage::kAdmitted, "", 4);
+  const Decision decision = Plan(in_);
+  EXPECT_THAT(EventReasons(decision), testing::Contains("Admitted"));
+  EXPECT_FALSE(decision.status.Is("Suspended"));
+  EXPECT_EQ(decision.creates.size(), 4u);
+}
+
+TEST_F(QueueTest, AJobThatHasEndedStaysAsItEnded) {
+  in_.job.status.conditions.push_back(
+      {"Succeeded", true, "AllRanksDone", "done", "2026-01-31T11:00:00Z", 0});
+  StandsAs(Stage::kLeaves, kueue::kWaitingForQueue);
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.status.state, "Succeeded");
+  EXPECT_EQ(decision.status.Find("Suspended"), nullptr);
+}
+
+}  // namespace
+}  // namespace ringmaster::planner
