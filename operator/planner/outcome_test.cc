@@ -364,7 +364,14 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   const Decision out = Plan(world.in);
   EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
   EXPECT_THAT(out.creates, IsEmpty());
-  EXPECT_THAT(out.notices, IsEmpty());
+  ASSERT_EQ(out.notices.size(), 2u) << "those that live learn that all of them leave";
+  for (const PodNotice& notice : out.notices) {
+    const auto* drain = std::get_if<DrainNotice>(&notice.notice);
+    ASSERT_NE(drain, nullptr);
+    EXPECT_EQ(drain->reason, "Suspended");
+    EXPECT_THAT(drain->pod_uids, ElementsAre("uid-0", "uid-2"));
+    EXPECT_GT(drain->deadline_unix_ms, 0);
+  }
 }
 
 TEST(CleanUpTest, WhatRunsOnBesideTheWorkersEndsWithTheJob) {

@@ -25,7 +25,8 @@ struct PlanContext {
   const Snapshot& in;
   Decision out;
   Outcome outcome;
-  bool suspended = false;
+  bool suspended = false;  // no pod of it is to be there now
+  bool gives_all = false;  // that is so for a more important job
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   std::string last_fault;  // of the application, of those that are counted just now
   int wanted = 0;
@@ -93,7 +94,14 @@ void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason);
 // Preemption: pods leave for more important jobs, and which ones could.
 void YieldToOthers(PlanContext& plan);
 void OfferPods(PlanContext& plan);
+// All pods of the job leave for a more important one: they are asked for, or some are still there.
+bool GivesAll(PlanContext& plan);
+void OfferAll(PlanContext& plan);
+// Of a job whose pods have all been told to go: some still end.
+bool PodsStillEnd(PlanContext& plan);
 void SetPreempted(PlanContext& plan);
+// It has given all that it had, and has not enough to start again.
+bool WaitsSincePreempted(const api::Status& status);
 std::string WhoLeaves(const Snapshot& in);  // for this job, for people
 // True: the pods that were let start go, as they don't all find a node; others are made at the next
 // look.
@@ -107,6 +115,8 @@ void RecoverFromQuorumLoss(PlanContext& plan);
 // have been in no view. Null: not enough of them yet.
 membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage);
 void NotifySidecars(PlanContext& plan);
+// All pods leave at one boundary: no view follows.
+void NotifyThatAllLeave(PlanContext& plan);
 void Release(PlanContext& plan);
 void WriteStatus(PlanContext& plan);
 void SetStarting(PlanContext& plan);

@@ -48,6 +48,7 @@ std::vector<std::string> NotInRing(const PlanContext& plan) {
 }
 
 std::string WhySuspended(const PlanContext& plan) {
+  if (plan.gives_all) return "all pods leave for a more important job: see condition Preempted";
   const api::Spec& spec = plan.in.job.spec;
   if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
   if (spec.worker.replicas == 0) return "worker.replicas is 0: all pods are removed";
@@ -68,7 +69,8 @@ void SetRunning(PlanContext& plan) {
     return SetCondition(plan, "Running", false, "JobEnded", plan.outcome.message);
   }
   if (plan.suspended) {
-    return SetCondition(plan, "Running", false, "Suspended", WhySuspended(plan));
+    return SetCondition(plan, "Running", false, plan.gives_all ? "Preempted" : "Suspended",
+                        WhySuspended(plan));
   }
   if (!plan.stall_reason.empty()) {
     return SetCondition(plan, "Running", false, plan.stall_reason, plan.stall_message);
@@ -149,12 +151,12 @@ void SetRanksMissing(PlanContext& plan) {
 
 void SetSuspended(PlanContext& plan) {
   const bool before = plan.out.status.Is("Suspended");
-  if (!plan.suspended && !before) return;
-  const std::string reason = plan.suspended ? "Suspended" : "Resumed";
-  const std::string message =
-      plan.suspended ? WhySuspended(plan) : "the job is not suspended any more";
-  SetCondition(plan, "Suspended", plan.suspended, reason, message);
-  if (plan.suspended != before) plan.AddEvent(false, reason, message);
+  const bool suspended = plan.suspended && !plan.gives_all;
+  if (!suspended && !before) return;
+  const std::string reason = suspended ? "Suspended" : "Resumed";
+  const std::string message = suspended ? WhySuspended(plan) : "the job is not suspended any more";
+  SetCondition(plan, "Suspended", suspended, reason, message);
+  if (suspended != before) plan.AddEvent(false, reason, message);
 }
 
 void SetEnd(PlanContext& plan) {
@@ -261,6 +263,7 @@ void CountPods(PlanContext& plan) {
 
 std::string StateWord(const PlanContext& plan) {
   if (plan.outcome.ended()) return plan.outcome.succeeded ? "Succeeded" : "Failed";
+  if (plan.gives_all || WaitsSincePreempted(plan.out.status)) return "Pending";
   if (plan.suspended) return "Suspended";
   if (plan.finishing) return "Finishing";
   if (plan.in.view == nullptr) return plan.out.status.Is("Scheduled") ? "Starting" : "Pending";
@@ -277,7 +280,7 @@ void WriteStatus(PlanContext& plan) {
     SetCondition(plan, "Created", true, "Accepted", "the operator has taken up the job");
   }
   if (plan.suspended) {
-    status.start_time.clear();
+    if (!plan.gives_all) status.start_time.clear();  // its place in the line stays its own
     status.running_since.clear();
     status.times_given_back = 0;
     status.last_given_back_time.clear();

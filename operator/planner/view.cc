@@ -192,6 +192,20 @@ void MakeView(PlanContext& plan) {
   plan.out.first_view = BootstrapOf(plan, 1);
 }
 
+// With fewer pods in the list some would go on, until they are told.
+void NotifyThatAllLeave(PlanContext& plan) {
+  DrainNotice drain{{}, plan.gives_all ? "Preempted" : "Suspended", 0};
+  for (const PodFacts& pod : plan.in.pods) {
+    if (pod.ended()) continue;
+    drain.pod_uids.push_back(pod.uid);
+    const Time end = pod.delete_at.value_or(plan.in.now + std::chrono::seconds(pod.grace_seconds));
+    const std::int64_t by = UnixMs(end);
+    drain.deadline_unix_ms =
+        drain.deadline_unix_ms == 0 ? by : std::min(drain.deadline_unix_ms, by);
+  }
+  if (!drain.pod_uids.empty()) Notices(plan).All(drain);
+}
+
 void NotifySidecars(PlanContext& plan) {
   Notices notices(plan);
   WriteAddresses(plan);

@@ -88,7 +88,7 @@ Admission::Demands Admission::AllDemands() const {
   for (const auto& [job, taken] : takers_.taken()) {
     const AdmissionRequest& request = waiting_.at(job).request;
     for (const TakenPod& pod : taken) {
-      demands[pod.job].push_back({pod.uid, job, request.priority, request.Least()});
+      demands[pod.job].push_back({pod.uid, job, request.priority, request.Least(), pod.whole});
     }
   }
   return demands;

@@ -7,8 +7,8 @@
 // makes jobs grow, in the same order.
 //
 // Where a job that can't start is more important than jobs that train, these give up pods that they
-// can do without (preemption.h). Until those have gone, what is free where they were is kept for
-// it.
+// can do without (preemption.h), and where that isn't enough all that they have (whole_jobs.h).
+// Until those have gone, what is free where they were is kept for it.
 //
 // Small jobs pass a large one that doesn't fit yet (backfill), until it has waited for kPatience:
 // from then on what is free is reserved for it, for one such job at a time. docs/scheduling.md says
@@ -38,7 +38,8 @@ struct PodDemand {
   std::string uid;
   std::string job;  // that needs the room: namespace/name
   int priority = 0;
-  int needs = 0;  // so many pods it needs to start
+  int needs = 0;       // so many pods it needs to start
+  bool whole = false;  // with all others of the job that gives
   friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 
