@@ -43,9 +43,9 @@ class PreemptionE2e : public ClusterE2e {
     ClusterE2e::TearDown();
   }
 
-  // Two pods of it have to train together; each has a GPU.
-  void ApplyJob(const std::string& name, int replicas, int priority) {
-    Json job = api::testing::JobObject(name, replicas, 2,
+  // So many pods of it have to train together; each has a GPU.
+  void ApplyJob(const std::string& name, int replicas, int priority, int least = 2) {
+    Json job = api::testing::JobObject(name, replicas, least,
                                        {WORKER_BINARY, (dir_ / name).string(), "--sleep-ms", "20"});
     job["spec"]["elasticPolicy"]["resizeIntervalSeconds"] = 0;
     Json& pod = job["spec"]["worker"]["template"]["spec"];
@@ -93,6 +93,17 @@ class PreemptionE2e : public ClusterE2e {
       }
     }
     return steps;
+  }
+  // The newest step of each worker of the job.
+  std::set<int> LastSteps(const std::string& name) const {
+    std::set<int> last;
+    for (const auto& entry : fs::directory_iterator(dir_ / name)) {
+      std::ifstream file(entry.path());
+      int step = 0;
+      for (std::string line; std::getline(file, line);) std::istringstream(line) >> step;
+      if (step != 0) last.insert(step);
+    }
+    return last;
   }
   bool StepsGoOn(const std::string& name) { return ClusterE2e::StepsGoOn(dir_ / name); }
   void ExpectNoStepLost(const std::string& name) {
@@ -176,6 +187,41 @@ TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
     ASSERT_TRUE(Until([&] { return Status(name).state == "Succeeded"; }));
     ExpectNoStepLost(name);
   }
+}
+
+TEST_F(PreemptionE2e, AnImportantJobTakesAWholeOneWhichStartsAgainAtItsEnd) {
+  ApplyJob("low", 3, 0, 3);
+  ASSERT_TRUE(Trains("low", 3));
+  ASSERT_TRUE(StepsGoOn("low"));
+
+  ApplyJob("high", 2, 100);
+  ASSERT_TRUE(Trains("high", 2));
+  const api::Status waits = Status("low");
+  ASSERT_NE(waits.Find("Preempted"), nullptr);
+  EXPECT_TRUE(waits.Is("Preempted"));
+  EXPECT_THAT(waits.Find("Preempted")->message,
+              HasSubstr("all pods leave for job default/high of priority 100"));
+  EXPECT_EQ(waits.state, "Pending");
+  EXPECT_TRUE(StepsGoOn("high"));
+  const Steps before = StepsOf("low");
+  ASSERT_FALSE(before.empty());
+  EXPECT_EQ(LastSteps("low"), std::set<int>{before.rbegin()->first})
+      << "all its workers left at the end of the same step";
+  EXPECT_EQ(before.rbegin()->second.size(), 1u) << "with the same state";
+  EXPECT_TRUE(Until([&] { return !Event("low", "Preempted").empty(); }));
+  EXPECT_THAT(Event("high", "Preempting"), HasSubstr("of job default/low (all that it has)"));
+  EXPECT_EQ(Status("low").faults, 0);
+  for (const auto& entry : fs::directory_iterator(dir_ / "low")) fs::remove(entry.path());
+
+  End("high");
+  ASSERT_TRUE(Until([&] { return Status("high").state == "Succeeded"; }));
+  EXPECT_TRUE(Trains("low", 3)) << "it stands first in line";
+  EXPECT_TRUE(StepsGoOn("low"));
+  EXPECT_EQ(Status("low").Find("Preempted")->reason, "StartsAgain");
+  EXPECT_EQ(Status("low").faults, 0);
+  End("low");
+  ASSERT_TRUE(Until([&] { return Status("low").state == "Succeeded"; }));
+  ExpectNoStepLost("high");
 }
 
 }  // namespace

@@ -347,7 +347,7 @@ void CleanUp(PlanContext& plan) {
   const api::CleanPodPolicy policy = plan.in.job.spec.run_policy.clean_pod_policy;
   const bool all = plan.suspended || policy == api::CleanPodPolicy::kAll;
   if (!ended || policy != api::CleanPodPolicy::kNone) {
-    DeletePods(plan, all, ended ? "JobEnded" : "Suspended");
+    DeletePods(plan, all, ended ? "JobEnded" : plan.gives_all ? "Preempted" : "Suspended");
   }
   if (ended) DeleteJobInTime(plan);
 }

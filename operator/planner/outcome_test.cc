@@ -364,8 +364,13 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   const Decision out = Plan(world.in);
   EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
   EXPECT_THAT(out.creates, IsEmpty());
+  ASSERT_EQ(out.notices.size(), 2u) << "those that live learn that all of them leave";
   for (const PodNotice& notice : out.notices) {
-    EXPECT_TRUE(std::holds_alternative<DrainNotice>(notice.notice)) << "they all leave, no more";
+    const auto* drain = std::get_if<DrainNotice>(&notice.notice);
+    ASSERT_NE(drain, nullptr);
+    EXPECT_EQ(drain->reason, "Suspended");
+    EXPECT_THAT(drain->pod_uids, testing::IsSupersetOf({"uid-0", "uid-2"}));
+    EXPECT_GT(drain->deadline_unix_ms, 0);
   }
 }
 

@@ -25,8 +25,9 @@ struct PlanContext {
   const Snapshot& in;
   Decision out;
   Outcome outcome;
-  bool suspended = false;  // it shall have no pods for now: suspended, or not admitted by its queue
-  bool queued = false;     // that is its queue's doing
+  bool suspended = false;  // no pod of it is to be there now
+  bool queued = false;     // its queue has not admitted it
+  bool gives_all = false;  // it makes way for a more important job
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt
   std::string last_fault;  // of the application, of those that are counted just now
   int wanted = 0;
@@ -94,7 +95,14 @@ void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason);
 // Preemption: pods leave for more important jobs, and which ones could.
 void YieldToOthers(PlanContext& plan);
 void OfferPods(PlanContext& plan);
+// All pods of the job leave for a more important one: they are asked for, or some are still there.
+bool GivesAll(PlanContext& plan);
+void OfferAll(PlanContext& plan);
+// Of a job whose pods have all been told to go: some still end.
+bool PodsStillEnd(PlanContext& plan);
 void SetPreempted(PlanContext& plan);
+// It has given all that it had, and has not enough to start again.
+bool WaitsSincePreempted(const api::Status& status);
 std::string WhoLeaves(const Snapshot& in);  // for this job, for people
 // Whether the job's queue lets it have pods, and how many.
 void ObserveQueue(PlanContext& plan);
@@ -120,7 +128,7 @@ void NotifySidecars(PlanContext& plan);
 // All pods go: their sidecars hear of each other that they do, so that the workers leave together
 // at the next step boundary instead of waiting for a view without them, which nobody is left to
 // decide.
-void TellAllToLeave(PlanContext& plan);
+void NotifyThatAllLeave(PlanContext& plan);
 void Release(PlanContext& plan);
 void WriteStatus(PlanContext& plan);
 void SetStarting(PlanContext& plan);

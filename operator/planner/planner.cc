@@ -88,12 +88,9 @@ bool Contains(const std::vector<std::string>& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-namespace {
-
 // The template may be another one by now: pods of before and new ones must not meet in one ring.
 // What is left of a pod after its time to leave is not waited for.
-bool WaitsForPodsOfBefore(PlanContext& plan) {
-  if (!plan.in.job.status.Is("Suspended")) return false;
+bool PodsStillEnd(PlanContext& plan) {
   bool waits = false;
   for (const PodFacts& pod : plan.in.pods) {
     if (pod.all_terminated || pod.proven_dead || !pod.scheduled || !pod.delete_at) continue;
@@ -104,14 +101,14 @@ bool WaitsForPodsOfBefore(PlanContext& plan) {
   return waits;
 }
 
-}  // namespace
-
 Decision Plan(const Snapshot& snapshot) {
   PlanContext plan{.in = snapshot};
   plan.out.status = snapshot.job.status;
   plan.wanted = snapshot.job.WantedPods();
   ObserveQueue(plan);
-  plan.suspended = snapshot.job.Suspended() || plan.queued || WaitsForPodsOfBefore(plan);
+  plan.gives_all = GivesAll(plan);
+  plan.suspended = snapshot.job.Suspended() || plan.queued || plan.gives_all ||
+                   (snapshot.job.status.Is("Suspended") && PodsStillEnd(plan));
   for (const PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     (pod.leaving() ? plan.leaving : plan.active).push_back(&pod);
@@ -120,6 +117,8 @@ Decision Plan(const Snapshot& snapshot) {
   CountEnds(plan);
   EvaluateOutcome(plan);
   CleanUp(plan);
+  if (!plan.outcome.ended() && plan.suspended) NotifyThatAllLeave(plan);
+  if (plan.gives_all) OfferAll(plan);
   if (!plan.outcome.ended() && !plan.suspended) {
     if (!GiveBack(plan)) {
       Size(plan);
@@ -129,7 +128,6 @@ Decision Plan(const Snapshot& snapshot) {
     RecoverFromQuorumLoss(plan);
     NotifySidecars(plan);
   }
-  if (!plan.outcome.ended() && plan.suspended) TellAllToLeave(plan);
   Release(plan);
   WriteStatus(plan);
   return std::move(plan.out);

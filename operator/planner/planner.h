@@ -6,7 +6,9 @@
 //   1. count ends    ended pods and worker processes that status does not know yet; a rule of the
 //                    failure policy may fail the job here
 //   2. outcome       Succeeded, Failed or neither
-//   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one: all pods
+//   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one, and of one
+//   that
+//                    gives all for a more important one: all pods
 //   4. size          drains that are done, scale down, pods for more important jobs, replacements,
 //                    growth
 //   5. admission     which pods may look for a node

@@ -1,8 +1,12 @@
 // Of phase 4: pods that the job can do without leave for more important jobs, as in any drain: at a
 // step boundary, with nothing lost. Those that follow them stand in line until there is room again.
+//
+// Where all are asked for, the job gives all that it has, as if it were suspended, and stands in
+// line again when they have gone.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "operator/planner/plan_context.h"
 
@@ -10,6 +14,8 @@ namespace ringmaster::planner {
 namespace {
 
 constexpr char kPreempted[] = "Preempted";
+// Of the condition, of a job that gives all: its pods leave; they have left.
+constexpr char kJobLeaves[] = "JobLeaves", kJobWaits[] = "JobWaits";
 
 // Those that it trains with; before the first view, those that it is about to train with.
 bool Trains(const PlanContext& plan, const PodFacts& pod) {
@@ -73,11 +79,76 @@ std::vector<const PodFacts*> Given(const PlanContext& plan) {
   return pods;
 }
 
+bool HasReason(const PlanContext& plan, const char* reason) {
+  const api::Condition* before = plan.in.job.status.Find(kPreempted);
+  return before != nullptr && before->status && before->reason == reason;
+}
+
+// The ranks have agreed to end: what the job has is free soon anyway.
+bool IsAboutToEnd(const Snapshot& in) {
+  return JobHasEnded(in) || in.job.status.finished_epoch != 0 ||
+         std::any_of(in.sidecars.begin(), in.sidecars.end(),
+                     [](const SidecarFacts& sidecar) { return sidecar.finished_epoch != 0; });
+}
+
+const scheduler::PodDemand* DemandForAll(const Snapshot& in) {
+  for (const scheduler::PodDemand& demand : in.demands) {
+    const PodFacts* pod = demand.whole ? FindPod(in, demand.uid) : nullptr;
+    if (pod != nullptr && !pod->ended()) return &demand;
+  }
+  return nullptr;
+}
+
+std::string WhyAllLeave(const Snapshot& in) {
+  if (const scheduler::PodDemand* demand = DemandForAll(in)) {
+    return fmt::format(
+        "all pods leave for job {} of priority {}, which needs {} to start; this job stands in "
+        "line again and then starts from its checkpoint",
+        demand->job, demand->priority, Plural(static_cast<std::size_t>(demand->needs), "pod"));
+  }
+  return in.job.status.Find(kPreempted)->message;
+}
+
+// True: the condition says how it stands with a job that gives all that it has, or has given it.
+bool SetWholePreempted(PlanContext& plan) {
+  if (plan.gives_all) {
+    const std::string why = WhyAllLeave(plan.in);
+    if (!HasReason(plan, kJobLeaves)) plan.AddEvent(true, kPreempted, why);
+    SetCondition(plan, kPreempted, true, kJobLeaves, why);
+    return true;
+  }
+  if (!HasReason(plan, kJobLeaves) && !HasReason(plan, kJobWaits)) return false;
+  if (plan.outcome.ended() || plan.suspended) return false;
+  const auto placed = std::count_if(plan.active.begin(), plan.active.end(),
+                                    [](const PodFacts* pod) { return pod->scheduled; });
+  if (placed < LeastTogether(plan)) {
+    SetCondition(plan, kPreempted, true, kJobWaits, plan.in.job.status.Find(kPreempted)->message);
+  } else {
+    SetCondition(plan, kPreempted, false, "StartsAgain", "the job has pods to start with again");
+  }
+  return true;
+}
+
 bool IsBeingRebuiltFromLoss(const Snapshot& in) {
   return in.view != nullptr && in.lineage > membership::EpochLineage(in.view->epoch);
 }
 
 }  // namespace
+
+bool GivesAll(PlanContext& plan) {
+  if (plan.in.job.Suspended() || JobHasEnded(plan.in)) return false;
+  if (HasReason(plan, kJobLeaves) && PodsStillEnd(plan)) return true;
+  return !IsBeingRebuiltFromLoss(plan.in) && !IsAboutToEnd(plan.in) && DemandForAll(plan.in);
+}
+
+// Until they are seen to leave they may be counted on as long as they are offered.
+void OfferAll(PlanContext& plan) {
+  scheduler::Holding holding{.least = LeastTogether(plan), .whole = true};
+  for (const PodFacts& pod : plan.in.pods) {
+    if (pod.scheduled && !pod.ended()) holding.pods.push_back({pod.uid, pod.name, true});
+  }
+  plan.out.holding = std::move(holding);
+}
 
 void YieldToOthers(PlanContext& plan) {
   if (IsBeingRebuiltFromLoss(plan.in)) return;
@@ -103,7 +174,10 @@ void YieldToOthers(PlanContext& plan) {
 void OfferPods(PlanContext& plan) {
   if (IsBeingRebuiltFromLoss(plan.in)) return;
   const std::vector<const PodFacts*> givable = Givable(plan);
-  scheduler::Holding holding{.least = LeastTogether(plan)};
+  scheduler::Holding holding{
+      .least = LeastTogether(plan),
+      .whole = !IsAboutToEnd(plan.in),
+      .since = api::ParseTime(plan.in.job.status.running_since).value_or(Time())};
   if (CountTraining(plan, givable) < holding.least) return;
   for (const PodFacts* pod : givable) {
     holding.pods.push_back({pod->uid, pod->name, Trains(plan, *pod)});
@@ -117,6 +191,7 @@ void OfferPods(PlanContext& plan) {
 }
 
 void SetPreempted(PlanContext& plan) {
+  if (SetWholePreempted(plan)) return;
   if (!plan.preempted.empty()) {
     return SetCondition(plan, kPreempted, true, "MoreImportantJob", plan.preempted);
   }
@@ -130,17 +205,25 @@ void SetPreempted(PlanContext& plan) {
   SetCondition(plan, kPreempted, false, "GrownBack", "the job has as many pods as it asks for");
 }
 
+bool WaitsSincePreempted(const api::Status& status) {
+  const api::Condition* preempted = status.Find(kPreempted);
+  return preempted != nullptr && preempted->status && preempted->reason == kJobWaits;
+}
+
 std::string WhoLeaves(const Snapshot& in) {
+  std::set<std::string> whole;
   std::vector<std::pair<std::string, std::vector<std::string>>> by_job;
   for (const auto& leaver : in.gang_fit->leavers) {
     auto job = std::find_if(by_job.begin(), by_job.end(),
                             [&](const auto& one) { return one.first == leaver.job; });
     if (job == by_job.end()) job = by_job.insert(job, {leaver.job, {}});
     job->second.push_back(leaver.pod);
+    if (leaver.whole) whole.insert(leaver.job);
   }
   std::string text;
   for (const auto& [job, pods] : by_job) {
-    text += fmt::format("{}{} of job {}", text.empty() ? "" : ", ", Names(pods), job);
+    text += fmt::format("{}{} of job {}{}", text.empty() ? "" : ", ", Names(pods), job,
+                        whole.count(job) != 0 ? " (all that it has)" : "");
   }
   return fmt::format("{} of less important jobs leave{} for it: {}",
                      Plural(in.gang_fit->leavers.size(), "pod"),

@@ -135,16 +135,140 @@ TEST_F(PreemptionPlanTest, AJobThatRecoversFromQuorumLossOffersAndGivesNothing) 
   EXPECT_THAT(Offered(), ElementsAre("none"));
 }
 
+// Two pods train, and both are needed.
+class WholeJobPlanTest : public testing::Test {
+ protected:
+  WholeJobPlanTest() {
+    world_.in.job.spec.elastic_policy.min_replicas = 2;
+    world_.in.job.status.start_time = "2026-01-31T11:00:00Z";
+    world_.in.job.status.running_since = "2026-01-31T11:30:00Z";
+  }
+  void DemandAll() {
+    for (const int i : {0, 1}) {
+      world_.in.demands.push_back({World::Uid(i), "default/high", 5, 3, true});
+    }
+  }
+  Decision Decide() { return Plan(world_.in); }
+  // One look: what it decides is done, and time passes.
+  Decision Look() {
+    Decision decision = Decide();
+    world_.in.job.status = decision.status;
+    for (const PodDelete& gone : decision.deletes) {
+      for (PodFacts& pod : world_.in.pods) {
+        if (pod.uid != gone.uid) continue;
+        pod.deleting = true;
+        pod.delete_at = world_.in.now + std::chrono::seconds(30);
+      }
+    }
+    world_.in.now += std::chrono::seconds(1);
+    return decision;
+  }
+  const api::Condition& Preempted() { return *world_.in.job.status.Find("Preempted"); }
+  static int Told(const Decision& decision) {
+    return static_cast<int>(
+        std::count_if(decision.events.begin(), decision.events.end(),
+                      [](const Event& event) { return event.reason == "Preempted"; }));
+  }
+  World world_ = World::Training(2);
+};
+
+TEST_F(WholeJobPlanTest, AllItsPodsGoTogetherAndAreToldSo) {
+  DemandAll();
+  const Decision decision = Look();
+  EXPECT_THAT(Deleted(decision), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_EQ(decision.deletes.front().reason, "Preempted");
+  EXPECT_THAT(decision.creates, IsEmpty());
+  ASSERT_EQ(decision.notices.size(), 2u);
+  for (const PodNotice& notice : decision.notices) {
+    ASSERT_TRUE(std::holds_alternative<DrainNotice>(notice.notice));
+    const auto& drain = std::get<DrainNotice>(notice.notice);
+    EXPECT_THAT(drain.pod_uids, ElementsAre(World::Uid(0), World::Uid(1)));
+    EXPECT_EQ(drain.reason, "Preempted");
+  }
+  EXPECT_TRUE(Preempted().status);
+  EXPECT_EQ(Preempted().reason, "JobLeaves");
+  EXPECT_EQ(Preempted().message,
+            "all pods leave for job default/high of priority 5, which needs 3 pods to start; this "
+            "job stands in line again and then starts from its checkpoint");
+  EXPECT_EQ(Told(decision), 1);
+  EXPECT_EQ(decision.status.state, "Pending");
+  EXPECT_EQ(decision.status.Find("Running")->reason, "Preempted");
+  EXPECT_EQ(decision.status.Find("Suspended"), nullptr);
+  EXPECT_EQ(decision.status.start_time, "2026-01-31T11:00:00Z") << "it keeps its place in line";
+  EXPECT_EQ(decision.status.running_since, "") << "its time begins anew";
+  ASSERT_TRUE(decision.holding);
+  EXPECT_EQ(decision.holding->pods.size(), 2u) << "the line may not have seen them leave";
+}
+
+TEST_F(WholeJobPlanTest, ItStandsInLineAgainOnceTheyHaveGone) {
+  DemandAll();
+  Look();
+  world_.in.demands.clear();
+  Decision decision = Look();
+  EXPECT_THAT(decision.creates, IsEmpty()) << "the pods of before still end";
+  EXPECT_THAT(decision.deletes, IsEmpty());
+  EXPECT_EQ(Preempted().reason, "JobLeaves");
+  EXPECT_EQ(Told(decision), 0) << "once";
+  world_.Remove(0).Remove(1);
+  world_.in.gang_fit = scheduler::GangFit{.fit = 0, .why = "no room"};
+  decision = Look();
+  EXPECT_THAT(Created(decision), ElementsAre(0, 1));
+  EXPECT_EQ(decision.gang_standing, scheduler::Standing::kWaits);
+  EXPECT_EQ(decision.in_line_since, *api::ParseTime("2026-01-31T11:00:00Z"));
+  EXPECT_FALSE(decision.holding);
+  EXPECT_TRUE(Preempted().status);
+  EXPECT_EQ(Preempted().reason, "JobWaits");
+  EXPECT_THAT(Preempted().message, HasSubstr("default/high"));
+  EXPECT_EQ(decision.status.state, "Pending");
+  EXPECT_EQ(decision.status.faults, 0);
+}
+
+TEST_F(WholeJobPlanTest, ThePreemptionIsOverWhenItHasPodsToStartWith) {
+  DemandAll();
+  Look();
+  world_.in.demands.clear();
+  world_.Remove(0).Remove(1);
+  Look();
+  ASSERT_EQ(Preempted().reason, "JobWaits");
+  world_.Running(0).Running(1);
+  Look();
+  EXPECT_FALSE(Preempted().status);
+  EXPECT_EQ(Preempted().reason, "StartsAgain");
+  world_.Pod(1).deleting = true;
+  world_.Pod(1).delete_at = world_.in.now + std::chrono::seconds(30);
+  EXPECT_THAT(Look().deletes, IsEmpty()) << "a pod that goes takes no other one along any more";
+}
+
+TEST_F(WholeJobPlanTest, AJobWhoseRanksHaveAgreedToEndEnds) {
+  DemandAll();
+  world_.Sidecar(0).finished_epoch = world_.in.view->epoch;
+  EXPECT_THAT(Decide().deletes, IsEmpty());
+}
+
+TEST_F(WholeJobPlanTest, ADemandForPodsThatAreGoneIsNone) {
+  world_.in.demands.push_back({"uid-of-before", "default/high", 5, 3, true});
+  EXPECT_THAT(Decide().deletes, IsEmpty());
+}
+
+TEST_F(WholeJobPlanTest, AJobThatIsSuspendedMeanwhileIsSuspended) {
+  DemandAll();
+  Look();
+  world_.in.job.spec.run_policy.suspend = true;
+  const Decision decision = Look();
+  EXPECT_EQ(decision.status.state, "Suspended");
+  EXPECT_FALSE(decision.status.Is("Preempted"));
+}
+
 TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
   Snapshot in;
   in.now = kNow;
   in.job.name = "high";
   in.job.uid = "high-uid";
   in.job.spec.worker.replicas = in.job.spec.elastic_policy.min_replicas = 2;
-  in.gang_fit = scheduler::GangFit{
-      .why = "0/1 nodes are available: 1 Insufficient gpu.",
-      .leavers = {
-          {"ns/low", "low-worker-1"}, {"ns/mid", "mid-worker-7"}, {"ns/mid", "mid-worker-6"}}};
+  in.gang_fit = scheduler::GangFit{.why = "0/1 nodes are available: 1 Insufficient gpu.",
+                                   .leavers = {{"ns/low", "low-worker-1", true},
+                                               {"ns/mid", "mid-worker-7"},
+                                               {"ns/mid", "mid-worker-6"}}};
   for (const int i : {0, 1}) {
     PodFacts pod;
     pod.index = i;
@@ -154,8 +278,8 @@ TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
     in.pods.push_back(pod);
   }
   const std::string leavers =
-      "3 pods of less important jobs leave for it: low-worker-1 of job ns/low, mid-worker-7, "
-      "mid-worker-6 of job ns/mid";
+      "3 pods of less important jobs leave for it: low-worker-1 of job ns/low (all that it "
+      "has), mid-worker-7, mid-worker-6 of job ns/mid";
   Decision decision = Plan(in);
   const api::Condition* scheduled = decision.status.Find("Scheduled");
   ASSERT_NE(scheduled, nullptr);

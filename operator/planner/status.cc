@@ -48,6 +48,7 @@ std::vector<std::string> NotInRing(const PlanContext& plan) {
 }
 
 std::string WhySuspended(const PlanContext& plan) {
+  if (plan.gives_all) return "all pods leave for a more important job: see condition Preempted";
   const api::Spec& spec = plan.in.job.spec;
   if (plan.queued) return plan.in.queue->message;
   if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
@@ -150,15 +151,16 @@ void SetRanksMissing(PlanContext& plan) {
 
 void SetSuspended(PlanContext& plan) {
   const bool before = plan.out.status.Is("Suspended");
-  if (!plan.suspended && !before) return;
-  const std::string reason = plan.suspended  ? SuspendedReason(plan)
+  const bool suspended = plan.suspended && !plan.gives_all;
+  if (!suspended && !before) return;
+  const std::string reason = suspended       ? SuspendedReason(plan)
                              : plan.in.queue ? "Admitted"
                                              : "Resumed";
-  const std::string message = plan.suspended  ? WhySuspended(plan)
+  const std::string message = suspended       ? WhySuspended(plan)
                               : plan.in.queue ? plan.in.queue->message
                                               : "the job is not suspended any more";
-  SetCondition(plan, "Suspended", plan.suspended, reason, message);
-  if (plan.suspended != before) plan.AddEvent(IsQueueTrouble(plan), reason, message);
+  SetCondition(plan, "Suspended", suspended, reason, message);
+  if (suspended != before) plan.AddEvent(IsQueueTrouble(plan), reason, message);
 }
 
 void SetEnd(PlanContext& plan) {
@@ -266,6 +268,7 @@ void CountPods(PlanContext& plan) {
 std::string StateWord(const PlanContext& plan) {
   if (plan.outcome.ended()) return plan.outcome.succeeded ? "Succeeded" : "Failed";
   if (plan.queued) return "Queued";
+  if (plan.gives_all || WaitsSincePreempted(plan.out.status)) return "Pending";
   if (plan.suspended) return "Suspended";
   if (plan.finishing) return "Finishing";
   if (plan.in.view == nullptr) return plan.out.status.Is("Scheduled") ? "Starting" : "Pending";
@@ -276,7 +279,8 @@ std::string StateWord(const PlanContext& plan) {
 }  // namespace
 
 std::string SuspendedReason(const PlanContext& plan) {
-  return plan.queued ? plan.in.queue->reason : "Suspended";
+  if (plan.queued) return plan.in.queue->reason;
+  return plan.gives_all ? "Preempted" : "Suspended";
 }
 
 void WriteStatus(PlanContext& plan) {
@@ -286,7 +290,7 @@ void WriteStatus(PlanContext& plan) {
     SetCondition(plan, "Created", true, "Accepted", "the operator has taken up the job");
   }
   if (plan.suspended) {
-    status.start_time.clear();
+    if (!plan.gives_all) status.start_time.clear();  // its place in the line stays its own
     status.running_since.clear();
     status.times_given_back = 0;
     status.last_given_back_time.clear();

@@ -192,10 +192,11 @@ void MakeView(PlanContext& plan) {
   plan.out.first_view = BootstrapOf(plan, 1);
 }
 
-void TellAllToLeave(PlanContext& plan) {
-  if (plan.in.view == nullptr) return;
+void NotifyThatAllLeave(PlanContext& plan) {
   DrainNotice drain{.reason = SuspendedReason(plan)};
-  for (const membership::Pod& member : plan.in.view->pods) drain.pod_uids.push_back(member.uid);
+  if (plan.in.view != nullptr) {
+    for (const membership::Pod& member : plan.in.view->pods) drain.pod_uids.push_back(member.uid);
+  }
   std::optional<std::int64_t> first;
   for (const PodFacts& pod : plan.in.pods) {
     if (pod.ended()) continue;

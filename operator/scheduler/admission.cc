@@ -88,7 +88,7 @@ Admission::Demands Admission::AllDemands() const {
   for (const auto& [job, taken] : takers_.taken()) {
     const AdmissionRequest& request = waiting_.at(job).request;
     for (const TakenPod& pod : taken) {
-      demands[pod.job].push_back({pod.uid, job, request.priority, request.Least()});
+      demands[pod.job].push_back({pod.uid, job, request.priority, request.Least(), pod.whole});
     }
   }
   return demands;
@@ -184,6 +184,7 @@ std::vector<std::string> Admission::Pass(Moment now) {
 void Admission::BeginPass() {
   takers_.BeginPass(asked_ || capacity_.HasLost() || capacity_.HasGrown());
   reservation_.BeginPass();
+  shares_.Forget();
   ForgetLost();
   asked_ = again_ = false;
   capacity_.TakeGrown();
@@ -192,28 +193,66 @@ void Admission::BeginPass() {
   topology_.Forget();
 }
 
+// Jobs that run and stand next to each other in line are like in that each could only grow: of
+// them not the first is first, but who has least.
 void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
+  std::vector<WaitingJob*> run;  // next to each other
   for (WaitingJob* waiting : order) {
     waiting->answer.leavers.clear();
     topology_.Choose(waiting, takers_.Has(waiting->request.job));
-    GrowTo(std::max(waiting->answer.fit, waiting->request.Least()), waiting);
-    const bool stuck = waiting->CanNotStart();
-    if (stuck && takers_.TakeFor(waiting, now)) continue;
-    if (stuck && now - waiting->request.since >= kPatience) reservation_.MakeFor(*waiting);
+    if (waiting->request.standing == Standing::kRuns) {
+      run.push_back(waiting);
+      continue;
+    }
+    GrowFairly(std::exchange(run, {}), true);
+    GiveTheLeast(waiting, now);
   }
+  GrowFairly(std::move(run), true);
+  std::vector<WaitingJob*> grow;
   for (WaitingJob* waiting : order) {
-    if (waiting->answer.fit > 0) GrowTo(waiting->request.Most(), waiting);
+    if (waiting->answer.fit > 0) grow.push_back(waiting);
   }
+  GrowFairly(std::move(grow), false);
   reservation_.Lift();
   ForgetTakers();
   again_ = takers_.EndPass();
 }
 
+void Admission::GiveTheLeast(WaitingJob* waiting, Moment now) {
+  GrowTo(std::max(waiting->answer.fit, waiting->request.Least()), waiting);
+  const bool stuck = waiting->CanNotStart();
+  if (stuck && takers_.TakeFor(waiting, now)) return;
+  if (stuck && now - waiting->request.since >= kPatience) reservation_.MakeFor(*waiting);
+}
+
+// `jobs`: in the order of the line, which decides between those that have equally much. `once`:
+// each by one size that is of use at most.
+void Admission::GrowFairly(std::vector<WaitingJob*> jobs, bool once) {
+  const bool alone = jobs.size() == 1;  // then nothing is to be compared
+  if (jobs.size() > 1) shares_.Weigh(jobs);
+  std::set<std::tuple<double, std::size_t>> turns;  // by share, then by place in line
+  const auto take_turn = [&](std::size_t i) {
+    turns.insert({alone ? 0 : shares_.Of(*jobs[i]), i});
+  };
+  for (std::size_t i = 0; i < jobs.size(); ++i) take_turn(i);
+  while (!turns.empty()) {
+    const std::size_t i = std::get<1>(turns.extract(turns.begin()).value());
+    WaitingJob* job = jobs[i];
+    const AdmissionRequest& request = job->request;
+    const int before = job->answer.fit;
+    GrowTo(once ? std::max(before, request.Least()) : request.SizeAbove(before), job);
+    const bool grew = job->answer.fit > before;
+    if (grew && !once && job->answer.fit < request.Most()) take_turn(i);
+  }
+}
+
 void Admission::GrowTo(int target, WaitingJob* waiting) {
+  const int before = waiting->answer.fit;
   reservation_.GrowBeside(waiting, target);
   if (waiting->answer.fit < target && topology_.Widen(waiting)) {
     reservation_.GrowBeside(waiting, target);
   }
+  shares_.Granted(*waiting, before);
 }
 
 // For those that may start now, or train already, nobody has to leave any more.

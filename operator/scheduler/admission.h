@@ -4,11 +4,11 @@
 // In line stand, first, jobs that hold pods and have too few of them to train: what they hold is of
 // no use until they get the rest. Then all others by priority, then by how long they have stood
 // there. A job gets as many pods together as its smallest size needs, or none. What is left then
-// makes jobs grow, in the same order.
+// makes jobs grow, in the order of what they have, weighed by priority (shares.h).
 //
 // Where a job that can't start is more important than jobs that train, these give up pods that they
-// can do without (preemption.h). Until those have gone, what is free where they were is kept for
-// it.
+// can do without (preemption.h), and where that isn't enough all that they have (whole_jobs.h).
+// Until those have gone, what is free where they were is kept for it.
 //
 // Small jobs pass a large one that doesn't fit yet (backfill), until it has waited for kPatience:
 // from then on what is free is reserved for it, for one such job at a time. docs/scheduling.md says
@@ -27,6 +27,7 @@
 #include "operator/scheduler/capacity.h"
 #include "operator/scheduler/grants.h"
 #include "operator/scheduler/reservation.h"
+#include "operator/scheduler/shares.h"
 #include "operator/scheduler/takers.h"
 #include "operator/scheduler/topology.h"
 #include "operator/scheduler/waiting_job.h"
@@ -38,7 +39,8 @@ struct PodDemand {
   std::string uid;
   std::string job;  // that needs the room: namespace/name
   int priority = 0;
-  int needs = 0;  // so many pods it needs to start
+  int needs = 0;       // so many pods it needs to start
+  bool whole = false;  // with all others of the job that gives
   friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 
@@ -93,6 +95,8 @@ class Admission {
   void BeginPass();
   void ForgetLost();
   void Decide(const std::vector<WaitingJob*>& order, Moment now);
+  void GiveTheLeast(WaitingJob* waiting, Moment now);
+  void GrowFairly(std::vector<WaitingJob*> jobs, bool once);
   void GrowTo(int target, WaitingJob* waiting);
   void ForgetTakers();
   Demands AllDemands() const;
@@ -102,6 +106,7 @@ class Admission {
   Reservation reservation_{&capacity_, &grants_};
   Takers takers_{&capacity_};
   Topology topology_{&capacity_};
+  Shares shares_{capacity_};
   std::map<std::string, WaitingJob> waiting_;  // by job
   std::set<std::string> line_;                 // those of them that want more
   bool asked_ = false;                         // since the last pass

@@ -16,6 +16,7 @@ struct GangFit {
   struct Leaver {
     std::string job;  // namespace/name
     std::string pod;
+    bool whole = false;  // with all others of that job
     friend bool operator==(const Leaver&, const Leaver&) = default;
   };
   std::vector<Leaver> leavers;

@@ -153,4 +153,10 @@ std::string NodeResources::WhyNone(const Open& open, const Shape& shape,
          " nodes are available:" + (list.empty() ? " no nodes" : list) + ".";
 }
 
+Amounts NodeResources::Total() const {
+  Amounts total;
+  for (const auto& [name, node] : nodes_) Add(total, node.allocatable);
+  return total;
+}
+
 }  // namespace ringmaster::scheduler

@@ -48,6 +48,7 @@ class NodeResources {
   const Amounts& AllocatableOf(const std::string& node) const {
     return nodes_.at(node).allocatable;
   }
+  Amounts Total() const;  // of all nodes that are there
   bool Has(const std::string& node) const { return nodes_.count(node) != 0; }
   const std::map<std::string, Amounts>& used() const { return used_; }  // by node
 

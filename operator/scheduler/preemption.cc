@@ -76,6 +76,16 @@ class Search {
       if (capacity_.PlacementOf(uid)) what_if_.TakeOut(uid);
     }
   }
+  void TakeWhole(const std::set<std::string>& jobs) {
+    for (const std::string& job : jobs) {
+      for (const GivablePod& pod : holdings_.at(job).pods) {
+        const bool hangs = capacity_.leaving().count(pod.uid) != 0;
+        if (what_if_.IsOut(pod.uid) || hangs || !capacity_.PlacementOf(pod.uid)) continue;
+        what_if_.TakeOut(pod.uid);
+        taken_.push_back({pod.uid, pod.name, job, true});
+      }
+    }
+  }
   // Who was asked may be giving already: it isn't asked for another one instead. A job that has
   // lost pods since then refuses what it can't do without any more, and that isn't counted on.
   void CountOnBefore(const std::vector<TakenPod>& before) {
@@ -83,6 +93,8 @@ class Search {
     for (const TakenPod& pod : before) {
       if (!capacity_.PlacementOf(pod.uid)) continue;
       const bool leaves = capacity_.leaving().count(pod.uid) != 0;
+      // Of a job that gives all, what stays was taken again above, or is not needed any more.
+      if (!leaves && (pod.whole || what_if_.IsOut(pod.uid))) continue;
       if (leaves ? !what_if_.IsOut(pod.uid) : !SpendFor(pod)) continue;
       what_if_.TakeOut(pod.uid);
       taken_.push_back(pod);
@@ -116,7 +128,7 @@ class Search {
       return PriorityOf(a) > PriorityOf(b);
     });
     for (const TakenPod& pod : order) {
-      if (capacity_.leaving().count(pod.uid) != 0) continue;
+      if (pod.whole || capacity_.leaving().count(pod.uid) != 0) continue;
       what_if_.PutBack(pod.uid);
       if (capacity_.nodes().IsOverfull(*capacity_.PlacementOf(pod.uid)->node)) {
         what_if_.TakeOut(pod.uid);
@@ -303,15 +315,17 @@ std::optional<int> LowestPriority(const Holdings& holdings) {
   return lowest;
 }
 
-std::optional<Preemption> Preempt(Capacity* capacity, const Need& need, const Holdings& holdings,
-                                  const std::vector<TakenPod>& before,
-                                  const std::set<std::string>& for_others, Moment now) {
-  const auto lowest = LowestPriority(holdings);
-  if (!lowest || *lowest >= need.priority) return std::nullopt;
-  Search search(capacity, need, holdings);
-  search.CountOnLeaving(now);
-  search.CountOnOthers(for_others);
-  search.CountOnBefore(before);
+std::optional<Preemption> PreemptWith(const std::set<std::string>& whole,
+                                      const PreemptionCase& what) {
+  const auto lowest = LowestPriority(what.holdings);
+  // What was taken before may have to go yet, though its job holds nothing any more.
+  const bool may_take = lowest && *lowest < what.need.priority;
+  if (!may_take && what.before.empty()) return std::nullopt;
+  Search search(what.capacity, what.need, what.holdings);
+  search.CountOnLeaving(what.now);
+  search.CountOnOthers(what.for_others);
+  search.TakeWhole(whole);
+  search.CountOnBefore(what.before);
   if (!search.PlaceAll()) return std::nullopt;
   search.GiveBackNeedless();
   search.RoundToSizes();

@@ -1,6 +1,7 @@
-// Which pods less important jobs give up so that a job that waits can start: pods above what they
-// need to train, never more. Lowest priority first, and of those as few as will do, on the nodes
-// where that takes the fewest. All or nothing: where it would not suffice, nothing is taken.
+// Which pods less important jobs give up so that a job that waits can start. Pods above what these
+// need to train go first: of the lowest priority first, and of those as few as will do, on the
+// nodes where that takes the fewest. Which jobs give all that they have is said by the caller
+// (whole_jobs.h). All or nothing: where it would not suffice, nothing is taken.
 //
 // A pod that is about to go anyway counts as gone: what leaves already isn't taken a second time.
 //
@@ -37,6 +38,8 @@ struct Holding {
   std::vector<GivablePod> pods;  // first those that it would rather give
   int least = 1;                 // so many that train it keeps
   std::vector<int> sizes;        // with which it trains, ascending; empty: with any
+  bool whole = false;            // may be asked for all that it has
+  Moment since;                  // has trained since then
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
@@ -45,6 +48,7 @@ struct TakenPod {
   std::string uid;
   std::string name;
   std::string job;
+  bool whole = false;  // with all others of the job
   friend bool operator==(const TakenPod&, const TakenPod&) = default;
 };
 
@@ -67,10 +71,20 @@ using Holdings = std::map<std::string, Holding>;  // by job
 // Of the least important job that could be asked; nullopt: there is none.
 std::optional<int> LowestPriority(const Holdings& holdings);
 
-// `before`: what was taken for the job earlier. `for_others`: uids of what is taken for others.
-// nullopt: it can't have enough, or there is nobody less important.
-std::optional<Preemption> Preempt(Capacity* capacity, const Need& need, const Holdings& holdings,
-                                  const std::vector<TakenPod>& before,
-                                  const std::set<std::string>& for_others, Moment now);
+// What is decided about. It holds references: to be used while these live.
+struct PreemptionCase {
+  Capacity* capacity;
+  const Need& need;
+  const Holdings& holdings;
+  const std::vector<TakenPod>& before;      // what was taken for the job earlier
+  const std::set<std::string>& for_others;  // uids of what is taken for others
+  Moment now;
+};
+
+// `whole`: jobs, less important than the need, that give all that they have; of the others goes
+// only what they can do without. nullopt: the need can't have enough so, or nobody is less
+// important.
+std::optional<Preemption> PreemptWith(const std::set<std::string>& whole,
+                                      const PreemptionCase& what);
 
 }  // namespace ringmaster::scheduler

@@ -5,98 +5,31 @@
 #include <gtest/gtest.h>
 
 #include "operator/scheduler/admission.h"
+#include "operator/scheduler/testing/preemption_case.h"
+#include "operator/scheduler/whole_jobs.h"
 
 namespace ringmaster::scheduler {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
+using namespace scheduler::testing;  // NOLINT: the words of the tables
 
-constexpr Moment kNow = Moment(std::chrono::hours(1));
-
-Json Pod(const std::string& name, int gpus, const std::string& node = "") {
-  Json pod = {{"metadata", {{"namespace", "ns"}, {"name", name}}},
-              {"spec",
-               {{"containers",
-                 {{{"resources", {{"requests", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}}}}}};
-  if (node.empty()) return pod;  // it is still to be made
-  pod["metadata"]["uid"] = name;
-  pod["spec"]["nodeName"] = node;
-  return pod;
-}
-
-Json Node(const std::string& name, int gpus) {
-  return {
-      {"metadata", {{"name", name}}},
-      {"status", {{"allocatable", {{"nvidia.com/gpu", std::to_string(gpus)}, {"pods", "100"}}}}}};
-}
-
-// Jobs that train, and their pods; a pod is called after its job: "low-2".
-struct Trains {
-  std::string job;
-  int priority;
-  int least;
-  std::vector<std::pair<std::string, int>> pods;  // their nodes, and how many GPUs each has
-  std::vector<int> sizes = {};
-};
-
-struct Case {
-  std::string name;
-  std::vector<std::pair<std::string, int>> nodes;  // and their GPUs
-  std::vector<Trains> jobs;
-  int pods, gpus;                         // of the job that waits, whose priority is 5
-  std::vector<std::string> taken;         // pods; those of "-" : it can't have enough
-  std::vector<std::string> leaving = {};  // pods that are about to go
-  std::vector<TakenPod> before = {};
-  std::set<std::string> for_others = {};
-};
-const std::vector<std::string> kNo = {"-"};
-
-class PreemptTable : public testing::TestWithParam<Case> {};
+class PreemptTable : public ::testing::TestWithParam<Case> {};
 
 TEST_P(PreemptTable, TakesWhatIsNeededAndLeavesAllAsItWas) {
-  const Case& c = GetParam();
-  Capacity capacity;
-  for (const auto& [node, gpus] : c.nodes) capacity.SetNode(Node(node, gpus));
-  Holdings holdings;
-  for (const Trains& job : c.jobs) {
-    Holding holding{"ns/" + job.job, job.priority, {}, job.least, job.sizes};
-    for (std::size_t i = job.pods.size(); i-- > 0;) {
-      const std::string name = job.job + "-" + std::to_string(i);
-      const bool leaves = std::count(c.leaving.begin(), c.leaving.end(), name) != 0;
-      capacity.SetPod(Pod(name, job.pods[i].second, job.pods[i].first), holding.job,
-                      leaves ? std::optional(kNow) : std::nullopt);
-      if (!leaves) holding.pods.push_back({name, name, true});
-    }
-    holdings[holding.job] = holding;
-  }
-  Need need{"ns/waits", 5, {}, {}};
-  for (int i = 0; i < c.pods; ++i) {
-    need.pods.push_back(std::make_shared<const Json>(Pod("waits-" + std::to_string(i), c.gpus)));
-    need.shapes.push_back(capacity.ShapeOf(*need.pods.back()));
-  }
-  (void)capacity.TakeGrown();
-  const auto used = capacity.nodes().used();
-
-  const auto result = Preempt(&capacity, need, holdings, c.before, c.for_others, kNow);
-
-  std::vector<std::string> taken = result ? std::vector<std::string>() : kNo;
-  if (result) {
-    for (const TakenPod& pod : result->taken) taken.push_back(pod.name);
-    EXPECT_EQ(result->nodes.size(), static_cast<std::size_t>(c.pods));
-  }
-  EXPECT_THAT(taken, testing::UnorderedElementsAreArray(c.taken));
-  EXPECT_EQ(capacity.nodes().used(), used) << "a what-if undoes itself";
-  EXPECT_EQ(capacity.places_held(), 0u);
-  EXPECT_FALSE(capacity.HasGrown());
+  const Took took = Decide(GetParam());
+  EXPECT_THAT(took.pods, UnorderedElementsAreArray(GetParam().taken));
+  EXPECT_THAT(took.whole, IsEmpty());
 }
 
 const std::pair<std::string, int> kOnA = {"a", 1}, kOnB = {"b", 1};
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, PreemptTable,
-    testing::Values(
+    ::testing::Values(
         Case{"OnePodAboveTheLeast",
              {{"a", 3}},
              {{"low", 0, 2, {kOnA, kOnA, kOnA}}},
@@ -222,17 +155,17 @@ TEST(PreemptTest, APodThatHangsIsNotCountedOn) {
   const Holdings holdings = {{"ns/low", {"ns/low", 0, {{"low-1", "low-1"}}, 0, {}}}};
   const auto pod = std::make_shared<const Json>(Pod("waits-0", 1));
   const Need need{"ns/waits", 5, {pod}, {capacity.ShapeOf(*pod)}};
-  const auto soon = Preempt(&capacity, need, holdings, {}, {}, kNow);
+  const auto soon = Preempt({&capacity, need, holdings, {}, {}, kNow});
   ASSERT_TRUE(soon);
   EXPECT_THAT(soon->taken, IsEmpty());
   ASSERT_TRUE(soon->late_at);
-  const auto late = Preempt(&capacity, need, holdings, {}, {}, *soon->late_at);
+  const auto late = Preempt({&capacity, need, holdings, {}, {}, *soon->late_at});
   ASSERT_TRUE(late);
   EXPECT_THAT(late->taken, ElementsAre(TakenPod{"low-1", "low-1", "ns/low"}));
 }
 
 // A node of four GPUs that a job of low priority has.
-class PreemptionTest : public testing::Test {
+class PreemptionTest : public ::testing::Test {
  protected:
   PreemptionTest() {
     admission_.capacity().SetNode(Node("a", 4));
@@ -503,7 +436,7 @@ TEST_F(PreemptionTest, APodThatDoesNotGoMakesAPassDue) {
   ASSERT_TRUE(admission_.look_again());
   EXPECT_THAT(Demanded(), ElementsAre("low-3"));
   admission_.Pass(*admission_.look_again());
-  EXPECT_THAT(Demanded(), testing::Contains("low-2")) << "another one is taken";
+  EXPECT_THAT(Demanded(), ::testing::Contains("low-2")) << "another one is taken";
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/scheduler/whole_jobs.h"
+
 namespace ringmaster::scheduler {
 namespace {
 
@@ -62,7 +64,7 @@ bool Takers::TakeFor(WaitingJob* waiting, Moment now) {
   const bool begins = !Has(request.job);
   std::vector<TakenPod> before;
   if (const auto taken = taken_.extract(request.job)) before = taken.mapped();
-  if (!MayTake(request)) return false;
+  if (!request.preempts || (before.empty() && !MayTake(request))) return false;
   // Each that has begun to take pods is looked at in each pass.
   if (begins && !turns_.Next()) return false;
   const auto least = static_cast<std::size_t>(request.Least());
@@ -70,8 +72,8 @@ bool Takers::TakeFor(WaitingJob* waiting, Moment now) {
                   request.priority,
                   {request.pods.begin(), request.pods.begin() + least},
                   {waiting->shapes.begin(), waiting->shapes.begin() + least}};
-  auto preemption =
-      Preempt(&capacity_, need, holdings_, before, TakenForOthersThan(request.job), now);
+  const std::set<std::string> for_others = TakenForOthersThan(request.job);
+  auto preemption = Preempt({&capacity_, need, holdings_, before, for_others, now});
   if (!preemption) {
     if (begins) turns_.Failed();
     return false;
@@ -81,7 +83,7 @@ bool Takers::TakeFor(WaitingJob* waiting, Moment now) {
     claims_.push_back(PathOf(*need.pods[i]));
   }
   for (const TakenPod& pod : preemption->taken) {
-    waiting->answer.leavers.push_back({pod.job, pod.name});
+    waiting->answer.leavers.push_back({pod.job, pod.name, pod.whole});
   }
   taken_[request.job] = std::move(preemption->taken);
   if (preemption->late_at) {

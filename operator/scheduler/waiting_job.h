@@ -43,6 +43,11 @@ struct AdmissionRequest {
     const auto above = std::upper_bound(sizes.begin(), sizes.end(), most);
     return above == sizes.begin() ? 0 : *(above - 1);
   }
+  // The next size of use above this; at most all.
+  int SizeAbove(int pods) const {
+    const auto above = std::upper_bound(sizes.begin(), sizes.end(), pods);
+    return above == sizes.end() ? Most() : *above;
+  }
 };
 
 struct WaitingJob {

@@ -1,0 +1,110 @@
+// Who gives what: a table's case, and what is decided in it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/scheduler/whole_jobs.h"
+
+namespace ringmaster::scheduler::testing {
+
+inline constexpr Moment kNow = Moment(std::chrono::hours(1));
+
+inline Json Pod(const std::string& name, int gpus, const std::string& node = "") {
+  Json pod = {{"metadata", {{"namespace", "ns"}, {"name", name}}},
+              {"spec",
+               {{"containers",
+                 {{{"resources", {{"requests", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}}}}}};
+  if (node.empty()) return pod;  // it is still to be made
+  pod["metadata"]["uid"] = name;
+  pod["spec"]["nodeName"] = node;
+  return pod;
+}
+
+inline Json Node(const std::string& name, int gpus) {
+  return {
+      {"metadata", {{"name", name}}},
+      {"status", {{"allocatable", {{"nvidia.com/gpu", std::to_string(gpus)}, {"pods", "100"}}}}}};
+}
+
+// Jobs that train, and their pods; a pod is called after its job: "low-2".
+struct Trains {
+  std::string job;
+  int priority;
+  int least;
+  std::vector<std::pair<std::string, int>> pods;  // their nodes, and how many GPUs each has
+  std::vector<int> sizes = {};
+  bool whole = false;  // may be asked for all
+  int since = 0;       // minutes ago
+};
+
+inline const std::vector<std::string> kNo = {"-"};  // it can't have enough
+
+struct Case {
+  std::string name;
+  std::vector<std::pair<std::string, int>> nodes;  // and their GPUs
+  std::vector<Trains> jobs;
+  int pods, gpus;                         // of the job that waits, whose priority is 5
+  std::vector<std::string> taken;         // pods; kNo: it can't have enough
+  std::vector<std::string> leaving = {};  // pods that are about to go
+  std::vector<TakenPod> before = {};
+  std::set<std::string> for_others = {};
+};
+// As `whole`: of a job that gives all.
+struct Took {
+  std::vector<std::string> pods;
+  std::set<std::string> whole;  // jobs
+};
+
+// Decides, and sees to it that all is as before afterwards.
+inline Took Decide(const Case& c) {
+  Capacity capacity;
+  for (const auto& [node, gpus] : c.nodes) capacity.SetNode(Node(node, gpus));
+  Holdings holdings;
+  for (const Trains& job : c.jobs) {
+    Holding holding{"ns/" + job.job,
+                    job.priority,
+                    {},
+                    job.least,
+                    job.sizes,
+                    job.whole,
+                    kNow - std::chrono::minutes(job.since)};
+    for (std::size_t i = job.pods.size(); i-- > 0;) {
+      const std::string name = job.job + "-" + std::to_string(i);
+      const bool leaves = std::count(c.leaving.begin(), c.leaving.end(), name) != 0;
+      capacity.SetPod(Pod(name, job.pods[i].second, job.pods[i].first), holding.job,
+                      leaves ? std::optional(kNow) : std::nullopt);
+      if (!leaves) holding.pods.push_back({name, name, true});
+    }
+    holdings[holding.job] = holding;
+  }
+  Need need{"ns/waits", 5, {}, {}};
+  for (int i = 0; i < c.pods; ++i) {
+    need.pods.push_back(std::make_shared<const Json>(Pod("waits-" + std::to_string(i), c.gpus)));
+    need.shapes.push_back(capacity.ShapeOf(*need.pods.back()));
+  }
+  (void)capacity.TakeGrown();
+  const auto used = capacity.nodes().used();
+
+  const auto result = Preempt({&capacity, need, holdings, c.before, c.for_others, kNow});
+
+  Took took{result ? std::vector<std::string>() : kNo, {}};
+  if (result) {
+    for (const TakenPod& pod : result->taken) {
+      took.pods.push_back(pod.name);
+      if (pod.whole) took.whole.insert(pod.job);
+    }
+    EXPECT_EQ(result->nodes.size(), static_cast<std::size_t>(c.pods));
+  }
+  EXPECT_EQ(capacity.nodes().used(), used) << "a what-if undoes itself";
+  EXPECT_EQ(capacity.places_held(), 0u);
+  EXPECT_FALSE(capacity.HasGrown());
+  return took;
+}
+
+}  // namespace ringmaster::scheduler::testing
