@@ -77,7 +77,7 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.handed_over, schedules / 50);
   EXPECT_GT(coverage.repeated, schedules / 50);
   EXPECT_GT(coverage.unconfirmed, schedules / 50);
-  EXPECT_GT(coverage.committed, schedules / 200);
+  EXPECT_GT(coverage.committed, schedules / 500);
   EXPECT_GT(coverage.planned_views, schedules / 2);
   EXPECT_GT(coverage.held_views, schedules / 20);
   EXPECT_GT(coverage.resignations, schedules / 4);
