@@ -26,7 +26,7 @@ Response ReadResponse(ByteReader* in) {
     batched += response.batches.back();
   }
   if (batched > response.requests.size()) response.batches.clear();
-  response.error = static_cast<rm_status>(in->Get<uint32_t>());
+  response.error = ReadStatusCode(in);
   response.message = in->GetString();
   response.armed = in->Get<uint8_t>() != 0;
   response.direct = in->Get<uint8_t>() != 0;

@@ -59,7 +59,7 @@ Status StateTransfer::ShareManifest() {
 
 void StateTransfer::ReadManifest(const std::vector<std::byte>& bytes) {
   ByteReader in(bytes);
-  const auto code = static_cast<rm_status>(in.Get<uint32_t>());
+  const rm_status code = ReadStatusCode(&in);
   saved_ = {code, in.GetString()};
   segments_->resize(in.Get<uint32_t>());
   for (StateSegment& segment : *segments_) {

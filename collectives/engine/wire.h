@@ -8,7 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "ringmaster/types.h"
 
 namespace ringmaster::engine {
 
@@ -62,5 +65,11 @@ class ByteReader {
   size_t at_ = 0;
   bool ok_ = true;
 };
+
+// A code that this version doesn't know, or that nobody ever wrote, is a defect elsewhere.
+inline rm_status ReadStatusCode(ByteReader* in) {
+  const auto code = in->Get<uint32_t>();
+  return code <= RM_ERR_FORKED ? static_cast<rm_status>(code) : RM_ERR_INTERNAL;
+}
 
 }  // namespace ringmaster::engine

@@ -7,15 +7,9 @@
 
 #include <atomic>
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "common/fields/parse.h"
-#include "common/job/facts_proto.h"
-#include "common/job/rebuild.h"
 #include "common/logging/log.h"
-#include "common/membership/message_json.h"
-#include "common/membership/view_json.h"
 #include "common/rpc/keep_alive.h"
 #include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
@@ -23,6 +17,7 @@
 #include "operator.grpc.pb.h"
 #include "operator/app/notice_proto.h"
 #include "operator/app/record_calls.h"
+#include "operator/app/report_intake.h"
 
 namespace ringmaster::app {
 namespace {
@@ -40,29 +35,6 @@ constexpr int kMostBytes = 4 << 20;
 constexpr std::chrono::seconds kRegisterWithin{5};
 constexpr int kIdleMs = 60'000;
 constexpr int kHandshakeMs = 30'000;
-
-// Figures about a rebuild; nullopt for anything that is none.
-std::optional<job::Rebuild> ParseRebuild(const std::string& text) {
-  return job::RebuildFromJson(fields::ParseOrDiscard(text));
-}
-
-std::vector<job::Stall> ParseStalls(const std::string& text) {
-  return job::StallsFromJson(fields::ParseOrDiscard(text));
-}
-
-grpc::Status Invalid(const std::string& why) {
-  return why.empty() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, why);
-}
-
-// The cache may lag behind a pod that has just been made: its sidecar dials again, and again.
-grpc::Status UnknownPod(const v1::Registration& registration) {
-  return {
-      grpc::StatusCode::NOT_FOUND,
-      fmt::format("pod_name is \"{}\", pod_uid is \"{}\": the operator knows no such pod of job "
-                  "{}/{} (yet)",
-                  registration.pod_name(), registration.pod_uid(), registration.job_namespace(),
-                  registration.job_name())};
-}
 
 using Peer = std::shared_ptr<const grpc::AuthContext>;
 
@@ -147,8 +119,12 @@ grpc::Status Stopping() {
 
 class Connection final : public StreamSink::Reactor {
  public:
-  Connection(SidecarRegistry* registry, OpenStreams* streams, Peer peer)
-      : registry_(registry), peer_(std::move(peer)), sink_(std::make_shared<StreamSink>(this)) {
+  Connection(SidecarRegistry* registry, OpenStreams* streams, const Peer& peer)
+      : sink_(std::make_shared<StreamSink>(this)),
+        intake_(registry,
+                {.why_not_its_job = [peer](const auto& uid) { return WhyNotItsJob(peer, uid); },
+                 .on_accepted = [this](auto welcome) { OnAccepted(std::move(welcome)); },
+                 .sink = sink_}) {
     if (streams->Add(sink_)) {
       AwaitRegistration();
       StartRead(&report_);
@@ -168,7 +144,7 @@ class Connection final : public StreamSink::Reactor {
   void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
   void OnCancel() override { sink_->Close(grpc::Status::CANCELLED); }
   void OnDone() override {
-    if (id_ != 0) registry_->Disconnect(id_);
+    intake_.End();
     delete this;
   }
 
@@ -184,97 +160,23 @@ class Connection final : public StreamSink::Reactor {
         });
   }
 
-  // OK, or what is wrong with the report.
   grpc::Status Take() {
-    if (report_.has_registration()) return Register(report_.registration());
-    if (id_ == 0) return Invalid("the first report has to be a registration");
-    return Invalid(TakeReport());
+    const ReportIntake::Result taken = intake_.Take(report_);
+    if (taken.verdict == ReportIntake::Verdict::kTaken) return grpc::Status::OK;
+    const bool unknown = taken.verdict == ReportIntake::Verdict::kUnknownPod;
+    return {unknown ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::INVALID_ARGUMENT, taken.why};
   }
-  std::string TakeReport() {
-    switch (report_.kind_case()) {
-      case v1::SidecarReport::kReadiness:
-        return OnReadiness(report_.readiness());
-      case v1::SidecarReport::kView:
-        return OnView(report_.view());
-      case v1::SidecarReport::kWorkerExit:
-        registry_->OnWorkerExit(id_, job::FromProto(report_.worker_exit()));
-        return "";
-      case v1::SidecarReport::kFinished:
-        registry_->OnFinished(id_, report_.finished().epoch());
-        return "";
-      case v1::SidecarReport::kHealth:
-        registry_->OnHealth(id_, report_.health().able(),
-                            std::chrono::milliseconds(report_.health().unable_ms()));
-        return "";
-      case v1::SidecarReport::kStalls:
-        registry_->OnStalls(id_, ParseStalls(report_.stalls().stalls()));
-        return "";
-      case v1::SidecarReport::kRecovery:
-        return OnRecoveryReport(report_.recovery());
-      default:
-        return "";  // of a newer sidecar
-    }
-  }
-  std::string WhyNot(const v1::Registration& registration) const {
-    if (id_ != 0) return "a second registration in one stream";
-    if (registration.job_uid().empty() || registration.pod_uid().empty() ||
-        registration.job_name().empty()) {
-      return "job_name, job_uid and pod_uid are required in a registration";
-    }
-    if (std::string wrong = WhyNotItsJob(peer_, registration.job_uid()); !wrong.empty()) {
-      return wrong;
-    }
-    return registry_->WhyNotConnect(job::FromProto(registration));
-  }
-  grpc::Status Register(const v1::Registration& registration) {
-    if (const std::string wrong = WhyNot(registration); !wrong.empty()) return Invalid(wrong);
-    if (!registry_->KnowsPodOf(job::FromProto(registration))) return UnknownPod(registration);
-    v1::OperatorNotice accepted;
-    accepted.mutable_accepted()->set_message("welcome " + registration.pod_name());
-    sink_->Push(std::move(accepted));
+  void OnAccepted(v1::OperatorNotice welcome) {
+    sink_->Push(std::move(welcome));
     *registered_ = true;
     patience_.Cancel();
-    id_ = registry_->Connect(job::FromProto(registration), sink_);
-    return grpc::Status::OK;
-  }
-  std::string OnReadiness(const v1::Readiness& readiness) {
-    membership::Candidate candidate;
-    if (!readiness.member().empty()) {
-      auto decoded = membership::DecodeCandidate(readiness.member());
-      if (!decoded) return "readiness.member: " + decoded.error();
-      candidate = std::move(*decoded);
-    } else if (readiness.ready()) {
-      return "readiness.member is required when ready";
-    }
-    registry_->OnReadiness(id_, readiness.ready(),
-                           {readiness.missing_slots().begin(), readiness.missing_slots().end()},
-                           std::move(candidate));
-    return "";
-  }
-  std::string OnView(const v1::ViewReport& report) {
-    membership::ViewPtr view;
-    if (!report.view().empty()) {
-      auto decoded = membership::DecodeView(report.view());
-      if (!decoded) return "view: " + decoded.error();
-      view = std::make_shared<const membership::View>(std::move(*decoded));
-    }
-    registry_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
-    return "";
-  }
-  std::string OnRecoveryReport(const v1::Recovery& recovery) {
-    auto report = membership::DecodeReport(recovery.report());
-    if (!report) return "recovery." + report.error();
-    registry_->OnRecoveryReport(id_, std::move(*report));
-    return "";
   }
 
-  SidecarRegistry* const registry_;
-  const Peer peer_;
   const std::shared_ptr<StreamSink> sink_;
   const std::shared_ptr<std::atomic<bool>> registered_ = std::make_shared<std::atomic<bool>>(false);
   grpc::Alarm patience_;
   v1::SidecarReport report_;
-  SidecarRegistry::ConnectionId id_ = 0;
+  ReportIntake intake_;
 };
 
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {

@@ -3,17 +3,17 @@
 namespace ringmaster::controllers {
 
 bool CreationBackoff::Waits(const api::HorovodJob& job, Needed what) {
-  const auto pause = problems_.Pause(job, what, CreationProblems::Clock::now());
+  const auto pause = problems_.Pause(job, what, clock_.steady());
   if (pause.count() > 0) queue_->AddAfter(job.Key(), pause);
   return pause.count() > 0;
 }
 
 bool CreationBackoff::IsPaused(const api::HorovodJob& job, Needed what) const {
-  return problems_.Pause(job, what, CreationProblems::Clock::now()).count() > 0;
+  return problems_.Pause(job, what, clock_.steady()).count() > 0;
 }
 
 void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error) {
-  problems_.Failed(job, what, error, CreationProblems::Clock::now());
+  problems_.Failed(job, what, error, clock_.steady());
 }
 
 void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
@@ -24,7 +24,7 @@ void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube
 }
 
 void CreationBackoff::NameIsTaken(const api::HorovodJob& job, const std::string& pod) {
-  problems_.NameIsTaken(job, pod, CreationProblems::Clock::now());
+  problems_.NameIsTaken(job, pod, clock_.steady());
 }
 
 }  // namespace ringmaster::controllers

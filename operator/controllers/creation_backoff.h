@@ -5,9 +5,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "operator/controllers/creation_problems.h"
 #include "operator/controllers/event_writer.h"
+#include "operator/runtime/clock.h"
 #include "operator/runtime/work_queue.h"
 
 namespace ringmaster::controllers {
@@ -15,8 +17,9 @@ namespace ringmaster::controllers {
 class CreationBackoff {
  public:
   // `queue` and `events` outlive it.
-  CreationBackoff(runtime::WorkQueueOptions options, runtime::WorkQueue* queue, EventWriter* events)
-      : problems_(options), queue_(queue), events_(events) {}
+  CreationBackoff(runtime::WorkQueueOptions options, runtime::WorkQueue* queue, EventWriter* events,
+                  runtime::Clock clock = {})
+      : problems_(options), queue_(queue), events_(events), clock_(std::move(clock)) {}
 
   // True: it is too early to ask for this again, and the job comes back when it is time.
   bool Waits(const api::HorovodJob& job, Needed what);
@@ -44,6 +47,7 @@ class CreationBackoff {
   CreationProblems problems_;
   runtime::WorkQueue* const queue_;
   EventWriter* const events_;
+  const runtime::Clock clock_;
 };
 
 }  // namespace ringmaster::controllers

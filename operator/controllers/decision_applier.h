@@ -8,6 +8,7 @@
 
 #include "operator/controllers/creation_backoff.h"
 #include "operator/controllers/event_writer.h"
+#include "operator/controllers/forgets.h"
 #include "operator/controllers/pod_writer.h"
 #include "operator/controllers/record_writer.h"
 #include "operator/controllers/sidecar_registry.h"
@@ -30,8 +31,8 @@ class DecisionApplier {
   };
 
   DecisionApplier(std::shared_ptr<kube::KubeApi> api, const runtime::Informer* pods,
-                  const Writers& writers)
-      : api_(std::move(api)), pods_(pods), to_(writers) {}
+                  const Writers& writers, const Forgets& forgets = {})
+      : api_(std::move(api)), pods_(pods), to_(writers), forgets_(forgets) {}
 
   // False: not all of it could be done; look at the job again after a while.
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
@@ -47,6 +48,7 @@ class DecisionApplier {
   const std::shared_ptr<kube::KubeApi> api_;
   const runtime::Informer* const pods_;
   const Writers to_;
+  const Forgets forgets_;
 };
 
 }  // namespace ringmaster::controllers

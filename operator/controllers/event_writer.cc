@@ -7,14 +7,12 @@ namespace {
 
 using runtime::MetaField;
 
-// Some minutes of a busy operator.
-constexpr std::size_t kMostWaiting = 2000;
-
 }  // namespace
 
 EventWriter::EventWriter(std::shared_ptr<kube::KubeApi> api, const std::string& instance,
-                         const runtime::Informer* pods, std::function<void()> dropped)
-    : recorder_(std::move(api), instance), pods_(pods), queue_(kMostWaiting, std::move(dropped)) {}
+                         const runtime::Informer* pods, std::function<void()> dropped,
+                         std::size_t most_waiting)
+    : recorder_(std::move(api), instance), pods_(pods), queue_(most_waiting, std::move(dropped)) {}
 
 void EventWriter::EmitEvent(const api::HorovodJob& job, const planner::Event& event) {
   const runtime::ObjectReference regarding = {api::kApiVersion, api::kKind, job.ns,

@@ -18,12 +18,17 @@
 
 namespace ringmaster::controllers {
 
+// Some minutes of a busy operator.
+inline constexpr std::size_t kMostEventsWaiting = 2000;
+
 class EventWriter {
  public:
   // `instance`: of the operator, as events name it. `pods` outlives the writer. `dropped`: called
-  // for each event that can't be kept until it is written; may be null.
+  // for each event that can't be kept until it is written; may be null. `most_waiting`: so many are
+  // kept; 0: none, so none is written.
   EventWriter(std::shared_ptr<kube::KubeApi> api, const std::string& instance,
-              const runtime::Informer* pods, std::function<void()> dropped = nullptr);
+              const runtime::Informer* pods, std::function<void()> dropped = nullptr,
+              std::size_t most_waiting = kMostEventsWaiting);
 
   // Doesn't wait for the API server.
   void EmitEvent(const api::HorovodJob& job, const planner::Event& event);

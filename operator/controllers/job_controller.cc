@@ -63,7 +63,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
       registry_(registry),
       records_(records),
       options_(std::move(options)),
-      queue_(options_.queue),
+      queue_(options_.queue, options_.clock),
       admission_(options_.gang_admission ? std::make_unique<AdmissionLoop>(
                                                [this](const std::string& job) { queue_.Add(job); })
                                          : nullptr),
@@ -120,31 +120,44 @@ std::unique_ptr<ChildObjects> JobController::MakeChildObjects() {
 }
 
 JobReconciler JobController::MakeReconciler() {
-  return JobReconciler(api_,
-                       {.registry = registry_,
-                        .records = records_,
-                        .queue = &queue_,
-                        .jobs = &jobs_,
-                        .pods = &pods_,
-                        .nodes = &nodes_,
-                        .admission = admission_.get(),
-                        .child_objects = child_objects_.get(),
-                        .job_queue = &job_queue_},
-                       {.instance = options_.instance,
-                        .creation_backoff = options_.queue,
-                        .observer = {options_.disruption_taints, options_.preparation_patience},
-                        .pods = {options_.pod, options_.proof_finalizer},
-                        .metrics = options_.metrics});
+  return JobReconciler(
+      api_,
+      {.registry = registry_,
+       .records = records_,
+       .queue = &queue_,
+       .jobs = &jobs_,
+       .pods = &pods_,
+       .nodes = &nodes_,
+       .admission = admission_.get(),
+       .child_objects = child_objects_.get(),
+        .job_queue = &job_queue_},
+      {.instance = options_.instance,
+       .creation_backoff = options_.queue,
+       .observer = {options_.disruption_taints, options_.preparation_patience, options_.clock},
+       .pods = {options_.pod, options_.proof_finalizer, options_.calls_at_once, options_.clock},
+       .most_events_waiting = options_.most_events_waiting,
+       .clock = options_.clock,
+       .forgets = options_.forgets,
+       .metrics = options_.metrics});
 }
 
 JobController::~JobController() { Stop(); }
 
-kube::Result<void> JobController::Start(std::stop_token stop) {
+void JobController::Listen() {
   registry_->SetChangeHandler([this](const std::string& key, std::chrono::milliseconds delay) {
     queue_.AddAfter(key, delay);
   });
   registry_->SetPodLookup(
       [this](const job::Registration& registration) { return IsPodOfJob(registration); });
+}
+
+void JobController::Take(const kube::Resource& resource, kube::WatchEvent event) {
+  if (resource == kube::HorovodJobs()) jobs_.Take(std::move(event));
+  if (resource == kube::Pods()) pods_.Take(std::move(event));
+}
+
+kube::Result<void> JobController::Start(std::stop_token stop) {
+  Listen();
   jobs_.Start();
   pods_.Start();
   if (child_objects_ != nullptr) child_objects_->Start();
@@ -165,7 +178,10 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
     nodes_.Start();
   }
   for (int i = 0; i < options_.workers; ++i) {
-    threads_.emplace_back([this](std::stop_token token) { ReconcileJobs(token); });
+    threads_.emplace_back([this](std::stop_token token) {
+      while (LookAtNext(token)) {
+      }
+    });
   }
   return {};
 }
@@ -220,21 +236,22 @@ void JobController::Stop() {
   if (admission_ != nullptr) admission_->Stop();
 }
 
-void JobController::ReconcileJobs(std::stop_token stop) {
-  while (const auto key = queue_.Take(stop)) {
-    const auto began = std::chrono::steady_clock::now();
-    const double cpu_before = ThreadCpuSeconds();
-    const bool ok = reconciler_.Reconcile(*key);
-    if (ok) {
-      queue_.Forget(*key);
-    } else {
-      queue_.AddBackoff(*key);
-    }
-    queue_.Done(*key);
-    if (options_.metrics == nullptr) continue;
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    options_.metrics->Reconciled(ok, took.count(), ThreadCpuSeconds() - cpu_before);
+bool JobController::LookAtNext(std::stop_token stop) {
+  const auto key = queue_.Take(std::move(stop));
+  if (!key) return false;
+  const auto began = std::chrono::steady_clock::now();
+  const double cpu_before = ThreadCpuSeconds();
+  const bool ok = reconciler_.Reconcile(*key);
+  if (ok) {
+    queue_.Forget(*key);
+  } else {
+    queue_.AddBackoff(*key);
   }
+  queue_.Done(*key);
+  if (options_.metrics == nullptr) return true;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  options_.metrics->Reconciled(ok, took.count(), ThreadCpuSeconds() - cpu_before);
+  return true;
 }
 
 bool JobController::IsPodOfJob(const job::Registration& registration) const {

@@ -13,6 +13,7 @@
 
 #include "operator/controllers/admission_loop.h"
 #include "operator/controllers/child_objects.h"
+#include "operator/controllers/forgets.h"
 #include "operator/controllers/job_queue.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/node_watcher.h"
@@ -49,7 +50,11 @@ struct JobControllerOptions {
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
   runtime::WorkQueueOptions queue;
-  Metrics* metrics = nullptr;  // may be null; else it outlives the controller
+  Metrics* metrics = nullptr;     // may be null; else it outlives the controller
+  std::size_t calls_at_once = 8;  // to make the pods of one job
+  std::size_t most_events_waiting = kMostEventsWaiting;
+  runtime::Clock clock;
+  Forgets forgets;
 };
 
 class JobController {
@@ -63,6 +68,14 @@ class JobController {
   kube::Result<void> Start(std::stop_token stop = {});
   // Ends when what is being reconciled is done.
   void Stop();
+
+  // Instead of Start, for who has no threads (a simulator, with a clock of its own): Listen, then
+  // Take for what watches would say, and LookAtNext when it is time for that.
+  void Listen();
+  void Take(const kube::Resource& resource, kube::WatchEvent event);
+  std::optional<runtime::WorkQueue::TimePoint> NextLook() const { return queue_.NextDue(); }
+  // Reconciles the job that is due; one has to be, or this waits for it. False: `stop`.
+  bool LookAtNext(std::stop_token stop = {});
 
   struct State {
     std::vector<runtime::Informer::State> caches;
@@ -82,7 +95,6 @@ class JobController {
   bool IsPodOfJob(const job::Registration& registration) const;
   std::unique_ptr<ChildObjects> MakeChildObjects();
   JobReconciler MakeReconciler();
-  void ReconcileJobs(std::stop_token stop);
 
   const std::shared_ptr<kube::KubeApi> api_;
   SidecarRegistry* const registry_;

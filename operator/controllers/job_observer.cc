@@ -43,7 +43,7 @@ JobObserver::JobObserver(std::shared_ptr<kube::KubeApi> api, const Sources& sour
 kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job) {
   planner::Snapshot snapshot;
   snapshot.job = job;
-  snapshot.now = std::chrono::system_clock::now();
+  snapshot.now = options_.clock.wall();
   // Sidecars before pods: a sidecar that is connected has a pod that is at least as old.
   SidecarRegistry::JobFacts facts = from_.registry->Facts(job.uid);
   snapshot.sidecars = std::move(facts.sidecars);
@@ -55,7 +55,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.nodes =
       from_.nodes->Observe(&snapshot.pods, job.spec.run_policy.scheduling_policy.topology.label);
   const auto look_again =
-      preparation_.Explain(job.Key(), job.ns, &snapshot.pods, PreparationProblems::Clock::now());
+      preparation_.Explain(job.Key(), job.ns, &snapshot.pods, options_.clock.steady());
   if (look_again) queue_->AddAfter(job.Key(), *look_again);
   if (auto read = ReadRecord(&snapshot); !read) return tl::unexpected(read.error());
   snapshot.view_since =

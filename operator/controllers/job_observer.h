@@ -15,6 +15,7 @@
 #include "operator/controllers/sidecar_registry.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/snapshot.h"
+#include "operator/runtime/clock.h"
 #include "operator/runtime/informer.h"
 #include "operator/runtime/work_queue.h"
 
@@ -24,6 +25,7 @@ struct JobObserverOptions {
   std::vector<std::string> disruption_taints;
   // Why a pod's containers haven't begun is looked for after so long on a node.
   std::chrono::milliseconds preparation_patience{20'000};
+  runtime::Clock clock;
 };
 
 class JobObserver {

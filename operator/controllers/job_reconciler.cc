@@ -31,19 +31,23 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       jobs_(around.jobs),
       child_objects_(around.child_objects),
       job_queue_(around.job_queue),
-      events_(api, options.instance, around.pods,
-              [metrics = options.metrics] {
-                if (metrics != nullptr) metrics->EventDropped();
-              }),
-      backoff_(options.creation_backoff, around.queue, &events_),
+      events_(
+          api, options.instance, around.pods,
+          [metrics = options.metrics] {
+            if (metrics != nullptr) metrics->EventDropped();
+          },
+          options.most_events_waiting),
+      backoff_(options.creation_backoff, around.queue, &events_, options.clock),
       observer_(api, {around.registry, around.records, around.pods, around.nodes}, around.queue,
                 options.observer),
       pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
       admission_(around.admission, around.pods, options.pods.pod),
-      record_writer_(around.records, &observer_, &backoff_, &events_, around.queue),
+      record_writer_(around.records, &observer_, &backoff_, &events_, around.queue,
+                     options.forgets),
       applier_(api, around.pods,
-               {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
-      status_writer_(api, around.jobs, &events_, &backoff_, options.metrics),
+               {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_},
+               options.forgets),
+      status_writer_(api, around.jobs, &events_, &backoff_, options.metrics, options.clock),
       releaser_(api, around.jobs, around.pods),
       cleaner_({around.registry, around.records, &observer_, &backoff_, around.child_objects,
                 options.metrics}) {}

@@ -25,8 +25,7 @@ using runtime::MetaField;
 
 namespace {
 
-constexpr std::size_t kPodsAtOnce = 8;      // calls to the API server
-constexpr std::size_t kPodsInOneLook = 64;  // pods
+constexpr std::size_t kPodsInOneLook = 64;
 
 }  // namespace
 
@@ -57,7 +56,7 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
   Attempt failure;
   // What the first is refused for, the others would be too: it is tried alone.
   for (std::size_t batch = 1; failed == nullptr && done < creates.size();
-       batch = std::min(2 * batch, kPodsAtOnce)) {
+       batch = std::min(2 * batch, options_.calls_at_once)) {
     if (done >= kPodsInOneLook || !IsStillWanted(job)) break;
     batch = std::min(batch, creates.size() - done);
     std::vector<Attempt> attempts(batch);
@@ -221,9 +220,9 @@ bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::
   if (backoff_->Waits(job, Needed::kGates)) return true;
   bool ok = true;
   std::size_t done = 0;
-  for (; done < pods.size() && done < kPodsInOneLook; done += kPodsAtOnce) {
+  for (; done < pods.size() && done < kPodsInOneLook; done += options_.calls_at_once) {
     if (!IsStillWanted(job)) return ok;
-    const std::size_t batch = std::min(kPodsAtOnce, pods.size() - done);
+    const std::size_t batch = std::min(options_.calls_at_once, pods.size() - done);
     std::vector<std::optional<kube::Error>> errors(batch);
     sync::InParallel(batch, [&](std::size_t i) { errors[i] = Admit(job, pods[done + i]); });
     const kube::Error* refusal = nullptr;
@@ -268,8 +267,7 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
   Json patch = {
       {"metadata",
        {{"resourceVersion", MetaField(*object, "resourceVersion")},
-        {"annotations",
-         {{api::kAdmittedAnnotation, api::FormatTime(std::chrono::system_clock::now())}}}}},
+        {"annotations", {{api::kAdmittedAnnotation, api::FormatTime(options_.clock.wall())}}}}},
       {"spec", {{"schedulingGates", gates}}}};
   // Lists are written as a whole, so what the pod has already goes along.
   const Json& affinity = fields::At(*object, "/spec/affinity");

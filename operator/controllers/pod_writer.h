@@ -21,6 +21,7 @@
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
 #include "operator/planner/snapshot.h"
+#include "operator/runtime/clock.h"
 #include "operator/runtime/informer.h"
 #include "operator/runtime/work_queue.h"
 
@@ -30,6 +31,8 @@ struct PodWriterOptions {
   PodOptions pod;
   // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
   bool proof_finalizer = true;
+  std::size_t calls_at_once = 8;  // to the API server
+  runtime::Clock clock;
 };
 
 class PodWriter {

@@ -81,7 +81,7 @@ kube::Result<void> QuorumRecordStore::Write(const JobIdentity& job, Entry& entry
   Json object = MakeObject(job, state);
   kube::Result<Json> written;
   if (entry.state) {
-    object["metadata"]["resourceVersion"] = entry.resource_version;
+    if (!forgets_.versions) object["metadata"]["resourceVersion"] = entry.resource_version;
     written = api_->Update(kube::ConfigMaps(), job.ns, object);
   } else {
     written = api_->Create(kube::ConfigMaps(), job.ns, object);
@@ -159,7 +159,7 @@ kube::Result<void> QuorumRecordStore::BeginRecovery(const JobIdentity& job, std:
     return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
                                       .message = "the record is at this lineage already"});
   }
-  const auto above = WriteLineage(job, lineage, newest);
+  const auto above = forgets_.lineages ? lineage : WriteLineage(job, lineage, newest);
   if (!above) return tl::unexpected(above.error());
   return Write(job, *entry, membership::BeginRecovery(before, *above));
 }

@@ -15,6 +15,7 @@
 #include "common/membership/quorum_record.h"
 #include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
+#include "operator/controllers/forgets.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::controllers {
@@ -30,8 +31,9 @@ struct JobIdentity {
 class QuorumRecordStore {
  public:
   // `metrics` may be null; else it outlives the store.
-  explicit QuorumRecordStore(std::shared_ptr<kube::KubeApi> api, Metrics* metrics = nullptr)
-      : api_(std::move(api)), metrics_(metrics) {}
+  explicit QuorumRecordStore(std::shared_ptr<kube::KubeApi> api, Metrics* metrics = nullptr,
+                             const Forgets& forgets = {})
+      : api_(std::move(api)), metrics_(metrics), forgets_(forgets) {}
 
   // nullopt: there is no record.
   kube::Result<std::optional<membership::QuorumRecord>> Newest(const JobIdentity& job);
@@ -67,6 +69,7 @@ class QuorumRecordStore {
 
   const std::shared_ptr<kube::KubeApi> api_;
   Metrics* const metrics_;
+  const Forgets forgets_;
   sync::Mutex mu_;
   std::map<std::string, std::shared_ptr<Entry>> entries_ GUARDED_BY(mu_);  // by job uid
 };

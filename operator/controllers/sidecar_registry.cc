@@ -96,7 +96,8 @@ SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& 
     sidecar.facts.connected = true;
     sidecar.facts.finished_epoch = before.finished_epoch;
     sidecar.facts.last_exit = before.last_exit;
-    sidecar.facts.unable_since = std::chrono::system_clock::now();
+    if (forgets_.old_reports) sidecar.facts.report = before.report;
+    sidecar.facts.unable_since = clock_.wall();
     places_[id] = {registration.job_uid, registration.pod_uid};
   }
   if (former != nullptr) former->Replaced();
@@ -119,15 +120,15 @@ void SidecarRegistry::Change(ConnectionId id, std::chrono::milliseconds delay,
 }
 
 void SidecarRegistry::Disconnect(ConnectionId id) {
-  Change(id, kAtOnce, [](Job&, Sidecar& sidecar) {
+  Change(id, kAtOnce, [this](Job&, Sidecar& sidecar) {
     sidecar.facts.connected = false;
     sidecar.facts.ready = false;
     sidecar.facts.ready_since.reset();
     sidecar.facts.able = false;
     sidecar.facts.stalls.clear();
-    sidecar.facts.unable_since = std::chrono::system_clock::now();
+    sidecar.facts.unable_since = clock_.wall();
     // It may come back without its file, and so without the promise: it is asked again.
-    sidecar.facts.report.reset();
+    if (!forgets_.old_reports) sidecar.facts.report.reset();
     sidecar.sink.reset();
   });
   const sync::MutexLock lock(&mu_);
@@ -138,7 +139,7 @@ void SidecarRegistry::OnReadiness(ConnectionId id, bool ready,
                                   std::vector<std::uint32_t> missing_slots,
                                   membership::Candidate candidate) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
-    if (ready && !sidecar.facts.ready) sidecar.facts.ready_since = std::chrono::system_clock::now();
+    if (ready && !sidecar.facts.ready) sidecar.facts.ready_since = clock_.wall();
     if (!ready) sidecar.facts.ready_since.reset();
     sidecar.facts.ready = ready;
     sidecar.facts.missing_slots = std::move(missing_slots);
@@ -190,14 +191,14 @@ void SidecarRegistry::OnFinished(ConnectionId id, std::uint64_t epoch) {
 void SidecarRegistry::OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.able = able;
-    sidecar.facts.unable_since = std::chrono::system_clock::now() - unable;
+    sidecar.facts.unable_since = clock_.wall() - unable;
   });
 }
 
 void SidecarRegistry::OnStalls(ConnectionId id, std::vector<job::Stall> stalls) {
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.stalls = std::move(stalls);
-    sidecar.facts.stalls_at = std::chrono::system_clock::now();
+    sidecar.facts.stalls_at = clock_.wall();
   });
 }
 
@@ -211,7 +212,7 @@ planner::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::
   Job& job = jobs_[job_uid];
   job.key = job_key;
   job.key_is_known = true;
-  if (job.seen_epoch != epoch) job.seen_at = std::chrono::system_clock::now();
+  if (job.seen_epoch != epoch) job.seen_at = clock_.wall();
   job.seen_epoch = epoch;
   return job.seen_at;
 }
@@ -223,7 +224,7 @@ planner::Time SidecarRegistry::TakenOver(const std::string& job_key, const std::
   job.key = job_key;
   job.key_is_known = true;
   if (!job.taken_over) {
-    job.taken_over = begun ? std::chrono::system_clock::now() : planner::Time();
+    job.taken_over = begun ? clock_.wall() : planner::Time();
   }
   return *job.taken_over;
 }

@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
+#include "operator/controllers/forgets.h"
 #include "operator/planner/decision.h"
 #include "operator/planner/snapshot.h"
+#include "operator/runtime/clock.h"
 
 namespace ringmaster::controllers {
 
@@ -50,7 +52,9 @@ class SidecarRegistry {
   };
 
   // `metrics` may be null; else it outlives the registry.
-  explicit SidecarRegistry(Metrics* metrics = nullptr) : metrics_(metrics) {}
+  explicit SidecarRegistry(Metrics* metrics = nullptr, runtime::Clock clock = {},
+                           const Forgets& forgets = {})
+      : metrics_(metrics), clock_(std::move(clock)), forgets_(forgets) {}
 
   void SetChangeHandler(ChangeHandler handler);
   // None: no pod is known.
@@ -128,6 +132,8 @@ class SidecarRegistry {
   void Report(const std::string& key, std::chrono::milliseconds delay);
 
   Metrics* const metrics_;
+  const runtime::Clock clock_;
+  const Forgets forgets_;
   mutable sync::Mutex mu_;
   ChangeHandler handler_ GUARDED_BY(mu_);
   PodLookup pod_lookup_ GUARDED_BY(mu_);

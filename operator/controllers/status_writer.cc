@@ -51,8 +51,8 @@ bool StatusWriter::WriteInvalid(const Json& object, const std::string& why) {
   status.state = "Invalid";
   status.observed_generation = generation;
   std::erase_if(status.conditions, [](const api::Condition& c) { return c.type == "Created"; });
-  status.conditions.push_back({"Created", false, "InvalidSpec", why,
-                               api::FormatTime(std::chrono::system_clock::now()), generation});
+  status.conditions.push_back(
+      {"Created", false, "InvalidSpec", why, api::FormatTime(clock_.wall()), generation});
   if (!Update(job, object, status)) return false;
   events_->EmitEvent(job, {true, "InvalidSpec", why, ""});
   return true;
@@ -62,7 +62,7 @@ void StatusWriter::WriteRecordUnreadable(const api::HorovodJob& job, const Json&
                                          const kube::Error& error) {
   backoff_->Failed(job, Needed::kRecord, error);
   api::Status status = job.status;
-  backoff_->Show(job, true, api::FormatTime(std::chrono::system_clock::now()), &status);
+  backoff_->Show(job, true, api::FormatTime(clock_.wall()), &status);
   if (status == job.status || !Update(job, object, status)) return;
   events_->EmitEvent(job, {true, "FailedRecord", error.message, ""});
 }

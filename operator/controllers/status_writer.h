@@ -7,11 +7,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "operator/api/horovod_job.h"
 #include "operator/controllers/creation_backoff.h"
 #include "operator/controllers/event_writer.h"
 #include "operator/kube/kube_api.h"
+#include "operator/runtime/clock.h"
 #include "operator/runtime/informer.h"
 
 namespace ringmaster::controllers {
@@ -22,8 +24,13 @@ class StatusWriter {
  public:
   // All outlive the writer; `metrics` may be null.
   StatusWriter(std::shared_ptr<kube::KubeApi> api, runtime::Informer* jobs, EventWriter* events,
-               CreationBackoff* backoff, Metrics* metrics)
-      : api_(std::move(api)), jobs_(jobs), events_(events), backoff_(backoff), metrics_(metrics) {}
+               CreationBackoff* backoff, Metrics* metrics, runtime::Clock clock = {})
+      : api_(std::move(api)),
+        jobs_(jobs),
+        events_(events),
+        backoff_(backoff),
+        metrics_(metrics),
+        clock_(std::move(clock)) {}
 
   // `object` is the job as it was read. Writes nothing where `status` is what it has already.
   bool Write(const api::HorovodJob& job, const kube::Json& object, const api::Status& status);
@@ -41,6 +48,7 @@ class StatusWriter {
   EventWriter* const events_;
   CreationBackoff* const backoff_;
   Metrics* const metrics_;
+  const runtime::Clock clock_;
 };
 
 }  // namespace ringmaster::controllers

@@ -5,13 +5,13 @@
 namespace ringmaster::runtime {
 
 EventQueue::EventQueue(std::size_t limit, std::function<void()> dropped)
-    : limit_(limit),
-      dropped_(std::move(dropped)),
-      thread_([this](std::stop_token stop) { Run(stop); }) {}
+    : limit_(limit), dropped_(std::move(dropped)) {
+  if (limit_ > 0) thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
 
 EventQueue::~EventQueue() {
   thread_.request_stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void EventQueue::Add(Write write) {

@@ -20,7 +20,8 @@ class EventQueue {
  public:
   using Write = std::function<void()>;
 
-  // `dropped` is called for each event that finds no room; it may be null.
+  // `dropped` is called for each event that finds no room; it may be null. `limit` 0: all are
+  // dropped, and there is no thread.
   EventQueue(std::size_t limit, std::function<void()> dropped);
   ~EventQueue();
 

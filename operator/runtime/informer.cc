@@ -83,6 +83,11 @@ std::vector<ObjectPtr> Informer::Indexed(const std::string& ns, const std::strin
   return reflector == nullptr ? std::vector<ObjectPtr>() : reflector->Indexed(value);
 }
 
+void Informer::Take(kube::WatchEvent event) {
+  Reflector* reflector = Of(MetaField(event.object, "namespace"));
+  if (reflector != nullptr) reflector->Take(std::move(event));
+}
+
 bool Informer::Observe(const kube::Json& object) {
   Reflector* reflector = Of(MetaField(object, "namespace"));
   return reflector != nullptr && reflector->Observe(object);

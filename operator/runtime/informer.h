@@ -65,6 +65,8 @@ class Informer {
   // An object that we have just written: the cache must not be older than our own writes. False: it
   // is newer already.
   bool Observe(const kube::Json& object);
+  // As the watch would: for who has no threads (a simulator), where Start is never called.
+  void Take(kube::WatchEvent event);
 
  private:
   // Null: it is none of ours.

@@ -61,6 +61,8 @@ class Reflector {
   // An object that we have just written: the cache must not be older than our own writes. False: it
   // is newer already.
   bool Observe(const kube::Json& object);
+  // As its own watch would: for who has no threads (a simulator), where Start is never called.
+  void Take(kube::WatchEvent event) { OnWatchEvent(std::move(event)); }
 
  private:
   void Run(std::stop_token stop);

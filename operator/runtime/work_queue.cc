@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#include "operator/runtime/jitter.h"
-
 namespace ringmaster::runtime {
 
-void WorkQueue::AddLocked(const std::string& key, Clock::time_point due) {
+void WorkQueue::AddLocked(const std::string& key, TimePoint due) {
   auto& where = busy_.count(key) != 0 ? deferred_ : due_;
   const auto [at, added] = where.emplace(key, due);
   if (!added) at->second = std::min(at->second, due);
@@ -16,14 +14,14 @@ void WorkQueue::AddLocked(const std::string& key, Clock::time_point due) {
 void WorkQueue::AddAfter(const std::string& key, std::chrono::milliseconds delay) {
   const sync::MutexLock lock(&mu_);
   ++adds_;
-  AddLocked(key, Clock::now() + delay);
+  AddLocked(key, clock_.steady() + delay);
 }
 
 void WorkQueue::AddBackoff(const std::string& key) {
   const sync::MutexLock lock(&mu_);
   ++adds_;
   ++retries_;
-  AddLocked(key, Clock::now() + WithJitter(Backoff(options_, failures_[key]++), 10));
+  AddLocked(key, clock_.steady() + clock_.jitter(Backoff(options_, failures_[key]++), 10));
 }
 
 std::chrono::milliseconds WorkQueue::Backoff(const WorkQueueOptions& options, int failures) {
@@ -42,14 +40,14 @@ std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
         due_.begin(), due_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (next == due_.end()) {
       // Every change notifies; the limit only bounds the harm of a lost wake-up.
-      (void)changed_.WaitUntil(&mu_, stop, Clock::now() + std::chrono::seconds(10));
-    } else if (next->second > Clock::now()) {
+      (void)changed_.WaitUntil(&mu_, stop, clock_.steady() + std::chrono::seconds(10));
+    } else if (next->second > clock_.steady()) {
       const auto until = next->second;  // `next` may be gone when the wait ends
       (void)changed_.WaitUntil(&mu_, stop, until);
     } else {
       std::string key = next->first;
       due_.erase(next);
-      busy_[key] = Clock::now();
+      busy_[key] = clock_.steady();
       return key;
     }
   }
@@ -71,11 +69,18 @@ std::size_t WorkQueue::size() const {
   return due_.size() + deferred_.size() + busy_.size();
 }
 
+std::optional<WorkQueue::TimePoint> WorkQueue::NextDue() const {
+  const sync::MutexLock lock(&mu_);
+  std::optional<TimePoint> next;
+  for (const auto& [key, due] : due_) next = next ? std::min(*next, due) : due;
+  return next;
+}
+
 WorkQueue::Stats WorkQueue::stats() const {
   const sync::MutexLock lock(&mu_);
   Stats stats{
       .depth = due_.size() + deferred_.size() + busy_.size(), .adds = adds_, .retries = retries_};
-  const auto now = Clock::now();
+  const auto now = clock_.steady();
   for (const auto& [key, since] : busy_) {
     if (now - since <= stats.longest_running) continue;
     stats.longest_running = now - since;

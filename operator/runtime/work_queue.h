@@ -10,8 +10,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "common/sync/mutex.h"
+#include "operator/runtime/clock.h"
 
 namespace ringmaster::runtime {
 
@@ -22,9 +24,10 @@ struct WorkQueueOptions {
 
 class WorkQueue {
  public:
-  using Clock = std::chrono::steady_clock;
+  using TimePoint = std::chrono::steady_clock::time_point;
 
-  explicit WorkQueue(WorkQueueOptions options = {}) : options_(options) {}
+  explicit WorkQueue(WorkQueueOptions options = {}, Clock clock = {})
+      : options_(options), clock_(std::move(clock)) {}
 
   void Add(const std::string& key) { AddAfter(key, std::chrono::milliseconds(0)); }
   // Before all that waits: somebody counts the seconds.
@@ -41,6 +44,8 @@ class WorkQueue {
   void Done(const std::string& key);
 
   std::size_t size() const;
+  // When the next key is due, which Take() gives without a wait then; nullopt: none waits.
+  std::optional<TimePoint> NextDue() const;
 
   struct Stats {
     std::size_t depth = 0;                             // waiting, deferred or being worked on
@@ -55,14 +60,15 @@ class WorkQueue {
   static std::chrono::milliseconds Backoff(const WorkQueueOptions& options, int failures);
 
  private:
-  void AddLocked(const std::string& key, Clock::time_point due) REQUIRES(mu_);
+  void AddLocked(const std::string& key, TimePoint due) REQUIRES(mu_);
 
   const WorkQueueOptions options_;
+  const Clock clock_;
   mutable sync::Mutex mu_;
   sync::StoppableCondVar changed_;
-  std::map<std::string, Clock::time_point> due_ GUARDED_BY(mu_);
-  std::map<std::string, Clock::time_point> deferred_ GUARDED_BY(mu_);  // of busy_ keys
-  std::map<std::string, Clock::time_point> busy_ GUARDED_BY(mu_);      // since when
+  std::map<std::string, TimePoint> due_ GUARDED_BY(mu_);
+  std::map<std::string, TimePoint> deferred_ GUARDED_BY(mu_);  // of busy_ keys
+  std::map<std::string, TimePoint> busy_ GUARDED_BY(mu_);      // since when
   std::map<std::string, int> failures_ GUARDED_BY(mu_);
   std::uint64_t adds_ GUARDED_BY(mu_) = 0;
   std::uint64_t retries_ GUARDED_BY(mu_) = 0;

@@ -254,6 +254,27 @@ TEST_F(HeartbeatTest, WhoHasProvenTheKeyHasToGoOnProvingIt) {
   EXPECT_GT(all_["a"]->refused(), 0u);
 }
 
+// A job in the middle of an upgrade: two sidecars prove, one is of a version before that, and views
+// are proposed by either kind. Those of the old one say of nobody that it proves.
+TEST_F(HeartbeatTest, PodsOfBothVersionsHearEachOtherWhoeverProposesTheViews) {
+  Add("a");
+  Add("b");
+  key_.clear();
+  Add("old");
+  for (const bool by_the_old_one : {false, true, false}) {
+    std::vector<HeartbeatPeer> pods;
+    for (const std::string uid : {"a", "b", "old"}) {
+      proves_ = !by_the_old_one && uid != "old";
+      pods.push_back(PeerOf(uid));
+    }
+    for (const auto& [uid, heartbeats] : all_) heartbeats->Watch(pods);
+    heard_.clear();
+    EXPECT_TRUE(RunUntil([&] { return heard_.size() == 6; })) << by_the_old_one;
+  }
+  EXPECT_TRUE(suspected_.empty());
+  EXPECT_TRUE(refused_.empty());
+}
+
 TEST_F(HeartbeatTest, WhoHoldsAnotherKeyIsNotHeard) {
   Add("a");
   key_ = std::string(32, 'x');

@@ -3,6 +3,8 @@
 
     soak.py [--seed S] [--seconds N] [--only kind,kind] [--most PODS] [--keep DIR] [--figures FILE]
 
+In a run of five minutes or more the memory, descriptors and threads of all processes are watched, and growth is a finding (watch.py).
+
 The schedule is drawn from the seed and printed as it goes: the same seed draws the same kinds, victims and pauses. What the
 machine does meanwhile is its own, so a failure is replayed by running its seed some times, not once.
 
@@ -14,7 +16,9 @@ Exit status: 0 all well, 1 something found, 2 bad usage.
 """
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import pathlib
 import random
@@ -30,6 +34,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 import harness  # noqa: E402
 from processes import alive  # noqa: E402
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import watch  # noqa: E402
+
 DIGITS = harness.REPOSITORY / "examples/digits"
 JOB = "digits"
 STEPS_OF_AN_EPOCH = 23
@@ -37,6 +44,9 @@ STEPS_OF_AN_EPOCH = 23
 QUIET_STEPS = 2 * STEPS_OF_AN_EPOCH
 BACK_SECONDS = 90.0  # until the pods that were broken are in a view again; generous, the machine is shared
 FINISH_SECONDS = 300.0
+WATCHED_SECONDS = 300.0  # a shorter run says nothing about growth
+# Of its time a job under these faults completes steps in so much, more or less: for how many it is given.
+SHARE_OF_STEPS = 0.7
 # A sidecar that has come back may yet be dropped from the view by sidecars that missed it, and rejoin then.
 UNSURE_SECONDS = 2.0
 
@@ -290,9 +300,15 @@ def soak(options, folder):
     found = []
     with harness.Run(copy_of_job(folder / "job", options), RINGMASTER_AUDIT_DIR=str(audit)) as run:
         chaos = Soak(run, audit, options)
+        seen = watch.Watch(lambda: watch.descendants(run.process.pid), max(1.0, options.seconds / 400))
+        long = options.seconds >= WATCHED_SECONDS
         try:
-            chaos.play()
-            code = run.wait(FINISH_SECONDS)
+            with seen if long else contextlib.nullcontext():
+                chaos.play()
+            if long:
+                print(watch.table(seen.samples), flush=True)
+                found += watch.judge(seen.samples, time.monotonic() - seen.began)
+            code = run.wait(FINISH_SECONDS + options.seconds)
             if code != 0:
                 found.append("`ringmaster run` ended with %d: %s" % (code, " | ".join(run.lines[-3:])))
         except (AssertionError, subprocess.TimeoutExpired) as error:
@@ -322,8 +338,8 @@ def parse(arguments):
     parser.add_argument("--replicas", type=int, default=4, help="pods at the start (default 4)")
     parser.add_argument("--least", type=int, default=2, help="scale to no fewer (default 2, the example's minReplicas)")
     parser.add_argument("--most", type=int, default=8, help="scale to no more (default 8, the example's maxReplicas)")
-    parser.add_argument("--epochs", type=int, default=30,
-                        help="epochs of 23 steps (default 30; with fewer the accuracy is a matter of luck)")
+    parser.add_argument("--epochs", type=int,
+                        help="epochs of 23 steps (default: for about --seconds, 30 at least; with fewer the accuracy is a matter of luck)")
     parser.add_argument("--pace-ms", type=int, default=40, help="sleep in each step (default 40)")
     parser.add_argument("--figures", help="append a line of JSON for each act to this file (tests/chaos/table.py reads it)")
     parser.add_argument("--keep", help="where the logs of a failed run go")
@@ -332,6 +348,8 @@ def parse(arguments):
     unknown = sorted(set(options.only) - set(Soak.KINDS))
     if unknown:
         parser.error("--only %s: the kinds are %s" % (",".join(unknown), ", ".join(Soak.KINDS)))
+    of_an_epoch = STEPS_OF_AN_EPOCH * options.pace_ms / 1000
+    options.epochs = options.epochs or max(30, math.ceil(SHARE_OF_STEPS * options.seconds / max(of_an_epoch, 0.1)))
     options.steps = options.epochs * STEPS_OF_AN_EPOCH
     return options
 

@@ -12,8 +12,6 @@ BASE_OF_COLLECTIVES = {"common/sync", "common/fields", "common/ring_key", "commo
 PURE = {"common/fields", "common/failure_policy", "common/worker_link", "common/membership", "common/wall_time", "operator/api", "operator/kueue", "operator/planner",
         "operator/scheduler"}
 PURE_TARGETS = {"ringmaster::job_facts"}  # of a folder that is not pure as a whole
-# Nothing that is installed: the simulator of whole pods has the workers' half of a recovery in it as it is.
-BOTH_HALVES = {("ringmaster::agent_simulation", "ringmaster::engine")}
 HANDWRITTEN = {  # targets that are made without rm_library: where their headers are
     "ringmaster::headers": "collectives/include/ringmaster/",
     "ringmaster::collectives": "collectives/include/ringmaster/",
@@ -166,7 +164,7 @@ def test_no_target_names_one_above_it():
     assert len(order) > 25
     assert ["%s: %s names %s of %s" % (target.folder, target.name, dep, folder)
             for target, dep, folder in arrows()
-            if is_upward(target.folder, folder, order) and (target.name, dep) not in BOTH_HALVES] == []
+            if is_upward(target.folder, folder, order)] == []
 
 
 def test_no_targets_name_each_other():

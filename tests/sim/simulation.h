@@ -1,7 +1,7 @@
-// Runs one schedule of whole sidecars: real Agents, with all that stands between the membership
-// protocol and the sockets, in pods with simulated clocks, disks, launchers, workers, network and
-// operator. Deterministic from its seed. (common/membership/sim runs the protocol alone, with an
-// ideal in place of the sidecar, and finds its rarer orders much faster.)
+// Runs one schedule of a whole job: real Agents, with all that stands between the membership
+// protocol and the sockets, and the operator's real controller, with simulated clocks, disks,
+// processes, network and API server. Deterministic from its seed. (common/membership/sim runs the
+// protocol alone, with an ideal in place of the sidecar, and finds its rarer orders much faster.)
 //
 // It checks after every event that
 //   - no two views share an epoch, and no view goes on once its successor is decided (I2, I3);
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "collectives/engine/recovery.h"
+#include "operator/controllers/forgets.h"
 #include "sidecar/app/glue_clause.h"
 
 namespace ringmaster::app::sim {
@@ -52,6 +53,7 @@ enum class Fault : std::uint8_t {
   kTarget,
   kClockStep,
   kRecordDeleted,
+  kApiFails,  // calls of the operator to the API server, before or after they were done
   kCount,
 };
 const char* FaultName(Fault fault);
@@ -62,6 +64,8 @@ struct Options {
   int slots = 0;                 // 0: drawn, 1 or 2
   std::string* trace = nullptr;  // every event, for people
   GlueClauses without;           // taken out of every sidecar
+  controllers::Forgets forgets;  // what every operator forgets
+  bool proof_finalizer = true;   // false: the object of a pod goes when it is deleted by force
   // For tests of the simulator: in the place of engine::PlanRecovery.
   std::function<Status(const std::vector<engine::Holding>&, engine::RecoveryPlan*)> plan_recovery;
 };
@@ -81,8 +85,10 @@ struct Coverage {
   std::uint64_t reconnects = 0, left_out = 0;  // views for a broken link: of all, without some
   std::uint64_t left = 0;                      // pods that left by plan
   std::uint64_t recoveries = 0, restarts = 0;
-  std::uint64_t finished = 0;  // jobs whose ranks agreed to end
-  std::uint64_t blocked = 0;   // rightly: the record is gone and nobody remembers a view
+  std::uint64_t finished = 0;      // jobs whose ranks agreed to end
+  std::uint64_t looks = 0;         // of the operator at the job
+  std::uint64_t calls_failed = 0;  // of the operator to the API server
+  std::uint64_t blocked = 0;       // rightly: the record is gone and nobody remembers a view
 
   void Add(const Coverage& other);
   std::string Text() const;

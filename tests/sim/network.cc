@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "common/membership/message_json.h"
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {

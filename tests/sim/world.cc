@@ -1,4 +1,4 @@
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 #include <algorithm>
 #include <utility>
@@ -51,12 +51,12 @@ void World::Begin() {
   slow_ = random_.Chance(400) ? static_cast<int>(random_.Below(150)) : 5;
   wanted_ = pods;
   min_pods_ = random_.Chance(700) ? 1 : static_cast<std::uint32_t>(random_.Between(1, pods));
-  for (int i = 0; i < pods; ++i) AddPod();
+  MakeJob();
+  StartOperator();
   faults_left_ = static_cast<int>(random_.Between(1, 12));
   DrawProgram();
   if (random_.Chance(150)) finish_at_ = random_.Between(5, 150);
   time_.After(random_.Between(300 * kMs, 2 * kSecond), [this] { InjectFault(); });
-  OperatorSoon();
 }
 
 // The script of the job: what it does in a step, one by one or all of it at once.
@@ -69,28 +69,13 @@ void World::DrawProgram() {
   together_ = random_.Chance(500);
 }
 
-int World::AddPod() {
-  const int index = static_cast<int>(pods_.size());
-  pods_.push_back(std::make_unique<SimPod>());
-  SimPod& pod = *pods_.back();
-  pod.index = index;
-  pod.uid = "u" + std::to_string(index);
-  pod.drift_ppm = random_.Between(-3000, 3000);
-  pod.wall_step = random_.Between(-2 * kSecond, 2 * kSecond);
-  pod.launcher.incarnations.assign(static_cast<std::size_t>(slots_), 0);
-  side_.push_back(0);
-  // The sidecar is a native one: it is up before the launcher begins.
-  time_.After(random_.Below(200 * kMs), [this, index] { StartSidecar(index); });
-  return index;
-}
-
 int World::IndexOf(const std::string& uid) const { return std::stoi(uid.substr(1)); }
 
 // ---- The sidecar
 
 void World::StartSidecar(int index) {
   SimPod& pod = *pods_[index];
-  if (pod.gone || pod.agent != nullptr || !pod.starts_again) return;
+  if (pod.gone || !pod.placed || pod.agent != nullptr || !pod.starts_again) return;
   membership::PersistentState state;
   if (pod.disk) {
     state = *pod.disk;
@@ -100,11 +85,12 @@ void World::StartSidecar(int index) {
   }
   membership::Pod self;
   self.uid = pod.uid;
-  self.name = "w-" + std::to_string(index);
+  self.name = pod.name;
   self.incarnation = state.incarnation;
   self.node = "n-" + std::to_string(index);
   self.address = self.heartbeat = self.http = pod.uid + ":1";
   SidecarOptions options;
+  options.job_namespace = "default";
   options.job_name = options.job_uid = "job";
   options.pod_name = self.name;
   options.pod_uid = pod.uid;
@@ -132,8 +118,8 @@ void World::StartSidecar(int index) {
     if (pods_[index]->life == life) OperatorPoll(index);
   });
   if (!std::exchange(pod.launcher.begun, true)) {
-    for (int slot = 0; slot < slots_; ++slot) StartProcess(index, slot);
-    if (standbys_ > 0) StartProcess(index, -1);
+    for (int slot = 0; slot < slots_; ++slot) StartWorker(index, slot);
+    if (standbys_ > 0) StartStandby(index);
     LauncherConnect(index);
   }
 }
@@ -152,6 +138,7 @@ void World::CrashSidecar(int index, const std::string& why) {
     if (stream.pod == index) broken.push_back(id);
   }
   for (const std::uint64_t id : broken) CloseBySidecar(id);
+  OperatorLoses(pod.to_operator.number, ReachesOperator(index) && !pod.gone);
   pod.to_operator = OperatorStream();
   NoticeDeath(index);
 }

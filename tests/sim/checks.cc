@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -189,10 +189,20 @@ bool World::PodHealthy(const SimPod& pod, std::string* why) {
   return true;
 }
 
+// What the API server has of it.
+bool World::JobHealthy(std::string* why) {
+  if (finishing_) {
+    *why = "the job is not said to have succeeded";
+    return JobIs("Succeeded");
+  }
+  const auto living =
+      std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) { return !pod->gone; });
+  *why = std::to_string(living) + " pods live, not " + std::to_string(wanted_);
+  return living == wanted_;
+}
+
 bool World::Healthy(std::string* why) {
-  const bool nobody =
-      std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) { return pod->gone; });
-  if (nobody) return true;
+  if (!JobHealthy(why)) return false;
   if (finishing_) {
     for (const auto& pod : pods_) {
       if (pod->gone || (pod->launcher.ended && pod->launcher.children.empty())) continue;
@@ -239,7 +249,9 @@ void World::TraceEnd() {
 
 // The record is gone, and nobody remembers a view: a person has to begin the job again.
 bool World::RightlyBlocked() const {
-  if (record_ || !has_had_view_ || reported_ != nullptr) return false;
+  const bool has_had_view = JobStatus().value("epoch", std::uint64_t{0}) != 0;
+  if (record_ || !has_had_view || operator_ == nullptr || operator_->reported() != nullptr)
+    return false;
   return std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
     return pod->gone || !pod->disk || pod->disk->view == nullptr;
   });
@@ -270,6 +282,7 @@ void Coverage::Add(const Coverage& o) {
   promotions += o.promotions, fenced += o.fenced, kills += o.kills;
   resignations += o.resignations, left += o.left, recoveries += o.recoveries;
   restarts += o.restarts, finished += o.finished, blocked += o.blocked;
+  looks += o.looks, calls_failed += o.calls_failed;
   reconnects += o.reconnects, left_out += o.left_out;
   interrupted += o.interrupted, repeated += o.repeated, handed_over += o.handed_over;
   unconfirmed += o.unconfirmed, committed += o.committed;
@@ -293,6 +306,7 @@ std::string Coverage::Text() const {
   line("workers that reconnect with a view", late_hellos), line("standbys promoted", promotions);
   line("workers fenced", fenced), line("kills asked for", kills), line("pods left", left);
   line("recoveries begun", recoveries), line("  ended with a restart", restarts);
+  line("looks of the operator", looks), line("calls to the API server failed", calls_failed);
   line("jobs finished", finished), line("rightly blocked at the end", blocked);
   return text;
 }

@@ -2,7 +2,7 @@
 // view have come to it, so nobody is without what came before.
 #include <algorithm>
 
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {

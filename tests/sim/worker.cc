@@ -5,7 +5,7 @@
 
 #include "common/failure_policy/failure_policy.h"
 #include "common/membership/view_json.h"
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -46,7 +46,7 @@ void World::Exit(const WorkerPtr& worker, int code, int signal) {
   // A restart from the checkpoint ends workers: a fence may have to pass before it is known that it
   // is needed, and the operator waits for 5 s.
   if (healed_at_ >= 0 && time_.now() > healed_at_ + 20 * kSecond && code != 0 &&
-      !pods_[worker->pod]->launcher.ending() && !job_finished_) {
+      !pods_[worker->pod]->launcher.ending() && !finishing_) {
     Fail(Name(*worker) + " exits with " + std::to_string(code) + " long after the last fault");
   }
   if (worker->stream != 0) CloseByProcess(worker->stream);

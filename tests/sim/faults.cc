@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sidecar/app/sim/world.h"
+#include "operator/api/labels.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -30,8 +31,9 @@ constexpr int kWeights[static_cast<int>(Fault::kCount)] = {
     3,   // target
     2,   // clock
     2,   // record deleted
+    3,   // api fails
 };
-constexpr std::size_t kMostPods = 12;
+constexpr int kMostReplicas = 8;
 constexpr Micros kStrikePatience = 1500 * kMs;
 
 }  // namespace
@@ -43,12 +45,12 @@ const char* FaultName(Fault fault) {
       "launcher cut off", "worker cut off",   "ring broken",       "pod killed",
       "partition",        "link cut one way", "wrongly suspected", "drained",
       "terminated",       "joined",           "operator away",     "target changed",
-      "clock steps",      "record deleted"};
+      "clock steps",      "record deleted",   "API server fails"};
   return kNames[static_cast<int>(fault)];
 }
 
 int World::RandomPod() {
-  for (int tries = 0; tries < 20; ++tries) {
+  for (int tries = 0; tries < 20 && !pods_.empty(); ++tries) {
     const int pod = static_cast<int>(random_.Below(static_cast<std::int64_t>(pods_.size())));
     if (!pods_[pod]->gone) return pod;
   }
@@ -149,8 +151,7 @@ void World::Inject(Fault fault, int index) {
       }
       return;
     case Fault::kKillPod:
-      KillPod(index, "killed");
-      if (random_.Chance(600) && pods_.size() < kMostPods) AddPod();
+      if (pod.placed) KillPod(index, "killed");
       return;
     case Fault::kPartition:
       return Partition();
@@ -175,24 +176,28 @@ void World::Inject(Fault fault, int index) {
     case Fault::kDrain:
       return Drain(index);
     case Fault::kTerminate:
-      if (!pod.leaving) Terminate(index);
-      if (random_.Chance(700) && pods_.size() < kMostPods) AddPod();
+      // By force: nobody asks its kubelet.
+      if (random_.Chance(250)) {
+        (void)api_->Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+      } else {
+        (void)api_->Delete(kube::Pods(), pod.name, {.uid = pod.uid});
+      }
       return;
     case Fault::kJoin:
-      if (pods_.size() >= kMostPods) return;
-      ++wanted_;
-      AddPod();
-      return OperatorSoon();
+      return PatchJob({{"worker", {{"replicas", std::min(wanted_ + 1, kMostReplicas)}}}});
     case Fault::kOperatorAway:
-      return OperatorStops(random_.Between(50 * kMs, 8 * kSecond));
+      return OperatorStops(random_.Between(50 * kMs, 8 * kSecond), random_.Chance(500));
     case Fault::kTarget:
-      min_pods_ = static_cast<std::uint32_t>(random_.Between(1, 3));
-      return OperatorSoon();
+      return PatchJob(
+          {{"elasticPolicy", {{"minReplicas", random_.Between(1, std::min(wanted_, 3))}}}});
     case Fault::kClockStep:
       pod.wall_step += random_.Between(-3600 * kSecond, 3600 * kSecond);
       return;
     case Fault::kRecordDeleted:
-      record_.reset();
+      (void)api_->Delete(kube::ConfigMaps(), "job-record", {});
+      return;
+    case Fault::kApiFails:
+      api_fails_until_ = time_.now() + random_.Between(50 * kMs, 5 * kSecond);
       return;
     case Fault::kCount:
       return;
@@ -204,27 +209,25 @@ void World::KillPod(int index, const std::string& why) {
   if (pod.gone) return;
   Trace([&] { return pod.uid + " is gone: " + why; });
   if (pod.leaving) ++coverage_.left;
+  // Of a pod that is killed nobody may hear for a while: its node is lost.
+  const bool told = pod.launcher.ended || healed_at_ >= 0 || random_.Chance(850);
+  if (!pod.launcher.ended) pod.exit_code = 137;
   pod.gone = true;
   for (const Child& child : std::vector<Child>(pod.launcher.children)) Exit(child.worker, 137, 9);
   pod.launcher.children.clear();
   CrashSidecar(index, why);
-  if (healed_at_ >= 0 || random_.Chance(850))
-    pod.proven_at = time_.now() + random_.Below(2 * kSecond);
-  OperatorSoon();
+  if (told) time_.After(random_.Below(2 * kSecond), [this, index] { TellEnd(index); });
 }
 
+// By hand, with or without one in its place.
 void World::Drain(int index) {
-  SimPod& pod = *pods_[index];
-  if (std::exchange(pod.leaving, true)) return;
-  wanted_ = std::max(1, wanted_ - 1);
-  if (random_.Chance(500) && pods_.size() < kMostPods) {
-    ++wanted_;
-    AddPod();
-  }
-  OperatorSoon();
-  time_.After(9 * kSecond, [this, index] {
-    if (!pods_[index]->gone && !pods_[index]->launcher.terminating) Terminate(index);
-  });
+  if (random_.Chance(500))
+    PatchJob({{"worker", {{"replicas", std::max({wanted_ - 1, 1, static_cast<int>(min_pods_)})}}}});
+  (void)api_->Patch(
+      kube::Pods(), pods_[index]->name,
+      {{"metadata",
+        {{"uid", pods_[index]->uid}, {"annotations", {{api::kDrainAnnotation, "drained"}}}}}},
+      "");
 }
 
 void World::Partition() {
@@ -245,16 +248,15 @@ void World::Heal() {
   cut_.clear();
   std::fill(side_.begin(), side_.end(), 0);
   operator_apart_ = false;
-  operator_back_ = std::min(operator_back_, time_.now());
-  int living = 0;
+  api_fails_until_ = 0;
+  StartOperator();
   for (const auto& pod : pods_) {
     pod->crash_after = -1;
     pod->disk_fails = false;
     if (pod->gone) {
-      if (pod->proven_at < 0) pod->proven_at = time_.now();
+      TellEnd(pod->index);
       continue;
     }
-    if (!pod->leaving) ++living;
     if (Asleep(*pod)) {
       pod->paused_until = pod->machine_until = time_.now();
       WakeUp(pod->index, 0);
@@ -266,9 +268,6 @@ void World::Heal() {
       Thaw(child.worker);
     }
   }
-  wanted_ = std::max(living, 1);
-  min_pods_ = std::min(min_pods_, static_cast<std::uint32_t>(wanted_));
-  OperatorSoon();
   time_.After(kSecond, [this] { CheckEnd(); });
 }
 

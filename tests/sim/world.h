@@ -1,4 +1,4 @@
-// The simulated world: pods with a real Agent each, launchers, workers, network, operator. Private
+// The simulated world: pods with a real Agent each, workers, network, API server, operator. Private
 // to this folder.
 #pragma once
 
@@ -15,11 +15,18 @@
 #include "collectives/engine/result_log.h"
 #include "common/membership/member.h"
 #include "common/membership/quorum_record.h"
+#include "operator/api/horovod_job.h"
 #include "sidecar/app/agent.h"
-#include "sidecar/app/sim/ring.h"
-#include "sidecar/app/sim/simulation.h"
-#include "sidecar/app/sim/timeline.h"
+#include "sidecar/launcher/exit_policy.h"
+#include "sidecar/launcher/shutdown.h"
+#include "sidecar/launcher/slots.h"
+#include "sidecar/launcher/standby_schedule.h"
 #include "sidecar/rendezvous/operator_session.h"
+#include "tests/sim/api_server.h"
+#include "tests/sim/operator_process.h"
+#include "tests/sim/ring.h"
+#include "tests/sim/simulation.h"
+#include "tests/sim/timeline.h"
 
 namespace ringmaster::health {
 class Metrics;
@@ -110,18 +117,24 @@ struct Child {
   int slot = -1;
   std::uint64_t incarnation = 0, standby_incarnation = 0;
   WorkerPtr worker;
+  launcher::TimePoint began;
+  bool ended_by_us = false;
 };
 
+// What a launcher process decides by is the product's; its processes and its socket are played.
 struct Launcher {
+  explicit Launcher(int count) : slots(count) {}
+
   std::uint64_t stream = 0;
   Micros backoff = 0;
   std::deque<json> pending;  // until it is connected
   std::vector<Child> children;
-  std::vector<std::uint64_t> incarnations;  // by slot
-  std::uint64_t standby_incarnation = 0;
-  bool finishing = false, stopping = false, terminating = false;
+  launcher::Slots slots;
+  launcher::StandbySchedule standby;
+  launcher::Shutdown shutdown;
+  std::uint64_t timer = 0;
   bool begun = false, ended = false;
-  bool ending() const { return finishing || stopping; }
+  bool ending() const { return shutdown.ending(); }
 };
 
 // What a sidecar's heartbeats know of another pod.
@@ -147,14 +160,17 @@ struct OperatorStream : rendezvous::ReportSink {
 };
 
 struct SimPod {
+  explicit SimPod(int slots) : launcher(slots) {}
+
   int index = 0;
-  std::string uid;
-  bool gone = false;  // for good
-  Micros proven_at = -1;
-  bool leaving = false;
-  Micros leaves_at = 0;  // when it was told to
-  std::string leave_reason;
-  bool registered = false;
+  std::string uid, name;
+  bool gone = false;     // for good
+  bool leaving = false;  // its object says so
+  int exit_code = 137;   // of its worker container
+
+  // Its kubelet.
+  bool placed = false, deleting = false, deletion_seen = false;
+  bool end_told = false;  // that all of its containers have terminated
 
   // Clocks.
   std::int64_t drift_ppm = 0;
@@ -188,19 +204,6 @@ struct SimPod {
   Launcher launcher;
 };
 
-// What the operator process knows of a pod; lost with it.
-struct Registered {
-  std::uint64_t stream = 0;
-  std::optional<membership::Candidate> candidate;
-  bool ready = false;
-  bool able = false;
-  Micros unable_since = 0;
-  Epoch epoch = 0;
-  std::optional<membership::RecoveryReport> report;
-  bool fresh = false;                       // the job starts again: its workers must be fresh
-  std::map<std::string, std::string> told;  // by topic: the newest
-};
-
 // A decided view and what became of it.
 struct Decided {
   ViewPtr view;
@@ -219,7 +222,6 @@ class World {
   // world.cc: set-up, sidecars, streams
   void Begin();
   void DrawProgram();
-  int AddPod();
   void StartSidecar(int pod);
   AgentOutputs Outputs(int pod);
   LinkOutputs LinkOf(int pod);
@@ -259,12 +261,18 @@ class World {
   void LauncherClosed(int pod, std::uint64_t stream);
   void LauncherSend(int pod, json frame);
   void LauncherFrame(int pod, const json& frame);
-  void StartProcess(int pod, int slot);
+  launcher::TimePoint LauncherNow() const;
+  void LauncherSleeps(int pod);
+  void RunLauncherTimers(int pod);
+  void StartProcess(int pod, int slot, std::uint64_t incarnation);
+  void StartWorker(int pod, int slot);
+  void StartStandby(int pod);
   void OnExit(const WorkerPtr& worker, int code, int signal);
-  void WorkerEndedTooSoon(int pod);
-  void Replace(int pod, int slot);
+  void OnStandbyExit(int pod, const Child& child);
+  void OnWorkerExit(int pod, const Child& child, int code, const launcher::ExitDecision& decision);
+  void Restart(int pod, const Child& child);
   bool PromoteStandby(int pod, int slot);
-  void StopAll(int pod, Micros grace);
+  void StopAll(int pod, int code, Micros grace);
   void Terminate(int pod);
   void CheckLauncherEnd(int pod);
   WorkerPtr FindProcess(int pod, int slot, std::uint64_t incarnation) const;
@@ -337,7 +345,7 @@ class World {
   void CheckOver(const membership::View& view);
   std::string Difference(const Given& one, const Given& other) const;
 
-  // operator.cc
+  // operator.cc: streams to the operator, and when it looks at the job
   void OpenSession(int pod);
   rendezvous::OperatorCallbacks CallbacksOf(int pod);
   void DialOperator(int pod, std::uint32_t life);
@@ -345,28 +353,33 @@ class World {
   void StreamEnds(int pod);
   void OperatorPoll(int pod);
   void OperatorHears(int pod, std::uint64_t stream, const v1::SidecarReport& report);
-  void HearOfPod(Registered* registered, const v1::SidecarReport& report);
-  void SendNotice(int pod, std::uint64_t stream, const v1::OperatorNotice& notice);
-  void OperatorSoon();
-  void OperatorLook();
-  void OperatorStops(Micros away);
+  void SendNotice(std::uint64_t stream, const v1::OperatorNotice& notice);
+  // The operator's end of the stream finds out; `at_once`: the other end could say so.
+  void OperatorLoses(std::uint64_t stream, bool at_once);
   void AskRecord(int pod, const membership::Message& message);
-  void MakeFirstView();
-  void NotifyPod(int pod);
-  void NotifyDrains(int pod, const membership::View& view);
-  // A sidecar tells of a view.
-  void HearOf(const std::string& view);
-  // The newest view as the operator knows it; null: none yet. Without the record, by its sidecars.
-  ViewPtr OperatorsView() const;
-  void Notify(int pod, const std::string& topic, const v1::OperatorNotice& notice);
-  void BeginIfStalled();
-  void FinishRecovery();
-  void StartAgain(const std::vector<int>& pods);
-  std::vector<int> MustReport() const;
-  void BreakStream(int pod, std::uint64_t number);
-  bool Proven(int pod) const;
   bool ReachesOperator(int pod) const;
-  Registered* RegisteredOf(int pod);
+  void StartOperator();
+  // The process ends; for `away` there is none. `overlaps`: it takes part a little longer.
+  void OperatorStops(Micros away, bool overlaps);
+  void OperatorWakes();
+  void OperatorLooks(OperatorProcess* process);
+  void TellOperator(const kube::Resource& resource, const kube::WatchEvent& event);
+  runtime::Clock OperatorClock();
+  CallFate FateOfCall();
+
+  // kubelet.cc: what the API server has, and what follows from it in the pods
+  void MakeJob();
+  void PatchJob(const json& spec);
+  void OnApiChange(const kube::Resource& resource, const kube::WatchEvent& event);
+  void OnJobObject(const json& object);
+  void OnRecordObject(const json& object, bool deleted);
+  void OnPodObject(const json& object, bool deleted);
+  void AddPod(const json& object);
+  void PlacePod(int pod);
+  void SeeDeletion(int pod);
+  void TellEnd(int pod);
+  json JobStatus() const;
+  bool JobIs(const std::string& condition) const;
 
   // faults.cc
   void InjectFault();
@@ -391,6 +404,7 @@ class World {
   bool PodHealthy(const SimPod& pod, std::string* why);
   void TraceEnd();
   bool RightlyBlocked() const;
+  bool JobHealthy(std::string* why);
   void CheckEnd();
   Decided& Of(Epoch epoch) { return decided_[epoch]; }
 
@@ -416,18 +430,19 @@ class World {
   std::vector<int> side_;                 // of the partition
   bool operator_apart_ = false;           // side 1 can't reach the operator
 
-  // The operator: the record is the API server's, the rest its own.
-  std::optional<membership::QuorumRecord> record_;  // absent: not made yet, or deleted
-  ViewPtr reported_;                                // the newest view that it has heard of
-  std::uint64_t lineage_written_ = 0;               // the highest begun: in the job's status
-  bool has_had_view_ = false;                       // the job's status says so
-  Micros operator_back_ = 0;
-  bool operator_soon_ = false;
+  // The cluster, and the operator in it.
+  std::unique_ptr<ApiServer> api_;
+  std::optional<membership::QuorumRecord> record_;  // as the API server has it
+  Micros api_fails_until_ = 0;
+  std::unique_ptr<OperatorProcess> operator_;  // null: none runs
+  std::unique_ptr<OperatorProcess> former_;    // takes part a little longer than it should
+  std::uint32_t operator_life_ = 0;
+  Micros watch_ = 0;  // events keep their order
+  bool look_set_ = false;
+  Micros look_at_ = 0;
+  std::uint64_t look_number_ = 0;
   std::uint64_t next_operator_stream_ = 1;
-  std::map<int, Registered> registered_;
-  std::map<Epoch, Micros> view_seen_;
-  Micros ready_since_ = -1;
-  bool job_finished_ = false;  // it has heard so
+  std::map<std::uint64_t, int> operator_streams_;  // whose they are
 
   // What really happened.
   std::map<Epoch, Decided> decided_;

@@ -3,10 +3,14 @@
 // need not meet what one in five hundred does, so only what is common has a floor there.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <string>
+#include <thread>
+#include <vector>
 
-#include "sidecar/app/sim/simulation.h"
+#include "common/sync/mutex.h"
+#include "tests/sim/simulation.h"
 #include "tests/support/rounds.h"
 
 namespace ringmaster::app::sim {
@@ -14,18 +18,47 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;
 
+// Each thread takes the next seed; the first violation ends all.
+class Schedules {
+ public:
+  explicit Schedules(std::uint64_t count) : count_(count) {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+      threads.emplace_back([this] { Run(); });
+  }
+  std::uint64_t failed_seed = 0;  // 0: none
+  std::string violation;
+  Coverage coverage;
+
+ private:
+  void Run() {
+    for (std::uint64_t i = next_++; i < count_; i = next_++) {
+      Options options;
+      options.seed = kFirstSeed + i;
+      const Outcome outcome = RunSchedule(options);
+      const sync::MutexLock lock(&mu_);
+      coverage.Add(outcome.coverage);
+      if (outcome.violation.empty()) continue;
+      failed_seed = options.seed;
+      violation = outcome.violation;
+      next_ = count_;
+    }
+  }
+
+  const std::uint64_t count_;
+  std::atomic<std::uint64_t> next_{0};
+  sync::Mutex mu_;
+};
+
 TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   const auto schedules = support::Rounds<std::uint64_t>(10'000, 100);
-  Coverage coverage;
-  for (std::uint64_t i = 0; i < schedules; ++i) {
-    Options options;
-    options.seed = kFirstSeed + i;
-    const Outcome outcome = RunSchedule(options);
-    coverage.Add(outcome.coverage);
-    ASSERT_EQ(outcome.violation, "")
-        << "again: agent_sim --seed " << options.seed << " --schedules 1 --trace\n"
-        << Explain(options, outcome.violation);
-  }
+  const Schedules run(schedules);
+  Options options;
+  options.seed = run.failed_seed;
+  ASSERT_EQ(run.violation, "") << "again: agent_sim --seed " << options.seed
+                               << " --schedules 1 --trace\n"
+                               << Explain(options, run.violation);
+  const Coverage& coverage = run.coverage;
   std::printf("%s", coverage.Text().c_str());
   // A run that covers less than this has gone blind. Of each of these a hundred schedules have at
   // least ten times as many, so chance is no reason to miss it.
@@ -44,7 +77,7 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.handed_over, schedules / 50);
   EXPECT_GT(coverage.repeated, schedules / 50);
   EXPECT_GT(coverage.unconfirmed, schedules / 50);
-  EXPECT_GT(coverage.committed, schedules / 200);
+  EXPECT_GT(coverage.committed, schedules / 500);
   EXPECT_GT(coverage.planned_views, schedules / 2);
   EXPECT_GT(coverage.held_views, schedules / 20);
   EXPECT_GT(coverage.resignations, schedules / 4);
@@ -56,6 +89,8 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.kills, schedules / 50);
   EXPECT_GT(coverage.left, schedules / 10);
   EXPECT_GT(coverage.recoveries, schedules / 50);
+  EXPECT_GT(coverage.looks, schedules * 10);
+  EXPECT_GT(coverage.calls_failed, schedules / 20);
   EXPECT_GT(coverage.restarts, schedules / 100);
   EXPECT_GT(coverage.finished, schedules / 50);
   EXPECT_LT(coverage.blocked, schedules / 50);

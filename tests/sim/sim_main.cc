@@ -1,14 +1,16 @@
 // agent_sim: runs schedules of whole sidecars by hand.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "sidecar/app/sim/simulation.h"
+#include "tests/sim/simulation.h"
 
 namespace {
 
 namespace sim = ringmaster::app::sim;
+namespace controllers = ringmaster::controllers;
 
 struct Arguments {
   sim::Options options;
@@ -41,7 +43,8 @@ int RunSchedules(Arguments args) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Simulates whole sidecars with their launchers, workers, network and operator: faults drawn "
+      "Simulates whole jobs, sidecars and operator, with workers, network and API server: faults "
+      "drawn "
       "from a seed, what must hold checked after every event. Exit status 1 and the seed when "
       "something does not.");
   Arguments args;
@@ -52,6 +55,17 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 6));
   app.add_option("--slots", args.options.slots, "Workers in each pod (0: drawn)")
       ->check(CLI::Range(0, 4));
+  app.add_flag("--no-finalizer{false}", args.options.proof_finalizer,
+               "Pods carry no finalizer that keeps them until their death is proven");
+  const std::map<std::string, bool controllers::Forgets::*> kForgets = {
+      {"versions", &controllers::Forgets::versions},
+      {"lineages", &controllers::Forgets::lineages},
+      {"oldReports", &controllers::Forgets::old_reports},
+      {"latePods", &controllers::Forgets::late_pods},
+      {"addresses", &controllers::Forgets::addresses}};
+  std::vector<std::string> forgets;
+  app.add_option("--forget", forgets, "What of glue_clauses.md every operator forgets")
+      ->check(CLI::IsMember(kForgets));
   std::vector<std::string> without;
   app.add_option("--without", without, "Takes a clause of glue_clauses.md out of every sidecar")
       ->check(CLI::IsMember(std::vector<std::string>(ringmaster::app::kGlueClauseNames.begin(),
@@ -62,5 +76,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   for (const std::string& name : without)
     args.options.without.Add(*ringmaster::app::GlueClauseFromName(name));
+  for (const std::string& name : forgets) args.options.forgets.*kForgets.at(name) = true;
   return RunSchedules(args);
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sidecar/app/sim/world.h"
+#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {
