@@ -105,6 +105,7 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
       {"--workers", "2.5", "an integer"},
       {"--workers", "4294967297", "an integer"},
       {"--gang-admission", "off", "true or false"},
+      {"--kueue", "yes", "true or false"},
       {"--health-listen", "8081", "host:port, port 0 to 65535 (0: any free one)"},
       {"--metrics-listen", "0.0.0.0:65536", "host:port"},
       {"--page-listen", "8443", "host:port"},

@@ -130,7 +130,7 @@ JobReconciler JobController::MakeReconciler() {
        .nodes = &nodes_,
        .admission = admission_.get(),
        .child_objects = child_objects_.get(),
-        .job_queue = &job_queue_},
+       .job_queue = &job_queue_},
       {.instance = options_.instance,
        .creation_backoff = options_.queue,
        .observer = {options_.disruption_taints, options_.preparation_patience, options_.clock},
