@@ -72,13 +72,11 @@ void JobQueue::Stop() { workloads_.Stop(); }
 
 JobQueue::Answer JobQueue::Look(const planner::Snapshot& snapshot) {
   const api::HorovodJob& job = snapshot.job;
-  const auto unknown = [&job](const std::string& why) {
-    Answer answer{.standing = {}, .look_again = kTryAgain};
-    if (!job.queue.empty()) answer.standing = kueue::UnknownStanding(job, why);
-    return answer;
+  const auto unknown = [&job](const std::string& why) -> Answer {
+    if (job.queue.empty()) return {};
+    return {kueue::UnknownStanding(job, why), kTryAgain};
   };
   if (!options_.enabled) {
-    if (job.queue.empty()) return {};
     return unknown("the operator runs without --kueue, so that nobody serves queues");
   }
   const auto cache = workloads_.state();
