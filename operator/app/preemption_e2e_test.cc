@@ -1,6 +1,7 @@
-// Two jobs share the four GPUs of a local cluster that runs real sidecars and workers, before an
-// operator that counts the GPUs: the more important one takes what the other can do without, and
-// the other one has it back afterwards. The workers' own files tell whether a step was lost.
+// Two jobs share the GPUs of a local cluster that runs real sidecars and workers, before an
+// operator that counts the GPUs: the more important one takes what the other can do without, or all
+// of it, and the other one has it back afterwards; what is idle is shared out fairly. The workers'
+// own files tell whether a step was lost.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -29,11 +30,7 @@ class PreemptionE2e : public ClusterE2e {
   void SetUp() override {
     for (const char* sub : {"low", "high"}) fs::create_directory(dir_ / sub);
     StartCluster({.bin_dir = RM_BIN_DIR});
-    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
-    ASSERT_TRUE(nodes && nodes->items.size() == 1);
-    const std::string node = nodes->items.front()["metadata"]["name"];
-    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node, {{"status", {{"allocatable", {{kGpu, "4"}}}}}},
-                            {.subresource = "status"}));
+    SetGpus(4);
     operator_ = std::make_unique<RunningOperator>(RunningOperator::Options{
         .name = "op", .dir = dir_, .flags = OperatorFlags({"--gang-admission"})});
   }
@@ -41,6 +38,16 @@ class PreemptionE2e : public ClusterE2e {
     if (HasFailure()) TellWhatWas();
     operator_.reset();
     ClusterE2e::TearDown();
+  }
+
+  // That the only node has.
+  void SetGpus(int count) {
+    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
+    ASSERT_TRUE(nodes && nodes->items.size() == 1);
+    const std::string node = nodes->items.front()["metadata"]["name"];
+    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node,
+                            {{"status", {{"allocatable", {{kGpu, std::to_string(count)}}}}}},
+                            {.subresource = "status"}));
   }
 
   // So many pods of it have to train together; each has a GPU.
@@ -93,6 +100,10 @@ class PreemptionE2e : public ClusterE2e {
       }
     }
     return steps;
+  }
+  std::string Log(const std::string& pod, const std::string& container) const {
+    std::ifstream file(dir_ / "run" / "logs" / pod / (container + ".log"));
+    return {std::istreambuf_iterator<char>(file), {}};
   }
   // The newest step of each worker of the job.
   std::set<int> LastSteps(const std::string& name) const {
@@ -189,6 +200,25 @@ TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
   }
 }
 
+TEST_F(PreemptionE2e, WhatIsIdleMakesJobsOfOnePriorityGrowToTheSameSize) {
+  SetGpus(1);
+  ApplyJob("low", 5, 0, 1);
+  ASSERT_TRUE(Trains("low", 1));
+  SetGpus(2);
+  ASSERT_TRUE(Trains("low", 2));
+  ApplyJob("high", 5, 0, 1);
+  SetGpus(3);
+  ASSERT_TRUE(Trains("high", 1)) << "who starts comes before who grows";
+  SetGpus(8);
+  EXPECT_TRUE(Trains("low", 4)) << "and not all five that it wants";
+  EXPECT_TRUE(Trains("high", 4));
+  for (const char* name : {"high", "low"}) End(name);
+  for (const char* name : {"low", "high"}) {
+    ASSERT_TRUE(Until([&] { return Status(name).state == "Succeeded"; }));
+    ExpectNoStepLost(name);
+  }
+}
+
 TEST_F(PreemptionE2e, AnImportantJobTakesAWholeOneWhichStartsAgainAtItsEnd) {
   ApplyJob("low", 3, 0, 3);
   ASSERT_TRUE(Trains("low", 3));
@@ -208,6 +238,10 @@ TEST_F(PreemptionE2e, AnImportantJobTakesAWholeOneWhichStartsAgainAtItsEnd) {
   EXPECT_EQ(LastSteps("low"), std::set<int>{before.rbegin()->first})
       << "all its workers left at the end of the same step";
   EXPECT_EQ(before.rbegin()->second.size(), 1u) << "with the same state";
+  for (const int i : {0, 1, 2}) {
+    EXPECT_THAT(Log("low-worker-" + std::to_string(i), "ringmaster-sidecar"),
+                HasSubstr("left by plan"));
+  }
   EXPECT_TRUE(Until([&] { return !Event("low", "Preempted").empty(); }));
   EXPECT_THAT(Event("high", "Preempting"), HasSubstr("of job default/low (all that it has)"));
   EXPECT_EQ(Status("low").faults, 0);
