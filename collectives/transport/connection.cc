@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace ringmaster::transport {
 namespace {
+
+// A header's, not a payload's that is worth a call of its own.
+constexpr size_t kLittleRoom = 64;
 
 // A bound on one call, so that both directions get their turn while the data is in cache.
 constexpr size_t kMostAtOnce = 256 << 10;
@@ -41,11 +45,27 @@ ssize_t Connection::Send(std::span<const iovec> parts) {
 
 ssize_t Connection::Receive(void* into, size_t room) {
   if (sealed_) return sealed_->Receive(fd_.get(), into, room);
-  return recv(fd_.get(), into, room, MSG_DONTWAIT);
+  if (ahead_size_ == 0) {
+    if (room > kLittleRoom) return recv(fd_.get(), into, room, MSG_DONTWAIT);
+    const ssize_t rc = recv(fd_.get(), ahead_.data(), ahead_.size(), MSG_DONTWAIT);
+    if (rc <= 0) return rc;
+    ahead_at_ = 0;
+    ahead_size_ = static_cast<size_t>(rc);
+  }
+  const size_t taken = std::min(room, ahead_size_);
+  std::memcpy(into, ahead_.data() + ahead_at_, taken);
+  ahead_at_ += taken;
+  ahead_size_ -= taken;
+  return static_cast<ssize_t>(taken);
 }
 
 ssize_t Connection::Peek(void* into, size_t room) {
   if (sealed_) return sealed_->Peek(fd_.get(), into, room);
+  if (ahead_size_ > 0) {
+    const size_t seen = std::min(room, ahead_size_);
+    std::memcpy(into, ahead_.data() + ahead_at_, seen);
+    return static_cast<ssize_t>(seen);
+  }
   return recv(fd_.get(), into, room, MSG_PEEK | MSG_DONTWAIT);
 }
 

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,7 +36,10 @@ class Connection {
   // What was sent has got lost for about two seconds (IsDeadLink). False for a unix socket.
   bool LinkIsDead() const;
 
-  // As sendmsg() and recv() of what the two ranks say, without waiting; see SealedStream.
+  // As sendmsg() and recv() of what the two ranks say, without waiting; see SealedStream. A call
+  // with little room, for a frame's header, takes what has come behind it, too, for the next calls:
+  // a small frame costs one system call. So data may be here of which poll() knows nothing:
+  // Receive() until it has none, then wait.
   ssize_t Send(std::span<const iovec> parts);
   ssize_t Receive(void* into, size_t room);
   // The first bytes of what comes next, which stay there.
@@ -46,6 +50,9 @@ class Connection {
   UniqueFd fd_;
   const int peer_;
   std::unique_ptr<SealedStream> sealed_;  // null: as it is
+  // Received ahead, and not given out yet: `ahead_size_` bytes from `ahead_at_` on.
+  std::array<std::byte, 4096> ahead_;
+  size_t ahead_at_ = 0, ahead_size_ = 0;
 };
 
 // What became of one step of I/O.

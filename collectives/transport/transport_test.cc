@@ -260,6 +260,33 @@ TEST_F(Frames, OfAnOlderEpochAreDropped) {
   EXPECT_EQ(text, "fresh");
 }
 
+TEST_F(Frames, SmallOnesTakeOneCallTogetherAndAreSeenUntilTheyAreReceived) {
+  Send(5, 1, "first");
+  Send(5, 2, "second");
+  std::string text(5, ' ');
+  EXPECT_EQ(Receive(5, 1, &text), Progress::kSome);
+  EXPECT_EQ(text, "first");
+  std::byte left;
+  EXPECT_EQ(recv(ours_->fd(), &left, 1, MSG_PEEK | MSG_DONTWAIT), -1) << "all was taken";
+  FrameHeader next;
+  EXPECT_EQ(ours_->Peek(&next, sizeof(next)), static_cast<ssize_t>(sizeof(next)));
+  EXPECT_EQ(next.op, 2u);
+  text.assign(6, ' ');
+  EXPECT_EQ(Receive(5, 2, &text), Progress::kSome);
+  EXPECT_EQ(text, "second");
+  EXPECT_EQ(ours_->Peek(&next, sizeof(next)), -1);
+  Send(5, 3, std::string(100'000, 'l'));
+  Send(5, 4, "last");
+  std::string large(100'000, ' ');
+  EXPECT_EQ(Receive(5, 3, &large), Progress::kSome);
+  EXPECT_EQ(large, std::string(100'000, 'l'));
+  text.assign(4, ' ');
+  EXPECT_EQ(Receive(5, 4, &text), Progress::kSome);
+  EXPECT_EQ(text, "last");
+  theirs_.reset();
+  EXPECT_EQ(Receive(5, 5, &text), Progress::kClosed);
+}
+
 TEST_F(Frames, OfANewerEpochEndTheCall) {
   Send(6, 1, "x");
   std::string text(1, ' ');
