@@ -59,9 +59,8 @@ void SetQueued(PlanContext& plan) {
 std::string FewerByQueue(const PlanContext& plan) {
   if (!plan.in.queue) return "";
   const kueue::Standing& queue = *plan.in.queue;
-  const bool fewer =
-      queue.stage == Stage::kUnknown ||
-      (queue.stage == Stage::kAdmitted && queue.pods < plan.in.job.WantedPods());
+  const bool fewer = queue.stage == Stage::kUnknown ||
+                     (queue.stage == Stage::kAdmitted && queue.pods < plan.in.job.WantedPods());
   return fewer ? queue.message : "";
 }
 
