@@ -70,6 +70,13 @@ class PreemptionE2e : public ClusterE2e {
       return status.state == "Running" && status.world_size == pods;
     });
   }
+  bool WaitsForRoom(const std::string& name) {
+    return Until([&] {
+      const api::Status status = Status(name);
+      const api::Condition* scheduled = status.Find("Scheduled");
+      return scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+    });
+  }
   // The message of the newest event; empty: there is none.
   std::string Event(const std::string& job, const std::string& reason) {
     std::string message;
@@ -176,14 +183,7 @@ TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {
   ApplyJob("low", 4, 0);
   ASSERT_TRUE(Trains("low", 4));
   ApplyJob("high", 2, 0);
-  const auto waits = [&](const char* reason) {
-    return Until([&] {
-      const api::Status status = Status("high");
-      const api::Condition* scheduled = status.Find("Scheduled");
-      return scheduled != nullptr && scheduled->reason == reason;
-    });
-  };
-  ASSERT_TRUE(waits("WaitingForRoom"));
+  ASSERT_TRUE(WaitsForRoom("high"));
   EXPECT_EQ(Status("low").world_size, 4);
   EXPECT_EQ(Status("low").Find("Preempted"), nullptr);
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "high", {}));
@@ -207,6 +207,7 @@ TEST_F(PreemptionE2e, WhatIsIdleMakesJobsOfOnePriorityGrowToTheSameSize) {
   SetGpus(2);
   ASSERT_TRUE(Trains("low", 2));
   ApplyJob("high", 5, 0, 1);
+  ASSERT_TRUE(WaitsForRoom("high"));
   SetGpus(3);
   ASSERT_TRUE(Trains("high", 1)) << "who starts comes before who grows";
   SetGpus(8);

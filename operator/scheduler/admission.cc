@@ -138,7 +138,7 @@ std::vector<WaitingJob*> Admission::InOrder() {
     // For whom others give up pods comes before those to whom these would go.
     const auto rank = [this](const AdmissionRequest& r) {
       const bool first = r.standing == Standing::kShort || takers_.Has(r.job);
-      return std::tuple(!first, -r.priority, r.since);
+      return std::tuple(!first, -r.priority, r.standing == Standing::kRuns, r.since);
     };
     return rank(a->request) < rank(b->request);
   });

@@ -2,7 +2,8 @@
 // What is granted is held for the pod until it runs, so that nobody else counts on it.
 //
 // In line stand, first, jobs that hold pods and have too few of them to train: what they hold is of
-// no use until they get the rest. Then all others by priority, then by how long they have stood
+// no use until they get the rest. Then all others by priority; where that is the same, those that
+// wait for their start before those that train and could grow, and then by how long they have stood
 // there. A job gets as many pods together as its smallest size needs, or none. What is left then
 // makes jobs grow, in the order of what they have, weighed by priority (shares.h).
 //
