@@ -67,15 +67,14 @@ Status Resolve(const std::string& host_port, SocketAddress* out) {
   return Status();
 }
 
-std::string AddressText(const sockaddr_storage& address, const std::string& asked) {
-  std::string host, port;
-  SplitHostPort(asked, &host, &port);
-  if (address.ss_family == AF_INET6) {
-    auto* in6 = reinterpret_cast<const sockaddr_in6*>(&address);
-    return "[" + host + "]:" + std::to_string(ntohs(in6->sin6_port));
-  }
-  auto* in4 = reinterpret_cast<const sockaddr_in*>(&address);
-  return host + ":" + std::to_string(ntohs(in4->sin_port));
+// Of a name others may find another address than the one that is bound.
+std::string AddressText(const SocketAddress& address) {
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (getnameinfo(address.get(), address.length, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return {};
+  const bool v6 = address.storage.ss_family == AF_INET6;
+  return (v6 ? "[" + std::string(host) + "]" : host) + ":" + port;
 }
 
 bool AbstractAddress(const std::string& name, SocketAddress* out) {
@@ -127,12 +126,12 @@ Status ListenTcp(const std::string& host_port, UniqueFd* out, std::string* addre
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(fd.get(), where.get(), where.length) != 0) return ErrnoStatus("bind to " + host_port);
   if (listen(fd.get(), kBacklog) != 0) return ErrnoStatus("listen on " + host_port);
-  sockaddr_storage bound = {};
-  socklen_t length = sizeof(bound);
-  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+  SocketAddress bound;
+  bound.length = sizeof(bound.storage);
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) != 0) {
     return ErrnoStatus("getsockname of " + host_port);
   }
-  *address = AddressText(bound, host_port);
+  *address = AddressText(bound);
   *out = std::move(fd);
   return Status();
 }

@@ -32,6 +32,7 @@ _sufficient = False  # the providers are enough for a joiner to go on where the 
 _name_counts = {}
 _process = None  # that called init(): not one that was forked from it
 _view = None
+_workers = ()  # of _view, by rank
 _last_step = None
 _saved = None  # keeps the bytes that the library reads after `save` returned
 _callback_error = errors.CallbackError()
@@ -180,6 +181,17 @@ def step_view():
     return _view
 
 
+def step_workers():
+    """Which worker had which rank when this step began, as worker_at() names them.
+
+    A joiner enters first.
+    """
+    if _view is None:
+        raise ValueError(_NOT_INITIALISED)
+    enter()
+    return _workers
+
+
 def end_step():
     """Ends a step (see docs/python.md). Planned joins and leaves happen here. Returns StepInfo."""
     global _last_step
@@ -204,15 +216,26 @@ def last_step():
 
 
 def _begin_step(info=None):
-    global _view
+    global _view, _workers
     _name_counts.clear()
-    now = _read_view()
+    now, workers = _read_world()
     # A fault may already have moved the world on since rm_step_end agreed with the others on where
     # this step begins. Without a change of view before it, that place is known nevertheless.
     if info is not None and _view is not None and now.number != info.view and \
             _view.number == info.view:
         return
-    _view = now
+    _view, _workers = now, workers
+
+
+def _read_world():
+    """The view, and its workers by rank."""
+    while True:  # until nothing moved between the first look and the last
+        now = _read_view()
+        if _view is not None and now == _view:
+            return _view, _workers
+        workers = tuple((library().rm_worker_id(rank) or b"").decode() for rank in range(now.size))
+        if library().rm_epoch() == now.number:
+            return now, workers
 
 
 def _read_view():

@@ -36,6 +36,11 @@ class Operation:
         """Waits and raises the operation's error. Interrupted, it can be waited for again."""
         wait(self.number)
 
+    def until_done(self):
+        """Waits, and leaves result and error to whom they belong."""
+        while not self.done():
+            _core.library().rm_wait(self.number, WAIT_SLICE)
+
     def release(self):
         """Nobody wants the result. The buffers go as soon as the library is done with them."""
         if not self.done():

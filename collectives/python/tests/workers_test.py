@@ -151,6 +151,13 @@ def test_ASendOrReceiveWhosePartnerDiesFailsAndTheOthersGoOnWithEachOther(job):
     assert all("both go on" in _log(one, slot, 1) for slot in (0, 1)), one.logs()
 
 
+def test_RanksOfASendMeanWhomTheyMeantWhenTheStepBegan(job):
+    one = job("transfers_by_rank.py", 4)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): -9, (2, 1): 0, (3, 1): 0}, one.logs()
+    assert all("all got theirs" in _log(one, slot, 1) for slot in (0, 2, 3)), one.logs()
+
+
 @pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])
 def test_WhatIsInFlightKeepsItsMemoryWhateverBecomesOfItsHandle(passes, way):
     passes("lets_go.py", 2, WAY=way)

@@ -21,7 +21,7 @@ from ringmaster import _core, _in_flight
 from ringmaster._requests import full_name, names_of_group
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import OPS, Average, Sum, choose_op
-from ringmaster.torch import gradients, starting
+from ringmaster.torch import gradients, starting, transfers
 from ringmaster.torch.compression import Compression
 from ringmaster.torch.handles import Handle, synchronize
 from ringmaster.torch.tensors import dtype_of, dtype_of_rows
@@ -228,41 +228,32 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
 
 def send_async(tensor, rank, tag=0, process_set=global_process_set):
     """send() that returns a handle at once; synchronize() returns `tensor`."""
-    receiver = _worker_of(rank)
-    dtype_of(tensor)
-    name = starting.name_between(_core.worker_at(_core.SELF), receiver, int(tag))
-    return Handle(starting.start_send(tensor, receiver, name, process_set))
+    return Handle(transfers.start_send(tensor, transfers.worker_of(rank), tag, process_set))
 
 
 def send(tensor, rank, tag=0, process_set=global_process_set):
-    """Sends a tensor to one other rank, and returns when it has been received.
+    """Sends a tensor to one other rank, and returns when that one has asked for it and the values
+    are on their way. They get there unless this worker dies at once.
 
-    `rank`: a rank of the world, also in a process set. It has to call recv() with as many elements
-    of the same type and with the same `tag`; several of one tag belong together in their order
-    within the step. No other rank is needed. Sizes or types that differ are a HorovodInternalError
-    on both; where the other one has died or left, a RootLostError. A fault of others is not seen:
-    the transfer is finished in the new view. Not differentiable.
+    `rank`: a rank of the world, also in a process set, as of the beginning of this step
+    (step_view()): within the step it means the same worker, whatever dies. That one has to call
+    recv() with as many elements of the same type and with the same `tag`; several of one tag belong
+    together in their order. No other rank is needed. Sizes or types that differ are a
+    HorovodInternalError on both. Where the other one has died or left it is a RootLostError on this
+    rank alone, which no other rank knows of: where elastic.run sees it, the process ends. A fault
+    of others is not seen: the transfer is finished in the new view. Not differentiable.
     """
     return synchronize(send_async(tensor, rank, tag, process_set))
 
 
 def recv_async(tensor, rank, tag=0, process_set=global_process_set):
     """recv() that returns a handle at once; the values are in `tensor` after synchronize()."""
-    sender = _worker_of(rank)
-    dtype_of(tensor)
-    name = starting.name_between(sender, _core.worker_at(_core.SELF), int(tag))
-    return Handle(starting.start_recv(tensor, sender, name, process_set))
+    return Handle(transfers.start_recv(tensor, transfers.worker_of(rank), tag, process_set))
 
 
 def recv(tensor, rank, tag=0, process_set=global_process_set):
     """What `rank` sends, into `tensor`, which it returns. See send()."""
     return synchronize(recv_async(tensor, rank, tag, process_set))
-
-
-def _worker_of(rank):
-    if rank == _core.rank():
-        raise ValueError("rank: is %r, this rank itself; must be another one" % rank)
-    return _core.worker_at(rank)
 
 
 # ---- broadcast

@@ -110,33 +110,6 @@ def start_broadcast(tensor, root, name, process_set=global_process_set):
     return _in_flight.Handle(operation, lambda _: put_back(data, tensor))
 
 
-def start_send(tensor, receiver, name, process_set=global_process_set):
-    """To a worker as _core.worker_at() names it. The result is `tensor`."""
-    dtype = dtype_of(tensor)
-    source = packed(tensor).reshape(-1)
-    wanted = request(_library.SEND, name, source, dtype, process_set, root=receiver.encode())
-    operation, = _in_flight.submit([wanted], [source])
-    return _in_flight.Handle(operation, lambda _: tensor)
-
-
-def start_recv(tensor, sender, name, process_set=global_process_set):
-    """Into `tensor`, which is the result, from a worker as _core.worker_at() names it."""
-    dtype = dtype_of(tensor)
-    data = packed(tensor)
-    wanted = request(_library.RECEIVE, name, data.reshape(-1), dtype, process_set,
-                     output=data.data_ptr(), root=sender.encode())
-    operation, = _in_flight.submit([wanted], [data])
-    return _in_flight.Handle(operation, lambda _: put_back(data, tensor))
-
-
-def name_between(sender, receiver, tag):
-    """Of a transfer between two workers, counted for the two: the same on both, whatever ranks they
-    have by then.
-    """
-    counted = _core.auto_name("send.%s.%s.%d" % (sender, receiver, tag))
-    return ("send.tag%d.%s" % (tag, counted.rpartition(".")[2])).encode()
-
-
 def _rows_like(tensor, rows_by_rank=None):
     """Makes the result of an operation whose rows are like those of `tensor`."""
     shape, dtype = tuple(tensor.shape[1:]), tensor.dtype

@@ -16,7 +16,7 @@ from ringmaster._library import Request
 from ringmaster.errors import HostsUpdatedInterrupt, RootLostError
 from ringmaster.process_sets import add_process_set, global_process_set
 from ringmaster.reductions import Average, Max, Min, Product, Sum
-from ringmaster.torch import starting
+from ringmaster.torch import starting, transfers
 from ringmaster.torch.distributed.work import Work
 
 NAME = "ringmaster"
@@ -49,6 +49,7 @@ class ProcessGroup(dist.ProcessGroup):
         self.view = _core.view().number
         self._works = weakref.WeakValueDictionary()  # by name
         self._kept = collections.deque(maxlen=KEPT_WORKS)
+        self._members = self._workers_now() if process_set.number() else ()
         self._group_name = NAME
         super().__init__(self.rank(), self.size())
 
@@ -255,31 +256,44 @@ class ProcessGroup(dist.ProcessGroup):
     def send(self, tensors, dst, tag=0):
         """To a rank of the group, which has to call recv() with the same tag."""
         tensor, = tensors
-        pair, name, other = self._transfer(dst, "dst", tag, sends=True)
-        handle = starting.start_send(tensor, other, name, self.process_set)
-        return self._work(pair, _OtherMayGo(handle), tensors)
+        return self._transfer(transfers.start_send, tensor, dst, "dst", tag)
 
     def recv(self, tensors, src, tag=0):
         tensor, = tensors
-        pair, name, other = self._transfer(src, "src", tag, sends=False)
-        handle = starting.start_recv(tensor, other, name, self.process_set)
-        return self._work(pair, _OtherMayGo(handle), tensors)
+        return self._transfer(transfers.start_recv, tensor, src, "src", tag)
 
     def recv_anysource(self, tensors, tag=0):
         raise NotImplementedError("src: is None, must be a rank: the backend ringmaster receives "
                                   "from a rank that is named")
 
-    def _transfer(self, rank, field, tag, sends):
-        """(name with those of the two workers, name between the two, the other worker)"""
-        if not 0 <= rank < self.size() or rank == self.rank():
+    def _transfer(self, start, tensor, rank, field, tag):
+        """`rank`: of the group, as of the beginning of this step."""
+        workers = self._workers_of_step()
+        me = _core.worker_at(_core.SELF)
+        if not 0 <= rank < len(workers) or workers[rank] == me:
             raise ValueError("%s: is %d, must be another rank of the group, 0 to %d"
-                             % (field, rank, self.size() - 1))
-        ends = [_core.worker_at(_core.SELF), self._worker_at(rank)]
-        pair = ends if sends else ends[::-1]
-        unique, = self._names("send.%s.%s.%d" % (*pair, tag), 1)
-        number = unique.decode().split(".")[-2]
-        name = "torch.%d.send.tag%d.%s" % (self.process_set.number(), tag, number)
-        return unique, name.encode(), ends[1]
+                             % (field, rank, len(workers) - 1))
+        handle = start(tensor, workers[rank], tag, self.process_set,
+                       space="torch.%d." % self.process_set.number())
+        return self._keep(Work(handle, [tensor]))
+
+    def _workers_of_step(self):
+        """The group's workers, by their ranks in it."""
+        workers = _core.step_workers()
+        if not self.process_set.number():
+            return workers
+        # A set only loses members. Who is let in again is in none, though its name is the same.
+        now = self._workers_now()
+        if _core.view().number == _core.step_view().number:
+            self._members = now
+        return [worker for worker in workers if worker in self._members]
+
+    def _workers_now(self):
+        while True:  # until nothing moved between the first look and the last
+            before = _core.view().number
+            workers = [_core.worker_at(rank) for rank in self.process_set.ranks]
+            if _core.view().number == before:
+                return workers
 
     def _worker_at(self, rank):
         """The name of the worker with this rank in the group."""
@@ -331,6 +345,9 @@ class ProcessGroup(dist.ProcessGroup):
     def _work(self, name, handle, tensors, finish=None):
         work = Work(handle, tensors, finish)
         self._works[name] = work
+        return self._keep(work)
+
+    def _keep(self, work):
         self._kept.append(work)
         return work
 
@@ -349,9 +366,7 @@ class _Waits:
 
 
 class _OtherMayGo:
-    """Of a broadcast, a send or a receive: the loss of the worker that it is from or to is a change of
-    the world.
-    """
+    """Of a broadcast: the loss of the worker that it is from is a change of the world, on all ranks."""
 
     def __init__(self, handle):
         self._handle = handle
