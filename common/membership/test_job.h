@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -54,8 +55,10 @@ class Job {
     Give(candidate.pod.uid, WorkersChanged{candidate.workers});
   }
 
-  void Give(const std::string& uid, const Event& event) {
-    queue_.push_back({uid, event});
+  void Give(const std::string& uid, const Event& event) { GiveAll(uid, {event}); }
+  // Before anything that follows from the first one has happened elsewhere.
+  void GiveAll(const std::string& uid, const std::vector<Event>& events) {
+    for (const Event& event : events) queue_.push_back({uid, event});
     Run();
   }
 
@@ -99,6 +102,7 @@ class Job {
   }
 
   std::set<std::string> silent_;  // cut off
+  std::function<bool(const std::string& to, const Message& message)> takes_;  // null: all
   bool boundary_ = true;          // workers reach it when armed
   bool stops_ = true;             // workers stop when asked
   bool operations_ = true;        // workers complete one as soon as they have a view
@@ -119,6 +123,7 @@ class Job {
     } else if (auto* send = std::get_if<Send>(&action)) {
       log_[uid].push_back(std::string(MessageKindText(send->message.kind)));
       if (!members_.contains(send->to) || silent_.contains(send->to)) return;
+      if (takes_ && !takes_(send->to, send->message)) return;
       queue_.push_back({send->to, MessageReceived{send->message, uid + ":1"}});
     } else if (auto* ask = std::get_if<SendToRecord>(&action)) {
       if (ask->message.kind != MessageKind::kDecided) ++to_record_;

@@ -42,6 +42,8 @@ struct PeerOutputs {
   // The pods of the view that is installed now, the own one included.
   std::function<void(const std::vector<membership::Pod>&)> watch;
   std::function<bool(const std::string& pod)> suspects;
+  // Of the pods around this one those of which it is not known whether they live (accusations.h).
+  std::function<std::vector<std::string>(const std::string& pod)> look_around;
   // Its sidecar's connection is closed: it is suspected soon, unless it comes back.
   std::function<bool(const std::string& pod)> unreachable;
   std::function<void(Epoch, uint64_t step)> set_news;  // what heartbeats say

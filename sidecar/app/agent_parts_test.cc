@@ -229,6 +229,22 @@ TEST(PeerMonitorTest, ASuspicionOfALivingPodBringsTheSameMembersAnewWhenItLasts)
   EXPECT_TRUE(parts.Logged("suspect to u1")) << "the coordinator's turn";
 }
 
+TEST(PeerMonitorTest, WhatIsToldOfAPodIsBelievedWhenThePodsAroundItAreKnown) {
+  AgentParts parts;
+  parts.StartTraining();
+  membership::Message accusation;
+  accusation.kind = membership::MessageKind::kSuspect;
+  accusation.from = "u2";
+  accusation.view = kFirst;
+  accusation.pods = {"u1"};
+  parts.unsettled = {"u9"};
+  parts.peers.OnMessage(membership::EncodeMessage(accusation), "u2", "10.0.0.1:102");
+  EXPECT_FALSE(parts.membership.member().NextDeadline()) << "nothing is wrong yet";
+  parts.unsettled = {"u1"};
+  parts.peers.OnMessage(membership::EncodeMessage(accusation), "u2", "10.0.0.1:102");
+  EXPECT_TRUE(parts.membership.member().NextDeadline()) << "its own turn comes";
+}
+
 // ---- OperatorOrders
 
 TEST(OperatorOrdersTest, HasLookedShortlyAfterItsTargetOrLongAfterItAccepted) {

@@ -23,12 +23,14 @@ PeerMonitor::PeerMonitor(std::string pod_uid, AgentClock clock, PeerOutputs outp
       outputs_(std::move(outputs)),
       membership_(membership),
       departure_(departure),
-      rebuilds_(rebuilds) {}
+      rebuilds_(rebuilds),
+      accusations_(outputs_.look_around) {}
 
 void PeerMonitor::EnterView(const membership::View& view) {
   const bool listed = view.FindPod(pod_uid_) >= 0;
   Watch(listed ? view.pods : std::vector<membership::Pod>{});
   ring_.EnterView(view);
+  accusations_.EnterView();
 }
 
 std::vector<BrokenLink> PeerMonitor::BrokenLinks() const {
@@ -44,6 +46,8 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
                  message ? "its sender is another" : message.error());
     return;
   }
+  const bool accuses = message->kind == membership::MessageKind::kSuspect && message->number != 1;
+  if (accuses && !accusations_.MayBelieve(message->pods)) return;
   membership_->Feed(membership::MessageReceived{std::move(*message), address});
 }
 

@@ -13,6 +13,7 @@
 #include "sidecar/app/membership_loop.h"
 #include "sidecar/app/rebuild_tracker.h"
 #include "sidecar/app/ring_trouble.h"
+#include "sidecar/rendezvous/accusations.h"
 
 namespace ringmaster::app {
 
@@ -50,6 +51,7 @@ class PeerMonitor {
   const Departure* const departure_;
   RebuildTracker* const rebuilds_;
   RingTrouble ring_;
+  rendezvous::Accusations accusations_;
 };
 
 }  // namespace ringmaster::app

@@ -410,6 +410,9 @@ AgentOutputs SidecarImpl::Outputs() {
     }
   };
   outputs.peers.suspects = [this](const std::string& pod) { return heartbeats_->Suspects(pod); };
+  outputs.peers.look_around = [this](const std::string& pod) {
+    return heartbeats_->LookAround(pod);
+  };
   outputs.peers.unreachable = [this](const std::string& pod) {
     return heartbeats_->Unreachable(pod);
   };

@@ -45,6 +45,8 @@ class Watched : public std::enable_shared_from_this<Watched> {
   bool suspected() const { return suspected_; }
   bool unreachable() const { return unreachable_; }
   bool late() const { return silence_ > 2 * options_->interval; }
+  // Whether it lives is known.
+  bool settled() const { return suspected_ || (heard_ && !late()); }
 
   // `elapsed`: since the last tick, as far as this process was awake. Returns whether a beat is
   // missing.
@@ -122,6 +124,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
     const auto late_for = static_cast<int64_t>(late) * options_->interval;
     if (late_for > kMaxLate * options_->suspect_after) return;
     silence_ = attempt_age_ = milliseconds(0);
+    heard_ = true;
     suspected_ = unreachable_ = false;
     callbacks_->on_heard(peer_.uid, news);
   }
@@ -160,6 +163,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   std::shared_ptr<HeartbeatConnection> connection_;  // null: between two tries
   milliseconds silence_{0};
   milliseconds attempt_age_{0};  // since the newest one was begun, or an echo came on it
+  bool heard_ = false;  // ever
   bool suspected_ = false, unreachable_ = false, closed_ = false;
 };
 
@@ -202,6 +206,19 @@ class HeartbeatsImpl final : public Heartbeats {
   }
 
   void SetNews(const HeartbeatNews& news) override { subject_->news = news; }
+  std::vector<std::string> LookAround(const std::string& uid) override {
+    if (pods_.size() <= kAllPairsLimit) return {};
+    const std::set<std::string> around = PodsAround(pods_, uid);
+    if (!probed_.Around(uid)) {
+      probed_.Add(uid, around, kProbeFor);
+      WatchChosen();
+    }
+    std::vector<std::string> unsettled;
+    for (const auto& [other, peer] : watched_) {
+      if (around.count(other) > 0 && !peer->settled()) unsettled.push_back(other);
+    }
+    return unsettled;
+  }
   bool Suspects(const std::string& uid) const override {
     auto it = watched_.find(uid);
     return it != watched_.end() && it->second->suspected();

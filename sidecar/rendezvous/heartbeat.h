@@ -65,6 +65,9 @@ class Heartbeats {
   // chooses are watched from now on. A pod that is watched already goes on undisturbed.
   virtual void Watch(const std::vector<HeartbeatPeer>& pods) = 0;
   virtual void SetNews(const HeartbeatNews& news) = 0;  // what our echoes say from now on
+  // In a view so large that this sidecar does not watch all of it: watches the pods around this one
+  // for a while. The answer: those of them that have not answered lately and aren't suspected.
+  virtual std::vector<std::string> LookAround(const std::string& uid) = 0;
   virtual bool Suspects(const std::string& uid) const = 0;
   virtual bool Unreachable(const std::string& uid) const = 0;  // since the last echo
   virtual uint64_t missed() const = 0;   // beats without an answer in time, ever

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
@@ -115,6 +116,31 @@ TEST_F(HeartbeatTest, ASidecarThatIsBackAtItsAddressIsNotSuspected) {
   EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
   EXPECT_FALSE(all_["a"]->Unreachable("b"));
   EXPECT_TRUE(suspected_.empty());
+}
+
+// Of 20 pods two run; where the others listen nobody answers.
+TEST_F(HeartbeatTest, InALargeViewItLooksAroundAPodWhenAsked) {
+  suspect_after_ = std::chrono::hours(1);
+  Add("p0");
+  Add("p9");
+  asio::ip::tcp::acceptor silent(loop_);
+  std::string error;
+  ASSERT_TRUE(net::ListenOn(&silent, "127.0.0.1", 0, "TEST", &error)) << error;
+  const std::string nobody = net::JoinAddress("127.0.0.1", silent.local_endpoint().port());
+  std::vector<HeartbeatPeer> pods;
+  for (int i = 0; i < 20; ++i) {
+    const std::string uid = "p" + std::to_string(i);
+    pods.push_back(all_.count(uid) > 0 ? PeerOf(uid) : HeartbeatPeer{uid, nobody, ""});
+  }
+  all_["p0"]->Watch(pods);
+  EXPECT_EQ(all_["p0"]->LookAround("p9").size(), 17u) << "p1 to p17";
+  ASSERT_TRUE(RunUntil([&] { return heard_.count("p0>p9") > 0; }));
+  const std::vector<std::string> unsettled = all_["p0"]->LookAround("p9");
+  EXPECT_EQ(unsettled.size(), 16u);
+  EXPECT_EQ(std::count(unsettled.begin(), unsettled.end(), "p9"), 0) << "it has answered";
+  pods.resize(16);
+  all_["p0"]->Watch(pods);
+  EXPECT_TRUE(all_["p0"]->LookAround("p9").empty()) << "all watch all";
 }
 
 TEST_F(HeartbeatTest, SuspectsAPodThatAcceptsButNeverAnswers) {

@@ -311,6 +311,9 @@ PeerOutputs World::PeersOf(int index) {
     auto it = watched.find(uid);
     return it != watched.end() && it->second.suspected;
   };
+  peers.look_around = [](const std::string&) {
+    return std::vector<std::string>();
+  };  // all watch all
   peers.unreachable = [this, index](const std::string& uid) {
     const auto& watched = pods_[index]->watched;
     auto it = watched.find(uid);

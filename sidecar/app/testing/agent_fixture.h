@@ -57,6 +57,7 @@ class AgentTest : public testing::Test {
       watched_ = pods.size();
     };
     outputs.peers.suspects = [](const std::string&) { return false; };
+    outputs.peers.look_around = [](const std::string&) { return std::vector<std::string>(); };
     outputs.peers.unreachable = [this](const std::string& pod) { return pod == unreachable_; };
     outputs.peers.set_news = [](Epoch, uint64_t) {};
     outputs.job_operator.report_readiness = [this](bool ready, const std::vector<uint32_t>& missing,

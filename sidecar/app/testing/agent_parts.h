@@ -72,6 +72,7 @@ struct AgentParts {
   SteadyTime now{std::chrono::seconds(1000)};
   std::vector<std::string> log;  // what went out, to all sides
   std::string unreachable;       // the pod whose sidecar's connection is closed
+  std::vector<std::string> unsettled;  // pods of which it is not known whether they live
   health::Metrics metrics{"default", "job", "p0"};
   AgentClock clock;
   TrainingHistory history;
@@ -135,6 +136,7 @@ struct AgentParts {
     };
     outputs.watch = [](const std::vector<membership::Pod>&) {};
     outputs.suspects = [](const std::string&) { return false; };
+    outputs.look_around = [this](const std::string&) { return unsettled; };
     outputs.unreachable = [this](const std::string& pod) { return pod == unreachable; };
     outputs.set_news = [](Epoch, uint64_t) {};
     return outputs;
