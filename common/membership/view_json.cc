@@ -12,15 +12,18 @@ namespace ringmaster::membership {
 
 using nlohmann::json;
 
+// Views are written at every step of a rebuild, so they are built field by field: of a list of
+// lists each name and value would be made, copied and thrown away once more.
 json ToJson(const Pod& pod) {
-  json value = {{"uid", pod.uid},
-                {"name", pod.name},
-                {"incarnation", pod.incarnation},
-                {"node", pod.node},
-                {"zone", pod.zone},
-                {"address", pod.address},
-                {"heartbeat", pod.heartbeat},
-                {"http", pod.http}};
+  json value;
+  value["uid"] = pod.uid;
+  value["name"] = pod.name;
+  value["incarnation"] = pod.incarnation;
+  value["node"] = pod.node;
+  value["zone"] = pod.zone;
+  value["address"] = pod.address;
+  value["heartbeat"] = pod.heartbeat;
+  value["http"] = pod.http;
   if (pod.proves_heartbeats) value["provesHeartbeats"] = true;
   return value;
 }
@@ -38,22 +41,34 @@ json ToJson(const Candidate& candidate) {
   return {{"pod", ToJson(candidate.pod)}, {"workers", std::move(workers)}};
 }
 
+namespace {
+
+json ToJson(const RankEntry& rank) {
+  json value;
+  value["pod"] = rank.pod;
+  value["slot"] = rank.slot;
+  value["incarnation"] = rank.incarnation;
+  value["tcp"] = rank.tcp;
+  value["shm"] = rank.shm;
+  value["joined"] = rank.joined;
+  return value;
+}
+
+}  // namespace
+
 json ToJson(const View& view) {
-  json pods = json::array();
+  json value;
+  value["epoch"] = view.epoch;
+  value["parent"] = view.parent;
+  value["reason"] = ReasonText(view.reason);
+  value["train"] = view.train;
+  value["planned"] = view.planned;
+  value["coordinator"] = view.coordinator;
+  json& pods = value["pods"] = json::array();
   for (const Pod& pod : view.pods) pods.push_back(ToJson(pod));
-  json ranks = json::array();
-  for (const RankEntry& rank : view.ranks) {
-    ranks.push_back({{"pod", rank.pod},
-                     {"slot", rank.slot},
-                     {"incarnation", rank.incarnation},
-                     {"tcp", rank.tcp},
-                     {"shm", rank.shm},
-                     {"joined", rank.joined}});
-  }
-  return {
-      {"epoch", view.epoch},     {"parent", view.parent},    {"reason", ReasonText(view.reason)},
-      {"train", view.train},     {"planned", view.planned},  {"coordinator", view.coordinator},
-      {"pods", std::move(pods)}, {"ranks", std::move(ranks)}};
+  json& ranks = value["ranks"] = json::array();
+  for (const RankEntry& rank : view.ranks) ranks.push_back(ToJson(rank));
+  return value;
 }
 
 bool ReasonFromText(std::string_view text, Reason* out) {

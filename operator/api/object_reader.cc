@@ -55,6 +55,8 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& na
   const std::size_t allowed = word.size() < 4 ? 1 : word.size() < 9 ? 2 : 3;
   std::size_t best_distance = allowed + 1;
   for (const std::string& name : names) {
+    const auto [shorter, longer] = std::minmax({word.size(), name.size()});
+    if (longer - shorter >= best_distance) continue;  // so many letters are missing at least
     const std::size_t distance = EditDistance(word, name);
     if (distance < best_distance) {
       best_distance = distance;
@@ -270,6 +272,7 @@ void ObjectReader::RefuseTypos(const std::vector<std::string>& names) {
   if (!object_.is_object()) return;
   for (const auto& [name, value] : object_.items()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
     const std::string guess = DidYouMean(name, names);
     if (!guess.empty()) Error(name, fmt::format("unknown field; did you mean \"{}\"?", guess));
   }

@@ -23,12 +23,23 @@ T Get(const Json& object, const char* name, T fallback = {}) {
 }
 
 Json ConditionToJson(const Condition& condition) {
-  return {{"type", condition.type},
-          {"status", condition.status ? "True" : "False"},
-          {"reason", condition.reason},
-          {"message", condition.message},
-          {"lastTransitionTime", condition.last_transition_time},
-          {"observedGeneration", condition.observed_generation}};
+  Json json;
+  json["type"] = condition.type;
+  json["status"] = condition.status ? "True" : "False";
+  json["reason"] = condition.reason;
+  json["message"] = condition.message;
+  json["lastTransitionTime"] = condition.last_transition_time;
+  json["observedGeneration"] = condition.observed_generation;
+  return json;
+}
+
+Json RingEntryToJson(const RingEntry& entry) {
+  Json json;
+  json["rank"] = entry.rank;
+  json["pod"] = entry.pod;
+  json["slot"] = entry.slot;
+  json["node"] = entry.node;
+  return json;
 }
 
 Json TroubledNodeToJson(const TroubledNode& node) {
@@ -63,31 +74,28 @@ bool Status::Is(const std::string& type) const {
 }
 
 Json StatusToJson(const Status& status) {
-  Json json = {{"state", status.state},
-               {"conditions", Json::array()},
-               {"replicaStatuses",
-                {{"Worker",
-                  {{"active", status.worker.active},
-                   {"succeeded", status.worker.succeeded},
-                   {"failed", status.worker.failed}}}}},
-               {"replicas", status.replicas},
-               {"selector", status.selector},
-               {"epoch", status.epoch},
-               {"worldSize", status.world_size},
-               {"ring", Json::array()},
-               {"stepsLost", status.steps_lost},
-               {"workerRestarts", status.worker_restarts},
-               {"podsReplaced", status.pods_replaced},
-               {"faults", status.faults},
-               {"observedGeneration", status.observed_generation}};
+  Json json;
+  json["state"] = status.state;
+  json["conditions"] = Json::array();
+  Json& worker = json["replicaStatuses"]["Worker"];
+  worker["active"] = status.worker.active;
+  worker["succeeded"] = status.worker.succeeded;
+  worker["failed"] = status.worker.failed;
+  json["replicas"] = status.replicas;
+  json["selector"] = status.selector;
+  json["epoch"] = status.epoch;
+  json["worldSize"] = status.world_size;
+  json["ring"] = Json::array();
+  json["stepsLost"] = status.steps_lost;
+  json["workerRestarts"] = status.worker_restarts;
+  json["podsReplaced"] = status.pods_replaced;
+  json["faults"] = status.faults;
+  json["observedGeneration"] = status.observed_generation;
   if (status.epoch != 0) json["view"] = membership::EpochText(status.epoch);
   for (const Condition& condition : status.conditions) {
     json["conditions"].push_back(ConditionToJson(condition));
   }
-  for (const RingEntry& entry : status.ring) {
-    json["ring"].push_back(
-        {{"rank", entry.rank}, {"pod", entry.pod}, {"slot", entry.slot}, {"node", entry.node}});
-  }
+  for (const RingEntry& entry : status.ring) json["ring"].push_back(RingEntryToJson(entry));
   if (status.last_rebuild) {
     json["lastRebuild"] = {{"epoch", status.last_rebuild->epoch},
                            {"reason", status.last_rebuild->reason},

@@ -94,8 +94,7 @@ void DecisionApplier::Notify(const planner::Snapshot& snapshot, const planner::D
     // A pod without the annotation of its sidecar's registration counts as never having been in a
     // view, so its sidecar hears of none before the annotation is there.
     const bool is_view = std::holds_alternative<planner::ViewDecidedNotice>(notice);
-    const bool checked = is_view && !forgets_.addresses;
-    if (checked && !IsAnnotatedAsRegistered(snapshot, pod_uid)) continue;
+    if (is_view && !IsAnnotatedAsRegistered(snapshot, pod_uid)) continue;
     to_.registry->Notify(snapshot.job.uid, pod_uid, notice);
   }
 }

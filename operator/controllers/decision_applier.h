@@ -8,7 +8,6 @@
 
 #include "operator/controllers/creation_backoff.h"
 #include "operator/controllers/event_writer.h"
-#include "operator/controllers/forgets.h"
 #include "operator/controllers/pod_writer.h"
 #include "operator/controllers/record_writer.h"
 #include "operator/controllers/sidecar_registry.h"
@@ -31,8 +30,8 @@ class DecisionApplier {
   };
 
   DecisionApplier(std::shared_ptr<kube::KubeApi> api, const runtime::Informer* pods,
-                  const Writers& writers, const Forgets& forgets = {})
-      : api_(std::move(api)), pods_(pods), to_(writers), forgets_(forgets) {}
+                  const Writers& writers)
+      : api_(std::move(api)), pods_(pods), to_(writers) {}
 
   // False: not all of it could be done; look at the job again after a while.
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
@@ -48,7 +47,6 @@ class DecisionApplier {
   const std::shared_ptr<kube::KubeApi> api_;
   const runtime::Informer* const pods_;
   const Writers to_;
-  const Forgets forgets_;
 };
 
 }  // namespace ringmaster::controllers

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/runtime/informer.h"
 
@@ -18,10 +19,8 @@ using runtime::MetaField;
 // Others write the pod at the same time: the kubelet, mostly.
 constexpr int kTries = 5;
 
-Json Finalizers(const Json& pod) {
-  if (!pod.is_object()) return Json::array();
-  const Json list = pod.value("/metadata/finalizers"_json_pointer, Json::array());
-  return list.is_array() ? list : Json::array();
+const Json& Finalizers(const Json& pod) {
+  return fields::List(fields::Member(pod, "metadata"), "finalizers");
 }
 
 }  // namespace
@@ -33,7 +32,7 @@ void AddFinalizer(Json& pod) {
 }
 
 bool HasFinalizer(const Json& pod) {
-  const Json list = Finalizers(pod);
+  const Json& list = Finalizers(pod);
   return std::find(list.begin(), list.end(), api::kProofFinalizer) != list.end();
 }
 

@@ -10,8 +10,6 @@ struct Forgets {
   bool versions = false;     // the record is written over whatever is there
   bool lineages = false;     // a lineage begins without the job's status saying so first
   bool old_reports = false;  // a sidecar that comes back is asked anew what it has promised
-  bool late_pods = false;    // pods are listed before a recovery ends: the cache may lack one
-  bool addresses = false;    // a pod's object says that it may be in a view before it hears of one
 };
 
 }  // namespace ringmaster::controllers

@@ -137,7 +137,6 @@ JobReconciler JobController::MakeReconciler() {
        .pods = {options_.pod, options_.proof_finalizer, options_.calls_at_once, options_.clock},
        .most_events_waiting = options_.most_events_waiting,
        .clock = options_.clock,
-       .forgets = options_.forgets,
        .metrics = options_.metrics});
 }
 

@@ -13,7 +13,6 @@
 
 #include "operator/controllers/admission_loop.h"
 #include "operator/controllers/child_objects.h"
-#include "operator/controllers/forgets.h"
 #include "operator/controllers/job_queue.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/node_watcher.h"
@@ -54,7 +53,6 @@ struct JobControllerOptions {
   std::size_t calls_at_once = 8;  // to make the pods of one job
   std::size_t most_events_waiting = kMostEventsWaiting;
   runtime::Clock clock;
-  Forgets forgets;
 };
 
 class JobController {

@@ -11,7 +11,6 @@
 #include "operator/api/horovod_job.h"
 #include "operator/controllers/child_objects.h"
 #include "operator/controllers/decision_applier.h"
-#include "operator/controllers/forgets.h"
 #include "operator/controllers/gang_admission.h"
 #include "operator/controllers/job_observer.h"
 #include "operator/controllers/job_queue.h"
@@ -28,7 +27,6 @@ struct JobReconcilerOptions {
   PodWriterOptions pods;
   std::size_t most_events_waiting = kMostEventsWaiting;
   runtime::Clock clock;
-  Forgets forgets;
   Metrics* metrics = nullptr;  // may be null
 };
 

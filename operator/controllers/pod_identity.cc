@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/planner/planner.h"
 
@@ -21,14 +22,14 @@ Json OwnerReference(const std::string& job_name, const std::string& job_uid) {
 }
 
 std::string JobKeyOf(const Json& pod) {
-  const Json metadata = pod.value("metadata", Json::object());
-  std::string job = metadata.value("labels", Json::object()).value(api::kJobNameLabel, "");
-  for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
-    if (owner.value("controller", false) && owner.value("kind", "") == api::kKind) {
-      job = owner.value("name", "");
+  const Json& metadata = fields::Member(pod, "metadata");
+  std::string job = fields::Text(fields::Member(metadata, "labels"), api::kJobNameLabel);
+  for (const Json& owner : fields::List(metadata, "ownerReferences")) {
+    if (fields::Flag(owner, "controller") && fields::Text(owner, "kind") == api::kKind) {
+      job = fields::Text(owner, "name");
     }
   }
-  return metadata.value("namespace", "") + "/" + job;
+  return fields::Text(metadata, "namespace") + "/" + job;
 }
 
 Json LabelsOf(const api::HorovodJob& job, int index) {
@@ -39,10 +40,10 @@ Json LabelsOf(const api::HorovodJob& job, int index) {
 }
 
 bool HasLabels(const Json& pod, const Json& labels) {
-  const Json has = pod.value("/metadata/labels"_json_pointer, Json::object());
+  const Json& has = fields::Member(fields::Member(pod, "metadata"), "labels");
   const auto wanted = labels.items();
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
-    return has.value(label.key(), "") == label.value();
+    return fields::Member(has, label.key().c_str()) == label.value();
   });
 }
 
@@ -54,9 +55,9 @@ std::optional<int> IndexOf(const api::HorovodJob& job, const std::string& pod) {
 }
 
 bool IsOwnedBy(const Json& object, const std::string& uid) {
-  const auto owners = object.value("/metadata/ownerReferences"_json_pointer, Json::array());
+  const Json& owners = fields::List(fields::Member(object, "metadata"), "ownerReferences");
   return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
-    return owner.value("controller", false) && owner.value("uid", "") == uid;
+    return fields::Flag(owner, "controller") && fields::Text(owner, "uid") == uid;
   });
 }
 

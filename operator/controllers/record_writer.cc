@@ -13,8 +13,7 @@ bool RecordWriter::WriteFirstView(const planner::Snapshot& snapshot,
                                   const membership::ViewPtr& view) {
   const api::HorovodJob& job = snapshot.job;
   // The first view of all needs no reports: nobody can be in an earlier one.
-  const bool checked = snapshot.view != nullptr && !forgets_.late_pods;
-  if (checked && !IsStillRight(snapshot, view)) return false;
+  if (snapshot.view != nullptr && !IsStillRight(snapshot, view)) return false;
   if (backoff_->Waits(job, Needed::kRecord)) return true;
   const auto written = records_->Bootstrap(job, view);
   if (written) {

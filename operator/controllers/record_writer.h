@@ -10,7 +10,6 @@
 
 #include "operator/controllers/creation_backoff.h"
 #include "operator/controllers/event_writer.h"
-#include "operator/controllers/forgets.h"
 #include "operator/controllers/job_observer.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/planner/snapshot.h"
@@ -23,13 +22,8 @@ class RecordWriter {
   // All outlive the writer. `queue` brings the job back when the record was written: with what it
   // says in the snapshot the sidecars are notified.
   RecordWriter(QuorumRecordStore* records, JobObserver* observer, CreationBackoff* backoff,
-               EventWriter* events, runtime::WorkQueue* queue, const Forgets& forgets = {})
-      : records_(records),
-        observer_(observer),
-        backoff_(backoff),
-        events_(events),
-        queue_(queue),
-        forgets_(forgets) {}
+               EventWriter* events, runtime::WorkQueue* queue)
+      : records_(records), observer_(observer), backoff_(backoff), events_(events), queue_(queue) {}
 
   bool WriteFirstView(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
   // `event` tells of it at once: as the lineage goes into the job's status first, the status that
@@ -46,7 +40,6 @@ class RecordWriter {
   CreationBackoff* const backoff_;
   EventWriter* const events_;
   runtime::WorkQueue* const queue_;
-  const Forgets forgets_;
 };
 
 }  // namespace ringmaster::controllers

@@ -1,5 +1,6 @@
 #include "operator/local/in_memory_api.h"
 
+#include "common/fields/fields.h"
 #include "operator/kube/errors.h"
 #include "operator/kube/resources.h"
 #include "operator/local/store.h"
@@ -26,9 +27,7 @@ kube::Result<void> Known(const Resource& resource, const std::string& asked) {
 }
 
 std::string NameOf(const Json& object) {
-  if (!object.is_object() || !object.contains("metadata")) return "";
-  const Json& meta = object["metadata"];
-  return meta.is_object() ? meta.value("name", "") : "";
+  return fields::Text(fields::Member(object, "metadata"), "name");
 }
 
 }  // namespace

@@ -168,9 +168,16 @@ void EvaluateEarlyExits(PlanContext& plan) {
   }
 }
 
+// "all ranks of 2 pods ended with 0"
+std::string HowAllEnded(std::size_t succeeded, std::size_t killed) {
+  if (succeeded > 0) return fmt::format("all ranks of {} ended with 0", Plural(succeeded, "pod"));
+  return fmt::format("all ranks had agreed to end; then {} ended from outside",
+                     killed == 1 ? "the last pod was" : "all pods were");
+}
+
 // Pods that decide about success: those of the last view, or all where no view is known any more.
 void EvaluateSuccess(PlanContext& plan) {
-  std::size_t succeeded = 0, others = 0;
+  std::size_t succeeded = 0, killed = 0, others = 0;
   for (const PodFacts& pod : plan.in.pods) {
     if (plan.in.view != nullptr && !InView(plan.in, pod.uid)) {
       others += IsAboutToFail(plan, pod) ? 1 : 0;
@@ -182,12 +189,13 @@ void EvaluateSuccess(PlanContext& plan) {
       ++succeeded;
     } else if (!pod.ended() || (plan.in.view == nullptr && !pod.leaving())) {
       ++others;
+    } else if (plan.finishing) {
+      ++killed;  // after the training: a failure of its own would have failed the job
     }
   }
-  if (others > 0 || succeeded == 0) return;
-  plan.outcome = {.succeeded = true,
-                  .reason = "AllRanksDone",
-                  .message = fmt::format("all ranks of {} ended with 0", Plural(succeeded, "pod"))};
+  if (others > 0 || succeeded + killed == 0) return;
+  plan.outcome = {
+      .succeeded = true, .reason = "AllRanksDone", .message = HowAllEnded(succeeded, killed)};
 }
 
 int Limit(const PlanContext& plan) { return plan.in.job.spec.run_policy.backoff_limit; }

@@ -171,6 +171,15 @@ TEST(FinishingTest, AKilledPodIsNeitherAFailureNorReplaced) {
   EXPECT_THAT(out.creates, IsEmpty());
 }
 
+TEST(FinishingTest, AJobOfWhichAllPodsAreKilledAfterTheEndHasSucceeded) {
+  World world = Finishing(2);
+  for (const int i : {0, 1}) world.End(i, PodPhase::kFailed, 137);
+  const Decision out = Plan(world.in);
+  ASSERT_TRUE(out.status.Is("Succeeded")) << "nothing would ever end it";
+  EXPECT_THAT(out.status.Find("Succeeded")->message, HasSubstr("all ranks had agreed to end"));
+  EXPECT_THAT(out.creates, IsEmpty());
+}
+
 TEST(FinishingTest, AScriptThatFailsAfterTheEndStillFailsTheJob) {
   World world = Finishing(2);
   world.End(1, PodPhase::kFailed, 1);

@@ -18,10 +18,9 @@ constexpr std::chrono::seconds kUnableLasts{1};
 
 void OperatorReports::Readiness(const membership::Candidate& candidate,
                                 const std::vector<uint32_t>& missing) {
-  std::string text = membership::EncodeCandidate(candidate);
-  if (text == readiness_) return;
-  readiness_ = std::move(text);
-  outputs_.report_readiness(missing.empty(), missing, readiness_);
+  if (readiness_ == candidate) return;
+  readiness_ = candidate;
+  outputs_.report_readiness(missing.empty(), missing, membership::EncodeCandidate(candidate));
 }
 
 void OperatorReports::Health(bool able, SteadyTime now) {

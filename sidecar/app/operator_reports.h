@@ -20,8 +20,8 @@ class OperatorReports {
   explicit OperatorReports(OperatorOutputs outputs) : outputs_(std::move(outputs)) {}
 
   void Readiness(const membership::Candidate& candidate, const std::vector<uint32_t>& missing);
-  bool readiness_reported() const { return !readiness_.empty(); }
-  void ForgetReadiness() { readiness_.clear(); }
+  bool readiness_reported() const { return readiness_.has_value(); }
+  void ForgetReadiness() { readiness_.reset(); }
 
   // That the pod can't train is reported when it lasts.
   void Health(bool able, SteadyTime now);
@@ -43,8 +43,8 @@ class OperatorReports {
 
  private:
   const OperatorOutputs outputs_;
-  std::string readiness_;     // as it was reported, encoded
-  std::optional<bool> able_;  // as it was reported
+  std::optional<membership::Candidate> readiness_;  // as it was reported
+  std::optional<bool> able_;                        // as it was reported
   std::optional<SteadyTime> unable_since_;
   std::vector<job::Stall> stalls_;  // as they were reported, but for how long
 };

@@ -121,7 +121,27 @@ struct Metrics::Families {
   prometheus::Counter& restarts;
   prometheus::Family<prometheus::Counter>& exits;
   size_t value_names = 0;
-  std::map<int, job::WorkerTimes> times;  // by slot: the newest that was counted
+  struct Slot {
+    prometheus::Counter &seconds, &blocked, &waiting, &running, &bytes;
+    job::WorkerTimes counted;  // the newest
+  };
+  std::map<int, Slot> slots;
+
+  Slot& SlotOf(int number) {
+    const auto known = slots.find(number);
+    if (known != slots.end()) return known->second;
+    const std::string text = std::to_string(number);
+    const auto state = [&](const char* name) -> prometheus::Counter& {
+      return worker_state_seconds.Add({{"slot", text}, {"state", name}});
+    };
+    const Slot made{worker_seconds.Add({{"slot", text}}),
+                    state("blocked"),
+                    state("waiting"),
+                    state("running"),
+                    worker_bytes.Add({{"slot", text}}),
+                    {}};
+    return slots.emplace(number, made).first->second;
+  }
 };
 
 Metrics::Metrics(const std::string& job_namespace, const std::string& job, const std::string& pod)
@@ -144,17 +164,14 @@ void Metrics::SetHeartbeatsRefused(uint64_t refused) {
 void Metrics::SetStalledTensors(int tensors) { families_->stalled.Set(tensors); }
 
 void Metrics::SetTimes(int slot, const job::WorkerTimes& times) {
-  const job::WorkerTimes added = job::Between(families_->times[slot], times);
-  families_->times[slot] = times;
-  const std::string text = std::to_string(slot);
-  families_->worker_seconds.Add({{"slot", text}}).Increment(added.seconds);
-  const auto count = [&](const char* state, double seconds) {
-    families_->worker_state_seconds.Add({{"slot", text}, {"state", state}}).Increment(seconds);
-  };
-  count("blocked", added.blocked);
-  count("waiting", added.waiting);
-  count("running", added.running);
-  families_->worker_bytes.Add({{"slot", text}}).Increment(static_cast<double>(added.bytes));
+  Families::Slot& known = families_->SlotOf(slot);
+  const job::WorkerTimes added = job::Between(known.counted, times);
+  known.counted = times;
+  known.seconds.Increment(added.seconds);
+  known.blocked.Increment(added.blocked);
+  known.waiting.Increment(added.waiting);
+  known.running.Increment(added.running);
+  known.bytes.Increment(static_cast<double>(added.bytes));
 }
 
 void Metrics::SetValue(const std::string& name, double value) {

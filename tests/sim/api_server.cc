@@ -1,5 +1,6 @@
 #include "tests/sim/api_server.h"
 
+#include "common/fields/fields.h"
 #include "operator/api/time.h"
 
 namespace ringmaster::app::sim {
@@ -15,30 +16,35 @@ tl::unexpected<Error> No(ErrorCode code, const std::string& message) {
 
 Json& Meta(Json& object) { return object["metadata"]; }
 
+const Json& Member(const Json& object, const char* field) { return fields::Member(object, field); }
+
+// Of the metadata.
 std::string Text(const Json& object, const char* field) {
-  const auto metadata = object.find("metadata");
-  return metadata == object.end() ? "" : metadata->value(field, "");
+  return fields::Text(Member(object, "metadata"), field);
 }
 
-bool Deleting(const Json& object) { return !Text(object, "deletionTimestamp").empty(); }
+bool Deleting(const Json& object) {
+  return Member(Member(object, "metadata"), "deletionTimestamp").is_string();
+}
 
 }  // namespace
 
-kube::Result<Json> ApiServer::Get(const kube::Resource& resource, const std::string& name) const {
+kube::Result<ObjectPtr> ApiServer::Get(const kube::Resource& resource,
+                                       const std::string& name) const {
   const auto at = entries_.find({resource.plural, name});
   if (at == entries_.end()) return No(ErrorCode::kNotFound, resource.plural + " " + name);
   return at->second.object;
 }
 
-std::vector<Json> ApiServer::All(const kube::Resource& resource) const {
-  std::vector<Json> all;
+std::vector<ObjectPtr> ApiServer::All(const kube::Resource& resource) const {
+  std::vector<ObjectPtr> all;
   for (const auto& [key, entry] : entries_) {
     if (key.first == resource.plural) all.push_back(entry.object);
   }
   return all;
 }
 
-kube::Result<Json> ApiServer::Create(const kube::Resource& resource, Json object) {
+kube::Result<ObjectPtr> ApiServer::Create(const kube::Resource& resource, Json object) {
   const Key key{resource.plural, Text(object, "name")};
   if (entries_.count(key) != 0) return No(ErrorCode::kAlreadyExists, key.second);
   Json& metadata = Meta(object);
@@ -47,57 +53,61 @@ kube::Result<Json> ApiServer::Create(const kube::Resource& resource, Json object
   metadata["generation"] = 1;
   metadata["creationTimestamp"] = api::FormatTime(clock_.wall());
   metadata["resourceVersion"] = std::to_string(++version_);
-  entries_[key].object = object;
-  watcher_(resource, {kube::WatchEvent::Type::kAdded, object});
-  return object;
+  auto stored = std::make_shared<const Json>(std::move(object));
+  entries_[key].object = stored;
+  watcher_(resource, {kube::WatchEvent::Type::kAdded, stored});
+  return stored;
 }
 
-// The object as it is to be, with what no writer may change as it was.
-kube::Result<Json> ApiServer::Write(const kube::Resource& resource, Entry* entry, Json object) {
-  Json& before = entry->object;
+// `object`: as it is to be; what no writer may change stays as it was.
+ObjectPtr ApiServer::Write(const kube::Resource& resource, Entry* entry, Json object) {
+  const Json& before = *entry->object;
+  const Json& fixed = before["metadata"];
   Json& metadata = Meta(object);
-  for (const char* fixed : {"uid", "namespace", "creationTimestamp", "generation"})
-    metadata[fixed] = Meta(before)[fixed];
-  if (Deleting(before)) metadata["deletionTimestamp"] = Meta(before)["deletionTimestamp"];
-  if (object.value("spec", Json()) != before.value("spec", Json()))
+  for (const char* field :
+       {"uid", "namespace", "creationTimestamp", "generation", "resourceVersion"})
+    metadata[field] = fixed[field];
+  if (Deleting(before)) metadata["deletionTimestamp"] = fixed["deletionTimestamp"];
+  if (Member(object, "spec") != Member(before, "spec"))
     metadata["generation"] = metadata["generation"].get<std::int64_t>() + 1;
-  metadata["resourceVersion"] = Meta(before)["resourceVersion"];
-  if (object == before) return object;
+  if (object == before) return entry->object;
   metadata["resourceVersion"] = std::to_string(++version_);
-  before = object;
-  const Key key{resource.plural, Text(object, "name")};
-  if (!RemoveIfDue(resource, key)) watcher_(resource, {kube::WatchEvent::Type::kModified, object});
-  return object;
+  auto stored = std::make_shared<const Json>(std::move(object));
+  entry->object = stored;
+  const Key key{resource.plural, Text(*stored, "name")};
+  if (!RemoveIfDue(resource, key)) watcher_(resource, {kube::WatchEvent::Type::kModified, stored});
+  return stored;
 }
 
-kube::Result<Json> ApiServer::Update(const kube::Resource& resource, Json object,
-                                     const std::string& subresource) {
+kube::Result<ObjectPtr> ApiServer::Update(const kube::Resource& resource, const Json& object,
+                                          const std::string& subresource) {
   const auto at = entries_.find({resource.plural, Text(object, "name")});
   if (at == entries_.end()) return No(ErrorCode::kNotFound, Text(object, "name"));
+  const Json& before = *at->second.object;
   const std::string version = Text(object, "resourceVersion");
-  if (!version.empty() && version != Text(at->second.object, "resourceVersion"))
+  if (!version.empty() && version != Text(before, "resourceVersion"))
     return No(ErrorCode::kConflict, Text(object, "name") + " has changed");
-  Json whole = subresource == "status" ? at->second.object : object;
+  Json whole = subresource == "status" ? before : object;
   if (const auto status = object.find("status"); subresource == "status") {
     whole["status"] = status == object.end() ? Json::object() : *status;
-  } else if (at->second.object.contains("status")) {
-    whole["status"] = at->second.object["status"];
+  } else if (before.contains("status")) {
+    whole["status"] = before["status"];
   }
   return Write(resource, &at->second, std::move(whole));
 }
 
-kube::Result<Json> ApiServer::Patch(const kube::Resource& resource, const std::string& name,
-                                    Json patch, const std::string& subresource) {
+kube::Result<ObjectPtr> ApiServer::Patch(const kube::Resource& resource, const std::string& name,
+                                         Json patch, const std::string& subresource) {
   const auto at = entries_.find({resource.plural, name});
   if (at == entries_.end()) return No(ErrorCode::kNotFound, name);
   for (const char* condition : {"uid", "resourceVersion"}) {
     const std::string wanted = Text(patch, condition);
-    if (!wanted.empty() && wanted != Text(at->second.object, condition))
+    if (!wanted.empty() && wanted != Text(*at->second.object, condition))
       return No(ErrorCode::kConflict, name + " is another by now");
     if (!wanted.empty()) Meta(patch).erase(condition);
   }
   if (subresource.empty()) patch.erase("status");
-  Json whole = at->second.object;
+  Json whole = *at->second.object;
   whole.merge_patch(patch);
   return Write(resource, &at->second, std::move(whole));
 }
@@ -108,17 +118,20 @@ kube::Result<void> ApiServer::Delete(const kube::Resource& resource, const std::
   const auto at = entries_.find(key);
   if (at == entries_.end()) return No(ErrorCode::kNotFound, name);
   Entry& entry = at->second;
-  if (!options.uid.empty() && options.uid != Text(entry.object, "uid"))
+  const Json& before = *entry.object;
+  if (!options.uid.empty() && options.uid != Text(before, "uid"))
     return No(ErrorCode::kConflict, name + " is another by now");
   const bool pod = resource == kube::Pods();
-  const bool placed = entry.object.value("/spec/nodeName"_json_pointer, "") != "";
-  const int grace = options.grace_period_seconds.value_or(
-      entry.object.value("/spec/terminationGracePeriodSeconds"_json_pointer, 30));
+  const bool placed = !fields::Text(Member(before, "spec"), "nodeName").empty();
+  const auto grace = options.grace_period_seconds.value_or(static_cast<int>(
+      fields::Integer(Member(before, "spec"), "terminationGracePeriodSeconds", 30)));
   entry.released = entry.released || !pod || !placed || grace == 0;
-  if (!Deleting(entry.object)) {
+  if (!Deleting(before)) {
     const auto end = clock_.wall() + std::chrono::seconds(pod && placed ? grace : 0);
-    Meta(entry.object)["deletionTimestamp"] = api::FormatTime(end);
-    Meta(entry.object)["resourceVersion"] = std::to_string(++version_);
+    Json object = before;
+    Meta(object)["deletionTimestamp"] = api::FormatTime(end);
+    Meta(object)["resourceVersion"] = std::to_string(++version_);
+    entry.object = std::make_shared<const Json>(std::move(object));
     if (!RemoveIfDue(resource, key))
       watcher_(resource, {kube::WatchEvent::Type::kModified, entry.object});
     return {};
@@ -129,10 +142,9 @@ kube::Result<void> ApiServer::Delete(const kube::Resource& resource, const std::
 
 bool ApiServer::RemoveIfDue(const kube::Resource& resource, const Key& key) {
   const auto at = entries_.find(key);
-  const Json& object = at->second.object;
-  const bool held = !object.value("/metadata/finalizers"_json_pointer, Json::array()).empty();
-  if (!at->second.released || !Deleting(object) || held) return false;
-  const Json last = object;
+  const ObjectPtr last = at->second.object;
+  const bool held = !Member(Member(*last, "metadata"), "finalizers").empty();
+  if (!at->second.released || !Deleting(*last) || held) return false;
   entries_.erase(at);
   watcher_(resource, {kube::WatchEvent::Type::kDeleted, last});
   return true;
@@ -149,30 +161,41 @@ auto OperatorsApi::Do(const Call& call) -> decltype(call()) {
   return result;
 }
 
+template <class Call>
+kube::Result<Json> OperatorsApi::Ask(const Call& call) {
+  const kube::Result<ObjectPtr> answer = Do(call);
+  if (!answer) return tl::unexpected(answer.error());
+  return **answer;
+}
+
 kube::Result<Json> OperatorsApi::Get(const kube::Resource& resource, const std::string&,
                                      const std::string& name) {
-  return Do([&] { return server_->Get(resource, name); });
+  return Ask([&] { return server_->Get(resource, name); });
 }
 
 kube::Result<kube::List> OperatorsApi::ListAll(const kube::Resource& resource, const std::string&,
                                                const kube::ListOptions&) {
-  return Do([&]() -> kube::Result<kube::List> { return kube::List{server_->All(resource), "1"}; });
+  return Do([&]() -> kube::Result<kube::List> {
+    kube::List list{.items = {}, .resource_version = "1"};
+    for (const ObjectPtr& object : server_->All(resource)) list.items.push_back(*object);
+    return list;
+  });
 }
 
 kube::Result<Json> OperatorsApi::Create(const kube::Resource& resource, const std::string&,
                                         const Json& object) {
-  return Do([&] { return server_->Create(resource, object); });
+  return Ask([&] { return server_->Create(resource, object); });
 }
 
 kube::Result<Json> OperatorsApi::Update(const kube::Resource& resource, const std::string&,
                                         const Json& object, const std::string& subresource) {
-  return Do([&] { return server_->Update(resource, object, subresource); });
+  return Ask([&] { return server_->Update(resource, object, subresource); });
 }
 
 kube::Result<Json> OperatorsApi::Patch(const kube::Resource& resource, const std::string&,
                                        const std::string& name, const Json& patch,
                                        const kube::PatchOptions& options) {
-  return Do([&] { return server_->Patch(resource, name, patch, options.subresource); });
+  return Ask([&] { return server_->Patch(resource, name, patch, options.subresource); });
 }
 
 kube::Result<void> OperatorsApi::Delete(const kube::Resource& resource, const std::string&,

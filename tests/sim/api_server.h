@@ -1,6 +1,7 @@
 // The API server of a simulated cluster: jobs, pods and config maps with versions, finalizers and
 // watches that are told of every change. It forgets nothing and never fails; OperatorsApi is a
-// client of it whose calls do.
+// client of it whose calls do. An object that is stored never changes: whoever wants to keep one
+// shares it.
 //
 // Thread rule: one thread.
 #pragma once
@@ -17,11 +18,17 @@
 
 namespace ringmaster::app::sim {
 
+using ObjectPtr = std::shared_ptr<const kube::Json>;
+
+struct Change {
+  kube::WatchEvent::Type type = kube::WatchEvent::Type::kAdded;
+  ObjectPtr object;
+};
+
 class ApiServer {
  public:
   // Told of each change after it was made.
-  using Watcher =
-      std::function<void(const kube::Resource& resource, const kube::WatchEvent& event)>;
+  using Watcher = std::function<void(const kube::Resource& resource, const Change& change)>;
 
   // `name_uid` names the uid of an object that is being made.
   ApiServer(runtime::Clock clock,
@@ -29,24 +36,25 @@ class ApiServer {
             Watcher watcher)
       : clock_(std::move(clock)), name_uid_(std::move(name_uid)), watcher_(std::move(watcher)) {}
 
-  kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& name) const;
-  std::vector<kube::Json> All(const kube::Resource& resource) const;
-  kube::Result<kube::Json> Create(const kube::Resource& resource, kube::Json object);
+  // None of the objects is null.
+  kube::Result<ObjectPtr> Get(const kube::Resource& resource, const std::string& name) const;
+  std::vector<ObjectPtr> All(const kube::Resource& resource) const;
+  kube::Result<ObjectPtr> Create(const kube::Resource& resource, kube::Json object);
   // Refused with kConflict where the object carries a version and that is old.
-  kube::Result<kube::Json> Update(const kube::Resource& resource, kube::Json object,
-                                  const std::string& subresource);
-  kube::Result<kube::Json> Patch(const kube::Resource& resource, const std::string& name,
-                                 kube::Json patch, const std::string& subresource);
+  kube::Result<ObjectPtr> Update(const kube::Resource& resource, const kube::Json& object,
+                                 const std::string& subresource);
+  kube::Result<ObjectPtr> Patch(const kube::Resource& resource, const std::string& name,
+                                kube::Json patch, const std::string& subresource);
   kube::Result<void> Delete(const kube::Resource& resource, const std::string& name,
                             const kube::DeleteOptions& options);
 
  private:
   using Key = std::pair<std::string, std::string>;  // plural, name
   struct Entry {
-    kube::Json object;
+    ObjectPtr object;
     bool released = false;  // no kubelet has it any more: it goes with its last finalizer
   };
-  kube::Result<kube::Json> Write(const kube::Resource& resource, Entry* entry, kube::Json object);
+  ObjectPtr Write(const kube::Resource& resource, Entry* entry, kube::Json object);
   bool RemoveIfDue(const kube::Resource& resource, const Key& key);
 
   const runtime::Clock clock_;
@@ -90,6 +98,9 @@ class OperatorsApi final : public kube::KubeApi {
  private:
   template <class Call>
   auto Do(const Call& call) -> decltype(call());
+  // The same for a call that answers an object, of which the caller gets a copy.
+  template <class Call>
+  kube::Result<kube::Json> Ask(const Call& call);
 
   ApiServer* const server_;
   const std::function<CallFate()> fate_;

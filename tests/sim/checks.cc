@@ -249,8 +249,7 @@ void World::TraceEnd() {
 
 // The record is gone, and nobody remembers a view: a person has to begin the job again.
 bool World::RightlyBlocked() const {
-  const bool has_had_view = JobStatus().value("epoch", std::uint64_t{0}) != 0;
-  if (record_ || !has_had_view || operator_ == nullptr || operator_->reported() != nullptr)
+  if (record_ || !HasHadView() || operator_ == nullptr || operator_->reported() != nullptr)
     return false;
   return std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
     return pod->gone || !pod->disk || pod->disk->view == nullptr;

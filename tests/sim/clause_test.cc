@@ -70,6 +70,14 @@ TEST(OperatorClauseTest, ItIsFoundThatPodsCarryNoFinalizer) {
   FindViolation(options, "I3", 2000, 901);  // one in a thousand has what it takes
 }
 
+// Two operators vote: the faults have to aim at it.
+TEST(OperatorClauseTest, ItIsFoundThatTheRecordIsWrittenOverWhateverIsThere) {
+  Options options;
+  options.at_operators = true;
+  options.forgets.versions = true;
+  FindViolation(options, "I2: two views 1.2", 3000, 701);
+}
+
 // ---- Rule 14: each of these makes another plan of what the ranks hold than the product does.
 
 void FindWrongPlan(void (*spoil)(engine::RecoveryPlan*), std::uint64_t schedules) {

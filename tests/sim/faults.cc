@@ -1,5 +1,7 @@
 // What goes wrong, and how it ends.
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <utility>
 
 #include "operator/api/labels.h"
@@ -8,7 +10,9 @@
 namespace ringmaster::app::sim {
 namespace {
 
-constexpr int kWeights[static_cast<int>(Fault::kCount)] = {
+using Weights = std::array<int, static_cast<int>(Fault::kCount)>;
+
+constexpr Weights kOfAll = {
     14,  // worker killed
     6,   // worker stopped
     12,  // sidecar killed
@@ -32,6 +36,31 @@ constexpr int kWeights[static_cast<int>(Fault::kCount)] = {
     2,   // clock
     2,   // record deleted
     3,   // api fails
+};
+constexpr Weights kAtOperators = {
+    4,   // worker killed
+    0,   // worker stopped
+    6,   // sidecar killed
+    4,   // in the middle
+    8,   // file lost
+    0,   // disk fails
+    0,   // sidecar paused
+    3,   // machine paused
+    0,   // launcher cut
+    0,   // worker cut
+    0,   // ring broken
+    12,  // pod killed
+    16,  // partition
+    4,   // one way
+    6,   // wrong suspicion
+    2,   // drain
+    4,   // terminate
+    6,   // join
+    20,  // operator
+    0,   // target
+    0,   // clock
+    8,   // record deleted
+    8,   // api fails
 };
 constexpr int kMostReplicas = 8;
 constexpr Micros kStrikePatience = 1500 * kMs;
@@ -70,14 +99,13 @@ void World::InjectFault() {
                        : random_.Chance(800) ? random_.Between(60 * kMs, 1500 * kMs)
                                              : random_.Between(kSecond, 12 * kSecond);
   time_.After(pause, [this] { InjectFault(); });
-  int total = 0;
-  for (const int weight : kWeights) total += weight;
-  auto roll = static_cast<int>(random_.Below(total));
-  int drawn = 0;
-  while (roll >= kWeights[drawn]) roll -= kWeights[drawn++];
+  const Weights& weights = options_.at_operators ? kAtOperators : kOfAll;
+  auto roll = static_cast<int>(random_.Below(std::accumulate(weights.begin(), weights.end(), 0)));
+  std::size_t drawn = 0;
+  while (roll >= weights[drawn]) roll -= weights[drawn++];
   const int pod = RandomPod();
   if (pod < 0) return;
-  ++coverage_.faults[static_cast<std::size_t>(drawn)];
+  ++coverage_.faults[drawn];
   const auto fault = static_cast<Fault>(drawn);
   if (!random_.Chance(400)) return Strike(fault, pod);
   // It waits until the ranks of a view are in the middle of something.
@@ -186,6 +214,7 @@ void World::Inject(Fault fault, int index) {
     case Fault::kJoin:
       return PatchJob({{"worker", {{"replicas", std::min(wanted_ + 1, kMostReplicas)}}}});
     case Fault::kOperatorAway:
+      if (options_.at_operators) return OperatorStops(random_.Between(kMs, 300 * kMs), true);
       return OperatorStops(random_.Between(50 * kMs, 8 * kSecond), random_.Chance(500));
     case Fault::kTarget:
       return PatchJob(

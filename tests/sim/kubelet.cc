@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/membership/state_json.h"
 #include "operator/api/labels.h"
 #include "operator/api/time.h"
@@ -16,9 +17,16 @@ constexpr char kJob[] = "job";
 constexpr int kGraceSeconds = 8;
 constexpr int kManyFaults = 100'000;  // processes are killed again and again: no reason to fail
 
+bool HasCondition(const json& job, const std::string& condition) {
+  const json& conditions = fields::List(fields::Member(job, "status"), "conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [&](const json& one) {
+    return fields::Text(one, "type") == condition && fields::Text(one, "status") == "True";
+  });
+}
+
 json StateOfAll(const json& pod, const char* list, const json& state) {
   json states = json::array();
-  for (const json& container : pod["spec"].value(list, json::array()))
+  for (const json& container : fields::List(pod["spec"], list))
     states.push_back({{"name", container["name"]}, {"state", state}});
   return states;
 }
@@ -33,8 +41,8 @@ void World::MakeJob() {
       [this](const kube::Resource& resource, const json&) {
         return resource == kube::Pods() ? "u" + std::to_string(pods_.size()) : kJob;
       },
-      [this](const kube::Resource& resource, const kube::WatchEvent& event) {
-        OnApiChange(resource, event);
+      [this](const kube::Resource& resource, const Change& change) {
+        OnApiChange(resource, change);
       });
   const json containers = {{{"name", "worker"}, {"image", "any"}, {"command", {"train"}}}};
   const json pod = {
@@ -59,32 +67,31 @@ void World::OnJobObject(const json& object) {
   const json& spec = object["spec"];
   wanted_ = spec["worker"]["replicas"];
   min_pods_ = spec["elasticPolicy"]["minReplicas"];
-  if (JobIs("Failed")) Fail("the job fails: " + object["status"]["conditions"].dump());
-  if (JobIs("Succeeded") && !finishing_) Fail("the job is said to have succeeded");
+  if (HasCondition(object, "Failed"))
+    Fail("the job fails: " + object["status"]["conditions"].dump());
+  if (HasCondition(object, "Succeeded") && !finishing_) Fail("the job is said to have succeeded");
 }
 
-json World::JobStatus() const {
+bool World::HasHadView() const {
   const auto job = api_->Get(kube::HorovodJobs(), kJob);
-  return job ? job->value("status", json::object()) : json::object();
+  return job && fields::Unsigned(fields::Member(**job, "status"), "epoch") != 0;
 }
 
 bool World::JobIs(const std::string& condition) const {
-  const json conditions = JobStatus().value("conditions", json::array());
-  return std::any_of(conditions.begin(), conditions.end(), [&](const json& one) {
-    return one.value("type", "") == condition && one.value("status", "") == "True";
-  });
+  const auto job = api_->Get(kube::HorovodJobs(), kJob);
+  return job && HasCondition(**job, condition);
 }
 
 // ---- What changes
 
-void World::OnApiChange(const kube::Resource& resource, const kube::WatchEvent& event) {
-  const bool deleted = event.type == kube::WatchEvent::Type::kDeleted;
-  if (resource == kube::ConfigMaps()) return OnRecordObject(event.object, deleted);
-  TellOperator(resource, event);
-  if (resource == kube::HorovodJobs()) OnJobObject(event.object);
+void World::OnApiChange(const kube::Resource& resource, const Change& change) {
+  const bool deleted = change.type == kube::WatchEvent::Type::kDeleted;
+  if (resource == kube::ConfigMaps()) return OnRecordObject(*change.object, deleted);
+  TellOperator(resource, change);
+  if (resource == kube::HorovodJobs()) OnJobObject(*change.object);
   if (resource != kube::Pods()) return;
-  if (event.type == kube::WatchEvent::Type::kAdded) return AddPod(event.object);
-  OnPodObject(event.object, deleted);
+  if (change.type == kube::WatchEvent::Type::kAdded) return AddPod(*change.object);
+  OnPodObject(*change.object, deleted);
 }
 
 void World::OnRecordObject(const json& object, bool deleted) {
@@ -104,7 +111,7 @@ void World::OnRecordObject(const json& object, bool deleted) {
 void World::OnPodObject(const json& object, bool deleted) {
   const int index = IndexOf(object["metadata"]["uid"]);
   SimPod& pod = *pods_[index];
-  const json annotations = object["metadata"].value("annotations", json::object());
+  const json& annotations = fields::Object(object["metadata"], "annotations");
   const bool deleting = object["metadata"].contains("deletionTimestamp");
   pod.leaving = pod.leaving || deleting || annotations.contains(api::kDrainAnnotation);
   if (deleted && !pod.gone) {
@@ -142,14 +149,15 @@ void World::PlacePod(int index) {
       "");
   if (!placed) return;
   const json running = {{"running", {{"startedAt", now}}}};
-  (void)api_->Patch(kube::Pods(), pod.name,
-                    {{"metadata", {{"uid", pod.uid}}},
-                     {"status",
-                      {{"phase", "Running"},
-                       {"startTime", now},
-                       {"containerStatuses", StateOfAll(*placed, "containers", running)},
-                       {"initContainerStatuses", StateOfAll(*placed, "initContainers", running)}}}},
-                    "status");
+  (void)api_->Patch(
+      kube::Pods(), pod.name,
+      {{"metadata", {{"uid", pod.uid}}},
+       {"status",
+        {{"phase", "Running"},
+         {"startTime", now},
+         {"containerStatuses", StateOfAll(**placed, "containers", running)},
+         {"initContainerStatuses", StateOfAll(**placed, "initContainers", running)}}}},
+      "status");
   pod.placed = true;
   // The sidecar is a native one: it is up before the launcher begins.
   time_.After(random_.Below(100 * kMs), [this, index] { StartSidecar(index); });
@@ -170,7 +178,7 @@ void World::TellEnd(int index) {
   SimPod& pod = *pods_[index];
   if (!pod.placed || std::exchange(pod.end_told, true)) return;
   const auto object = api_->Get(kube::Pods(), pod.name);
-  if (!object || (*object)["metadata"]["uid"] != pod.uid) return;
+  if (!object || (**object)["metadata"]["uid"] != pod.uid) return;
   const json ended = {
       {"terminated",
        {{"exitCode", pod.exit_code}, {"finishedAt", api::FormatTime(OperatorClock().wall())}}}};
@@ -178,8 +186,8 @@ void World::TellEnd(int index) {
                     {{"metadata", {{"uid", pod.uid}}},
                      {"status",
                       {{"phase", pod.exit_code == 0 ? "Succeeded" : "Failed"},
-                       {"containerStatuses", StateOfAll(*object, "containers", ended)},
-                       {"initContainerStatuses", StateOfAll(*object, "initContainers", ended)}}}},
+                       {"containerStatuses", StateOfAll(**object, "containers", ended)},
+                       {"initContainerStatuses", StateOfAll(**object, "initContainers", ended)}}}},
                     "status");
   if (pod.deletion_seen)
     (void)api_->Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});

@@ -46,8 +46,8 @@ void World::StartOperator() {
         SendNotice(stream, notice);
       });
   for (const kube::Resource* resource : {&kube::HorovodJobs(), &kube::Pods()}) {
-    for (json& object : api_->All(*resource))
-      operator_->Take(*resource, {kube::WatchEvent::Type::kAdded, std::move(object)});
+    for (const ObjectPtr& object : api_->All(*resource))
+      operator_->Take(*resource, {kube::WatchEvent::Type::kAdded, *object});
   }
   OperatorWakes();
 }
@@ -59,7 +59,8 @@ void World::OperatorStops(Micros away, bool overlaps) {
   former_ = std::move(operator_);
   ++operator_life_;
   if (former_ == nullptr) return;
-  const Micros until = overlaps ? random_.Between(0, away + 3 * kSecond) : 0;
+  const Micros longest = options_.at_operators ? 6 * kSecond : 3 * kSecond;
+  const Micros until = overlaps ? random_.Between(0, away + longest) : 0;
   time_.After(until, [this, former = former_.get()] {
     if (former_.get() != former) return;
     if (former->NextLook() && random_.Chance(500)) OperatorLooks(former);
@@ -103,13 +104,14 @@ void World::OperatorLooks(OperatorProcess* process) {
   process->LookAtNext();
 }
 
-void World::TellOperator(const kube::Resource& resource, const kube::WatchEvent& event) {
+void World::TellOperator(const kube::Resource& resource, const Change& change) {
   if (operator_ == nullptr) return;
-  watch_ = std::max(watch_,
-                    time_.now() + random_.Between(kMs, random_.Chance(50) ? 900 * kMs : 10 * kMs));
-  time_.At(watch_, [this, resource, event, life = operator_life_] {
+  const Micros late = random_.Chance(50) ? 900 * kMs : 10 * kMs;
+  const bool stalls = options_.at_operators && random_.Chance(30);
+  watch_ = std::max(watch_, time_.now() + random_.Between(kMs, stalls ? 6 * kSecond : late));
+  time_.At(watch_, [this, &resource, change, life = operator_life_] {
     if (life != operator_life_ || operator_ == nullptr) return;
-    operator_->Take(resource, event);
+    operator_->Take(resource, {change.type, *change.object});
     OperatorWakes();
   });
 }

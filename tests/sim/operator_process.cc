@@ -24,7 +24,6 @@ controllers::JobControllerOptions ControllerOptions(const OperatorProcessOptions
   made.calls_at_once = 1;
   made.most_events_waiting = 0;
   made.clock = options.clock;
-  made.forgets = options.forgets;
   return made;
 }
 

@@ -30,9 +30,9 @@ int RunSchedules(Arguments args) {
     if (!failed) continue;
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(args.options.seed),
                 outcome.violation.c_str());
-    std::printf("again: agent_sim --seed %llu --pods %d --slots %d --schedules 1 --trace\n",
+    std::printf("again: agent_sim --seed %llu --pods %d --slots %d%s --schedules 1 --trace\n",
                 static_cast<unsigned long long>(args.options.seed), args.options.pods,
-                args.options.slots);
+                args.options.slots, args.options.at_operators ? " --at-operators" : "");
     return 1;
   }
   std::printf("no violation\n%s", coverage.Text().c_str());
@@ -60,12 +60,12 @@ int main(int argc, char** argv) {
   const std::map<std::string, bool controllers::Forgets::*> kForgets = {
       {"versions", &controllers::Forgets::versions},
       {"lineages", &controllers::Forgets::lineages},
-      {"oldReports", &controllers::Forgets::old_reports},
-      {"latePods", &controllers::Forgets::late_pods},
-      {"addresses", &controllers::Forgets::addresses}};
+      {"oldReports", &controllers::Forgets::old_reports}};
   std::vector<std::string> forgets;
   app.add_option("--forget", forgets, "What of glue_clauses.md every operator forgets")
       ->check(CLI::IsMember(kForgets));
+  app.add_flag("--at-operators", args.options.at_operators,
+               "Mostly faults of operators, and those that make pods need one");
   std::vector<std::string> without;
   app.add_option("--without", without, "Takes a clause of glue_clauses.md out of every sidecar")
       ->check(CLI::IsMember(std::vector<std::string>(ringmaster::app::kGlueClauseNames.begin(),

@@ -66,6 +66,9 @@ struct Options {
   GlueClauses without;           // taken out of every sidecar
   controllers::Forgets forgets;  // what every operator forgets
   bool proof_finalizer = true;   // false: the object of a pod goes when it is deleted by force
+  // The faults are those of operators, and those that make pods need one: few pods, operators that
+  // follow each other quickly and overlap for long, watches that are late, records that go.
+  bool at_operators = false;
   // For tests of the simulator: in the place of engine::PlanRecovery.
   std::function<Status(const std::vector<engine::Holding>&, engine::RecoveryPlan*)> plan_recovery;
 };

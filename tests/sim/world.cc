@@ -43,7 +43,9 @@ Outcome World::Run() {
 }
 
 void World::Begin() {
-  const int pods = options_.pods > 0 ? options_.pods : DrawPods(&random_);
+  const int pods = options_.pods > 0       ? options_.pods
+                   : options_.at_operators ? static_cast<int>(random_.Between(2, 4))
+                                           : DrawPods(&random_);
   slots_ = options_.slots > 0 ? options_.slots : (random_.Chance(300) ? 2 : 1);
   standbys_ = random_.Chance(300) ? 1 : 0;
   loss_ = random_.Chance(400) ? static_cast<int>(random_.Below(150)) : 0;
@@ -267,20 +269,22 @@ LinkOutputs World::LinkOf(int index) {
                            ? frame["view"]["epoch"].get<Epoch>()
                            : 0;
     if (view != 0) stream.views.insert(view);
-    time_.At(stream.to_process, [this, index, id, frame, view] {
-      auto at = streams_.find(id);
-      if (at == streams_.end() || !at->second.to_process_open) return;
-      const WorkerPtr worker = at->second.worker;
-      if (worker == nullptr) return LauncherFrame(index, frame);
-      ToWorker(worker, [this, worker, id, frame, view] {
-        auto still = streams_.find(id);
-        if (view != 0 && still != streams_.end()) {
-          auto& views = still->second.views;
-          if (const auto found = views.find(view); found != views.end()) views.erase(found);
-        }
-        WorkerFrame(worker, id, frame);
-      });
-    });
+    time_.At(stream.to_process,
+             [this, index, id, sent = std::make_shared<const json>(frame), view] {
+               auto at = streams_.find(id);
+               if (at == streams_.end() || !at->second.to_process_open) return;
+               const WorkerPtr worker = at->second.worker;
+               if (worker == nullptr) return LauncherFrame(index, *sent);
+               ToWorker(worker, [this, worker, id, sent, view] {
+                 auto still = streams_.find(id);
+                 if (view != 0 && still != streams_.end()) {
+                   auto& views = still->second.views;
+                   if (const auto found = views.find(view); found != views.end())
+                     views.erase(found);
+                 }
+                 WorkerFrame(worker, id, *sent);
+               });
+             });
   };
   link.refuse = [this, index](std::uint64_t id, const std::string& message) {
     if (!Output(index)) return;
@@ -327,6 +331,19 @@ PeerOutputs World::PeersOf(int index) {
   return peers;
 }
 
+// Every pod of a view reports the same text.
+ViewPtr World::ViewOf(const std::string& text) {
+  ViewPtr& known = reported_[text];
+  if (known != nullptr) return known;
+  auto view = membership::DecodeView(text);
+  if (view) {
+    known = std::make_shared<const membership::View>(std::move(*view));
+  } else {
+    Fail("a view that can't be read: " + view.error());
+  }
+  return known;
+}
+
 OperatorOutputs World::OperatorOf(int index) {
   const auto session = [this, index]() -> rendezvous::OperatorSession& {
     return *pods_[index]->session;
@@ -343,9 +360,7 @@ OperatorOutputs World::OperatorOf(int index) {
   outputs.report_view = [this, index, session](const std::string& text, const std::string& rebuild,
                                                std::uint64_t step) {
     if (!Output(index)) return;
-    auto view = membership::DecodeView(text);
-    if (!view) return Fail("a view that can't be read: " + view.error());
-    Announce(std::make_shared<const membership::View>(std::move(*view)));
+    if (const ViewPtr view = ViewOf(text)) Announce(view);
     session().ReportView(text, rebuild, step);
   };
   outputs.report_exit = [session](const job::WorkerExit& exit) {
@@ -387,15 +402,15 @@ void World::SendToSidecar(std::uint64_t id, json frame) {
   Stream& stream = it->second;
   stream.to_sidecar = std::max(stream.to_sidecar, time_.now() + LinkDelay());
   const bool launcher = stream.worker == nullptr;
-  time_.At(stream.to_sidecar, [this, id, launcher, frame = std::move(frame)] {
+  auto sent = std::make_shared<const json>(std::move(frame));
+  time_.At(stream.to_sidecar, [this, id, launcher, sent = std::move(sent)] {
     auto at = streams_.find(id);
     if (at == streams_.end()) return;
-    const bool hello = frame["t"] == "hello";
-    ToAgent(at->second.pod, at->second.life, [id, launcher, hello, frame](Agent& agent) {
-      if (hello) {
-        agent.workers().OnHello(id, launcher, frame, 0);
+    ToAgent(at->second.pod, at->second.life, [id, launcher, sent](Agent& agent) {
+      if ((*sent)["t"] == "hello") {
+        agent.workers().OnHello(id, launcher, *sent, 0);
       } else {
-        agent.workers().OnFrame(id, frame);
+        agent.workers().OnFrame(id, *sent);
       }
     });
   });

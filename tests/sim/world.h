@@ -227,6 +227,7 @@ class World {
   LinkOutputs LinkOf(int pod);
   PeerOutputs PeersOf(int pod);
   OperatorOutputs OperatorOf(int pod);
+  ViewPtr ViewOf(const std::string& text);  // null: it has failed
   void CrashSidecar(int pod, const std::string& why);
   bool Output(int pod);  // false: the sidecar has died, so this does not happen
   // Everything that comes to an agent. It is dropped where that sidecar is gone by then.
@@ -363,14 +364,14 @@ class World {
   void OperatorStops(Micros away, bool overlaps);
   void OperatorWakes();
   void OperatorLooks(OperatorProcess* process);
-  void TellOperator(const kube::Resource& resource, const kube::WatchEvent& event);
+  void TellOperator(const kube::Resource& resource, const Change& change);
   runtime::Clock OperatorClock();
   CallFate FateOfCall();
 
   // kubelet.cc: what the API server has, and what follows from it in the pods
   void MakeJob();
   void PatchJob(const json& spec);
-  void OnApiChange(const kube::Resource& resource, const kube::WatchEvent& event);
+  void OnApiChange(const kube::Resource& resource, const Change& change);
   void OnJobObject(const json& object);
   void OnRecordObject(const json& object, bool deleted);
   void OnPodObject(const json& object, bool deleted);
@@ -378,7 +379,7 @@ class World {
   void PlacePod(int pod);
   void SeeDeletion(int pod);
   void TellEnd(int pod);
-  json JobStatus() const;
+  bool HasHadView() const;
   bool JobIs(const std::string& condition) const;
 
   // faults.cc
@@ -446,6 +447,7 @@ class World {
 
   // What really happened.
   std::map<Epoch, Decided> decided_;
+  std::map<std::string, ViewPtr> reported_;  // by its text
   ViewPtr newest_;
   Epoch trained_ = 0;
   std::vector<engine::Kind> program_;  // of a step
