@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct WaitingJob {
   std::vector<ShapePtr> shapes;    // of the pods, as they are counted: in a domain, perhaps
   std::vector<ShapePtr> anywhere;  // of the pods, as they ask to be
   GangFit answer;
+  std::optional<Moment> lacks_since;  // it was found to have too little room to start
 
   bool Satisfied() const {
     return answer.decided && answer.fit == static_cast<int>(request.pods.size());
