@@ -12,7 +12,8 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
     return PathOf(*pod) == PathOf(*other);
   };
   return a.standing == b.standing && a.priority == b.priority && a.preempts == b.preempts &&
-         a.since == b.since && a.sizes == b.sizes && a.near == b.near &&
+         a.since == b.since && a.calls_alone == b.calls_alone && a.sizes == b.sizes &&
+         a.near == b.near &&
          std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
 }
 
@@ -80,9 +81,9 @@ void Admission::RemoveHolding(const std::string& job) {
   if (takers_.RemoveHolding(job) && !DemandsOn(job).empty()) asked_ = true;
 }
 
-void Admission::SetCalling(const std::string& job, bool calls) {
+void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
   // It may be another one's turn.
-  if (node_calls_.SetCalling(job, calls)) asked_ = true;
+  if (node_calls_.SetCalling(job, calls, alone)) asked_ = true;
 }
 
 std::optional<Moment> Admission::look_again() const {

@@ -69,7 +69,7 @@ class Admission {
   void SetHolding(Holding holding);
   void RemoveHolding(const std::string& job);
   // As NodeCalls::SetCalling.
-  void SetCalling(const std::string& job, bool calls);
+  void SetCalling(const std::string& job, bool calls, bool alone = false);
   // The pods that this job is to give up.
   std::vector<PodDemand> DemandsOn(const std::string& job) const;
 

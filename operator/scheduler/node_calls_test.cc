@@ -114,6 +114,26 @@ TEST_F(NodeCallsTest, AsManyAsMayCallAtATimeAndTheOthersInTheirTurn) {
   EXPECT_THAT(CallersAt(kLong), ElementsAre("ns/b", "ns/c"));
 }
 
+TEST_F(NodeCallsTest, WhoHasCalledInVainCallsAloneAndIsPassedByNobody) {
+  admission_.SetNodeCallRules({.calls = true, .after = kAfter, .jobs_at_once = 3});
+  for (const char* job : {"a", "b", "c"}) {
+    AdmissionRequest request = Request(job, 5);
+    request.calls_alone = job == std::string("b");
+    Ask(request);
+  }
+  (void)CallersAt(std::chrono::seconds(0));
+  EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/a"));
+  admission_.Withdraw("ns/a");
+  asked_.erase("ns/a");
+  EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/b"));
+  admission_.SetCalling("ns/b", true, true);
+  admission_.Withdraw("ns/b");
+  asked_.erase("ns/b");
+  EXPECT_THAT(CallersAt(kAfter), IsEmpty());
+  admission_.SetCalling("ns/b", false);
+  EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/c"));
+}
+
 TEST_F(NodeCallsTest, WhoHoldsPodsOfNoUseAloneWaitsForNoTurn) {
   admission_.SetCalling("ns/other", true);
   AdmissionRequest request = Request("a", 5);
@@ -135,6 +155,21 @@ TEST_F(NodeCallsTest, AJobDoesNotCallForRoomThatIsKeptForAnother) {
   admission_.SetNodeCallRules({.calls = true, .after = kAfter, .jobs_at_once = 2});
   EXPECT_THAT(CallersAt(kLong + kAfter), ElementsAre("ns/a"))
       << "with its pods Pending nothing is kept for it any more";
+}
+
+TEST_F(NodeCallsTest, AJobDoesNotCallForRoomThatIsAboutToBeFree) {
+  constexpr Moment kGone = kBegin + kLong;
+  Occupy("runs", 4);
+  Ask(Request("a", 2));
+  (void)CallersAt(std::chrono::seconds(0));
+  for (const char* name : {"runs-0", "runs-1"}) {
+    Json pod = Pod(name);
+    pod["spec"]["nodeName"] = "a";
+    admission_.capacity().SetPod(pod, "ns/runs", kGone);
+  }
+  EXPECT_THAT(CallersAt(kAfter), IsEmpty());
+  EXPECT_EQ(admission_.look_again(), kGone);
+  EXPECT_THAT(CallersAt(kLong), ElementsAre("ns/a")) << "they should have gone, and hang";
 }
 
 TEST_F(NodeCallsTest, WhoGetsRoomFromLessImportantJobsDoesNotCallAndNobodyBeginsTo) {

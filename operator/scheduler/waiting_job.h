@@ -30,8 +30,10 @@ struct Nearness {
 struct AdmissionRequest {
   std::string job;  // namespace/name
   Standing standing = Standing::kWaits;
-  int priority = 0;                               // higher ones first
-  bool preempts = false;                          // may take pods from less important jobs
+  int priority = 0;       // higher ones first
+  bool preempts = false;  // may take pods from less important jobs
+  // Its pods have stood Pending in vain: when they do so again no other job's do.
+  bool calls_alone = false;
   Moment since;                                   // stands in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
   Nearness near;
