@@ -44,6 +44,13 @@ inline constexpr char kGangGate[] = "ringmaster.dev/gang";
 // When the gate was lifted.
 inline constexpr char kAdmittedAnnotation[] = "ringmaster.dev/admitted";
 
+// It was lifted though there was no room for the pod, so that an autoscaler makes a node for it.
+inline constexpr char kCallsForNodesAnnotation[] = "ringmaster.dev/calls-for-nodes";
+
+// On a pod of a job that has yet to start: which annotations of autoscalers the operator has put on
+// it (with commas), so that none removes its node.
+inline constexpr char kShieldAnnotation[] = "ringmaster.dev/shield";
+
 // Where in the topology the pod has to be or should be, near the others of its job: LABEL=VALUE.
 inline constexpr char kTopologyAnnotation[] = "ringmaster.dev/topology";
 

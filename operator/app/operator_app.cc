@@ -63,6 +63,9 @@ class App final : public OperatorApp {
     }
     controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
     controller.kueue = options_.kueue;
+    controller.node_calls = options_.node_calls;
+    controller.nodes_within = options_.nodes_within;
+    controller.pod.shield = options_.node_calls.calls;
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;
     {

@@ -12,6 +12,7 @@
 
 #include "operator/controllers/pod_options.h"
 #include "operator/kube/kube_api.h"
+#include "operator/scheduler/node_calls.h"
 
 namespace ringmaster::controllers {
 class Metrics;
@@ -35,7 +36,11 @@ struct OperatorOptions {
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
-  bool kueue = false;                            // jobs may name a queue of Kueue
+  bool kueue = false;  // jobs may name a queue of Kueue
+  // Which jobs an autoscaler hears of, and how long nodes take: see
+  // controllers::JobControllerOptions.
+  scheduler::NodeCallRules node_calls;
+  std::chrono::seconds nodes_within{900};
   std::string instance = "ringmaster-operator";  // the reporting instance of events
   std::chrono::milliseconds sync_timeout{60'000};
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app

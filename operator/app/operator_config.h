@@ -25,7 +25,11 @@ struct OperatorConfig {
   int workers = 4;
   bool gang_admission = true;
   bool kueue = false;
-  std::string disruption_taints;  // keys, with commas; empty: the usual ones
+  std::string autoscaling = "None";      // or Pending
+  int autoscaling_after_seconds = 30;    // a job has waited for room
+  int autoscaling_within_seconds = 900;  // nodes come
+  int autoscaling_jobs = 4;              // wait for nodes at a time
+  std::string disruption_taints;         // keys, with commas; empty: the usual ones
   bool trust_node_deletion = false;
   bool clear_finalizers = false;  // do that and end
   std::string health_listen;      // empty: not served

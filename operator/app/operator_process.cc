@@ -293,6 +293,10 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.workers = config_.workers;
   options.gang_admission = config_.gang_admission;
   options.kueue = config_.kueue;
+  options.node_calls = {.calls = config_.autoscaling == "Pending",
+                        .after = seconds(config_.autoscaling_after_seconds),
+                        .jobs_at_once = static_cast<std::size_t>(config_.autoscaling_jobs)};
+  options.nodes_within = seconds(config_.autoscaling_within_seconds);
   options.trust_node_deletion = config_.trust_node_deletion;
   if (!config_.disruption_taints.empty()) {
     options.disruption_taints = Split(config_.disruption_taints, ',');

@@ -74,8 +74,20 @@ std::vector<Setting> JobSettings() {
        "take our finalizer off all worker pods and exit: for uninstalling"},
       {"workers", &C::workers, "jobs reconciled at a time", 1, 64},
       {"gang-admission", &C::gang_admission,
-       "pods of a job start together or not at all; =false where an autoscaler has to see them "
-       "Pending (default: true)"},
+       "pods of a job start together or not at all (default: true)"},
+      {.flag = "autoscaling",
+       .field = &C::autoscaling,
+       .help = "how an autoscaler hears of jobs that wait for room: not at all, or by pods that "
+               "stand Pending",
+       .words = {"None", "Pending"}},
+      {"autoscaling-after-seconds", &C::autoscaling_after_seconds,
+       "with --autoscaling=Pending: a job has waited for room for so long", 1, 86400},
+      {"autoscaling-within-seconds", &C::autoscaling_within_seconds,
+       "with --autoscaling=Pending: where nodes for it have not come by then, its pods go and it "
+       "waits again",
+       10, 86400},
+      {"autoscaling-jobs", &C::autoscaling_jobs,
+       "with --autoscaling=Pending: so many jobs wait for nodes at a time", 1, 1000},
       {"kueue", &C::kueue, "jobs may name a queue of Kueue, which then decides when they start"},
   };
 }

@@ -95,6 +95,17 @@ void AdmissionLoop::RemoveHolding(const std::string& job) {
   NotifyIfDue();
 }
 
+void AdmissionLoop::SetNodeCallRules(scheduler::NodeCallRules rules) {
+  const sync::MutexLock lock(&mu_);
+  admission_.SetNodeCallRules(rules);
+}
+
+void AdmissionLoop::SetCalling(const std::string& job, bool calls, bool alone) {
+  const sync::MutexLock lock(&mu_);
+  admission_.SetCalling(job, calls, alone);
+  NotifyIfDue();
+}
+
 std::vector<scheduler::PodDemand> AdmissionLoop::DemandsOn(const std::string& job) {
   const sync::MutexLock lock(&mu_);
   return admission_.DemandsOn(job);

@@ -25,6 +25,8 @@ class AdmissionLoop {
   explicit AdmissionLoop(std::function<void(const std::string& job)> changed,
                          Clock clock = std::chrono::system_clock::now)
       : changed_(std::move(changed)), clock_(std::move(clock)) {}
+  // Before Start(): which jobs call for nodes.
+  void SetNodeCallRules(scheduler::NodeCallRules rules);
   ~AdmissionLoop() { Stop(); }
 
   // Before Start(): the jobs that are there already. An operator that begins has no line yet, so it
@@ -44,6 +46,7 @@ class AdmissionLoop {
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
   void SetHolding(scheduler::Holding holding);
   void RemoveHolding(const std::string& job);
+  void SetCalling(const std::string& job, bool calls, bool alone = false);
   std::vector<scheduler::PodDemand> DemandsOn(const std::string& job);
 
  private:

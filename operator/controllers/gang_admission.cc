@@ -87,8 +87,11 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   // What the job would take if everything fitted.
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   snapshot->demands = loop_->DemandsOn(snapshot->job.Key());
+  snapshot->nodes_within = nodes_within_;
   planner::Decision wishes = planner::Plan(*snapshot);
   Offer(*snapshot, wishes);
+  loop_->SetCalling(snapshot->job.Key(), wishes.calls_for_nodes,
+                    snapshot->job.status.times_given_back > 0);
   const std::vector<std::string> started = Started(*snapshot);
   const scheduler::GangFit undecided{.decided = false};
   if (wishes.gang_sizes.empty()) {
@@ -115,6 +118,7 @@ void GangAdmission::Offer(const planner::Snapshot& snapshot, const planner::Deci
 void GangAdmission::Forget(const std::string& job_key) {
   if (loop_ == nullptr) return;
   loop_->RemoveHolding(job_key);
+  loop_->SetCalling(job_key, false);
   std::vector<std::string> started;
   for (const auto& pod : pods_->Indexed(job_key.substr(0, job_key.find('/')), job_key)) {
     if (MayStart(ReadPod(*pod))) started.push_back(scheduler::PathOf(*pod));
@@ -143,6 +147,7 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .near = NearnessOf(snapshot),
                                       .sizes = wishes.gang_sizes};
   const auto importance = ImportanceOf(job);
+  request.calls_alone = job.status.times_given_back > 0;
   request.priority = importance.value_or(Importance()).priority;
   // Whose pods have been let start in vain more than once takes nothing from others: what the
   // scheduler sees is not what is counted here.

@@ -4,6 +4,7 @@
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,8 +21,10 @@ namespace ringmaster::controllers {
 class GangAdmission {
  public:
   // All outlive it. `loop` is null where nobody counts the nodes: pods aren't gated then.
-  GangAdmission(AdmissionLoop* loop, const runtime::Informer* pods, PodOptions options)
-      : loop_(loop), pods_(pods), options_(std::move(options)) {}
+  // `nodes_within`: Snapshot::nodes_within.
+  GangAdmission(AdmissionLoop* loop, const runtime::Informer* pods, PodOptions options,
+                std::optional<std::chrono::seconds> nodes_within = std::nullopt)
+      : loop_(loop), pods_(pods), options_(std::move(options)), nodes_within_(nodes_within) {}
 
   // Sets gang_fit of `snapshot`. What the decision admits, or makes without a gate, has a place
   // held for it.
@@ -45,6 +48,7 @@ class GangAdmission {
   AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;
   const PodOptions options_;
+  const std::optional<std::chrono::seconds> nodes_within_;
 };
 
 }  // namespace ringmaster::controllers

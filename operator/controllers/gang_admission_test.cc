@@ -310,6 +310,20 @@ TEST_F(PreemptionByClassTest, WhatLeavesAlreadyIsNotTakenAgain) {
   EXPECT_THAT(Drained(), ::testing::IsEmpty());
 }
 
+TEST_F(GangAdmissionTest, AJobThatHasLackedRoomForLongCallsForNodes) {
+  constexpr std::chrono::seconds kWithin{900};
+  GangAdmission admission(&loop_, &pods_, {.gang_gate = true}, kWithin);
+  loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
+  Cpus(1);
+  MakeGated();
+  EXPECT_TRUE(admission.Plan(&snapshot_).admits.empty()) << "since now, the line says";
+  EXPECT_EQ(snapshot_.nodes_within, kWithin);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] { return admission.Plan(&snapshot_).admits.size() == 2; }));
+  loop_.Stop();
+  EXPECT_TRUE(admission.Plan(&snapshot_).admits.front().calls_for_nodes);
+}
+
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
   Cpus(2);
   admission_.Plan(&snapshot_);

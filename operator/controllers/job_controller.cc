@@ -81,7 +81,9 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
       child_objects_(MakeChildObjects()),
       job_queue_(api_, {options_.kueue, options_.watch_namespaces, options_.pod},
                  [this](const std::string& job) { queue_.Add(job); }),
-      reconciler_(MakeReconciler()) {}
+      reconciler_(MakeReconciler()) {
+  if (admission_ != nullptr) admission_->SetNodeCallRules(options_.node_calls);
+}
 
 // One watch for all. Who counts the nodes has to see every pod of the cluster.
 runtime::InformerOptions JobController::PodCacheOptions() const {
@@ -134,6 +136,8 @@ JobReconciler JobController::MakeReconciler() {
       {.instance = options_.instance,
        .creation_backoff = options_.queue,
        .observer = {options_.disruption_taints, options_.preparation_patience, options_.clock},
+       .nodes_within =
+           options_.node_calls.calls ? std::optional(options_.nodes_within) : std::nullopt,
        .pods = {options_.pod, options_.proof_finalizer, options_.calls_at_once, options_.clock},
        .most_events_waiting = options_.most_events_waiting,
        .clock = options_.clock,

@@ -37,6 +37,10 @@ struct JobControllerOptions {
   // nodes and pods of the cluster.
   bool gang_admission = false;
   bool kueue = false;  // jobs may name a queue of Kueue
+  // Which jobs' pods may stand Pending so that an autoscaler makes nodes for them, and for how
+  // long.
+  scheduler::NodeCallRules node_calls;
+  std::chrono::seconds nodes_within{900};
   std::string instance = "ringmaster-operator";
   // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
   bool proof_finalizer = true;

@@ -41,7 +41,7 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       observer_(api, {around.registry, around.records, around.pods, around.nodes}, around.queue,
                 options.observer),
       pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
-      admission_(around.admission, around.pods, options.pods.pod),
+      admission_(around.admission, around.pods, options.pods.pod, options.nodes_within),
       record_writer_(around.records, &observer_, &backoff_, &events_, around.queue),
       applier_(api, around.pods,
                {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),

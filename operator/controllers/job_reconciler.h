@@ -24,6 +24,7 @@ struct JobReconcilerOptions {
   std::string instance;  // the operator's name in events
   runtime::WorkQueueOptions creation_backoff;
   JobObserverOptions observer;
+  std::optional<std::chrono::seconds> nodes_within;  // planner::Snapshot::nodes_within
   PodWriterOptions pods;
   std::size_t most_events_waiting = kMostEventsWaiting;
   runtime::Clock clock;

@@ -31,6 +31,28 @@ TEST(PodAnnotationsTest, NonsenseAnnouncesNothing) {
   }
 }
 
+TEST(PodAnnotationsTest, AShieldIsWhatTheOperatorHasWrittenAndNobodyHasChanged) {
+  constexpr char kSafeToEvict[] = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+  constexpr char kDoNotDisrupt[] = "karpenter.sh/do-not-disrupt";
+  Json pod = {{"metadata", {{"name", "a"}}}};
+  WriteShields(pod);
+  Json& annotations = pod["metadata"]["annotations"];
+  EXPECT_EQ(annotations[kSafeToEvict], "false");
+  EXPECT_EQ(annotations[kDoNotDisrupt], "true");
+  EXPECT_EQ(ReadPod(pod).shields, (std::vector<std::string>{kSafeToEvict, kDoNotDisrupt}));
+  annotations[kSafeToEvict] = "true";  // people know better
+  EXPECT_EQ(ReadPod(pod).shields, (std::vector<std::string>{kDoNotDisrupt}));
+  // What the template says stays, and is not taken off.
+  for (const char* value : {"true", "false"}) {
+    Json own = {{"metadata", {{"annotations", {{kDoNotDisrupt, value}}}}}};
+    WriteShields(own);
+    EXPECT_EQ(own["metadata"]["annotations"][kDoNotDisrupt], value);
+    EXPECT_EQ(ReadPod(own).shields, (std::vector<std::string>{kSafeToEvict}));
+  }
+  DropOwnAnnotations(pod);
+  EXPECT_TRUE(ReadPod(pod).shields.empty());
+}
+
 TEST(PodAnnotationsTest, ATemplateCannotSpeakForTheOperator) {
   Json pod = Json::parse(R"({"metadata": {"annotations": {"team": "a",
       "ringmaster.dev/local-working-dir": "/here"}}})");

@@ -13,6 +13,7 @@
 #include "common/fields/parse.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
+#include "operator/controllers/pod_annotations.h"
 #include "operator/planner/disruption.h"
 #include "operator/planner/planner.h"
 
@@ -62,6 +63,8 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->drain_since = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
   facts->admitted_at = api::ParseTime(fields::Text(annotations, api::kAdmittedAnnotation));
   facts->topology = fields::Text(annotations, api::kTopologyAnnotation);
+  facts->calls_for_nodes = !fields::Text(annotations, api::kCallsForNodesAnnotation).empty();
+  facts->shields = ReadShields(annotations);
   facts->http = fields::Text(annotations, api::kHttpAnnotation);
   facts->boot = fields::Text(annotations, api::kBootAnnotation);
   facts->vouched = fields::Text(annotations, api::kProvenAnnotation);

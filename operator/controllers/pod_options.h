@@ -14,6 +14,7 @@ struct PodOptions {
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: none
   std::string log_format;      // of sidecars; empty: their default
   bool gang_gate = false;      // pods wait for the operator before they look for a node
+  bool shield = false;         // autoscalers are told to leave a pod alone until its job trains
   std::string ring_key_file;   // RINGMASTER_RING_KEY_FILE of sidecars; empty: none
   // A real cluster (pod_cluster.h). False: the local one, whose pods are processes of this machine.
   bool cluster = false;

@@ -133,6 +133,7 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   if (!counted) KeepTogether(pod, topology, job.uid);
   PutInDomain(pod, topology, create.domain);
   WriteAnnounced(pod, create.announced);
+  if (options.shield && create.shielded) WriteShields(pod);
   if (create.of_queue != nullptr) kueue::Apply(*create.of_queue, &pod);
   auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (!created) return NotCreated(job, create, created.error());
@@ -269,6 +270,9 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
        {{"resourceVersion", MetaField(*object, "resourceVersion")},
         {"annotations", {{api::kAdmittedAnnotation, api::FormatTime(options_.clock.wall())}}}}},
       {"spec", {{"schedulingGates", gates}}}};
+  if (pod.calls_for_nodes) {
+    patch["metadata"]["annotations"][api::kCallsForNodesAnnotation] = "true";
+  }
   // Lists are written as a whole, so what the pod has already goes along.
   const Json& affinity = fields::At(*object, "/spec/affinity");
   if (!pod.domain.empty() && affinity.is_object()) patch["spec"]["affinity"] = affinity;

@@ -131,6 +131,18 @@ TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
   EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
 }
 
+TEST_F(PodWriterTest, APodThatCallsForNodesSaysSo) {
+  for (const bool calls : {false, true}) {
+    const Json pod =
+        MakePod(calls, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
+    const planner::PodAdmit admit = {
+        .name = MetaField(pod, "name"), .uid = MetaField(pod, "uid"), .calls_for_nodes = calls};
+    EXPECT_TRUE(writer_.AdmitAll(job_, {admit}));
+    EXPECT_EQ(Annotations(calls).contains(api::kCallsForNodesAnnotation), calls);
+    EXPECT_TRUE(Annotations(calls).contains(api::kAdmittedAnnotation));
+  }
+}
+
 TEST_F(PodWriterTest, WhoseGateGoesMayStartInItsDomainAlone) {
   job_.spec.run_policy.scheduling_policy.topology = {"example.com/rack", false};
   const Json pod = MakePod(0, Json::parse(R"({"spec": {

@@ -28,8 +28,9 @@ struct PodCreate {
   std::vector<std::string> keep_off;  // nodes, whatever else there is
   // Ends of nodes that are announced and would not keep the pod off: reasons by node.
   std::map<std::string, std::string> announced;
-  bool granted = false;  // it may look for a node at once: no gate
-  std::string domain;    // on nodes with this value of the topology's label; empty: on any
+  bool granted = false;   // it may look for a node at once: no gate
+  bool shielded = false;  // autoscalers are to leave it where it is: the job has yet to start
+  std::string domain;     // on nodes with this value of the topology's label; empty: on any
   std::shared_ptr<const kueue::PodChanges> of_queue;  // of its admission; null: it is in none
 };
 
@@ -50,7 +51,8 @@ struct PodDelete {
 struct PodAdmit {
   std::string name;
   std::string uid;
-  std::string domain;  // as PodCreate's
+  std::string domain;            // as PodCreate's
+  bool calls_for_nodes = false;  // there is no room: it stands Pending so that nodes are made
 };
 
 struct PodAnnotate {
@@ -144,6 +146,8 @@ struct Decision {
   std::vector<int> gang_sizes;
   scheduler::Standing gang_standing = scheduler::Standing::kWaits;
   Time in_line_since;
+  // Pods of the job, which has yet to start, stand Pending so that an autoscaler makes nodes.
+  bool calls_for_nodes = false;
   // What it could give to more important jobs; absent: it doesn't train. Whose it is, and how
   // important, is not said.
   std::optional<scheduler::Holding> holding;

@@ -174,6 +174,14 @@ void ExplainPause(PlanContext& plan, const Candidates& candidates) {
       plan.in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
+// Nodes that an autoscaler makes take minutes.
+std::chrono::seconds PatienceFor(const PlanContext& plan,
+                                 const std::vector<const PodFacts*>& pods) {
+  const bool calls = std::any_of(pods.begin(), pods.end(),
+                                 [](const PodFacts* pod) { return pod->calls_for_nodes; });
+  return calls ? plan.in.nodes_within.value_or(kPlacePatience) : kPlacePatience;
+}
+
 bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
 
 }  // namespace
@@ -198,8 +206,9 @@ bool GiveBack(PlanContext& plan) {
   const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(plan) &&
                        scheduled != nullptr && scheduled->reason == "WaitingForRoom";
   if (placed >= LeastTogether(plan) || (stuck == nullptr && !no_room)) return false;
-  if (plan.in.now < since + kPlacePatience) {
-    plan.LookAgainAt(since + kPlacePatience);
+  const std::chrono::seconds patience = PatienceFor(plan, started);
+  if (plan.in.now < since + patience) {
+    plan.LookAgainAt(since + patience);
     return false;
   }
   api::Status& status = plan.out.status;
@@ -208,7 +217,7 @@ bool GiveBack(PlanContext& plan) {
   plan.AddEvent(true, "GivenBack",
                 fmt::format("{} were let start and {} of them found a node within {} s: they give "
                             "back what they hold, and the job stands in line again; {}: {}",
-                            Plural(started.size(), "pod"), placed, kPlacePatience.count(),
+                            Plural(started.size(), "pod"), placed, patience.count(),
                             stuck == nullptr ? "now" : stuck->name,
                             stuck == nullptr ? scheduled->message : stuck->waiting));
   for (const PodFacts* pod : started) {
@@ -223,6 +232,8 @@ void Admit(PlanContext& plan) {
   candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
   candidates.join_members = HasMembers(plan);
   if (candidates.join_members) plan.out.status.times_given_back = 0;
+  SetShields(plan, candidates.join_members);
+  ObserveNodeCalls(plan, candidates.join_members);
   // Once pods have not found the nodes that were counted for them, they may be others as stored
   // than by the template: those that are made first stand with a gate, and are counted as they are.
   const bool by_template = !plan.in.gang_fit || plan.out.status.times_given_back == 0;
@@ -255,6 +266,9 @@ void Admit(PlanContext& plan) {
   }
   if (LetStart(plan, candidates, admitted)) {
     plan.out.status.last_growth_time = api::FormatTime(plan.in.now);
+  }
+  if (admitted == 0 && !plan.out.gang_sizes.empty()) {
+    CallForNodes(plan, candidates.gated, plan.out.gang_sizes.front());
   }
   SetLeastCreates(plan, candidates, admitted);
   const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);

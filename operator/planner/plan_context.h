@@ -44,6 +44,7 @@ struct PlanContext {
   std::string gated_why;     // why gated pods stay so; empty: none does
   std::string leavers;       // who makes room for it, for people; empty: nobody
   bool no_capacity = false;  // the nodes have no capacity left, that is
+  std::string for_nodes;     // which pods stand Pending for an autoscaler's nodes; empty: none
 
   void LookAgainAt(Time time);
   // Of `active`: will be there tomorrow too, for all we know.
@@ -119,6 +120,13 @@ bool GiveBack(PlanContext& plan);
 // With fewer pods than this the job is not let start: minReplicas, or the allowed size above it.
 int LeastTogether(const PlanContext& plan);
 void Admit(PlanContext& plan);
+// As many of the gated pods as the job needs to start stand Pending from now on, if it may call for
+// nodes.
+void CallForNodes(PlanContext& plan, const std::vector<const PodFacts*>& gated, int least);
+// Which pods do already. `has_members`: others of the job have its state.
+void ObserveNodeCalls(PlanContext& plan, bool has_members);
+// Which new pods autoscalers are to leave where they are, and which they need not any more.
+void SetShields(PlanContext& plan, bool has_members);
 void MakeView(PlanContext& plan);
 void RecoverFromQuorumLoss(PlanContext& plan);
 // Connected pods that can begin a lineage: ready, not leaving, and where `fresh` with workers that

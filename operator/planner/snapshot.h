@@ -2,6 +2,7 @@
 // never changed after.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -56,6 +57,9 @@ struct PodFacts {
   Time created;
   std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was lifted
   std::string topology;             // annotation ringmaster.dev/topology
+  bool calls_for_nodes = false;     // annotation ringmaster.dev/calls-for-nodes
+  // Annotations of autoscalers that the operator has put on it, so that they leave it where it is.
+  std::vector<std::string> shields;
   std::optional<Time> running_since;        // the worker container's
   std::optional<Time> ended_at;             // the worker container's
   std::optional<int> exit_code;             // the worker container's; 128+n for signal n
@@ -151,6 +155,8 @@ struct Snapshot {
   std::optional<kueue::Standing> queue;
   // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
   std::optional<scheduler::GangFit> gang_fit;
+  // So long pods may stand Pending for nodes that an autoscaler makes; absent: there is none.
+  std::optional<std::chrono::seconds> nodes_within;
   // Pods of it that are to leave for more important jobs.
   std::vector<scheduler::PodDemand> demands;
   // The API server has refused pods of the job, and it is too early to ask for them again.

@@ -71,18 +71,23 @@ void SetScheduled(PlanContext& plan) {
     if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
   }
   const bool all = scheduled >= static_cast<std::size_t>(plan.wanted);
-  const std::string reason = all                     ? "AllPodsScheduled"
-                             : !plan.leavers.empty() ? "Preempting"
-                             : plan.no_capacity      ? "WaitingForRoom"
-                             : waiting.empty()       ? "WaitingForPods"
-                                                     : "Unschedulable";
+  const std::string reason = all                       ? "AllPodsScheduled"
+                             : !plan.leavers.empty()   ? "Preempting"
+                             : !plan.for_nodes.empty() ? "WaitingForNodes"
+                             : plan.no_capacity        ? "WaitingForRoom"
+                             : waiting.empty()         ? "WaitingForPods"
+                                                       : "Unschedulable";
   std::string message = fmt::format("pods with a node: {} of {}", scheduled, plan.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
+  if (!plan.for_nodes.empty()) message += "; " + plan.for_nodes;
   if (!plan.gated_why.empty()) message += "; " + plan.gated_why;
   if (!plan.leavers.empty()) message += "; " + plan.leavers;
   if (const std::string fewer = FewerByQueue(plan); !fewer.empty()) message += "; " + fewer;
   if (reason == "Preempting" && IsNews(plan, "Scheduled", reason)) {
     plan.AddEvent(false, reason, plan.leavers);
+  }
+  if (reason == "WaitingForNodes" && IsNews(plan, "Scheduled", reason)) {
+    plan.AddEvent(false, reason, message);
   }
   const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";
   if (trouble && IsNews(plan, "Scheduled", reason)) plan.AddEvent(true, reason, message);

@@ -12,7 +12,8 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
     return PathOf(*pod) == PathOf(*other);
   };
   return a.standing == b.standing && a.priority == b.priority && a.preempts == b.preempts &&
-         a.since == b.since && a.sizes == b.sizes && a.near == b.near &&
+         a.since == b.since && a.calls_alone == b.calls_alone && a.sizes == b.sizes &&
+         a.near == b.near &&
          std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
 }
 
@@ -36,6 +37,9 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     if (!waiting.CanNotStart()) ForgetTakers();
     // Who could make room for it is for the pass to see.
     if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) asked_ = true;
+    // So is since when it lacks room.
+    if (!waiting.CanNotStart()) waiting.lacks_since.reset();
+    if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) asked_ = true;
   }
   KeepInLine(job, waiting);
   if (!waiting.answer.decided) {
@@ -77,6 +81,17 @@ void Admission::RemoveHolding(const std::string& job) {
   if (takers_.RemoveHolding(job) && !DemandsOn(job).empty()) asked_ = true;
 }
 
+void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
+  // It may be another one's turn.
+  if (node_calls_.SetCalling(job, calls, alone)) asked_ = true;
+}
+
+std::optional<Moment> Admission::look_again() const {
+  const auto late = takers_.look_again();
+  const auto calls = node_calls_.look_again();
+  return late && calls ? std::min(*late, *calls) : late ? late : calls;
+}
+
 std::vector<PodDemand> Admission::DemandsOn(const std::string& job) const {
   const Demands demands = AllDemands();
   const auto on = demands.find(job);
@@ -101,7 +116,7 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   const bool stays =
       (held > 0 || takers_.Has(request.job)) && request.near == waiting->request.near;
   const std::string domain = stays ? waiting->answer.domain : "";
-  *waiting = {.request = std::move(request)};
+  *waiting = {.request = std::move(request), .lacks_since = waiting->lacks_since};
   waiting->answer.decided = false;
   for (const auto& pod : waiting->request.pods)
     waiting->anywhere.push_back(capacity_.ShapeOf(*pod));
@@ -160,7 +175,7 @@ void Admission::ForgetLost() {
 
 std::vector<std::string> Admission::Pass(Moment now) {
   const auto told = [](const GangFit& answer) {
-    return Told{answer.decided, answer.fit, answer.domain, answer.leavers};
+    return Told{answer.decided, answer.fit, answer.domain, answer.leavers, answer.calls_for_nodes};
   };
   std::map<std::string, Told> before;
   for (const auto& [job, waiting] : waiting_) before[job] = told(waiting.answer);
@@ -216,6 +231,7 @@ void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
   reservation_.Lift();
   ForgetTakers();
   again_ = takers_.EndPass();
+  node_calls_.Decide(order, !takers_.taken().empty(), now);
 }
 
 void Admission::GiveTheLeast(WaitingJob* waiting, Moment now) {

@@ -27,6 +27,7 @@
 
 #include "operator/scheduler/capacity.h"
 #include "operator/scheduler/grants.h"
+#include "operator/scheduler/node_calls.h"
 #include "operator/scheduler/reservation.h"
 #include "operator/scheduler/shares.h"
 #include "operator/scheduler/takers.h"
@@ -51,6 +52,8 @@ class Admission {
   static constexpr std::chrono::seconds kPatience{120};
 
   Capacity& capacity() { return capacity_; }
+  // Which jobs may stand Pending so that an autoscaler makes nodes for them; by default none.
+  void SetNodeCallRules(NodeCallRules rules) { node_calls_.SetRules(rules); }
 
   // Puts the job in line, or changes what it asks for: as much as it was granted before, and has
   // not taken, it keeps. Decides at once, if it may, where nobody else waits; else the next Pass
@@ -65,13 +68,16 @@ class Admission {
   // What a job that trains could give to more important ones; in place of what it said before.
   void SetHolding(Holding holding);
   void RemoveHolding(const std::string& job);
+  // As NodeCalls::SetCalling.
+  void SetCalling(const std::string& job, bool calls, bool alone = false);
   // The pods that this job is to give up.
   std::vector<PodDemand> DemandsOn(const std::string& job) const;
 
   // Somebody waits, and something has changed since the last pass.
   bool IsPassDue() const;
-  // Then a pass is due even if nothing has changed: a pod that was counted on has not gone.
-  std::optional<Moment> look_again() const { return takers_.look_again(); }
+  // Then a pass is due even if nothing has changed: a pod that was counted on has not gone, or a
+  // job has lacked room for so long that it calls for nodes.
+  std::optional<Moment> look_again() const;
   void LookAgain() { asked_ = true; }
   // Decides for all; returns the jobs whose answer is another one now.
   std::vector<std::string> Pass(Moment now);
@@ -84,6 +90,7 @@ class Admission {
     int fit = 0;
     std::string domain;
     std::vector<GangFit::Leaver> leavers;
+    bool calls_for_nodes = false;
     friend bool operator==(const Told&, const Told&) = default;
   };
 
@@ -108,6 +115,7 @@ class Admission {
   Takers takers_{&capacity_};
   Topology topology_{&capacity_};
   Shares shares_{capacity_};
+  NodeCalls node_calls_{&capacity_};
   std::map<std::string, WaitingJob> waiting_;  // by job
   std::set<std::string> line_;                 // those of them that want more
   bool asked_ = false;                         // since the last pass

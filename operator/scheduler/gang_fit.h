@@ -7,10 +7,13 @@
 namespace ringmaster::scheduler {
 
 struct GangFit {
-  int fit = 0;          // so many of the pods find a place at the same time, and may have it
-  std::string why;      // why the next one doesn't; empty: all fit
-  int tried = 0;        // so many were found a place, before it was not enough of them
-  std::string domain;   // where they have to be near each other: the label's value; empty: anywhere
+  int fit = 0;         // so many of the pods find a place at the same time, and may have it
+  std::string why;     // why the next one doesn't; empty: all fit
+  int tried = 0;       // so many were found a place, before it was not enough of them
+  std::string domain;  // where they have to be near each other: the label's value; empty: anywhere
+  // So many of its pods as it needs to start may stand Pending all the same, so that an autoscaler
+  // makes nodes for them.
+  bool calls_for_nodes = false;
   bool decided = true;  // false: it stands in line, and its turn hasn't come
   // Pods of less important jobs that leave to make room for it.
   struct Leaver {

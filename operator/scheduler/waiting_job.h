@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ struct Nearness {
 struct AdmissionRequest {
   std::string job;  // namespace/name
   Standing standing = Standing::kWaits;
-  int priority = 0;                               // higher ones first
-  bool preempts = false;                          // may take pods from less important jobs
+  int priority = 0;       // higher ones first
+  bool preempts = false;  // may take pods from less important jobs
+  // Its pods have stood Pending in vain: when they do so again no other job's do.
+  bool calls_alone = false;
   Moment since;                                   // stands in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
   Nearness near;
@@ -55,6 +58,7 @@ struct WaitingJob {
   std::vector<ShapePtr> shapes;    // of the pods, as they are counted: in a domain, perhaps
   std::vector<ShapePtr> anywhere;  // of the pods, as they ask to be
   GangFit answer;
+  std::optional<Moment> lacks_since;  // it was found to have too little room to start
 
   bool Satisfied() const {
     return answer.decided && answer.fit == static_cast<int>(request.pods.size());

@@ -29,6 +29,12 @@
 {{- if not .Values.jobs.gangAdmission }}
 - --gang-admission=false
 {{- end }}
+{{- if ne .Values.jobs.autoscaling.mode "None" }}
+- --autoscaling={{ .Values.jobs.autoscaling.mode }}
+- --autoscaling-after-seconds={{ .Values.jobs.autoscaling.afterSeconds }}
+- --autoscaling-within-seconds={{ .Values.jobs.autoscaling.withinSeconds }}
+- --autoscaling-jobs={{ .Values.jobs.autoscaling.jobs }}
+{{- end }}
 {{- if .Values.jobs.kueue }}
 - --kueue
 {{- end }}
