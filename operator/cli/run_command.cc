@@ -76,6 +76,7 @@ class Interrupts {
   Interrupts()
       : thread_([this](int signal, int count) {
           if (count > 1) _exit(static_cast<int>(ExitCode::kInterrupted));
+          stop_.request_stop();
           const sync::MutexLock lock(&mu_);
           signal_ = signal;
           if (session_) session_->Interrupt(signal);
@@ -87,7 +88,11 @@ class Interrupts {
     if (session && signal_) session->Interrupt(signal_);
   }
 
+  // Requested by the first signal: what is done before there is a session ends soon.
+  std::stop_token stop() const { return stop_.get_token(); }
+
  private:
+  std::stop_source stop_;
   sync::Mutex mu_;
   RunSession* session_ GUARDED_BY(mu_) = nullptr;
   int signal_ GUARDED_BY(mu_) = 0;
@@ -239,21 +244,21 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
   return ToOutcome(end, why);
 }
 
-std::optional<Machines> MachinesOf(const RunOptions& options, const fs::path& bin_dir,
-                                   const fs::path& run_dir) {
-  if (options.hosts.empty()) return std::nullopt;
+std::unique_ptr<Machines> MachinesOf(const RunOptions& options, const fs::path& bin_dir,
+                                     const fs::path& run_dir, std::stop_token stop) {
+  if (options.hosts.empty()) return nullptr;
   std::vector<int> pods;
   for (const Host& host : options.hosts) pods.push_back(host.slots);
   if (options.np > 0)
     pods = LayOut(options.hosts, options.np, options.min_np > 0 || options.max_np > 0).pods_of_host;
   std::error_code error;
-  return Machines({.ssh = options.ssh,
-                   .bin_dir = bin_dir,
-                   .work_dir = fs::current_path(error),
-                   .run_dir = run_dir,
-                   .address = options.address,
-                   .abandon_after = options.abandon_after},
-                  options.hosts, pods);
+  return std::make_unique<Machines>(MachineOptions{.ssh = options.ssh,
+                                                   .bin_dir = bin_dir,
+                                                   .work_dir = fs::current_path(error),
+                                                   .run_dir = run_dir,
+                                                   .address = options.address,
+                                                   .abandon_after = options.abandon_after},
+                                    options.hosts, pods, std::move(stop));
 }
 
 Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
@@ -261,17 +266,16 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
                              const fs::path& run_dir) {
   const bool plain = options.plain || !isatty(STDOUT_FILENO);
   auto display = plain ? MakePlainDisplay(stdout, kPlainPeriod) : MakeTerminalDisplay(stdout);
-  auto machines = MachinesOf(options, bin_dir, run_dir);
+  auto machines = MachinesOf(options, bin_dir, run_dir, interrupts->stop());
   if (machines) {
     auto ready = machines->Prepare([&](const std::string& line) { display->Line(line); });
     if (!ready) return ready;
   }
-  auto stack = Stack::Start(options, bin_dir, run_dir, machines ? &*machines : nullptr);
+  auto stack = Stack::Start(options, bin_dir, run_dir, machines.get());
   if (!stack) return tl::unexpected(stack.error());
   // Not before the watchdog is there, which leaves nothing behind however this process ends.
   display->Line(fmt::format("run directory {}", run_dir.string()));
-  auto outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(),
-                       machines ? &*machines : nullptr);
+  auto outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), machines.get());
   stack->Stop();
   return outcome;
 }
