@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -95,6 +96,37 @@ bool IsThisMachine(const std::string& host) {
     if (!IsOwnAddress(reinterpret_cast<const sockaddr_in*>(one->ai_addr)->sin_addr)) return false;
   }
   return true;
+}
+
+std::string OwnAddress() {
+  // Nothing is sent: a datagram socket only asks for the way. The address is one of those that
+  // stand for others in documents.
+  sockaddr_in far{};
+  far.sin_family = AF_INET;
+  far.sin_port = htons(9);
+  inet_pton(AF_INET, "192.0.2.1", &far.sin_addr);
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool found = fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&far), sizeof far) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0;
+  if (fd >= 0) close(fd);
+  char text[INET_ADDRSTRLEN] = "127.0.0.1";
+  if (found) {
+    inet_ntop(AF_INET, &own.sin_addr, text, sizeof text);
+    return text;
+  }
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return text;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_LOOPBACK) != 0 || (one->ifa_flags & IFF_UP) == 0) continue;
+    const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+    break;
+  }
+  return text;
 }
 
 Machine MachineOf(const Host& host, int pods, int index) {
@@ -216,7 +248,7 @@ Outcome<void> MachineSetup::StartNode(Machine* machine, const fs::path& kubeconf
       "exec {} node --kubeconfig - --node-name {} --address {} --pods {} --abandon-after {} "
       "--detach",
       Quoted(program.string()), machine->node, Quoted(machine->address), machine->pods,
-      options_.abandon_after.count());
+      (machine->here ? options_.abandon_after_here : options_.abandon_after).count());
   auto answer = Ask(*machine, script, kubeconfig, kStartTime);
   if (!answer) return tl::unexpected(answer.error());
   const std::string ready = After(answer->out, "ready");

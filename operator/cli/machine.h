@@ -29,6 +29,7 @@ struct MachineOptions {
   std::filesystem::path run_dir;   // of this machine
   std::string address;             // of this machine, for the others; empty: as ssh shows it
   std::chrono::seconds abandon_after{3600};
+  std::chrono::seconds abandon_after_here{3600};  // the same of a node on this machine
 };
 
 struct Machine {
@@ -87,6 +88,10 @@ class MachineSetup {
 // own.
 Outcome<std::string> ChooseAddress(const std::string& wanted,
                                    const std::vector<Machine*>& machines);
+
+// An address of this machine by which others may reach it: that of the way to the rest of the
+// world, else of any interface; 127.0.0.1 where there is none.
+std::string OwnAddress();
 
 // localhost, the machine's own name, or a name of one of its addresses.
 bool IsThisMachine(const std::string& host);

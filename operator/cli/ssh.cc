@@ -22,8 +22,6 @@ extern char** environ;
 namespace ringmaster::cli {
 namespace {
 
-constexpr size_t kMostOutput = 64 * 1024;
-
 // What a process prints, in memory.
 class Output {
  public:

@@ -15,6 +15,9 @@
 
 namespace ringmaster::cli {
 
+// Of a command, and of what it says of errors; what comes after it is dropped.
+inline constexpr size_t kMostOutput = 64 * 1024;
+
 struct SshAnswer {
   int code = 0;  // of the script; 255: of ssh, mostly
   std::string out, error;

@@ -1,4 +1,4 @@
-"""Reads who may run workers: -H, a hostfile, what a discovery script prints.
+"""Reads who may run workers: -H, a hostfile.
 
 `ringmaster run --hosts` reaches other machines by ssh. A discovery script, and a function of
 run(), can have this machine alone; other names are refused with what is possible instead.
@@ -41,14 +41,6 @@ def from_file(path):
     if not hosts:
         raise LaunchError("--hostfile %s: names no host" % path)
     return hosts
-
-
-def from_script(text, slots):
-    """What a discovery script prints: a line `HOST` or `HOST:SLOTS` each. `slots`: of a host that
-    says nothing of them; None: one.
-    """
-    return [_read(_HOST, line.strip(), "--host-discovery-script", "HOST:SLOTS, such as localhost:4",
-                  slots or 1) for line in text.splitlines() if line.strip()]
 
 
 def _read(pattern, text, where, allowed, default):

@@ -136,8 +136,7 @@ def parser(version):
           "or those that ssh reaches without a question")
     hosts("-hostfile", "--hostfile", metavar="FILE", help="the same, as lines `HOST slots=N`")
     hosts("--host-discovery-script", metavar="FILE",
-          help="prints HOST:SLOTS, of this machine; asked every second, workers come and go with "
-          "the slots")
+          help="prints HOST:SLOTS; asked every second, workers come and go with the slots")
     add("-p", "--ssh-port", type=_at_least(1), metavar="PORT", help="port of the hosts' sshd")
     add("-i", "--ssh-identity-file", metavar="FILE", help="key for the hosts")
     _add_others(made)
