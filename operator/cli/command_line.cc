@@ -12,6 +12,8 @@
 namespace ringmaster::cli {
 namespace {
 
+constexpr int kMostWorkers = 1024;
+
 bool IsNp(const std::string& word) {
   return word == "-np" || word == "--np" || word.rfind("-np=", 0) == 0 ||
          word.rfind("--np=", 0) == 0;
@@ -73,14 +75,30 @@ Outcome<void> CheckManifestNames(const std::vector<std::string>& words,
                           *script, program, command));
 }
 
+// A job whose hosts come and go is elastic; without bounds it may have as many workers as a job
+// can.
+Outcome<void> TakeHostScript(const Parsed& p, RunOptions* run) {
+  if (!p.hosts.empty())
+    return Fail(ExitCode::kUsage, "--hosts and --host-discovery-script: give one of them");
+  if (run->np == 0)
+    return Fail(ExitCode::kUsage, "--host-discovery-script goes with -np N COMMAND");
+  if (run->min_np == 0) run->min_np = 1;
+  if (run->max_np == 0) run->max_np = std::max(run->np, kMostWorkers);
+  return {};
+}
+
 // The hosts alone say how many workers a command has, unless -np does.
 Outcome<void> TakeHosts(Parsed* p) {
   RunOptions& run = p->run;
   run.abandon_after = std::chrono::seconds(p->abandon_after);
+  if (!run.host_script.empty()) return TakeHostScript(*p, &run);
+  if (run.slots_per_host > 0)
+    return Fail(ExitCode::kUsage, "--slots-per-host goes with --host-discovery-script");
   if (p->hosts.empty()) {
     const bool ssh = run.ssh.port != 0 || !run.ssh.identity_file.empty() || !run.address.empty();
     return ssh ? Fail(ExitCode::kUsage,
-                      "--ssh-port, --ssh-identity-file and --address go with --hosts")
+                      "--ssh-port, --ssh-identity-file and --address go with --hosts or "
+                      "--host-discovery-script")
                : Outcome<void>();
   }
   auto hosts = ParseHosts(p->hosts);

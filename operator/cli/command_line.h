@@ -36,6 +36,9 @@ struct RunOptions {
   std::vector<std::string> command;
   // Other machines, by ssh; none: this one alone.
   std::vector<Host> hosts;
+  // Asked for the hosts again and again, instead of `hosts`; empty: none.
+  std::filesystem::path host_script;
+  int slots_per_host = 0;  // of a host that it names without a number; 0: one
   SshOptions ssh;
   std::string address;  // by which the hosts reach this machine; empty: as ssh shows it
   std::chrono::seconds abandon_after{3600};

@@ -28,6 +28,7 @@ constexpr char kRunFooter[] = R"(Examples:
   @ run -np 4 --standby 1 python3 train.py
   @ run --output-filename out job.yaml    each worker's output in out/rank.N/
   @ run -H a:2,b:2 python3 train.py       four workers on two machines, by ssh
+  @ run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh python3 train.py
 
 Ctrl-C ends the job and cleans up; a second Ctrl-C ends at once.)";
 
@@ -75,6 +76,12 @@ class Builder {
                     "run on other machines, too, by ssh: each with its workers (with a manifest: "
                     "pods) at a time")
         ->type_name("HOST:SLOTS,...");
+    app->add_option("--host-discovery-script", run.host_script,
+                    "the same, asked of a program that prints HOST:SLOTS, every second: workers "
+                    "come and go with the slots")
+        ->type_name("FILE");
+    Number(app, "--slots-per-host", &run.slots_per_host,
+           "slots of a host of which the script says no number (default: 1)", 1);
     Number(app, "--ssh-port", &run.ssh.port, "port of the hosts' sshd", 1, 65535)
         ->type_name("PORT");
     app->add_option("--ssh-identity-file", run.ssh.identity_file, "key for the hosts")

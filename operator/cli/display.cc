@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
+
+#include "common/sync/mutex.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -74,10 +77,40 @@ class PlainDisplay : public Display {
   std::string shown_;
 };
 
+class SharedDisplay : public Display {
+ public:
+  explicit SharedDisplay(std::unique_ptr<Display> display) : display_(std::move(display)) {}
+
+  void Line(const std::string& text) override {
+    const sync::MutexLock lock(&mu_);
+    display_->Line(text);
+  }
+  void Progress(const std::string& clock, const std::string& text, TimePoint now) override {
+    const sync::MutexLock lock(&mu_);
+    display_->Progress(clock, text, now);
+  }
+  void Finish() override {
+    const sync::MutexLock lock(&mu_);
+    display_->Finish();
+  }
+  int width() const override {
+    const sync::MutexLock lock(&mu_);
+    return display_->width();
+  }
+
+ private:
+  mutable sync::Mutex mu_;
+  const std::unique_ptr<Display> display_ GUARDED_BY(mu_);
+};
+
 }  // namespace
 
 std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out) {
   return std::make_unique<TerminalDisplay>(out);
+}
+
+std::unique_ptr<Display> MakeSharedDisplay(std::unique_ptr<Display> display) {
+  return std::make_unique<SharedDisplay>(std::move(display));
 }
 
 std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period) {

@@ -1,7 +1,7 @@
 // What `ringmaster run` shows: lines that stay, and below them on a terminal one line that is
 // redrawn.
 //
-// Thread rule: one thread.
+// Thread rule: one thread; MakeSharedDisplay's any.
 #pragma once
 
 #include <chrono>
@@ -26,5 +26,7 @@ class Display {
 
 std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out);
 std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period);
+// `display`, for several threads.
+std::unique_ptr<Display> MakeSharedDisplay(std::unique_ptr<Display> display);
 
 }  // namespace ringmaster::cli

@@ -7,27 +7,27 @@
 #include <charconv>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 namespace ringmaster::cli {
 namespace {
 
 constexpr int kMostSlots = 1024;
 
-tl::unexpected<Failure> Wrong(const std::string& word, const std::string& why) {
-  return Fail(ExitCode::kUsage,
-              fmt::format("--hosts: \"{}\" {}; allowed is HOST:SLOTS,..., such as "
-                          "a:2,user@b:4, with 1 to {} slots",
-                          word, why, kMostSlots));
+// What is wrong with a word, for people.
+tl::unexpected<std::string> Wrong(const std::string& word, const std::string& why) {
+  return tl::unexpected(fmt::format("\"{}\" {}", word, why));
 }
 
-Outcome<Host> ParseHost(const std::string& word) {
+// `least`: slots that are allowed.
+tl::expected<Host, std::string> ParseHost(const std::string& word, int slots, int least) {
   const size_t colon = word.rfind(':');
-  Host host{word.substr(0, colon), 1};
+  Host host{word.substr(0, colon), slots};
   if (colon != std::string::npos) {
     const std::string number = word.substr(colon + 1);
     const auto [end, error] =
         std::from_chars(number.data(), number.data() + number.size(), host.slots);
-    if (error != std::errc() || end != number.data() + number.size() || host.slots < 1 ||
+    if (error != std::errc() || end != number.data() + number.size() || host.slots < least ||
         host.slots > kMostSlots) {
       return Wrong(word, fmt::format("has \"{}\" slots", number));
     }
@@ -44,6 +44,20 @@ Outcome<Host> ParseHost(const std::string& word) {
   return host;
 }
 
+tl::unexpected<Failure> WrongOption(const std::string& what) {
+  return Fail(ExitCode::kUsage,
+              fmt::format("--hosts: {}; allowed is HOST:SLOTS,..., such as a:2,user@b:4, with 1 to "
+                          "{} slots",
+                          what, kMostSlots));
+}
+
+std::string Trimmed(const std::string& line) {
+  const char* const space = " \t\r";
+  const size_t begin = line.find_first_not_of(space);
+  return begin == std::string::npos ? ""
+                                    : line.substr(begin, line.find_last_not_of(space) - begin + 1);
+}
+
 }  // namespace
 
 Outcome<std::vector<Host>> ParseHosts(const std::string& text) {
@@ -51,11 +65,32 @@ Outcome<std::vector<Host>> ParseHosts(const std::string& text) {
   std::set<std::string> names;
   for (size_t at = 0; at <= text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
-    auto host = ParseHost(text.substr(at, comma - at));
-    if (!host) return tl::unexpected(host.error());
-    if (!names.insert(host->name).second) return Wrong(host->name, "is named twice");
+    auto host = ParseHost(text.substr(at, comma - at), 1, 1);
+    if (!host) return WrongOption(host.error());
+    if (!names.insert(host->name).second)
+      return WrongOption(Wrong(host->name, "is named twice").value());
     hosts.push_back(std::move(*host));
     at = comma + 1;
+  }
+  return hosts;
+}
+
+Outcome<std::vector<Host>> ParseHostLines(const std::string& text, int slots) {
+  std::vector<Host> hosts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    line = Trimmed(line);
+    if (line.empty()) continue;
+    auto host = ParseHost(line, slots, 0);
+    if (!host) {
+      return Fail(
+          ExitCode::kUsage,
+          fmt::format("{}; allowed is a line HOST or HOST:SLOTS each, such as b or user@b:4, "
+                      "with 0 to {} slots",
+                      host.error(), kMostSlots));
+    }
+    std::erase_if(hosts, [&](const Host& other) { return other.name == host->name; });
+    if (host->slots > 0) hosts.push_back(std::move(*host));
   }
   return hosts;
 }

@@ -24,6 +24,10 @@ struct SshOptions {
 // "a:2,user@b:4": each with its slots; without a number it has one.
 Outcome<std::vector<Host>> ParseHosts(const std::string& text);
 
+// What a discovery script prints: a line HOST or HOST:SLOTS each. `slots`: of a host without a
+// number. Of a host that is named twice the last line counts, and one with 0 slots is not there.
+Outcome<std::vector<Host>> ParseHostLines(const std::string& text, int slots);
+
 int SlotsOf(const std::vector<Host>& hosts);
 
 // What the cluster calls the host: a name of a Node. `index` makes it unique among all.

@@ -29,6 +29,21 @@ TEST(HostsTest, WhatIsWrongIsNamed) {
   }
 }
 
+TEST(HostsTest, LinesOfAScriptAreRead) {
+  const auto hosts = ParseHostLines("a:2\n\n  me@b.example \r\nc:0\na:3\n", 4);
+  ASSERT_TRUE(hosts.has_value()) << hosts.error().message;
+  ASSERT_EQ(hosts->size(), 2u);
+  EXPECT_EQ((*hosts)[0].name, "me@b.example");
+  EXPECT_EQ((*hosts)[0].slots, 4);
+  EXPECT_EQ((*hosts)[1].slots, 3) << "the last line of a host counts";
+  EXPECT_TRUE(ParseHostLines("", 1)->empty());
+  for (const char* text : {"a b", "a slots=2", "-oProxyCommand=x", "a:x", "a:-1"}) {
+    const auto wrong = ParseHostLines(text, 1);
+    ASSERT_FALSE(wrong.has_value()) << text;
+    EXPECT_THAT(wrong.error().message, HasSubstr("HOST or HOST:SLOTS")) << text;
+  }
+}
+
 TEST(HostsTest, NodesHaveNamesThatKubernetesTakes) {
   EXPECT_EQ(NodeNameOf({"me@B_1.example", 1}, 0), "b-1-example-0");
   EXPECT_EQ(NodeNameOf({"10.0.0.3", 1}, 7), "10-0-0-3-7");

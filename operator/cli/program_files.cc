@@ -92,7 +92,8 @@ std::string KeyOf(const std::vector<ProgramFile>& files) {
   return fmt::format("{}-{:016x}", RINGMASTER_VERSION, hash);
 }
 
-Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path& archive) {
+Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path& archive,
+                           const std::stop_token& stop) {
   const fs::path folder = archive.string() + ".files";
   std::error_code error;
   for (const ProgramFile& file : files) {
@@ -104,7 +105,7 @@ Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path
   }
   auto packed =
       Do({"tar", "--exclude=__pycache__", "-chf", archive.string(), "-C", folder.string(), "."}, "",
-         kPackTime);
+         kPackTime, stop);
   fs::remove_all(folder, error);
   if (!packed) return tl::unexpected(packed.error());
   if (packed->code != 0)

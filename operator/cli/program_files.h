@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ std::string KeyOf(const std::vector<ProgramFile>& files);
 
 // Writes a tar file, with a folder beside it that is removed again.
 Outcome<void> WriteArchive(const std::vector<ProgramFile>& files,
-                           const std::filesystem::path& archive);
+                           const std::filesystem::path& archive, const std::stop_token& stop = {});
 
 // For a POSIX shell: unpacks such a file, its standard input, as the folder `programs`, and fails
 // where the programs don't run then.

@@ -15,6 +15,7 @@
 #include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"
 #include "operator/app/operator_app.h"
+#include "operator/cli/host_follower.h"
 #include "operator/cli/kept_output.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/machines.h"
@@ -37,7 +38,8 @@ namespace {
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
 constexpr std::chrono::milliseconds kPagePeriod{1000};
-constexpr size_t kKeptRuns = 10;  // failed ones, whose logs somebody may want yet
+constexpr int kPatienceForSlots = 600;  // seconds, as a job has to start
+constexpr size_t kKeptRuns = 10;        // failed ones, whose logs somebody may want yet
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
   if (options.np == 0) return LoadManifests(options.manifests);
@@ -76,6 +78,7 @@ class Interrupts {
   Interrupts()
       : thread_([this](int signal, int count) {
           if (count > 1) _exit(static_cast<int>(ExitCode::kInterrupted));
+          stop_.request_stop();
           const sync::MutexLock lock(&mu_);
           signal_ = signal;
           if (session_) session_->Interrupt(signal);
@@ -87,7 +90,11 @@ class Interrupts {
     if (session && signal_) session->Interrupt(signal_);
   }
 
+  // Requested by the first signal: what is done before there is a session ends soon.
+  std::stop_token stop() const { return stop_.get_token(); }
+
  private:
+  std::stop_source stop_;
   sync::Mutex mu_;
   RunSession* session_ GUARDED_BY(mu_) = nullptr;
   int signal_ GUARDED_BY(mu_) = 0;
@@ -103,13 +110,13 @@ struct Stack {
   std::string sidecar_token;
   std::vector<std::string> nodes_left;  // after Stop: nodes elsewhere that may still run
 
-  // `machines`: null: this one alone.
+  // `address`: by which other machines reach this one; empty: it is alone.
   static Outcome<Stack> Start(const RunOptions& options, const fs::path& bin_dir,
-                              const fs::path& run_dir, Machines* machines) {
+                              const fs::path& run_dir, const std::string& address) {
     Stack stack;
     local::LocalClusterOptions local{.run_dir = run_dir, .bin_dir = bin_dir, .port = options.port};
-    if (machines != nullptr) {
-      local.address = machines->address();
+    if (!address.empty()) {
+      local.address = address;
       local.nodes = 0;
     }
     auto cluster = local::LocalCluster::Start(local);
@@ -125,16 +132,16 @@ struct Stack {
     }
     stack.sidecar_token = ring_key::MakeToken(ring_key);
     app::OperatorOptions operator_options =
-        machines != nullptr
-            ? OperatorForMachines(machines->address(), ring_key)
+        !address.empty()
+            ? OperatorForMachines(address, ring_key)
             : app::OperatorOptions{.listen = "unix:" + (run_dir / "operator.sock").string(),
                                    .ring_key_file = key.string()};
     operator_options.metrics = stack.metrics->of_controllers();
     auto app = app::OperatorApp::Start(stack.api, operator_options);
     if (!app) return tl::unexpected(FromKube(app.error()));
     stack.app = std::move(*app);
-    if (machines != nullptr) {
-      if (auto joined = stack.TakeNodes(machines); !joined) return tl::unexpected(joined.error());
+    if (!address.empty()) {
+      if (auto left = stack.LeaveEnvironment(); !left) return tl::unexpected(left.error());
     }
     if (!options.metrics_listen.empty()) {
       auto listens = stack.metrics->Listen(options.metrics_listen, stack.app.get());
@@ -153,14 +160,13 @@ struct Stack {
             .network_policy = false};
   }
 
-  Outcome<void> TakeNodes(Machines* machines) {
+  // For nodes elsewhere.
+  Outcome<void> LeaveEnvironment() {
     std::vector<std::string> environment;
     for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
     auto made = api->Create(kube::Secrets(), "default", EnvironmentSecret(environment));
     if (!made) return tl::unexpected(FromKube(made.error()));
-    auto started = machines->StartNodes(cluster->kubeconfig());
-    if (!started) Stop();  // those that have started end
-    return started;
+    return {};
   }
 
   void Stop() {
@@ -201,14 +207,101 @@ Outcome<void> ToOutcome(SessionEnd end, const std::vector<std::string>& why) {
   return Fail(ExitCode::kJobFailed, text);
 }
 
+MachineOptions ToMachineOptions(const RunOptions& options, const fs::path& bin_dir,
+                                const fs::path& run_dir) {
+  std::error_code error;
+  return {.ssh = options.ssh,
+          .bin_dir = bin_dir,
+          .work_dir = fs::current_path(error),
+          .run_dir = run_dir,
+          .address = options.address,
+          .abandon_after = options.abandon_after,
+          .abandon_after_here = options.abandon_after};
+}
+
+// The machines that run the workers, where it is not this one alone: those that were named, or
+// those that a script names.
+class Elsewhere {
+ public:
+  Elsewhere(const RunOptions& options, const MachineOptions& machine, Display* display,
+            const std::stop_token& stop)
+      : say_([display](const std::string& line) { display->Line(line); }) {
+    if (!options.hosts.empty()) {
+      machines_ = std::make_unique<Machines>(machine, options.hosts, PodsOf(options), stop);
+    } else if (!options.host_script.empty()) {
+      follower_ = std::make_unique<HostFollower>(
+          HostFollowerOptions{
+              .machine = machine,
+              .script = options.host_script,
+              .slots_per_host = std::max(1, options.slots_per_host),
+              .np = options.np,
+              .min_np = options.min_np,
+              .max_np = options.max_np,
+              .patience = std::chrono::seconds(options.init_timeout.value_or(kPatienceForSlots))},
+          say_, stop);
+    }
+  }
+
+  bool any() const { return machines_ || follower_; }
+
+  // By which they reach this machine; empty: there are none.
+  Outcome<std::string> Prepare() {
+    if (follower_) return follower_->AwaitAddress();
+    if (!machines_) return "";
+    auto ready = machines_->Prepare(say_);
+    if (!ready) return tl::unexpected(ready.error());
+    return machines_->address();
+  }
+
+  // They become nodes of the cluster; of those that come and go, enough for the job, which is made
+  // as large as they are.
+  Outcome<void> Join(const Stack& stack, std::vector<Json>* jobs) {
+    if (machines_) return machines_->StartNodes(stack.cluster->kubeconfig());
+    if (!follower_) return {};
+    follower_->Serve(stack.api, stack.cluster->kubeconfig());
+    const auto workers = follower_->AwaitWorkers();
+    if (!workers) return tl::unexpected(workers.error());
+    jobs->front()["spec"]["worker"]["replicas"] = *workers;
+    return {};
+  }
+
+  // The job, which has been made, grows and shrinks with them.
+  void Follow(const Json& job) {
+    if (!follower_) return;
+    const Json& metadata = job["metadata"];
+    follower_->Follow(metadata["namespace"], metadata["name"], job["spec"]["worker"]["replicas"]);
+  }
+
+  // The job is over: none of them comes or goes any more.
+  void StopFollowing() {
+    if (follower_) follower_->Stop();
+  }
+
+  std::string EndByHand(const std::string& node) const {
+    return follower_ ? follower_->EndByHand(node) : machines_->EndByHand(node);
+  }
+
+ private:
+  static std::vector<int> PodsOf(const RunOptions& options) {
+    std::vector<int> pods;
+    for (const Host& host : options.hosts) pods.push_back(host.slots);
+    if (options.np == 0) return pods;
+    return LayOut(options.hosts, options.np, options.min_np > 0 || options.max_np > 0).pods_of_host;
+  }
+
+  const std::function<void(const std::string&)> say_;
+  std::unique_ptr<Machines> machines_;
+  std::unique_ptr<HostFollower> follower_;
+};
+
 Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<Json>& jobs,
                     Interrupts* interrupts, const fs::path& run_dir, Display* display,
-                    const Machines* machines) {
+                    Elsewhere* elsewhere) {
   RunSession session(stack->api, display,
                      {.timeout = options.timeout,
                       .sidecar_token = stack->sidecar_token,
                       .logs = run_dir / "logs",
-                      .other_machines = machines != nullptr,
+                      .other_machines = elsewhere->any(),
                       .output = options.np > 0 ? SessionOptions::Output::kAll
                                                : SessionOptions::Output::kRankZero});
   interrupts->Attach(&session);
@@ -217,6 +310,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
     interrupts->Attach(nullptr);
     return created;
   }
+  elsewhere->Follow(jobs.front());
   Page page;
   if (!options.metrics_listen.empty())
     display->Line(fmt::format("metrics on port {}", stack->metrics->port()));
@@ -228,50 +322,36 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
   SessionEnd end = session.Follow();
   page.Close();
   interrupts->Attach(nullptr);
+  elsewhere->StopFollowing();
   std::vector<std::string> why;
   if (end == SessionEnd::kFailed || end == SessionEnd::kTimeout) why = session.FailureLines();
   stack->Stop();
   for (const std::string& node : stack->nodes_left)
     display->Line(fmt::format("node {} has not said that it ended; to end it: {}", node,
-                              machines->EndByHand(node)));
+                              elsewhere->EndByHand(node)));
   for (const std::string& line : session.SummaryLines(end)) display->Line(line);
   if (auto wrote = WriteSummary(options.summary, session.Summary(end)); !wrote) return wrote;
   return ToOutcome(end, why);
 }
 
-std::optional<Machines> MachinesOf(const RunOptions& options, const fs::path& bin_dir,
-                                   const fs::path& run_dir) {
-  if (options.hosts.empty()) return std::nullopt;
-  std::vector<int> pods;
-  for (const Host& host : options.hosts) pods.push_back(host.slots);
-  if (options.np > 0)
-    pods = LayOut(options.hosts, options.np, options.min_np > 0 || options.max_np > 0).pods_of_host;
-  std::error_code error;
-  return Machines({.ssh = options.ssh,
-                   .bin_dir = bin_dir,
-                   .work_dir = fs::current_path(error),
-                   .run_dir = run_dir,
-                   .address = options.address,
-                   .abandon_after = options.abandon_after},
-                  options.hosts, pods);
-}
-
 Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
-                             const std::vector<Json>& jobs, Interrupts* interrupts,
+                             std::vector<Json> jobs, Interrupts* interrupts,
                              const fs::path& run_dir) {
   const bool plain = options.plain || !isatty(STDOUT_FILENO);
-  auto display = plain ? MakePlainDisplay(stdout, kPlainPeriod) : MakeTerminalDisplay(stdout);
-  auto machines = MachinesOf(options, bin_dir, run_dir);
-  if (machines) {
-    auto ready = machines->Prepare([&](const std::string& line) { display->Line(line); });
-    if (!ready) return ready;
-  }
-  auto stack = Stack::Start(options, bin_dir, run_dir, machines ? &*machines : nullptr);
+  const auto display = MakeSharedDisplay(plain ? MakePlainDisplay(stdout, kPlainPeriod)
+                                               : MakeTerminalDisplay(stdout));
+  Elsewhere elsewhere(options, ToMachineOptions(options, bin_dir, run_dir), display.get(),
+                      interrupts->stop());
+  const auto address = elsewhere.Prepare();
+  if (!address) return tl::unexpected(address.error());
+  auto stack = Stack::Start(options, bin_dir, run_dir, *address);
   if (!stack) return tl::unexpected(stack.error());
   // Not before the watchdog is there, which leaves nothing behind however this process ends.
   display->Line(fmt::format("run directory {}", run_dir.string()));
-  auto outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(),
-                       machines ? &*machines : nullptr);
+  auto outcome = elsewhere.Join(*stack, &jobs);
+  if (outcome)
+    outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere);
+  elsewhere.StopFollowing();
   stack->Stop();
   return outcome;
 }

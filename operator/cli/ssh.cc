@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "common/process/spawn.h"
 
@@ -19,8 +21,6 @@ extern char** environ;
 
 namespace ringmaster::cli {
 namespace {
-
-constexpr size_t kMostOutput = 64 * 1024;
 
 // What a process prints, in memory.
 class Output {
@@ -43,23 +43,49 @@ class Output {
   const int fd_;
 };
 
-// The wait status; false: it had not ended in time, and was killed with its group.
-bool AwaitEnd(pid_t pid, std::chrono::milliseconds patience, int* status) {
+// A file that can be read once `stop` is requested.
+class StopFile {
+ public:
+  explicit StopFile(const std::stop_token& stop)
+      : fd_(eventfd(0, EFD_CLOEXEC)), callback_(stop, [fd = fd_] {
+          const uint64_t one = 1;
+          [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
+        }) {}
+  StopFile(const StopFile&) = delete;
+  StopFile& operator=(const StopFile&) = delete;
+  ~StopFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+  const std::stop_callback<std::function<void()>> callback_;  // its end comes before the file's
+};
+
+enum class End { kOfItself, kTooLate, kStopped };
+
+// Where it had not ended of itself it was killed with its group.
+End AwaitEnd(pid_t pid, std::chrono::milliseconds patience, const std::stop_token& stop,
+             int* status) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + patience;
+  const StopFile stopped(stop);
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  pollfd one{fd, POLLIN, 0};
+  pollfd either[] = {{fd, POLLIN, 0}, {stopped.fd(), POLLIN, 0}};
   int ready = 0;
   do {  // a signal to this process interrupts it
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    ready = poll(&one, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+    ready = poll(either, 2, static_cast<int>(std::max<int64_t>(0, left.count())));
   } while (ready < 0 && errno == EINTR);
-  const bool ended = ready == 1;
   if (fd >= 0) close(fd);
-  if (!ended) kill(-pid, SIGKILL);
+  const End end = either[0].revents != 0   ? End::kOfItself
+                  : either[1].revents != 0 ? End::kStopped
+                                           : End::kTooLate;
+  if (end != End::kOfItself) kill(-pid, SIGKILL);
   while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
   }
-  return ended;
+  return end;
 }
 
 std::vector<std::string> ChosenWords(const SshOptions& options) {
@@ -112,7 +138,7 @@ std::string SshLine(const SshOptions& options, const std::string& host,
 }
 
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,
-                      std::chrono::milliseconds patience) {
+                      std::chrono::milliseconds patience, const std::stop_token& stop) {
   const Output out, error;
   process::SpawnSpec spec;
   spec.argv = {"sh", "-c", "exec \"$@\" <\"$0\"", input.empty() ? "/dev/null" : input.string()};
@@ -127,7 +153,9 @@ Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesyst
                                                      started.step, std::strerror(started.error)));
   }
   int status = 0;
-  if (!AwaitEnd(started.pid, patience, &status)) {
+  const End end = AwaitEnd(started.pid, patience, stop, &status);
+  if (end == End::kStopped) return Fail(ExitCode::kInterrupted, "interrupted");
+  if (end == End::kTooLate) {
     return Fail(ExitCode::kMachineLacks,
                 fmt::format("{} had not ended after {} s; it has said: {}", words.front(),
                             patience.count() / 1000, error.Text()));

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "operator/cli/outcome.h"
 
 namespace ringmaster::cli {
+
+// Of a command, and of what it says of errors; what comes after it is dropped.
+inline constexpr size_t kMostOutput = 64 * 1024;
 
 struct SshAnswer {
   int code = 0;  // of the script; 255: of ssh, mostly
@@ -29,9 +33,9 @@ std::vector<std::string> SshWords(const SshOptions& options, const std::string& 
 // What a person types for `command` there: the same port and key.
 std::string SshLine(const SshOptions& options, const std::string& host, const std::string& command);
 
-// Runs it, with `input` as its standard input. The failure, where it can't be run or has not ended
-// after `patience`, doesn't name the host.
+// Runs it, with `input` as its standard input. The failure, where it can't be run, has not ended
+// after `patience` or when `stop` was requested, doesn't name the host.
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,
-                      std::chrono::milliseconds patience);
+                      std::chrono::milliseconds patience, const std::stop_token& stop = {});
 
 }  // namespace ringmaster::cli

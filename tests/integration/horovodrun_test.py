@@ -13,6 +13,9 @@ import pytest
 
 import harness
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import processes  # noqa: E402
+
 PYTHON = "/usr/bin/python3"
 PACKAGES = str(harness.BIN.parent / "python")
 HOROVODRUN = [PYTHON, "-B", "-m", "horovod.runner"]
@@ -149,9 +152,10 @@ def test_a_launcher_that_is_killed_takes_its_job_with_it(tmp_path):
     with discovering(tmp_path, "localhost:2\n") as run:
         assert any(re.search(r"sizes \[(1, )?2\]", line) for line in run.stdout)
         run.kill()
-        run.communicate(timeout=30)  # the output comes to its end when the workers have ended, too
-    for folder in pathlib.Path("/tmp").glob("horovodrun-*"):
-        shutil.rmtree(folder)  # nobody was left who could have done it
+    entry = "RINGMASTER_JOB_NAME=train"
+    harness.wait_for("the end of its workers", lambda: not processes.with_environment(entry))
+    harness.wait_for("the end of its node", lambda: "ringmaster" not in [name for _, name in processes.with_environment(None)])
+    shutil.rmtree("/tmp/ring-nodes-%d" % os.getuid())  # its logs: nobody was left who could have taken them
 
 
 def test_where_the_program_is_missing_it_says_where_it_was_looked_for(tmp_path):

@@ -92,6 +92,59 @@ class Training:
         (pathlib.Path(self.out) / "stop").touch()
 
 
+# Trains until it has seen three workers and is alone.
+ELASTIC = """
+import os, time
+import ringmaster as rm
+state, sizes = {"step": 0}, []
+rm.register_state("state", lambda: state, state.update)
+rm.init()
+rm.enter()
+while not (3 in sizes and rm.size() == 1):
+    state["step"] += 1
+    rm.end_step()
+    if sizes[-1:] != [rm.size()]:
+        sizes.append(rm.size())
+        print("%s: sizes %s" % (os.environ["RINGMASTER_BIND_WORKER"], sizes), flush=True)
+    time.sleep(0.02)
+print("steps", state["step"], flush=True)
+"""
+
+
+def test_hosts_come_and_go_as_a_script_says(hosts, tmp_path):
+    def name(text):
+        (tmp_path / "new").write_text(text)
+        os.replace(tmp_path / "new", tmp_path / "slots")
+
+    (tmp_path / "train.py").write_text(ELASTIC)
+    (tmp_path / "hosts.sh").write_text("#!/bin/sh\ncat slots\n")
+    (tmp_path / "hosts.sh").chmod(0o755)
+    a, b = (re.escape(hosts.address(hosts.index(host))) for host in "ab")
+    name("a\nnowhere.invalid:2\n")
+    with Run("-np", "2", "--min-np", "1", "--host-discovery-script", "./hosts.sh", PYTHON, "train.py", program=hosts.program, cwd=tmp_path,
+             PYTHONPATH=str(harness.BIN.parent / "python")) as run:
+        run.line(r"host nowhere\.invalid: ssh can't run a command there: .*[Rr]esolve")
+        run.line("host a has joined, slots: 1")
+        run.line(r"host nowhere\.invalid has failed 3 times: it is left out")
+        assert "sizes" not in run.text()
+        name("a\nb:2\n")
+        run.line(b + r": sizes \[.*3\]")
+        name("b:2\n")
+        run.line("host a is let go")
+        wait_for("the end of all on a", lambda: not hosts.pids("a", "RINGMASTER_JOB_NAME=train"))
+        run.line(b + r": sizes \[.*3, 2\]")
+        name("a:1\nb:2\n")
+        run.line(b + r": sizes \[.*3, 2, 3\]")
+        name("a:1\nb:1\n")  # of the three pods not the one with the highest index leaves, but one of b
+        run.line(b + r": sizes \[.*3, 2, 3, 2\]")
+        assert hosts.pids("a", "RINGMASTER_JOB_NAME=train")
+        name("b:1\n")
+        assert run.wait() == 0, run.text()
+        assert re.search(b + r": sizes \[.*3, 2, 3, 2, 1\]", run.text()), run.text()
+        assert run.text().count("host nowhere.invalid: ") == 1 and "has not said that it ended" not in run.text(), run.text()
+        assert run.summary()["stepsLost"] == 0
+
+
 def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(hosts, write, tmp_path):
     with Training(hosts, write, tmp_path) as job:
         epoch = job.run.world("job", 4)
@@ -132,6 +185,18 @@ def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):
         assert "has not said that it ended" not in job.run.text()
     for name in hosts.names:
         assert hosts.pids(name, "RINGMASTER_JOB_NAME=job") == []
+
+
+def test_an_interrupt_does_not_wait_for_what_ssh_does(tmp_path):
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text("#!/bin/sh\ntouch %s/asked\nexec sleep 600\n" % tmp_path)
+    ssh.chmod(0o755)
+    with Run("-H", "b.invalid:2", "--", "true", PATH="%s:%s" % (ssh.parent, os.environ["PATH"])) as run:
+        wait_for("ssh", (tmp_path / "asked").exists, alive=run.alive)
+        harness.send(run)
+        assert run.wait() == 130, run.text()  # the patience with ssh would end with another one
+        assert "interrupted: nothing was started" in run.text()
 
 
 def test_training_and_recovery_go_on_without_the_launching_machine(hosts, write, tmp_path):

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from ringmaster.runner import (HorovodRunner, cluster, config_file, discovery, function, hosts,
+from ringmaster.runner import (HorovodRunner, cluster, config_file, function, hosts,
                                messages, modules, options, plan, program, results)
 from ringmaster.runner.errors import FunctionError, LaunchError, ProgramMissing, RankError
 
@@ -85,6 +85,10 @@ def test_WrongWordsAreNamed(words, says):
      "run -np 2 --min-np 2 --max-np 3 --hosts host.invalid:3 -- c"),
     ("-np 2 -H host.invalid:2 -p 7 -i key",
      "run -np 2 --hosts host.invalid:2 --ssh-port 7 --ssh-identity-file key -- c"),
+    ("-np 2 --host-discovery-script ./s -p 7",
+     "run -np 2 --min-np 2 --max-np 1024 --host-discovery-script ./s --ssh-port 7 -- c"),
+    ("-np 2 --max-np 4 --host-discovery-script ./s --slots-per-host 3",
+     "run -np 2 --min-np 2 --max-np 4 --host-discovery-script ./s --slots-per-host 3 -- c"),
 ])
 def test_OtherMachinesAreRingmasterRunsToReach(words, command):
     found = options.parse(words.split(), "1")
@@ -128,21 +132,6 @@ def test_AHostfileHasALineForEachHost(tmp_path):
     file.write_text("\n")
     with pytest.raises(LaunchError, match="names no host"):
         hosts.from_file(str(file))
-
-
-def test_ADiscoveryScriptThatFailsSaysWhatItSaid(tmp_path):
-    script = tmp_path / "hosts.sh"
-    script.write_text("#!/bin/sh\necho no cluster >&2; exit 3\n")
-    with pytest.raises(LaunchError, match="hosts.sh: can't be run: "):
-        discovery.Script(str(script), None, 2).slots_here()
-    script.chmod(0o755)
-    with pytest.raises(LaunchError, match="exit code 3: no cluster"):
-        discovery.Script(str(script), None, 2).slots_here()
-    script.write_text("#!/bin/sh\necho localhost; echo 127.0.0.1:3\n")
-    assert discovery.Script(str(script), 2, 2).slots_here() == 5
-    assert discovery.wait_for_slots(discovery.Script(str(script), None, 4), 4) == 4
-    with pytest.raises(LaunchError, match="-np 5: the discovery script has allowed 4"):
-        discovery.wait_for_slots(discovery.Script(str(script), None, 5), 5, seconds=0)
 
 
 @pytest.mark.parametrize("text, says", [

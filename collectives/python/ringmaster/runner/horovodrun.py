@@ -3,13 +3,11 @@
 import importlib.util
 import os
 import shlex
-import shutil
 import signal
 import sys
-import tempfile
 
 import ringmaster
-from ringmaster.runner import children, config_file, discovery, options, plan, program
+from ringmaster.runner import config_file, options, plan, program
 from ringmaster.runner.errors import LaunchError, ProgramMissing
 
 # Exit statuses, as those of `ringmaster`.
@@ -61,8 +59,6 @@ def _run(found):
     for note in dict.fromkeys(found.notes):
         _say(note)
     environ = dict(os.environ, **planned.environ)
-    if found.host_discovery_script:
-        return _run_discovering(found, planned, ringmaster_program, environ)
     command = planned.command(ringmaster_program, found.command)
     if found.verbose:
         _say(_shell_words(planned.environ, command))
@@ -74,60 +70,6 @@ def _run(found):
 def _shell_words(environ, command):
     return " ".join(["%s=%s" % (name, shlex.quote(value)) for name, value in environ.items()]
                     + [shlex.quote(word) for word in command])
-
-
-def _run_discovering(found, planned, ringmaster_program, environ):
-    path = os.path.abspath(found.host_discovery_script) \
-        if os.path.exists(found.host_discovery_script) else found.host_discovery_script
-    script = discovery.Script(path, found.slots, found.np)
-    slots = discovery.wait_for_slots(script, found.np)
-    workers = min(slots, planned.max_np)
-    # Short: unix sockets lie below it.
-    run_dir = os.path.join(tempfile.mkdtemp(prefix="horovodrun-", dir="/tmp"), "run")
-    command = planned.command(ringmaster_program, found.command, np=workers)
-    command[2:2] = ["--run-dir", run_dir]
-    if found.verbose:
-        _say(_shell_words(planned.environ, command))
-    with _Forwarded() as child:
-        child.start(command, environ)
-        follower = discovery.Follower(script, planned, ringmaster_program, run_dir, workers, _say)
-        try:
-            status = child.wait()
-        finally:
-            follower.stop()
-    if status != 1:  # of a job that failed the logs stay, as its last line says
-        shutil.rmtree(os.path.dirname(run_dir), ignore_errors=True)
-    return status
-
-
-class _Forwarded:
-    """A child that gets the signals that are meant for us."""
-
-    _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def __enter__(self):
-        self._child, self._early = None, []
-        self._before = {number: signal.signal(number, self._on_signal) for number in self._SIGNALS}
-        return self
-
-    def __exit__(self, *_):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _on_signal(self, number, _):
-        if self._child is None:
-            self._early.append(number)
-        else:
-            self._child.send_signal(number)
-
-    def start(self, command, environ):
-        self._child = children.start(command, environ)
-        for number in self._early:
-            self._child.send_signal(number)
-
-    def wait(self):
-        self._child.wait()
-        return children.status_of(self._child)
 
 
 def _build(version):

@@ -1,7 +1,7 @@
-"""Reads who may run workers: -H, a hostfile, what a discovery script prints.
+"""Reads who may run workers: -H, a hostfile.
 
-`ringmaster run --hosts` reaches other machines by ssh. A discovery script, and a function of
-run(), can have this machine alone; other names are refused with what is possible instead.
+`ringmaster run --hosts` reaches other machines by ssh. A function of run() can have this machine
+alone; other names are refused with what is possible instead.
 """
 
 import array
@@ -12,9 +12,8 @@ import struct
 
 from ringmaster.runner.errors import LaunchError
 
-ELSEWHERE = ("only workers of `horovodrun -H` or `--hostfile` can be on other machines. For a function "
-             "on several machines use HorovodRunner(np=%d) on Kubernetes; instead of a discovery "
-             "script use a HorovodJob there, or -H with --min-np")
+ELSEWHERE = ("only workers of `horovodrun` can be on other machines. For a function on several "
+             "machines use HorovodRunner(np=%d) on Kubernetes")
 _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:,=]+)(?::(\d+))?$")
 _LINE = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:=]+)(?:\s+slots\s*=\s*(\d+))?$")
 
@@ -41,14 +40,6 @@ def from_file(path):
     if not hosts:
         raise LaunchError("--hostfile %s: names no host" % path)
     return hosts
-
-
-def from_script(text, slots):
-    """What a discovery script prints: a line `HOST` or `HOST:SLOTS` each. `slots`: of a host that
-    says nothing of them; None: one.
-    """
-    return [_read(_HOST, line.strip(), "--host-discovery-script", "HOST:SLOTS, such as localhost:4",
-                  slots or 1) for line in text.splitlines() if line.strip()]
 
 
 def _read(pattern, text, where, allowed, default):

@@ -34,7 +34,7 @@ WITHOUT_MEANING = (
     (("--autotune-gaussian-process-noise",), float, _NOTHING_TO_TUNE),
     (("--elastic-timeout",), int, "the others train on while a worker comes or goes, so nobody "
      "waits for a new world; how long the first one may take is --start-timeout"),
-    (("--blacklist-cooldown-range",), "range", "a host on which a worker died stays one"),
+    (("--blacklist-cooldown-range",), "range", "how long a host that fails is left out is fixed: 10 s, then longer, up to 300 s"),
     (("--timeline-mark-cycles", "--no-timeline-mark-cycles"), None,
      "a timeline always shows the rounds of negotiation"),
     (("--mpi-threads-disable",), None, "there is no MPI"),
@@ -136,8 +136,7 @@ def parser(version):
           "or those that ssh reaches without a question")
     hosts("-hostfile", "--hostfile", metavar="FILE", help="the same, as lines `HOST slots=N`")
     hosts("--host-discovery-script", metavar="FILE",
-          help="prints HOST:SLOTS, of this machine; asked every second, workers come and go with "
-          "the slots")
+          help="prints HOST:SLOTS; asked every second, workers come and go with the slots")
     add("-p", "--ssh-port", type=_at_least(1), metavar="PORT", help="port of the hosts' sshd")
     add("-i", "--ssh-identity-file", metavar="FILE", help="key for the hosts")
     _add_others(made)

@@ -13,9 +13,9 @@ UNBOUNDED = 1024
 class Plan(namedtuple("Plan", "words environ np min_np max_np elastic")):
     """`words`: of `ringmaster run`, without the command. `environ`: added to the environment."""
 
-    def command(self, program, command, np=None):
-        """The whole command line, to start with `np` workers (None: as planned)."""
-        words = [program, "run", "-np", str(np or self.np)]
+    def command(self, program, command):
+        """The whole command line."""
+        words = [program, "run", "-np", str(self.np)]
         if self.elastic:
             words += ["--min-np", str(self.min_np), "--max-np", str(self.max_np)]
         return words + self.words + ["--", *command]
@@ -47,8 +47,14 @@ def make(found, elsewhere=False):
                           "start fewer workers" % (found.np, slots, found.np))
     if slots is not None and elastic:
         max_np = min(max_np, slots)
-    words = _words(found) + (_ssh_words(found, named) if others else [])
-    if not others:
+    words = _words(found)
+    if found.host_discovery_script:
+        words += _script_words(found)
+    elif others:
+        words += ["--hosts", hosts.to_option(named)]
+    if others or found.host_discovery_script:
+        words += _ssh_words(found)
+    else:
         found.notes += ["%s has no meaning here: workers on this machine are started without ssh" %
                         name for name, value in (("-p", found.ssh_port),
                                                  ("-i", found.ssh_identity_file)) if value]
@@ -66,8 +72,13 @@ def _hosts(found):
     return None
 
 
-def _ssh_words(found, named):
-    words = ["--hosts", hosts.to_option(named)]
+def _script_words(found):
+    words = ["--host-discovery-script", found.host_discovery_script]
+    return words + (["--slots-per-host", str(found.slots)] if found.slots else [])
+
+
+def _ssh_words(found):
+    words = []
     if found.ssh_port:
         words += ["--ssh-port", str(found.ssh_port)]
     if found.ssh_identity_file:
