@@ -34,7 +34,7 @@ WITHOUT_MEANING = (
     (("--autotune-gaussian-process-noise",), float, _NOTHING_TO_TUNE),
     (("--elastic-timeout",), int, "the others train on while a worker comes or goes, so nobody "
      "waits for a new world; how long the first one may take is --start-timeout"),
-    (("--blacklist-cooldown-range",), "range", "a host on which a worker died stays one"),
+    (("--blacklist-cooldown-range",), "range", "how long a host that fails is left out is fixed: 10 s, then longer, up to 300 s"),
     (("--timeline-mark-cycles", "--no-timeline-mark-cycles"), None,
      "a timeline always shows the rounds of negotiation"),
     (("--mpi-threads-disable",), None, "there is no MPI"),
