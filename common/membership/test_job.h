@@ -101,11 +101,11 @@ class Job {
     return pods;
   }
 
-  std::set<std::string> silent_;  // cut off
+  std::set<std::string> silent_;                                              // cut off
   std::function<bool(const std::string& to, const Message& message)> takes_;  // null: all
-  bool boundary_ = true;          // workers reach it when armed
-  bool stops_ = true;             // workers stop when asked
-  bool operations_ = true;        // workers complete one as soon as they have a view
+  bool boundary_ = true;    // workers reach it when armed
+  bool stops_ = true;       // workers stop when asked
+  bool operations_ = true;  // workers complete one as soon as they have a view
   bool record_up_ = true;
   int to_record_ = 0;
   std::map<std::string, PersistentState> disk_;

@@ -129,6 +129,8 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
                   "-np N COMMAND; for a manifest set spec.initTimeoutSeconds, "
                   "spec.runPolicy.backoffLimit, spec.collectives.fusionThresholdBytes and "
                   "spec.collectives.backend");
+    if (!run.carried.empty())
+      return Fail(ExitCode::kUsage, "--carry goes with -np N COMMAND; a manifest mounts a Secret");
     if (p->run_words.empty())
       return Fail(ExitCode::kUsage,
                   fmt::format("run: what? A manifest ({0} run job.yaml) or a command ({0} run "

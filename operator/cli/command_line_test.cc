@@ -30,6 +30,24 @@ TEST(CommandLineTest, HostsSayHowManyWorkersThereAre) {
   EXPECT_TRUE(run.plain);
 }
 
+TEST(CommandLineTest, AScriptThatNamesHostsMakesAnElasticJob) {
+  const auto run = Parse<RunOptions>(
+      {"run", "-np", "2", "--host-discovery-script", "./hosts.sh", "--ssh-port", "7", "true"});
+  EXPECT_EQ(run.host_script, "./hosts.sh");
+  EXPECT_EQ(run.min_np, 1);
+  EXPECT_EQ(run.max_np, 1024);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"run", "--host-discovery-script", "s", "job.yaml"}, "goes with -np N COMMAND"},
+      {{"run", "-np", "2", "--host-discovery-script", "s", "-H", "a", "true"}, "give one of them"},
+      {{"run", "-np", "2", "--slots-per-host", "2", "true"}, "goes with --host-discovery-script"},
+      {{"run", "--carry", "file", "job.yaml"}, "goes with -np N COMMAND"}};
+  for (const auto& [words, says] : wrong) {
+    const auto parsed = ParseCommandLine(words);
+    ASSERT_FALSE(parsed.has_value()) << says;
+    EXPECT_THAT(parsed.error().message, HasSubstr(says));
+  }
+}
+
 TEST(CommandLineTest, RunTakesSeveralManifestsWithOptionsOnEitherSide) {
   auto run = Parse<RunOptions>({"run", "--plain", "a.yaml", "b.yaml", "--summary", "s.json"});
   EXPECT_THAT(run.manifests, ElementsAre("a.yaml", "b.yaml"));

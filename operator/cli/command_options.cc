@@ -82,6 +82,10 @@ class Builder {
         ->type_name("FILE");
     Number(app, "--slots-per-host", &run.slots_per_host,
            "slots of a host of which the script says no number (default: 1)", 1);
+    app->add_option("--carry", run.carried,
+                    "a file that every worker finds as `file` in $RINGMASTER_MOUNT_CARRIED, on "
+                    "whatever machine it runs")
+        ->type_name("FILE");
     Number(app, "--ssh-port", &run.ssh.port, "port of the hosts' sshd", 1, 65535)
         ->type_name("PORT");
     app->add_option("--ssh-identity-file", run.ssh.identity_file, "key for the hosts")

@@ -163,6 +163,7 @@ void HostFollower::Run(const std::stop_token& stop) {
     }
     if (cluster.api) {
       if (const auto seen = Observe(cluster)) {
+        EndUnknownNodes(cluster, *seen);
         TendNodes(cluster, *seen);
         if (!cluster.job.empty()) Scale(cluster, *seen);
       }
@@ -345,6 +346,19 @@ void HostFollower::TendNodes(const Cluster& cluster, const Observed& seen) {
     } else {
       ++it;
     }
+  }
+}
+
+// A node that was started by an attempt that failed all the same: the host has another one by now,
+// or gets one.
+void HostFollower::EndUnknownNodes(const Cluster& cluster, const Observed& seen) {
+  std::set<std::string> known;
+  for (const auto& [host, place] : places_)
+    if (place.stage != Stage::kFailed) known.insert(place.machine.node);
+  for (const auto& [name, node] : seen.nodes) {
+    if (known.count(name) != 0 || fields::At(node, "/metadata").contains("deletionTimestamp"))
+      continue;
+    (void)cluster.api->Delete(kube::Nodes(), "", name, {});
   }
 }
 

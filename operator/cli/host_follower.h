@@ -98,6 +98,7 @@ class HostFollower {
                  std::function<Outcome<void>(Machine*)> work);
   void FindAddress();
   static Outcome<Observed> Observe(const Cluster& cluster);
+  void EndUnknownNodes(const Cluster& cluster, const Observed& seen);
   void TendNodes(const Cluster& cluster, const Observed& seen);
   bool TendNode(const Cluster& cluster, const Observed& seen, Place* place, bool wanted);
   void LeaveOutTroubled(const Observed& seen);

@@ -173,15 +173,21 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
   Json container = {{"name", api::kWorkerContainer},
                     {"image", "ringmaster.dev/this-machine:latest"},
                     {"command", options.command}};
+  Json pod = {{"containers", Json::array()}};
+  if (!options.carried.empty()) {
+    // Its folder is in RINGMASTER_MOUNT_CARRIED: no path is the same on every machine.
+    container["volumeMounts"].push_back(
+        {{"name", "carried"}, {"mountPath", "/run/ringmaster/carried"}});
+    pod["volumes"].push_back({{"name", "carried"}, {"secret", {{"secretName", kCarriedSecret}}}});
+  }
+  pod["containers"].push_back(container);
   Json spec = {{"slotsPerWorker", layout.slots_per_pod},
                {"elasticPolicy",
                 // A plain script on several hosts must not train with some of its ranks.
                 {{"minReplicas", range ? std::max(1, options.min_np) : layout.pods},
                  {"maxReplicas", range ? std::max(options.np, options.max_np) : layout.pods},
                  {"standbyPerPod", options.standby}}},
-               {"worker",
-                {{"replicas", layout.pods},
-                 {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}};
+               {"worker", {{"replicas", layout.pods}, {"template", {{"spec", pod}}}}}};
   if (options.init_timeout) spec["initTimeoutSeconds"] = *options.init_timeout;
   if (options.backoff_limit) spec["runPolicy"]["backoffLimit"] = *options.backoff_limit;
   if (options.fusion_threshold)

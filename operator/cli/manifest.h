@@ -11,6 +11,10 @@
 
 namespace ringmaster::cli {
 
+// The Secret of what `run --carry` brings, and its only entry.
+inline constexpr char kCarriedSecret[] = "ringmaster-carried";
+inline constexpr char kCarriedEntry[] = "file";
+
 // Jobs ready to be created, namespace and working directory filled in. The failure (kUsage) has a
 // line for each thing that is wrong in any of the files: "job.yaml: spec.elasticPolicy.minReplicas:
 // 9 is more than ...".

@@ -14,8 +14,9 @@ PodOutputs::PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line)
 
 PodOutputs::~PodOutputs() { PodOutputs::Finish({}, {}); }
 
-void PodOutputs::Follow(const std::string& ns, const std::string& pod, bool from_now) {
-  const std::string key = ns + "/" + pod;
+void PodOutputs::Follow(const std::string& ns, const std::string& pod, const std::string& uid,
+                        bool from_now) {
+  const std::string key = ns + "/" + pod + "/" + uid;
   if (readers_.count(key)) return;
   {
     const sync::MutexLock lock(&mu_);

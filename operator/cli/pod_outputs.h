@@ -23,8 +23,9 @@ class PodOutputs {
   PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line);
   ~PodOutputs();
 
-  // From its beginning, or only what comes from now on. Again is a no-op.
-  void Follow(const std::string& ns, const std::string& pod, bool from_now);
+  // From its beginning, or only what comes from now on. Again is a no-op; a pod of another `uid`
+  // that has got the name is followed, too.
+  void Follow(const std::string& ns, const std::string& pod, const std::string& uid, bool from_now);
   // Until all of these containers have ended and been read, or for `quiet` since the last text, or
   // for `most`: then no line is told any more.
   void Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most);

@@ -26,6 +26,8 @@
 #include "operator/cli/run_session.h"
 #include "operator/cli/signals.h"
 #include "operator/cli/ui_command.h"
+#include "operator/kube/base64.h"
+#include "operator/kube/file.h"
 #include "operator/local/local_cluster.h"
 
 extern char** environ;
@@ -294,6 +296,24 @@ class Elsewhere {
   std::unique_ptr<HostFollower> follower_;
 };
 
+// What the job's workers mount.
+Outcome<void> Carry(kube::KubeApi* api, const fs::path& file) {
+  if (file.empty()) return {};
+  const auto bytes = kube::ReadFile(file);
+  if (!bytes) {
+    return Fail(ExitCode::kUsage, fmt::format("--carry {}: can't be read: {}", file.string(),
+                                              bytes.error().message()));
+  }
+  auto made = api->Create(kube::Secrets(), "default",
+                          {{"apiVersion", "v1"},
+                           {"kind", "Secret"},
+                           {"metadata", {{"name", kCarriedSecret}, {"namespace", "default"}}},
+                           {"type", "Opaque"},
+                           {"data", {{kCarriedEntry, kube::EncodeBase64(*bytes)}}}});
+  if (!made) return tl::unexpected(FromKube(made.error()));
+  return {};
+}
+
 Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<Json>& jobs,
                     Interrupts* interrupts, const fs::path& run_dir, Display* display,
                     Elsewhere* elsewhere) {
@@ -348,7 +368,8 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
   if (!stack) return tl::unexpected(stack.error());
   // Not before the watchdog is there, which leaves nothing behind however this process ends.
   display->Line(fmt::format("run directory {}", run_dir.string()));
-  auto outcome = elsewhere.Join(*stack, &jobs);
+  auto outcome = Carry(stack->api.get(), options.carried);
+  if (outcome) outcome = elsewhere.Join(*stack, &jobs);
   if (outcome)
     outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere);
   elsewhere.StopFollowing();

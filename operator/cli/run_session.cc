@@ -40,6 +40,11 @@ struct RunSession::Watchers {
   std::unique_ptr<PodOutputs> outputs;
   std::set<std::string> had_rank_zero;  // jobs of which some worker's output is or was followed
   std::vector<std::unique_ptr<Observer>> observers;
+
+  std::string UidOf(const std::string& pod) const {
+    const auto found = pods.find(pod);
+    return found == pods.end() ? "" : fields::TextAt(found->second, "/metadata/uid");
+  }
 };
 
 RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
@@ -79,7 +84,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   std::string name = fields::TextAt(pod, "/metadata/name");
   if (options_.output == SessionOptions::Output::kAll && !gone && watchers_->outputs &&
       fields::TextAt(pod, "/status/phase") == "Running")
-    watchers_->outputs->Follow(job->ns(), name, false);
+    watchers_->outputs->Follow(job->ns(), name, fields::TextAt(pod, "/metadata/uid"), false);
   watchers_->pods[name] = pod;
   if (gone) watchers_->pods.erase(name);
 
@@ -95,9 +100,10 @@ void RunSession::OnPod(const Json& pod, bool gone) {
 // The worker that has rank 0 now; who gets it later is shown from then on.
 void RunSession::FollowRankZero(const JobRun& job) {
   const auto worker = job.RankZero();
-  if (!watchers_->outputs || !worker) return;
+  const std::string uid = worker ? watchers_->UidOf(worker->pod) : "";
+  if (!watchers_->outputs || uid.empty()) return;
   const bool later = !watchers_->had_rank_zero.insert(job.ns() + "/" + job.name()).second;
-  watchers_->outputs->Follow(job.ns(), worker->pod, later);
+  watchers_->outputs->Follow(job.ns(), worker->pod, uid, later);
 }
 
 void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
@@ -119,7 +125,8 @@ void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
 void RunSession::FinishOutput() {
   for (const auto& job : jobs_) {
     const std::string first = job->FirstPod();
-    if (!first.empty() && !job->RankZero()) watchers_->outputs->Follow(job->ns(), first, false);
+    if (!first.empty() && !job->RankZero())
+      watchers_->outputs->Follow(job->ns(), first, watchers_->UidOf(first), false);
   }
   watchers_->outputs->Finish(kLastWords, options_.other_machines ? kLongestLastWords : kLastWords);
 }

@@ -5,7 +5,10 @@
 
 #include <fstream>
 #include <map>
+#include <stop_token>
+#include <thread>
 
+#include "operator/cli/host_script.h"
 #include "operator/cli/machines.h"
 #include "operator/cli/program_files.h"
 #include "operator/cli/run_environment.h"
@@ -43,6 +46,42 @@ TEST(SshTest, WhatDoesNotEndIsEnded) {
       Do({"sh", "-c", "echo waiting >&2; sleep 1000"}, "", std::chrono::milliseconds(500));
   ASSERT_FALSE(answer);
   EXPECT_THAT(answer.error().message, HasSubstr("waiting"));
+}
+
+TEST(SshTest, WhatRunsWhenStopIsRequestedIsEnded) {
+  const support::TempDir dir;
+  const fs::path begun = dir.path() / "begun";
+  std::stop_source stop;
+  const std::jthread stopper([&] {
+    while (!fs::exists(begun)) std::this_thread::yield();
+    stop.request_stop();
+  });
+  const auto answer = Do({"sh", "-c", "touch \"$1\"; exec sleep 1000", "sh", begun.string()}, "",
+                         kPatience * 10, stop.get_token());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ExitCode::kInterrupted);
+}
+
+TEST(HostScriptTest, ItsHostsAreReadAndItsFailuresSayWhatItSaid) {
+  const support::TempDir dir;
+  const fs::path script = dir.path() / "hosts.sh";
+  const auto ask = [&](const std::string& text) {
+    std::ofstream(script) << "#!/bin/sh\n" << text;
+    return HostScript(script, 2).Ask({});
+  };
+  auto hosts = ask("echo a; echo b:3");
+  ASSERT_FALSE(hosts);
+  EXPECT_THAT(hosts.error().message, HasSubstr("hosts.sh: can't be run: "));
+  fs::permissions(script, fs::perms::owner_all);
+  hosts = ask("echo a; echo b:3");
+  ASSERT_TRUE(hosts) << hosts.error().message;
+  EXPECT_EQ(SlotsOf(*hosts), 5);
+  hosts = ask("echo no cluster >&2; exit 3");
+  ASSERT_FALSE(hosts);
+  EXPECT_THAT(hosts.error().message, HasSubstr("ended with exit code 3: no cluster"));
+  hosts = ask("echo a b");
+  ASSERT_FALSE(hosts);
+  EXPECT_THAT(hosts.error().message, HasSubstr("\"a b\" names no host"));
 }
 
 TEST(SshTest, PortAndKeyAreSshsOwn) {

@@ -66,6 +66,52 @@ def test_horovodrun_takes_other_machines(hosts, tmp_path):
     assert sorted(re.findall(r"rank (\d) of 3", done.stdout)) == ["0", "1", "2"], done.stdout
 
 
+# What it defines is of __main__, as in a notebook, so it travels by value.
+CALLS = """
+import horovod
+from ringmaster.runner import FunctionError, RankError, run
+
+def where(scale, plus=0):
+    import os
+    import ringmaster as rm
+    rm.init()
+    print("rank", rm.rank(), "calls", flush=True)
+    if scale < 0 and rm.rank() == 3:
+        raise KeyError("no scale")
+    return rm.rank() * scale + plus, os.environ["RINGMASTER_POD_IP"]
+
+if __name__ == "__main__":
+    values = horovod.run(where, (10,), {"plus": 1}, np=4, hosts="a:2,b:2")
+    assert [value for value, _ in values] == [1, 11, 21, 31], values
+    print("places", [place for _, place in values])
+    try:
+        run(where, (-1,), np=4, hosts="a:2,b:2", show_output=False)
+    except KeyError as error:
+        told = error.__cause__
+        assert isinstance(told, RankError) and told.rank == 3 and "no scale" in told.traceback, told
+        print("raised on", told.host)
+    try:
+        run(where, (bytes(6 << 20),), np=2, hosts="a:1,b:1")
+    except FunctionError as error:
+        print("refused:", error)
+"""
+
+
+def test_a_function_runs_on_two_machines(hosts, tmp_path):
+    pytest.importorskip("cloudpickle")
+    (tmp_path / "calls.py").write_text(CALLS)
+    env = harness.environment(**hosts.environment, PYTHONPATH=str(harness.BIN.parent / "python"), RINGMASTER_BIN=str(harness.BIN))
+    done = subprocess.run(hosts.words(ssh_hosts.LAUNCHER, [PYTHON, "-B", "calls.py"]), capture_output=True, text=True, timeout=harness.PATIENCE,
+                          cwd=tmp_path, env=dict(env, PATH=env["PATH"] + ":/usr/sbin:/sbin"), stdin=subprocess.DEVNULL)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    a, b = (hosts.address(hosts.index(name)) for name in "ab")
+    assert "places %s" % [a, a, b, b] in said or "places %s" % [b, b, a, a] in said, said
+    assert sorted(re.findall(r"\[\d\] rank (\d) calls", said)) == ["0", "1", "2", "3"], said
+    assert re.search(r"raised on \S+ \((%s|%s)\)" % (re.escape(a), re.escape(b)), said), said
+    assert re.search(r"refused: where with its arguments has \d+ bytes", said), said
+
+
 class Training:
     """elastic_worker on the hosts: two pods each."""
 

@@ -10,19 +10,22 @@ class ProgramMissing(LaunchError):
 
 
 class RankError(LaunchError):
-    """A rank's function raised. `rank` is its rank, `traceback` the text of its traceback.
+    """A rank's function raised. `rank` is its rank, `traceback` the text of its traceback, `host`
+    the machine that it ran on; empty: this one.
 
     It is the `__cause__` of the exception that is raised again in the caller's process, and is
     raised itself where that exception could not be carried over.
     """
 
-    def __init__(self, rank, traceback):
-        super().__init__("rank %d raised:\n%s" % (rank, traceback.rstrip("\n")))
+    def __init__(self, rank, traceback, host=""):
+        where = " on %s" % host if host else ""
+        super().__init__("rank %d%s raised:\n%s" % (rank, where, traceback.rstrip("\n")))
         self.rank = rank
+        self.host = host
         self.traceback = traceback
 
     def __reduce__(self):
-        return RankError, (self.rank, self.traceback)
+        return RankError, (self.rank, self.traceback, self.host)
 
 
 class FunctionError(LaunchError, ValueError):

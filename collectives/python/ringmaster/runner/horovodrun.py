@@ -54,7 +54,7 @@ def _read(words, version):
 
 
 def _run(found):
-    planned = plan.make(found, elsewhere=True)
+    planned = plan.make(found)
     ringmaster_program = program.find()
     for note in dict.fromkeys(found.notes):
         _say(note)

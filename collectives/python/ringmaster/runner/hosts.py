@@ -1,7 +1,6 @@
 """Reads who may run workers: -H, a hostfile.
 
-`ringmaster run --hosts` reaches other machines by ssh. A function of run() can have this machine
-alone; other names are refused with what is possible instead.
+`ringmaster run --hosts` reaches other machines by ssh.
 """
 
 import array
@@ -12,8 +11,6 @@ import struct
 
 from ringmaster.runner.errors import LaunchError
 
-ELSEWHERE = ("only workers of `horovodrun` can be on other machines. For a function on several "
-             "machines use HorovodRunner(np=%d) on Kubernetes")
 _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:,=]+)(?::(\d+))?$")
 _LINE = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:=]+)(?:\s+slots\s*=\s*(\d+))?$")
 
@@ -48,14 +45,6 @@ def _read(pattern, text, where, allowed, default):
     if not match or slots > 100000:
         raise LaunchError("%s: %r is no host; allowed is %s" % (where, text, allowed))
     return match[1].strip("[]"), slots
-
-
-def slots_here(hosts, np):
-    """How many workers this machine may run. LaunchError where another machine is named."""
-    others = elsewhere(hosts)
-    if others:
-        raise LaunchError("%s: not this machine. %s" % (", ".join(others), ELSEWHERE % np))
-    return slots_of(hosts)
 
 
 def elsewhere(hosts):

@@ -1,4 +1,4 @@
-"""run(): a function as the workers of a job on this machine."""
+"""run(): a function as the workers of a job on this machine, or on several that ssh reaches."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 from ringmaster.runner import children, function, messages, options, plan, program, results
-from ringmaster.runner.errors import LaunchError
+from ringmaster.runner.errors import FunctionError, LaunchError
 
 # What the workers run: the name is the job's, and the package is found where it is found here.
 _SCRIPT = """import sys
@@ -17,6 +17,7 @@ if __name__ == "__main__":
     main(%r)
 """
 _LINES_OF_REASON = 40
+_MOST_BYTES_TO_HOSTS = 5 << 20  # with base64 and JSON what the run's API server takes at once
 
 
 def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=None, slots=None,
@@ -24,8 +25,8 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
         ssh_port=None, ssh_identity_file=None, disable_cache=None, output_filename=None,
         verbose=None, use_gloo=None, use_mpi=None, mpi_args=None, network_interface=None,
         executable=None, np=None, min_np=None, max_np=None, *, env=None, show_output=True):
-    """Calls func(*args, **kwargs) on `np` workers of this machine. Returns the list of their values
-    in the order of their ranks.
+    """Calls func(*args, **kwargs) on `np` workers of this machine, or of those in `hosts`
+    ("a:2,b:2") or `hostfile`. Returns the list of their values in the order of their ranks.
 
     Arguments and meaning are those of horovod.run; `np`, `min_np` and `max_np` are other names of
     `num_proc`, `min_num_proc` and `max_num_proc`. With the latter two workers may die and are
@@ -33,17 +34,18 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
     workers' environment. `show_output`: whether their output is shown as it comes.
 
     What a worker raises is raised here: the same exception, whose `__cause__` is a RankError with
-    its rank and traceback; of several the first. FunctionError: the function or an argument can't
-    be sent. LaunchError: wrong arguments, or the job failed otherwise. Ctrl-C ends the job.
+    its rank, traceback and, on several machines, host; of several the first. FunctionError: the
+    function or an argument can't be sent; to other machines it may have 5 MiB, pickled, and a value
+    64 MiB. LaunchError: wrong arguments, or the job failed otherwise. Ctrl-C ends the job.
     """
     settings = _settings(num_proc if np is None else np,
                          min_num_proc if min_np is None else min_np,
                          max_num_proc if max_np is None else max_np, hosts, hostfile,
-                         start_timeout, reset_limit, output_filename, verbose)
+                         start_timeout, reset_limit, output_filename, verbose, ssh_port,
+                         ssh_identity_file)
     if mpi_args:
         raise LaunchError("mpi_args: there is no mpirun that could take them; leave them out")
-    _note_without_meaning(verbose, use_mpi=use_mpi, ssh_port=ssh_port,
-                          ssh_identity_file=ssh_identity_file, disable_cache=disable_cache,
+    _note_without_meaning(verbose, use_mpi=use_mpi, disable_cache=disable_cache,
                           network_interface=network_interface, slots=slots,
                           cooldown_range=cooldown_range)
     values = launch(func, args, kwargs, plan.make(settings), executable, env,
@@ -56,13 +58,14 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
 
 
 def _settings(np, min_np, max_np, hosts, hostfile, start_timeout, reset_limit, output_filename,
-              verbose):
+              verbose, ssh_port, ssh_identity_file):
     """The arguments as the options of horovodrun that they are, so that they are checked alike."""
     words = []
     for option, value in (("--np", np), ("--min-np", min_np), ("--max-np", max_np),
                           ("--hosts", hosts), ("--hostfile", hostfile),
                           ("--start-timeout", start_timeout), ("--reset-limit", reset_limit),
-                          ("--output-filename", output_filename)):
+                          ("--output-filename", output_filename), ("--ssh-port", ssh_port),
+                          ("--ssh-identity-file", ssh_identity_file)):
         if value is not None:
             words.append("%s=%s" % (option, value))
     return options.parse(words + (["--verbose"] if verbose else []), "")
@@ -71,7 +74,7 @@ def _settings(np, min_np, max_np, hosts, hostfile, start_timeout, reset_limit, o
 def _note_without_meaning(verbose, **given):
     names = [name for name, value in given.items() if value]
     if verbose and names:
-        print_line("run: without meaning for workers on this machine: " + ", ".join(names))
+        print_line("run: without meaning here: " + ", ".join(names))
 
 
 def print_line(line):
@@ -81,11 +84,12 @@ def print_line(line):
 
 
 def launch(func, args, kwargs, planned, executable, env, on_line, on_log, verbose):
-    """{rank: value} of a job on this machine. `on_line` gets each line of output, `on_log` what
-    log_to_driver() sends.
+    """{rank: value} of a job on this machine or several. `on_line` gets each line of output,
+    `on_log` what log_to_driver() sends.
     """
     ringmaster_program = program.find()
     packed = function.pack(func, args, kwargs, [path or os.getcwd() for path in sys.path])
+    python = executable or sys.executable
     with tempfile.TemporaryDirectory(prefix="ringmaster-run-") as folder:
         script = _write(folder, packed, function.name_of(func))
         token = secrets.token_hex(8)
@@ -94,14 +98,28 @@ def launch(func, args, kwargs, planned, executable, env, on_line, on_log, verbos
         environ[messages.TOKEN] = token
         # Lines come as they are printed: the workers' output is no terminal.
         environ.setdefault("PYTHONUNBUFFERED", "1")
-        command = planned.command(ringmaster_program, [executable or sys.executable, script])
+        if planned.elsewhere:
+            command = planned.command(ringmaster_program,
+                                      [python, "-m", "ringmaster.runner.worker"])
+            command[2:2] = ["--carry", _checked(os.path.join(folder, "call"), packed, func)]
+        else:
+            command = planned.command(ringmaster_program, [python, script])
         command[2:2] = ["--plain"]
         receiver = messages.Receiver(token, on_line, on_log)
         status, lines = _follow(command, environ, receiver, verbose)
-        values = results.of_folder(os.path.join(folder, "results"))
+        values = results.of_messages(receiver) if planned.elsewhere else \
+            results.of_folder(os.path.join(folder, "results"))
         if status != 0:
             raise LaunchError(_reason(status, lines))
         return values
+
+
+def _checked(path, packed, func):
+    if len(packed) > _MOST_BYTES_TO_HOSTS:
+        raise FunctionError("%s with its arguments has %d bytes, allowed to other machines are %d: "
+                            "read data from a file inside the function" %
+                            (function.name_of(func), len(packed), _MOST_BYTES_TO_HOSTS))
+    return path
 
 
 def _write(folder, packed, name):

@@ -11,7 +11,7 @@ import os
 import sys
 
 # Set for the workers of run() and HorovodRunner.
-TOKEN = "RINGMASTER_RUNNER_TOKEN"
+TOKEN = "RINGMASTER_LAUNCH_TOKEN"
 _MARK = "ringmaster-runner:"
 _CHUNK = 6000  # bytes in a line, before base64
 LONGEST_TEXT = 4000  # characters of one log_to_driver()

@@ -10,8 +10,10 @@ from ringmaster.runner.errors import LaunchError
 UNBOUNDED = 1024
 
 
-class Plan(namedtuple("Plan", "words environ np min_np max_np elastic")):
-    """`words`: of `ringmaster run`, without the command. `environ`: added to the environment."""
+class Plan(namedtuple("Plan", "words environ np min_np max_np elastic elsewhere")):
+    """`words`: of `ringmaster run`, without the command. `environ`: added to the environment.
+    `elsewhere`: workers may be on other machines.
+    """
 
     def command(self, program, command):
         """The whole command line."""
@@ -21,21 +23,16 @@ class Plan(namedtuple("Plan", "words environ np min_np max_np elastic")):
         return words + self.words + ["--", *command]
 
 
-def make(found, elsewhere=False):
-    """The plan of a parsed command line (options.parse), or of anything with its attributes.
-
-    `elsewhere`: its workers may be on other machines.
-    """
+def make(found):
+    """The plan of a parsed command line (options.parse), or of anything with its attributes."""
     if found.np is None:
         raise LaunchError("-np N is missing: how many workers?")
     elastic = any((found.min_np, found.max_np, found.host_discovery_script))
     if found.slots and not found.host_discovery_script:
         raise LaunchError("--slots-per-host goes with --host-discovery-script")
     named = _hosts(found)
-    others = hosts.elsewhere(named) if named and elsewhere else []
-    slots = None
-    if named:
-        slots = hosts.slots_of(named) if others else hosts.slots_here(named, found.np)
+    others = hosts.elsewhere(named) if named else []
+    slots = hosts.slots_of(named) if named else None
     max_np = found.max_np or (UNBOUNDED if found.host_discovery_script else found.np)
     min_np = found.min_np or found.np
     if min_np > found.np:
@@ -52,13 +49,14 @@ def make(found, elsewhere=False):
         words += _script_words(found)
     elif others:
         words += ["--hosts", hosts.to_option(named)]
-    if others or found.host_discovery_script:
+    elsewhere = bool(others or found.host_discovery_script)
+    if elsewhere:
         words += _ssh_words(found)
     else:
         found.notes += ["%s has no meaning here: workers on this machine are started without ssh" %
                         name for name, value in (("-p", found.ssh_port),
                                                  ("-i", found.ssh_identity_file)) if value]
-    return Plan(words, _environ(found), found.np, min_np, max_np, elastic)
+    return Plan(words, _environ(found), found.np, min_np, max_np, elastic, elsewhere)
 
 
 def _hosts(found):

@@ -9,8 +9,8 @@ from ringmaster.runner.errors import LaunchError, RankError
 
 def raise_failure(rank, data):
     """Raises the exception of a rank again, caused by a RankError with its traceback."""
-    error, text = pickle.loads(data)
-    told = RankError(rank, text)
+    error, text, *host = pickle.loads(data)
+    told = RankError(rank, text, *host)
     if error is None:
         raise told
     try:
@@ -29,6 +29,14 @@ def of_folder(folder):
         _, rank, path = min(failures)
         raise_failure(rank, _read(path))
     return {rank: _value(rank, _read(path)) for _, rank, path in _files(folder, "value")}
+
+
+def of_messages(receiver):
+    """The same of what workers have sent to a messages.Receiver; of a rank its newest value."""
+    failure = receiver.first_failure()
+    if failure:
+        raise_failure(*failure)
+    return {rank: _value(rank, data) for what, rank, data in receiver.complete if what == "value"}
 
 
 def _files(folder, what):

@@ -4,6 +4,7 @@ came of it.
 
 import os
 import pickle
+import socket
 import sys
 import traceback
 
@@ -13,6 +14,8 @@ from ringmaster.runner.errors import FunctionError
 
 # Of a value that goes through a pod's log, which kubelets cut off at 10 MiB.
 MOST_BYTES = 4 << 20
+# The same of run() on several machines, whose kubelet is ours.
+MOST_BYTES_OF_HOSTS = 64 << 20
 # Seconds: it is the sidecar that decides how long a start may take.
 _ANY_TIME = 31622400.0
 EXCEPTION_EXIT = 1  # exit status: no rule of a failure policy is about it, so the job fails
@@ -35,7 +38,7 @@ def call(packed, report, most_bytes=None):
     except Exception as error:
         text = traceback.format_exc()
         print(text, end="", file=sys.stderr, flush=True)
-        report.failure(place(), _dump_failure(error, text))
+        report.failure(place(), _dump_failure(error, text, report.host()))
         sys.exit(EXCEPTION_EXIT)
     if _core._process != os.getpid():
         # The function uses no collectives. All workers agree on the job's end all the same.
@@ -52,15 +55,15 @@ def place():
         return int(os.environ.get("HOROVOD_RANK", "0"))
 
 
-def _dump_failure(error, text):
-    """(the exception or None, the text of its traceback)"""
+def _dump_failure(error, text, host):
+    """(the exception or None, the text of its traceback, the machine)"""
     error.__traceback__ = None
     try:
         data = function.dump(error, "the exception")
         pickle.loads(data)  # some can be pickled and not be read again
     except Exception:
         data = None
-    return pickle.dumps((data, text))
+    return pickle.dumps((data, text, host))
 
 
 class Folder:
@@ -68,6 +71,9 @@ class Folder:
 
     def __init__(self, path):
         self._path = path
+
+    def host(self):
+        return ""
 
     def value(self, rank, data):
         self._write("value.%d" % rank, data)
@@ -83,14 +89,29 @@ class Folder:
 
 
 class Log:
-    """Reports by lines of this worker's output. Of the values only rank 0's is asked for."""
+    """Reports by lines of this worker's output: the values of all ranks, or of rank 0 alone."""
+
+    def __init__(self, all_values=False):
+        self._all = all_values
+
+    def host(self):
+        """The machine by its name and address, or the pod."""
+        address = os.environ.get("RINGMASTER_POD_IP", "")
+        return "%s (%s)" % (socket.gethostname(), address) if address else socket.gethostname()
 
     def value(self, rank, data):
-        if rank == 0:
+        if rank == 0 or self._all:
             messages.send("value", rank, data)
 
     def failure(self, rank, data):
         messages.send("failure", rank, data)
+
+
+def main_of_hosts():
+    """Of a worker of run() on several machines: `ringmaster run --carry` has brought the call."""
+    with open(os.path.join(os.environ["RINGMASTER_MOUNT_CARRIED"], "file"), "rb") as file:
+        packed = file.read()
+    call(packed, Log(all_values=True), MOST_BYTES_OF_HOSTS)
 
 
 def main_of_cluster(folder):
@@ -108,4 +129,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main_of_cluster(sys.argv[1])
+    main_of_cluster(sys.argv[1]) if len(sys.argv) > 1 else main_of_hosts()
