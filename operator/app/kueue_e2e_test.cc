@@ -197,6 +197,10 @@ TEST_F(KueueE2e, ASmallerJobGivesQuotaBackAndASuspendedOneAllOfIt) {
   ChangeJob({{"runPolicy", {{"suspend", false}}}, {"worker", {{"replicas", 4}}}});
   ASSERT_TRUE(Trains(4));
   std::ofstream(out_ / "stop").flush();
+  ASSERT_TRUE(Until([&] { return State() == "Finishing" || State() == "Succeeded"; }));
+  kueue_->Evict(kWorkload, "Preempted", "too late: all ranks have agreed to end");
+  ASSERT_TRUE(Until([&] { return State() != "Finishing"; }));
+  EXPECT_EQ(State(), "Succeeded");
   EXPECT_TRUE(Until([&] { return ConditionOf("Finished") == "True Succeeded"; }));
   EXPECT_THAT(kueue_->violations(), testing::IsEmpty());
 }

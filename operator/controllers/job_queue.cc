@@ -11,6 +11,7 @@
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -36,6 +37,8 @@ kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot) {
                         .succeeded = job.status.Is("Succeeded"),
                         .failed = job.status.Is("Failed"),
                         .now = snapshot.now};
+  // Pods that have ended may be all that is known of the job's end.
+  needs.pods_left = planner::EndComesFirst(snapshot);
   for (const planner::PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     needs.pods_left = true;

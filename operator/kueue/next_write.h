@@ -14,7 +14,7 @@ namespace ringmaster::kueue {
 // What of the job matters to its Workload.
 struct JobNeeds {
   bool wants_quota = true;  // not suspended, and it names a queue
-  bool pods_left = false;   // pods that have not ended
+  bool pods_left = false;   // pods that have not ended, or that are yet to be judged
   int pods_running = 0;     // workers' containers run
   int wanted = 0;           // pods that it would have if all of them were admitted
   int least = 0;            // with fewer it doesn't train
