@@ -29,10 +29,18 @@ Json WithoutManagedFields(Json object) {
   return object;
 }
 
-kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot) {
+// Of an admission between two allowed sizes the job uses no more than the smaller one.
+int WantedOf(const api::HorovodJob& job, const Json* live) {
+  if (live == nullptr) return job.WantedPods();
+  const kueue::WorkloadFacts facts = kueue::ReadWorkload(*live);
+  return facts.quota_reserved ? job.WantedPodsOf(facts.Granted()) : job.WantedPods();
+}
+
+// `live` is null where there is no Workload.
+kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot, const Json* live) {
   const api::HorovodJob& job = snapshot.job;
   kueue::JobNeeds needs{.wants_quota = !job.Suspended() && !job.queue.empty(),
-                        .wanted = job.WantedPods(),
+                        .wanted = WantedOf(job, live),
                         .least = job.LeastPods(),
                         .succeeded = job.status.Is("Succeeded"),
                         .failed = job.status.Is("Failed"),
@@ -42,6 +50,7 @@ kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot) {
   for (const planner::PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     needs.pods_left = true;
+    ++needs.pods_alive;
     needs.pods_running += pod.running_since && !pod.deleting ? 1 : 0;
   }
   for (const char* type : {"Succeeded", "Failed"}) {
@@ -114,7 +123,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   if (!wanted && live == nullptr) return problem(wanted.error().message);
   // One that is there is kept as it is where nobody knows how important it should be.
   const kueue::Write write =
-      kueue::NextWrite(NeedsOf(snapshot), live.get(), wanted ? *wanted : *live);
+      kueue::NextWrite(NeedsOf(snapshot, live.get()), live.get(), wanted ? *wanted : *live);
   if (const auto written = Write(job, live.get(), write); !written) {
     // Somebody has written it since, and the cache comes up.
     if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);

@@ -109,6 +109,19 @@ TEST_F(JobQueueTest, AnAdmissionBringsWhatTheFlavorWants) {
   EXPECT_EQ(standing.changes->node_selector.at("pool"), "spot");
 }
 
+// Nobody else could use it, and the job can't.
+TEST_F(JobQueueTest, QuotaBetweenTwoAllowedSizesIsGivenBack) {
+  job_.spec.worker.replicas = 4;
+  job_.spec.elastic_policy.min_replicas = 2;
+  job_.spec.elastic_policy.allowed_sizes = {2, 4};
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(3);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 4 pods"));
+  EXPECT_EQ(Workload()["status"]["reclaimablePods"], Json({{{"name", "worker"}, {"count", 2}}}));
+}
+
 TEST_F(JobQueueTest, AFlavorThatIsNotThereIsNamedAndTakesNoPodAway) {
   Begin();
   ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));

@@ -15,8 +15,9 @@ namespace ringmaster::kueue {
 struct JobNeeds {
   bool wants_quota = true;  // not suspended, and it names a queue
   bool pods_left = false;   // pods that have not ended, or that are yet to be judged
+  int pods_alive = 0;       // that have not ended
   int pods_running = 0;     // workers' containers run
-  int wanted = 0;           // pods that it would have if all of them were admitted
+  int wanted = 0;           // pods that it would have of those that it may have
   int least = 0;            // with fewer it doesn't train
   bool succeeded = false;
   bool failed = false;
