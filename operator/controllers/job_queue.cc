@@ -40,6 +40,7 @@ int WantedOf(const api::HorovodJob& job, const Json* live) {
 kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot, const Json* live) {
   const api::HorovodJob& job = snapshot.job;
   kueue::JobNeeds needs{.wants_quota = !job.Suspended() && !job.queue.empty(),
+                        .gives_up_admission = kueue::GivesUpAdmission(job),
                         .wanted = WantedOf(job, live),
                         .least = job.LeastPods(),
                         .succeeded = job.status.Is("Succeeded"),
@@ -107,7 +108,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   if (live == nullptr && job.queue.empty()) return {};
   const auto problem = [&](const std::string& why) {
     spdlog::warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
-    Answer answer = job.queue.empty() ? Answer{} : Judge(job, live.get());
+    Answer answer = job.queue.empty() ? JudgeWithoutQueue(job) : Judge(job, live.get());
     answer.look_again = kTryAgain;
     const bool admitted = answer.standing && answer.standing->stage == kueue::Stage::kAdmitted;
     if (answer.standing && !admitted) answer.standing->message += "; " + why;
@@ -124,17 +125,17 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   // One that is there is kept as it is where nobody knows how important it should be.
   const kueue::Write write =
       kueue::NextWrite(NeedsOf(snapshot, live.get()), live.get(), wanted ? *wanted : *live);
-  if (const auto written = Write(job, live.get(), write); !written) {
+  if (const auto written = Write(job, live.get(), write, snapshot.now); !written) {
     // Somebody has written it since, and the cache comes up.
     if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);
   }
   if (!wanted) return problem(wanted.error().message);
-  if (job.queue.empty()) return {};
+  if (job.queue.empty()) return JudgeWithoutQueue(job);
   return Judge(job, workloads_.Get(job.ns, name).get());
 }
 
 kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
-                                   const kueue::Write& write) {
+                                   const kueue::Write& write, api::Time now) {
   using Kind = kueue::Write::Kind;
   if (write.kind == Kind::kNothing) return {};
   const std::string name = kueue::WorkloadName(job.name);
@@ -158,6 +159,10 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
       if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
         return tl::unexpected(deleted.error());
       }
+      // The watch may say so late, and nobody may start by what is given back.
+      Json leaving = *live;
+      leaving["metadata"]["deletionTimestamp"] = api::FormatTime(now);
+      workloads_.Observe(leaving);
       break;
     }
   }
@@ -192,6 +197,15 @@ kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::Hor
   if (!name.empty()) return with_value(name, false, lookup_.Get(kube::PriorityClasses(), name));
   if (!spec.contains("priority")) return std::optional<kueue::Priority>();
   return kueue::Priority{"", false, static_cast<int>(fields::Integer(spec, "priority"))};
+}
+
+// As long as its Workload is there, pods of the job may use what was admitted.
+JobQueue::Answer JobQueue::JudgeWithoutQueue(const api::HorovodJob& job) {
+  const auto workload = workloads_.Get(job.ns, kueue::WorkloadName(job.name));
+  if (workload == nullptr) return {};
+  const kueue::WorkloadFacts facts = kueue::ReadWorkload(*workload);
+  if (facts.deleting || facts.finished) return {};
+  return {kueue::LeavesQueue(facts), {}};
 }
 
 JobQueue::Answer JobQueue::Judge(const api::HorovodJob& job, const Json* workload) {

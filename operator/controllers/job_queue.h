@@ -51,8 +51,9 @@ class JobQueue {
   kube::Result<std::optional<kueue::Priority>> PriorityOf(const api::HorovodJob& job);
   // `live`: the Workload that the write was decided on; null: there was none.
   kube::Result<void> Write(const api::HorovodJob& job, const kube::Json* live,
-                           const kueue::Write& write);
+                           const kueue::Write& write, api::Time now);
   Answer Ask(const planner::Snapshot& snapshot);
+  Answer JudgeWithoutQueue(const api::HorovodJob& job);
   Answer Judge(const api::HorovodJob& job, const kube::Json* workload);
   kube::Result<std::vector<kube::Json>> FlavorsOf(const kueue::WorkloadFacts& facts);
 

@@ -162,6 +162,46 @@ TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesItsWorkload) {
   EXPECT_TRUE(Workload().is_null());
 }
 
+TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  planner::PodFacts pod;
+  pod.deleting = true;
+  snapshot_.pods = {pod};
+  job_.status.conditions = {{"Suspended", true, "Suspended", "", "2026-01-31T11:00:00Z", 0}};
+  const kueue::Standing standing = Look();
+  EXPECT_EQ(standing.stage, Stage::kWaits);
+  EXPECT_EQ(standing.reason, kueue::kAdmissionGivenBack);
+  EXPECT_FALSE(Workload().is_null()) << "a pod is left";
+  // As the status says after that look; the last pod goes.
+  job_.status.conditions.front().reason = standing.reason;
+  snapshot_.pods.clear();
+  EXPECT_EQ(Look().stage, Stage::kLeaves);
+  EXPECT_TRUE(Workload().is_null());
+  job_.status.conditions.front().reason = kueue::kWaitingForQueue;
+  EXPECT_NE(Look().stage, Stage::kAdmitted) << "whatever the cache has heard by then";
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+}
+
+TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesWhatWasAdmitted) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  snapshot_.pods = {planner::PodFacts()};
+  job_.queue.clear();
+  const kueue::Standing standing = Look();
+  EXPECT_EQ(standing.stage, Stage::kLeaves);
+  EXPECT_THAT(standing.message, HasSubstr("queue gpus: the job names no queue any more"));
+  snapshot_.pods.clear();
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+  EXPECT_TRUE(Workload().is_null());
+}
+
 TEST_F(JobQueueTest, WhatIsRefusedIsSaidAndTriedAgain) {
   Begin();
   ASSERT_TRUE(Until([&] {

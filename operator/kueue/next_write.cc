@@ -168,6 +168,7 @@ Write NextWrite(const JobNeeds& needs, const Json* live, const Json& wanted) {
   if (facts.evicted && facts.quota_reserved) {
     return needs.pods_left ? Write{} : ReleaseQuota(needs, *live);
   }
+  if (needs.gives_up_admission && facts.quota_reserved) return remove("the job was suspended");
   if (IsOfNoUse(needs, facts, wanted)) return remove("the job has no use for the admission");
   if (facts.quota_reserved) return WhileAdmitted(needs, *live, facts);
   return WhileWaiting(*live, wanted, facts);

@@ -173,6 +173,15 @@ TEST(NextWriteTest, AnAdmissionOfNoUseIsGivenBack) {
   }
 }
 
+TEST(NextWriteTest, AJobThatWasSuspendedGivesBackWhatItHadAndKeepsItsPlaceInTheLine) {
+  JobNeeds needs = WithPods(2);
+  needs.gives_up_admission = true;
+  EXPECT_EQ(Next(needs, Admitted()).kind, Kind::kNothing);
+  needs.pods_left = false;
+  EXPECT_EQ(Next(needs, Admitted()).kind, Kind::kDelete);
+  EXPECT_EQ(Next(needs, Waiting(QueuedJob())).kind, Kind::kNothing);
+}
+
 TEST(NextWriteTest, TheEndOfTheJobIsSaidOnce) {
   JobNeeds needs = Needs();
   needs.succeeded = true;

@@ -56,9 +56,29 @@ Standing Admitted(const api::HorovodJob& job, const WorkloadFacts& workload) {
 
 }  // namespace
 
+bool GivesUpAdmission(const api::HorovodJob& job) {
+  const api::Condition* suspended = job.status.Find("Suspended");
+  return suspended != nullptr && suspended->status &&
+         (suspended->reason == "Suspended" || suspended->reason == kAdmissionGivenBack);
+}
+
+Standing LeavesQueue(const WorkloadFacts& workload) {
+  return {.queue = workload.queue,
+          .stage = Stage::kLeaves,
+          .reason = kAdmissionGivenBack,
+          .message = fmt::format("queue {}: the job names no queue any more; its pods leave, and "
+                                 "the admission is given back",
+                                 workload.queue)};
+}
+
 Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
   if (workload == nullptr || workload->deleting || workload->finished) {
     return Of(job, Stage::kLeaves, kWaitingForQueue, "the job has no Workload in it yet");
+  }
+  if (workload->quota_reserved && GivesUpAdmission(job)) {
+    return Of(job, Stage::kWaits, kAdmissionGivenBack,
+              "the job was suspended, or named no queue, and gives back what was admitted before; "
+              "the next admission follows when its pods have gone");
   }
   if (!workload->quota_reserved || !workload->admitted) {
     if (workload->evicted && workload->quota_reserved) {

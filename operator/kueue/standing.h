@@ -24,6 +24,7 @@ inline constexpr char kWaitingForQueue[] = "WaitingForQueue";
 inline constexpr char kEvictedByQueue[] = "EvictedByQueue";
 inline constexpr char kQueueUnavailable[] = "QueueUnavailable";
 inline constexpr char kAdmissionUnusable[] = "AdmissionUnusable";
+inline constexpr char kAdmissionGivenBack[] = "AdmissionGivenBack";
 
 struct Standing {
   std::string queue;
@@ -35,8 +36,13 @@ struct Standing {
   std::shared_ptr<const PodChanges> changes;
 };
 
+// The job has been suspended, or has left its queue, and what it had then is to be given back, also
+// where it wants pods again before those of before have gone: it may ask for something else by now.
+bool GivesUpAdmission(const api::HorovodJob& job);
 // `workload` is null where there is none (any more). Of kAdmitted, `changes` is left null.
 Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload);
+// The job names no queue, and has an admission by this Workload.
+Standing LeavesQueue(const WorkloadFacts& workload);
 // Nobody can say. `why` is for people.
 Standing UnknownStanding(const api::HorovodJob& job, const std::string& why);
 // An admission that can't be put into pods.

@@ -219,6 +219,19 @@ TEST_F(QueueTest, ASuspendedJobIsSuspendedAndNotQueued) {
   EXPECT_EQ(decision.status.Find("Scheduled"), nullptr);
 }
 
+TEST_F(QueueTest, WhyPodsOfBeforeHaveGoneIsSaidUntilTheyHave) {
+  AddPods(1);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  in_.job.status = Plan(in_).status;
+  in_.pods.front().phase = PodPhase::kFailed;
+  in_.pods.front().deleting = true;
+  in_.pods.front().delete_at = in_.now + std::chrono::seconds(30);
+  StandsAs(Stage::kAdmitted, "", 4);
+  const Decision decision = Plan(in_);
+  EXPECT_TRUE(decision.creates.empty());
+  EXPECT_EQ(decision.status.Find("Suspended")->reason, kueue::kEvictedByQueue);
+}
+
 TEST_F(QueueTest, TheEventOfAnAdmissionSaysWhoseItIs) {
   StandsAs(Stage::kWaits, kueue::kWaitingForQueue);
   in_.job.status = Plan(in_).status;
