@@ -29,6 +29,16 @@ Json WithoutManagedFields(Json object) {
   return object;
 }
 
+// It goes with its owner, or goes already.
+bool IsOfEarlierJob(const Json& workload, const std::string& name) {
+  if (!MetaField(workload, "deletionTimestamp").empty()) return true;
+  const Json& owners = fields::ListAt(workload, "/metadata/ownerReferences");
+  return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+    return fields::Flag(owner, "controller", false) && fields::Text(owner, "kind") == api::kKind &&
+           fields::Text(owner, "name") == name;
+  });
+}
+
 // Of an admission between two allowed sizes the job uses no more than the smaller one.
 int WantedOf(const api::HorovodJob& job, const Json* live) {
   if (live == nullptr) return job.WantedPods();
@@ -81,6 +91,11 @@ void JobQueue::Start() {
   if (options_.enabled) workloads_.Start();
 }
 
+bool JobQueue::HasAnswer() const {
+  const auto cache = workloads_.state();
+  return !options_.enabled || cache.synced || !cache.error.empty();
+}
+
 void JobQueue::Stop() { workloads_.Stop(); }
 
 JobQueue::Answer JobQueue::Look(const planner::Snapshot& snapshot) {
@@ -116,6 +131,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   };
   if (live != nullptr && !IsOwnedBy(*live, job.uid)) {
     if (job.queue.empty()) return {};
+    if (IsOfEarlierJob(*live, job.name)) return {kueue::WaitsForEarlier(job, name), kTryAgain};
     return {kueue::UnusableAdmission(
                 job, fmt::format("Workload {} is another job's: it is left as it is", name)),
             kTryAgain};

@@ -37,6 +37,8 @@ class JobQueue {
 
   void Start();
   void Stop();
+  // Workloads are known, or why they can't be; or nobody asks for them.
+  bool HasAnswer() const;
 
   struct Answer {
     std::optional<kueue::Standing> standing;  // absent: the job is in no queue

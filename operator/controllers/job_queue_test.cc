@@ -141,6 +141,33 @@ TEST_F(JobQueueTest, AWorkloadOfAnotherJobIsLeftAlone) {
   EXPECT_EQ(Workload(), before);
 }
 
+TEST_F(JobQueueTest, AJobThatIsMadeAgainWaitsForTheEndOfTheOneBefore) {
+  const Json labels = {{api::kManagedByLabel, api::kManagedBy}};
+  ASSERT_TRUE(api_->Create(
+      kube::Workloads(), "default",
+      {{"metadata",
+        {{"name", kName},
+         {"labels", labels},
+         {"finalizers", {"kueue.x-k8s.io/resource-in-use"}},
+         {"ownerReferences", Json::array({OwnerReference("digits", "of-before")})}}}}));
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "of an earlier job of this name"));
+  EXPECT_EQ(Look().reason, kueue::kWaitingForQueue);
+  (void)api_->Delete(kube::Workloads(), "default", kName, {});
+  EXPECT_EQ(Look().reason, kueue::kWaitingForQueue) << "it is on its way out";
+  ASSERT_TRUE(api_->Patch(kube::Workloads(), "default", kName,
+                          {{"metadata", {{"finalizers", nullptr}}}}, {}));
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+}
+
+TEST_F(JobQueueTest, TheFirstListIsAnAnswerAlsoWhereItIsRefused) {
+  api_->refused_verb = "list";
+  Begin();
+  EXPECT_TRUE(Until([&] { return queue_of_job_->HasAnswer(); }));
+  Begin(false);
+  EXPECT_TRUE(queue_of_job_->HasAnswer());
+}
+
 TEST_F(JobQueueTest, ThePriorityIsThatOfTheClass) {
   job_.spec.run_policy.scheduling_policy.priority_class = "urgent";
   Begin();

@@ -94,6 +94,11 @@ Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
   return Admitted(job, *workload);
 }
 
+Standing WaitsForEarlier(const api::HorovodJob& job, const std::string& workload) {
+  return Of(job, Stage::kWaits, kWaitingForQueue,
+            fmt::format("Workload {} of an earlier job of this name is about to go", workload));
+}
+
 Standing UnknownStanding(const api::HorovodJob& job, const std::string& why) {
   return Of(job, Stage::kUnknown, kQueueUnavailable, why);
 }

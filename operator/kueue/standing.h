@@ -43,6 +43,8 @@ bool GivesUpAdmission(const api::HorovodJob& job);
 Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload);
 // The job names no queue, and has an admission by this Workload.
 Standing LeavesQueue(const WorkloadFacts& workload);
+// The Workload of an earlier job of this name has yet to go.
+Standing WaitsForEarlier(const api::HorovodJob& job, const std::string& workload);
 // Nobody can say. `why` is for people.
 Standing UnknownStanding(const api::HorovodJob& job, const std::string& why);
 // An admission that can't be put into pods.
