@@ -80,13 +80,12 @@ Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
               "the job was suspended, or named no queue, and gives back what was admitted before; "
               "the next admission follows when its pods have gone");
   }
-  if (!workload->quota_reserved || !workload->admitted) {
-    if (workload->evicted && workload->quota_reserved) {
-      return Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
-    }
-    return Waits(job, *workload);
+  if (workload->evicted && workload->quota_reserved) {
+    Standing standing = Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+    standing.evicted_at = workload->evicted_at;
+    return standing;
   }
-  if (workload->evicted) return Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+  if (!workload->quota_reserved || !workload->admitted) return Waits(job, *workload);
   if (!workload->active) {
     return Of(job, Stage::kLeaves, kEvictedByQueue,
               fmt::format("Workload {} is deactivated (spec.active is false)", workload->name));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "operator/api/horovod_job.h"
@@ -29,9 +30,10 @@ inline constexpr char kAdmissionGivenBack[] = "AdmissionGivenBack";
 struct Standing {
   std::string queue;
   Stage stage = Stage::kUnknown;
-  std::string reason;   // one of the above; of kAdmitted: empty
-  std::string message;  // for people, with Kueue's own words
-  int pods = 0;         // of kAdmitted: at most so many
+  std::string reason;                   // one of the above; of kAdmitted: empty
+  std::string message;                  // for people, with Kueue's own words
+  std::optional<api::Time> evicted_at;  // of kLeaves, where that is known
+  int pods = 0;                         // of kAdmitted: at most so many
   // Of kAdmitted. Null: what the flavours want is not known, and no pod is made.
   std::shared_ptr<const PodChanges> changes;
 };

@@ -117,6 +117,14 @@ TEST(StandingOfTest, WhatWasAdmittedBeforeASuspensionIsNotTheJobsAnyMore) {
   EXPECT_EQ(stage_after(kWaitingForQueue), Stage::kAdmitted) << "this one is new";
 }
 
+TEST(StandingOfTest, SinceWhenItIsEvictedIsKnown) {
+  Json workload = Evicted(AdmittedWith(QueuedJob(), 4), "Preempted");
+  for (Json& condition : workload["status"]["conditions"]) {
+    condition["lastTransitionTime"] = "2026-01-31T12:00:00Z";
+  }
+  EXPECT_EQ(Judge(workload).evicted_at, api::ParseTime("2026-01-31T12:00:00Z"));
+}
+
 TEST(StandingOfTest, WhatIsNotNeededAnyMoreIsNotGranted) {
   const Json workload = With(AdmittedWith(QueuedJob(), 4), "/status/reclaimablePods",
                              {{{"name", kPodSet}, {"count", 1}}});

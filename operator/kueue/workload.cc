@@ -186,6 +186,10 @@ WorkloadFacts ReadWorkload(const Json& workload) {
   facts.finished = IsTrue(workload, kFinished);
   facts.eviction = EvictionOf(workload);
   facts.evicted = !facts.eviction.empty();
+  if (facts.evicted) {
+    const Json& condition = *FindCondition(workload, kEvicted);
+    facts.evicted_at = api::ParseTime(fields::Text(condition, "lastTransitionTime"));
+  }
   facts.message =
       facts.quota_reserved ? ChecksThatWait(workload) : MessageOf(workload, kQuotaReserved);
   facts.cluster_queue = fields::TextAt(workload, "/status/admission/clusterQueue");

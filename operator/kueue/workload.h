@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operator/api/horovod_job.h"
+#include "operator/api/time.h"
 
 namespace ringmaster::kueue {
 
@@ -56,6 +57,7 @@ struct WorkloadFacts {
   bool admitted = false;
   bool evicted = false;
   bool finished = false;
+  std::optional<api::Time> evicted_at;
   std::string eviction;              // why and in which words; empty: not evicted
   std::string message;               // Kueue's own, of why it waits
   std::string cluster_queue;         // empty: no admission

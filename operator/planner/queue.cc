@@ -27,6 +27,21 @@ bool IsToBeJudged(const Snapshot& in, const PodFacts& pod) {
   return pod.phase == PodPhase::kSucceeded && (in.view == nullptr || InView(in, pod.uid));
 }
 
+// After an eviction the job has no more time to end than its pods would have.
+bool IsLetEnd(PlanContext& plan) {
+  const Snapshot& in = plan.in;
+  if (!EndComesFirst(in)) return false;
+  std::optional<int> grace;
+  for (const PodFacts& pod : in.pods) {
+    if (!pod.ended()) grace = std::max(grace.value_or(0), pod.grace_seconds);
+  }
+  if (!grace || !in.queue->evicted_at) return true;
+  const Time end = *in.queue->evicted_at + std::chrono::seconds(*grace);
+  if (in.now >= end) return false;
+  plan.LookAgainAt(end);
+  return true;
+}
+
 }  // namespace
 
 bool EndComesFirst(const Snapshot& in) {
@@ -43,7 +58,7 @@ bool EndComesFirst(const Snapshot& in) {
 void ObserveQueue(PlanContext& plan) {
   const Snapshot& in = plan.in;
   if (!in.queue || JobHasEnded(in) || in.job.Suspended()) return;
-  if (in.queue->stage != Stage::kAdmitted && EndComesFirst(in)) return;
+  if (in.queue->stage != Stage::kAdmitted && IsLetEnd(plan)) return;
   switch (in.queue->stage) {
     case Stage::kAdmitted:
       plan.wanted = in.job.WantedPodsOf(in.queue->pods);

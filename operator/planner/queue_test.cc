@@ -198,6 +198,22 @@ TEST_F(QueueTest, WhatPodsDoThatWereToldToGoIsNotTheEndOfTheJob) {
   }
 }
 
+TEST_F(QueueTest, AJobThatDoesNotEndHasTheGracePeriodSinceTheEviction) {
+  AddPods(2);
+  in_.pods.front().grace_seconds = 60;
+  in_.job.status.finished_epoch = 1;
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  in_.queue->evicted_at = in_.now - std::chrono::seconds(59);
+  const Decision waits = Plan(in_);
+  EXPECT_TRUE(waits.deletes.empty());
+  ASSERT_TRUE(waits.look_again);
+  EXPECT_LE(*waits.look_again, std::chrono::seconds(2));
+  in_.now += std::chrono::seconds(1);
+  EXPECT_EQ(Plan(in_).deletes.size(), 2u);
+  EndAll(&in_);
+  EXPECT_TRUE(Plan(in_).status.Is("Succeeded")) << "it has ended after all";
+}
+
 TEST_F(QueueTest, PodsStayAsTheyAreWhileNobodyCanSayWhatTheQueueWants) {
   AddPods(2);
   StandsAs(Stage::kUnknown, kueue::kQueueUnavailable);
