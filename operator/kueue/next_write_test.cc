@@ -173,7 +173,7 @@ TEST(NextWriteTest, AnAdmissionOfNoUseIsGivenBack) {
   }
 }
 
-TEST(NextWriteTest, AJobThatWasSuspendedGivesBackWhatItHadAndKeepsItsPlaceInTheLine) {
+TEST(NextWriteTest, AJobThatWasSuspendedGivesBackTheQuotaThatItHad) {
   JobNeeds needs = WithPods(2);
   needs.gives_up_admission = true;
   EXPECT_EQ(Next(needs, Admitted()).kind, Kind::kNothing);
