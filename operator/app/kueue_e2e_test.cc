@@ -9,6 +9,7 @@
 #include "operator/api/testing/job_object.h"
 #include "operator/app/testing/cluster_e2e.h"
 #include "operator/app/testing/kueue_stand_in.h"
+#include "operator/kueue/workload.h"
 
 namespace ringmaster::app {
 namespace {
@@ -197,7 +198,39 @@ TEST_F(KueueE2e, ASmallerJobGivesQuotaBackAndASuspendedOneAllOfIt) {
   ChangeJob({{"runPolicy", {{"suspend", false}}}, {"worker", {{"replicas", 4}}}});
   ASSERT_TRUE(Trains(4));
   std::ofstream(out_ / "stop").flush();
+  ASSERT_TRUE(Until([&] { return State() == "Finishing" || State() == "Succeeded"; }));
+  kueue_->Evict(kWorkload, "Preempted", "too late: all ranks have agreed to end");
+  ASSERT_TRUE(Until([&] { return State() != "Finishing"; }));
+  EXPECT_EQ(State(), "Succeeded");
   EXPECT_TRUE(Until([&] { return ConditionOf("Finished") == "True Succeeded"; }));
+  EXPECT_THAT(kueue_->violations(), testing::IsEmpty());
+}
+
+TEST_F(KueueE2e, WhatAPartlyAdmittedJobGivesBackAnotherGets) {
+  kueue_->SetQuota(3);
+  ApplyJob(4);
+  ASSERT_TRUE(Trains(3));
+  const auto other = api_->Create(
+      kube::Workloads(), "default",
+      {{"metadata", {{"name", "other"}}},
+       {"spec", {{"queueName", "gpus"}, {"podSets", {{{"name", kueue::kPodSet}, {"count", 1}}}}}}});
+  ASSERT_TRUE(other) << other.error().message;
+  ChangeJob({{"worker", {{"replicas", 2}}}});
+  EXPECT_TRUE(Until([&] { return kueue::ReadWorkload(kueue_->Workload("other")).admitted; }));
+  EXPECT_TRUE(Trains(2));
+  EXPECT_THAT(kueue_->violations(), testing::IsEmpty());
+}
+
+TEST_F(KueueE2e, AJobThatIsResumedBeforeItsPodsHaveGoneAsksAnew) {
+  kueue_->SetQuota(4);
+  ApplyJob(2);
+  ASSERT_TRUE(Trains(2));
+  const Json before = kueue_->Workload(kWorkload)["metadata"]["uid"];
+  ChangeJob({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(Until([&] { return State() == "Suspended"; }));
+  ChangeJob({{"runPolicy", {{"suspend", false}}}, {"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(Trains(4));
+  EXPECT_NE(kueue_->Workload(kWorkload)["metadata"]["uid"], before);
   EXPECT_THAT(kueue_->violations(), testing::IsEmpty());
 }
 

@@ -150,8 +150,10 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
   request.calls_alone = job.status.times_given_back > 0;
   request.priority = importance.value_or(Importance()).priority;
   // Whose pods have been let start in vain more than once takes nothing from others: what the
-  // scheduler sees is not what is counted here.
-  request.preempts = importance && importance->preempts && job.status.times_given_back < 2;
+  // scheduler sees is not what is counted here. Nor does a job before all pods stand that it needs
+  // to start: the API server may refuse them.
+  request.preempts = importance && importance->preempts && job.status.times_given_back < 2 &&
+                     wishes.least_creates == 0;
   for (const planner::PodAdmit& pod : wishes.admits) {
     auto object = pods_->Get(job.ns, pod.name);
     if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;

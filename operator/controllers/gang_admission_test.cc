@@ -215,11 +215,12 @@ class PreemptionByClassTest : public GangAdmissionTest {
     snapshot_.pods.push_back(ReadPod(Pod(index)));
     loop_.OnPod(Pod(index), false);
   }
-  void Wait(const Json& spec) {
-    Json pod = Json::parse(R"({"metadata": {"name": "other-worker-0", "namespace": "default"},
+  void Wait(const Json& spec, int index = 0) {
+    Json pod = Json::parse(R"({"metadata": {"namespace": "default"},
         "spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}], "containers": [
           {"name": "worker", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}})");
-    pod["metadata"]["labels"] = LabelsOf(other_.job, 0);
+    pod["metadata"]["name"] = planner::PodName("other", index);
+    pod["metadata"]["labels"] = LabelsOf(other_.job, index);
     pod["metadata"]["ownerReferences"] =
         Json::array({OwnerReference(other_.job.name, other_.job.uid)});
     pod["spec"].merge_patch(spec);
@@ -298,6 +299,20 @@ TEST_F(PreemptionByClassTest, AJobWhosePodsWereGivenBackTwiceTakesNothing) {
   Wait({{"priority", 7}});
   ASSERT_TRUE(Waits());
   EXPECT_THAT(Drained(), ::testing::IsEmpty());
+}
+
+// The API server may refuse the second one, again and again.
+TEST_F(PreemptionByClassTest, AJobTakesNothingBeforeAllPodsStandThatItNeedsToStart) {
+  other_.job.spec.worker.replicas = 2;
+  other_.job.spec.elastic_policy.min_replicas = 2;
+  snapshot_.job.spec.elastic_policy.min_replicas = 2;
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+  Wait({{"priority", 7}});
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Demanded(), ::testing::IsEmpty());
+  Wait({{"priority", 7}}, 1);
+  ASSERT_TRUE(Waits());
+  EXPECT_EQ(Demanded().size(), 2u) << "all that the other job has";
 }
 
 TEST_F(PreemptionByClassTest, WhatLeavesAlreadyIsNotTakenAgain) {

@@ -164,7 +164,8 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   jobs_.Start();
   pods_.Start();
   if (child_objects_ != nullptr) child_objects_->Start();
-  // Without Kueue there is nothing to list, and it may be installed later: it isn't waited for.
+  // Without Kueue there is nothing to list, and it may be installed later: only an answer is waited
+  // for, also a refusal, so that jobs in queues are not told that nobody can say.
   job_queue_.Start();
   if (admission_ != nullptr) nodes_.Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
@@ -198,9 +199,11 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
     const auto caches = state().caches;
     const auto missing =
         std::find_if(caches.begin(), caches.end(), [](const auto& cache) { return !cache.synced; });
-    if (missing == caches.end()) return {};
+    const bool all = missing == caches.end();
+    if (all && job_queue_.HasAnswer()) return {};
     if (stop.stop_requested()) return fail("stopped before the caches were there");
     if (std::chrono::steady_clock::now() >= end) {
+      if (all) return {};
       return fail(fmt::format("{} could not be listed within {} s: {}", missing->resource,
                               options_.sync_timeout.count() / 1000, missing->error));
     }

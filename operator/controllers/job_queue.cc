@@ -11,6 +11,7 @@
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -28,17 +29,39 @@ Json WithoutManagedFields(Json object) {
   return object;
 }
 
-kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot) {
+// It goes with its owner, or goes already.
+bool IsOfEarlierJob(const Json& workload, const std::string& name) {
+  if (!MetaField(workload, "deletionTimestamp").empty()) return true;
+  const Json& owners = fields::ListAt(workload, "/metadata/ownerReferences");
+  return std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+    return fields::Flag(owner, "controller", false) && fields::Text(owner, "kind") == api::kKind &&
+           fields::Text(owner, "name") == name;
+  });
+}
+
+// Of an admission between two allowed sizes the job uses no more than the smaller one.
+int WantedOf(const api::HorovodJob& job, const Json* live) {
+  if (live == nullptr) return job.WantedPods();
+  const kueue::WorkloadFacts facts = kueue::ReadWorkload(*live);
+  return facts.quota_reserved ? job.WantedPodsOf(facts.Granted()) : job.WantedPods();
+}
+
+// `live` is null where there is no Workload.
+kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot, const Json* live) {
   const api::HorovodJob& job = snapshot.job;
   kueue::JobNeeds needs{.wants_quota = !job.Suspended() && !job.queue.empty(),
-                        .wanted = job.WantedPods(),
+                        .gives_up_admission = kueue::GivesUpAdmission(job),
+                        .wanted = WantedOf(job, live),
                         .least = job.LeastPods(),
                         .succeeded = job.status.Is("Succeeded"),
                         .failed = job.status.Is("Failed"),
                         .now = snapshot.now};
+  // Pods that have ended may be all that is known of the job's end.
+  needs.pods_left = planner::EndComesFirst(snapshot);
   for (const planner::PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
     needs.pods_left = true;
+    ++needs.pods_alive;
     needs.pods_running += pod.running_since && !pod.deleting ? 1 : 0;
   }
   for (const char* type : {"Succeeded", "Failed"}) {
@@ -68,6 +91,11 @@ void JobQueue::Start() {
   if (options_.enabled) workloads_.Start();
 }
 
+bool JobQueue::HasAnswer() const {
+  const auto cache = workloads_.state();
+  return !options_.enabled || cache.synced || !cache.error.empty();
+}
+
 void JobQueue::Stop() { workloads_.Stop(); }
 
 JobQueue::Answer JobQueue::Look(const planner::Snapshot& snapshot) {
@@ -95,7 +123,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   if (live == nullptr && job.queue.empty()) return {};
   const auto problem = [&](const std::string& why) {
     spdlog::warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
-    Answer answer = job.queue.empty() ? Answer{} : Judge(job, live.get());
+    Answer answer = job.queue.empty() ? JudgeWithoutQueue(job) : Judge(job, live.get());
     answer.look_again = kTryAgain;
     const bool admitted = answer.standing && answer.standing->stage == kueue::Stage::kAdmitted;
     if (answer.standing && !admitted) answer.standing->message += "; " + why;
@@ -103,6 +131,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   };
   if (live != nullptr && !IsOwnedBy(*live, job.uid)) {
     if (job.queue.empty()) return {};
+    if (IsOfEarlierJob(*live, job.name)) return {kueue::WaitsForEarlier(job, name), kTryAgain};
     return {kueue::UnusableAdmission(
                 job, fmt::format("Workload {} is another job's: it is left as it is", name)),
             kTryAgain};
@@ -111,18 +140,18 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   if (!wanted && live == nullptr) return problem(wanted.error().message);
   // One that is there is kept as it is where nobody knows how important it should be.
   const kueue::Write write =
-      kueue::NextWrite(NeedsOf(snapshot), live.get(), wanted ? *wanted : *live);
-  if (const auto written = Write(job, live.get(), write); !written) {
+      kueue::NextWrite(NeedsOf(snapshot, live.get()), live.get(), wanted ? *wanted : *live);
+  if (const auto written = Write(job, live.get(), write, snapshot.now); !written) {
     // Somebody has written it since, and the cache comes up.
     if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);
   }
   if (!wanted) return problem(wanted.error().message);
-  if (job.queue.empty()) return {};
+  if (job.queue.empty()) return JudgeWithoutQueue(job);
   return Judge(job, workloads_.Get(job.ns, name).get());
 }
 
 kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
-                                   const kueue::Write& write) {
+                                   const kueue::Write& write, api::Time now) {
   using Kind = kueue::Write::Kind;
   if (write.kind == Kind::kNothing) return {};
   const std::string name = kueue::WorkloadName(job.name);
@@ -146,6 +175,10 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
       if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
         return tl::unexpected(deleted.error());
       }
+      // The watch may say so late, and nobody may start by what is given back.
+      Json leaving = *live;
+      leaving["metadata"]["deletionTimestamp"] = api::FormatTime(now);
+      workloads_.Observe(leaving);
       break;
     }
   }
@@ -180,6 +213,15 @@ kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::Hor
   if (!name.empty()) return with_value(name, false, lookup_.Get(kube::PriorityClasses(), name));
   if (!spec.contains("priority")) return std::optional<kueue::Priority>();
   return kueue::Priority{"", false, static_cast<int>(fields::Integer(spec, "priority"))};
+}
+
+// As long as its Workload is there, pods of the job may use what was admitted.
+JobQueue::Answer JobQueue::JudgeWithoutQueue(const api::HorovodJob& job) {
+  const auto workload = workloads_.Get(job.ns, kueue::WorkloadName(job.name));
+  if (workload == nullptr) return {};
+  const kueue::WorkloadFacts facts = kueue::ReadWorkload(*workload);
+  if (facts.deleting || facts.finished) return {};
+  return {kueue::LeavesQueue(facts), {}};
 }
 
 JobQueue::Answer JobQueue::Judge(const api::HorovodJob& job, const Json* workload) {

@@ -37,6 +37,8 @@ class JobQueue {
 
   void Start();
   void Stop();
+  // Workloads are known, or why they can't be; or nobody asks for them.
+  bool HasAnswer() const;
 
   struct Answer {
     std::optional<kueue::Standing> standing;  // absent: the job is in no queue
@@ -51,8 +53,9 @@ class JobQueue {
   kube::Result<std::optional<kueue::Priority>> PriorityOf(const api::HorovodJob& job);
   // `live`: the Workload that the write was decided on; null: there was none.
   kube::Result<void> Write(const api::HorovodJob& job, const kube::Json* live,
-                           const kueue::Write& write);
+                           const kueue::Write& write, api::Time now);
   Answer Ask(const planner::Snapshot& snapshot);
+  Answer JudgeWithoutQueue(const api::HorovodJob& job);
   Answer Judge(const api::HorovodJob& job, const kube::Json* workload);
   kube::Result<std::vector<kube::Json>> FlavorsOf(const kueue::WorkloadFacts& facts);
 

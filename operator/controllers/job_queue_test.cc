@@ -109,6 +109,19 @@ TEST_F(JobQueueTest, AnAdmissionBringsWhatTheFlavorWants) {
   EXPECT_EQ(standing.changes->node_selector.at("pool"), "spot");
 }
 
+// Nobody else could use it, and the job can't.
+TEST_F(JobQueueTest, QuotaBetweenTwoAllowedSizesIsGivenBack) {
+  job_.spec.worker.replicas = 4;
+  job_.spec.elastic_policy.min_replicas = 2;
+  job_.spec.elastic_policy.allowed_sizes = {2, 4};
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(3);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 4 pods"));
+  EXPECT_EQ(Workload()["status"]["reclaimablePods"], Json({{{"name", "worker"}, {"count", 2}}}));
+}
+
 TEST_F(JobQueueTest, AFlavorThatIsNotThereIsNamedAndTakesNoPodAway) {
   Begin();
   ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
@@ -128,6 +141,33 @@ TEST_F(JobQueueTest, AWorkloadOfAnotherJobIsLeftAlone) {
   EXPECT_EQ(Workload(), before);
 }
 
+TEST_F(JobQueueTest, AJobThatIsMadeAgainWaitsForTheEndOfTheOneBefore) {
+  const Json labels = {{api::kManagedByLabel, api::kManagedBy}};
+  ASSERT_TRUE(api_->Create(
+      kube::Workloads(), "default",
+      {{"metadata",
+        {{"name", kName},
+         {"labels", labels},
+         {"finalizers", {"kueue.x-k8s.io/resource-in-use"}},
+         {"ownerReferences", Json::array({OwnerReference("digits", "of-before")})}}}}));
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "of an earlier job of this name"));
+  EXPECT_EQ(Look().reason, kueue::kWaitingForQueue);
+  (void)api_->Delete(kube::Workloads(), "default", kName, {});
+  EXPECT_EQ(Look().reason, kueue::kWaitingForQueue) << "it is on its way out";
+  ASSERT_TRUE(api_->Patch(kube::Workloads(), "default", kName,
+                          {{"metadata", {{"finalizers", nullptr}}}}, {}));
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+}
+
+TEST_F(JobQueueTest, TheFirstListIsAnAnswerAlsoWhereItIsRefused) {
+  api_->refused_verb = "list";
+  Begin();
+  EXPECT_TRUE(Until([&] { return queue_of_job_->HasAnswer(); }));
+  Begin(false);
+  EXPECT_TRUE(queue_of_job_->HasAnswer());
+}
+
 TEST_F(JobQueueTest, ThePriorityIsThatOfTheClass) {
   job_.spec.run_policy.scheduling_policy.priority_class = "urgent";
   Begin();
@@ -145,6 +185,46 @@ TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesItsWorkload) {
   ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
   job_.queue.clear();
   snapshot_.job = job_;
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+  EXPECT_TRUE(Workload().is_null());
+}
+
+TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  planner::PodFacts pod;
+  pod.deleting = true;
+  snapshot_.pods = {pod};
+  job_.status.conditions = {{"Suspended", true, "Suspended", "", "2026-01-31T11:00:00Z", 0}};
+  const kueue::Standing standing = Look();
+  EXPECT_EQ(standing.stage, Stage::kWaits);
+  EXPECT_EQ(standing.reason, kueue::kAdmissionGivenBack);
+  EXPECT_FALSE(Workload().is_null()) << "a pod is left";
+  // As the status says after that look; the last pod goes.
+  job_.status.conditions.front().reason = standing.reason;
+  snapshot_.pods.clear();
+  EXPECT_EQ(Look().stage, Stage::kLeaves);
+  EXPECT_TRUE(Workload().is_null());
+  job_.status.conditions.front().reason = kueue::kWaitingForQueue;
+  EXPECT_NE(Look().stage, Stage::kAdmitted) << "whatever the cache has heard by then";
+  EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+}
+
+TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesWhatWasAdmitted) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  snapshot_.pods = {planner::PodFacts()};
+  job_.queue.clear();
+  const kueue::Standing standing = Look();
+  EXPECT_EQ(standing.stage, Stage::kLeaves);
+  EXPECT_THAT(standing.message, HasSubstr("queue gpus: the job names no queue any more"));
+  snapshot_.pods.clear();
   EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
   EXPECT_TRUE(Workload().is_null());
 }

@@ -84,8 +84,11 @@ Write ReleaseQuota(const JobNeeds& needs, const Json& live) {
   }
   conditions.Set(kRequeued, IsBackInLineAtOnce(reason), reason, message);
   conditions.Set(kPodsReady, false, "WaitForStart", "the pods of the job have ended");
-  return ChangeStatus(live, {{"conditions", conditions.list()}, {"admission", nullptr}},
-                      "it was evicted, and no pod is left");
+  // It waits for all of its pods again.
+  return ChangeStatus(
+      live,
+      {{"conditions", conditions.list()}, {"admission", nullptr}, {"reclaimablePods", nullptr}},
+      "it was evicted, and no pod is left");
 }
 
 Write KeepPodsReady(const JobNeeds& needs, const Json& live) {
@@ -107,9 +110,11 @@ Write KeepPodsReady(const JobNeeds& needs, const Json& live) {
 }
 
 // Quota that a smaller job doesn't need any more. It can't be had back before the next admission.
+// Kueue subtracts what is said here from what the job asks for, and not from what was admitted.
 Write Reclaim(const JobNeeds& needs, const Json& live, const WorkloadFacts& facts) {
-  const int spare = facts.count - needs.wanted;
-  if (spare <= facts.reclaimable || needs.wanted == 0) return {};
+  const int used = std::max(needs.wanted, needs.pods_alive);
+  if (needs.wanted == 0 || used >= facts.Granted()) return {};
+  const int spare = facts.asked - used;
   return ChangeStatus(live,
                       {{"reclaimablePods", Json::array({{{"name", kPodSet}, {"count", spare}}})}},
                       "the job was made smaller");
@@ -139,8 +144,8 @@ Write WhileWaiting(const Json& live, const Json& wanted, const WorkloadFacts& fa
 // An admission of which the job can make no use (StandingOf says the same): another one is asked
 // for once its pods are gone.
 bool IsOfNoUse(const JobNeeds& needs, const WorkloadFacts& facts, const Json& wanted) {
-  return facts.admitted && (facts.queue != fields::TextAt(wanted, "/spec/queueName") ||
-                            facts.Granted() < needs.least);
+  return facts.quota_reserved && (facts.queue != fields::TextAt(wanted, "/spec/queueName") ||
+                                  facts.Granted() < needs.least);
 }
 
 }  // namespace
@@ -153,7 +158,7 @@ Write NextWrite(const JobNeeds& needs, const Json* live, const Json& wanted) {
   }
   const WorkloadFacts facts = ReadWorkload(*live);
   if (facts.deleting) return {};
-  if (ended) return facts.finished ? Write{} : End(needs, *live);
+  if (ended) return facts.finished || needs.pods_left ? Write{} : End(needs, *live);
   // Until its pods have ended they are in use: quota and all.
   const auto remove = [&](const char* why) {
     return needs.pods_left ? Write{} : Write{Kind::kDelete, {}, why};
@@ -163,6 +168,7 @@ Write NextWrite(const JobNeeds& needs, const Json* live, const Json& wanted) {
   if (facts.evicted && facts.quota_reserved) {
     return needs.pods_left ? Write{} : ReleaseQuota(needs, *live);
   }
+  if (needs.gives_up_admission && facts.quota_reserved) return remove("the job was suspended");
   if (IsOfNoUse(needs, facts, wanted)) return remove("the job has no use for the admission");
   if (facts.quota_reserved) return WhileAdmitted(needs, *live, facts);
   return WhileWaiting(*live, wanted, facts);

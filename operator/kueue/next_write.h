@@ -14,10 +14,13 @@ namespace ringmaster::kueue {
 // What of the job matters to its Workload.
 struct JobNeeds {
   bool wants_quota = true;  // not suspended, and it names a queue
-  bool pods_left = false;   // pods that have not ended
-  int pods_running = 0;     // workers' containers run
-  int wanted = 0;           // pods that it would have if all of them were admitted
-  int least = 0;            // with fewer it doesn't train
+  // Not the quota that it has: it was suspended since.
+  bool gives_up_admission = false;
+  bool pods_left = false;  // pods that have not ended, or that are yet to be judged
+  int pods_alive = 0;      // that have not ended
+  int pods_running = 0;    // workers' containers run
+  int wanted = 0;          // pods that it would have of those that it may have
+  int least = 0;           // with fewer it doesn't train
   bool succeeded = false;
   bool failed = false;
   std::string end;  // of a job that has ended, for people

@@ -21,7 +21,7 @@ JobNeeds Needs() { return {.wanted = 4, .least = 2, .now = kNow}; }
 JobNeeds WithPods(int running) {
   JobNeeds needs = Needs();
   needs.pods_left = true;
-  needs.pods_running = running;
+  needs.pods_alive = needs.pods_running = running;
   return needs;
 }
 Json Wanted() { return BuildWorkload(QueuedJob(), Pod(), std::nullopt); }
@@ -88,6 +88,7 @@ TEST(NextWriteTest, QuotaIsReleasedWhenTheLastPodOfAnEvictedJobHasEnded) {
   const Write write = Next(Needs(), evicted);
   ASSERT_EQ(write.kind, Kind::kChangeStatus);
   EXPECT_EQ(write.body["status"]["admission"], nullptr);
+  EXPECT_TRUE(write.body["status"].at("reclaimablePods").is_null()) << "nothing of it is left over";
   EXPECT_EQ(Said(write, kQuotaReserved), "False Pending");
   EXPECT_EQ(Said(write, kAdmitted), "False NoReservation");
   EXPECT_EQ(Said(write, kRequeued), "True Preempted");
@@ -117,6 +118,32 @@ TEST(NextWriteTest, ASmallerJobGivesQuotaBackAndNeverTakesItAgain) {
   EXPECT_EQ(Next(WithPods(3), live).kind, Kind::kNothing) << "four are wanted again";
 }
 
+// Six of eight pods are admitted, of which Kueue counts six until more than two of the eight are
+// not needed.
+TEST(NextWriteTest, WhatIsGivenBackIsCountedFromWhatTheJobAsksFor) {
+  const api::HorovodJob job = QueuedJob({{"worker", {{"replicas", 8}}}});
+  Json live = AdmittedWith(job, 6);
+  SetCondition(&live, kPodsReady, true, "Started");
+  JobNeeds needs = WithPods(4);
+  needs.wanted = 4;
+  const Write write = NextWrite(needs, &live, live);
+  ASSERT_EQ(write.kind, Kind::kChangeStatus);
+  EXPECT_EQ(write.body["status"]["reclaimablePods"], Json({{{"name", "worker"}, {"count", 4}}}));
+  live["status"]["reclaimablePods"] = write.body["status"]["reclaimablePods"];
+  EXPECT_EQ(ReadWorkload(live).Granted(), 4);
+  EXPECT_EQ(NextWrite(needs, &live, live).kind, Kind::kNothing);
+  live["status"]["reclaimablePods"][0]["count"] = 1;
+  EXPECT_EQ(ReadWorkload(live).Granted(), 6);
+}
+
+TEST(NextWriteTest, QuotaOfPodsThatStillRunIsNotGivenBack) {
+  Json live = Admitted();
+  SetCondition(&live, kPodsReady, true, "Started");
+  JobNeeds needs = WithPods(4);
+  needs.wanted = 3;
+  EXPECT_EQ(Next(needs, live).kind, Kind::kNothing);
+}
+
 TEST(NextWriteTest, TheNextAdmissionIsForAllPodsAgain) {
   Json live = Waiting(QueuedJob());
   live["status"]["reclaimablePods"] = {{{"name", "worker"}, {"count", 1}}};
@@ -138,10 +165,21 @@ TEST(NextWriteTest, ASuspendedJobGivesItsWorkloadUpWhenItsPodsHaveEnded) {
 TEST(NextWriteTest, AnAdmissionOfNoUseIsGivenBack) {
   Json other_queue = Admitted();
   other_queue["spec"]["queueName"] = "cpus";
-  for (const Json& live : {Admitted(1), other_queue}) {
+  Json not_admitted_yet = other_queue;
+  SetCondition(&not_admitted_yet, kAdmitted, false);
+  for (const Json& live : {Admitted(1), other_queue, not_admitted_yet}) {
     EXPECT_EQ(Next(WithPods(2), live).kind, Kind::kNothing);
     EXPECT_EQ(Next(Needs(), live).kind, Kind::kDelete);
   }
+}
+
+TEST(NextWriteTest, AJobThatWasSuspendedGivesBackTheQuotaThatItHad) {
+  JobNeeds needs = WithPods(2);
+  needs.gives_up_admission = true;
+  EXPECT_EQ(Next(needs, Admitted()).kind, Kind::kNothing);
+  needs.pods_left = false;
+  EXPECT_EQ(Next(needs, Admitted()).kind, Kind::kDelete);
+  EXPECT_EQ(Next(needs, Waiting(QueuedJob())).kind, Kind::kNothing);
 }
 
 TEST(NextWriteTest, TheEndOfTheJobIsSaidOnce) {
@@ -152,6 +190,9 @@ TEST(NextWriteTest, TheEndOfTheJobIsSaidOnce) {
   needs.succeeded = false;
   needs.failed = true;
   EXPECT_EQ(Said(Next(needs, Evicted(Admitted(), "Preempted")), kFinished), "True Failed");
+  needs.pods_left = true;
+  EXPECT_EQ(Next(needs, Admitted()).kind, Kind::kNothing) << "they use the quota";
+  needs.pods_left = false;
   Json finished = Admitted();
   SetCondition(&finished, kFinished, true, "Failed");
   EXPECT_EQ(Next(needs, finished).kind, Kind::kNothing);

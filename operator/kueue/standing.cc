@@ -56,22 +56,46 @@ Standing Admitted(const api::HorovodJob& job, const WorkloadFacts& workload) {
 
 }  // namespace
 
+bool GivesUpAdmission(const api::HorovodJob& job) {
+  const api::Condition* suspended = job.status.Find("Suspended");
+  return suspended != nullptr && suspended->status &&
+         (suspended->reason == "Suspended" || suspended->reason == kAdmissionGivenBack);
+}
+
+Standing LeavesQueue(const WorkloadFacts& workload) {
+  return {.queue = workload.queue,
+          .stage = Stage::kLeaves,
+          .reason = kAdmissionGivenBack,
+          .message = fmt::format("queue {}: the job names no queue any more; its pods leave, and "
+                                 "the admission is given back",
+                                 workload.queue)};
+}
+
 Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
   if (workload == nullptr || workload->deleting || workload->finished) {
     return Of(job, Stage::kLeaves, kWaitingForQueue, "the job has no Workload in it yet");
   }
-  if (!workload->quota_reserved || !workload->admitted) {
-    if (workload->evicted && workload->quota_reserved) {
-      return Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
-    }
-    return Waits(job, *workload);
+  if (workload->quota_reserved && GivesUpAdmission(job)) {
+    return Of(job, Stage::kWaits, kAdmissionGivenBack,
+              "the job was suspended, or named no queue, and gives back what was admitted before; "
+              "the next admission follows when its pods have gone");
   }
-  if (workload->evicted) return Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+  if (workload->evicted && workload->quota_reserved) {
+    Standing standing = Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+    standing.evicted_at = workload->evicted_at;
+    return standing;
+  }
+  if (!workload->quota_reserved || !workload->admitted) return Waits(job, *workload);
   if (!workload->active) {
     return Of(job, Stage::kLeaves, kEvictedByQueue,
               fmt::format("Workload {} is deactivated (spec.active is false)", workload->name));
   }
   return Admitted(job, *workload);
+}
+
+Standing WaitsForEarlier(const api::HorovodJob& job, const std::string& workload) {
+  return Of(job, Stage::kWaits, kWaitingForQueue,
+            fmt::format("Workload {} of an earlier job of this name is about to go", workload));
 }
 
 Standing UnknownStanding(const api::HorovodJob& job, const std::string& why) {

@@ -105,6 +105,26 @@ TEST(StandingOfTest, AJobWithoutAWorkloadHasNoPods) {
   EXPECT_EQ(StandingOf(QueuedJob(), nullptr).stage, Stage::kLeaves);
 }
 
+TEST(StandingOfTest, WhatWasAdmittedBeforeASuspensionIsNotTheJobsAnyMore) {
+  const auto stage_after = [](const std::string& reason) {
+    api::HorovodJob job = QueuedJob();
+    job.status.conditions.push_back({"Suspended", true, reason, "", "2026-01-31T11:00:00Z", 0});
+    const WorkloadFacts facts = ReadWorkload(AdmittedWith(job, 4));
+    return StandingOf(job, &facts).stage;
+  };
+  EXPECT_EQ(stage_after("Suspended"), Stage::kWaits);
+  EXPECT_EQ(stage_after(kAdmissionGivenBack), Stage::kWaits);
+  EXPECT_EQ(stage_after(kWaitingForQueue), Stage::kAdmitted) << "this one is new";
+}
+
+TEST(StandingOfTest, SinceWhenItIsEvictedIsKnown) {
+  Json workload = Evicted(AdmittedWith(QueuedJob(), 4), "Preempted");
+  for (Json& condition : workload["status"]["conditions"]) {
+    condition["lastTransitionTime"] = "2026-01-31T12:00:00Z";
+  }
+  EXPECT_EQ(Judge(workload).evicted_at, api::ParseTime("2026-01-31T12:00:00Z"));
+}
+
 TEST(StandingOfTest, WhatIsNotNeededAnyMoreIsNotGranted) {
   const Json workload = With(AdmittedWith(QueuedJob(), 4), "/status/reclaimablePods",
                              {{{"name", kPodSet}, {"count", 1}}});

@@ -108,6 +108,11 @@ std::string EvictionOf(const Json& workload) {
 
 void ReadAssignment(const Json& workload, WorkloadFacts* facts) {
   const Json& assignment = Assignment(workload);
+  for (const Json& set : fields::ListAt(workload, "/spec/podSets")) {
+    if (fields::Text(set, "name") == kPodSet) {
+      facts->asked = static_cast<int>(fields::Integer(set, "count"));
+    }
+  }
   facts->count = static_cast<int>(fields::Integer(assignment, "count"));
   facts->has_topology = fields::Member(assignment, "topologyAssignment").is_object();
   for (const auto& [resource, flavor] : fields::Object(assignment, "flavors").items()) {
@@ -181,6 +186,10 @@ WorkloadFacts ReadWorkload(const Json& workload) {
   facts.finished = IsTrue(workload, kFinished);
   facts.eviction = EvictionOf(workload);
   facts.evicted = !facts.eviction.empty();
+  if (facts.evicted) {
+    const Json& condition = *FindCondition(workload, kEvicted);
+    facts.evicted_at = api::ParseTime(fields::Text(condition, "lastTransitionTime"));
+  }
   facts.message =
       facts.quota_reserved ? ChecksThatWait(workload) : MessageOf(workload, kQuotaReserved);
   facts.cluster_queue = fields::TextAt(workload, "/status/admission/clusterQueue");

@@ -4,12 +4,14 @@
 // Source: docs/kueue.md, "Where this comes from". Plain values and pure functions.
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/api/horovod_job.h"
+#include "operator/api/time.h"
 
 namespace ringmaster::kueue {
 
@@ -55,17 +57,19 @@ struct WorkloadFacts {
   bool admitted = false;
   bool evicted = false;
   bool finished = false;
+  std::optional<api::Time> evicted_at;
   std::string eviction;              // why and in which words; empty: not evicted
   std::string message;               // Kueue's own, of why it waits
   std::string cluster_queue;         // empty: no admission
-  int count = 0;                     // pods that were admitted
-  int reclaimable = 0;               // of these: not needed any more
+  int asked = 0;                     // pods that it asks for
+  int count = 0;                     // of these: were admitted, maybe fewer
+  int reclaimable = 0;               // of those that it asks for: not needed any more
   bool has_topology = false;         // Kueue has chosen nodes for the pods
   std::vector<std::string> flavors;  // each once
   std::vector<Json> updates;         // podSetUpdates of the admission checks
 
-  // The pods that the job may have.
-  int Granted() const { return count > reclaimable ? count - reclaimable : 0; }
+  // The pods that the job may have, and that Kueue counts.
+  int Granted() const { return std::max(0, std::min(count, asked - reclaimable)); }
 };
 
 WorkloadFacts ReadWorkload(const Json& workload);

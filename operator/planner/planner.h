@@ -52,6 +52,10 @@ struct QuorumRecovery {
 };
 QuorumRecovery EvaluateRecovery(const Snapshot& snapshot);
 
+// The job is about to end, or its last pods have ended and are yet to be judged: a queue that takes
+// its pods away waits for that, because it takes less time than to begin again.
+bool EndComesFirst(const Snapshot& snapshot);
+
 std::string PodName(const std::string& job, int index);
 
 }  // namespace ringmaster::planner

@@ -177,7 +177,7 @@ void OfferPods(PlanContext& plan) {
   scheduler::Holding holding{
       .least = LeastTogether(plan),
       .whole = !IsAboutToEnd(plan.in),
-      .since = api::ParseTime(plan.in.job.status.running_since).value_or(Time())};
+      .since = api::ParseTime(plan.in.job.status.running_since).value_or(Time::max())};
   if (CountTraining(plan, givable) < holding.least) return;
   for (const PodFacts* pod : givable) {
     holding.pods.push_back({pod->uid, pod->name, Trains(plan, *pod)});

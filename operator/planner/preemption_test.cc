@@ -135,6 +135,17 @@ TEST_F(PreemptionPlanTest, AJobThatRecoversFromQuorumLossOffersAndGivesNothing) 
   EXPECT_THAT(Offered(), ElementsAre("none"));
 }
 
+TEST_F(PreemptionPlanTest, AJobThatHasNotBegunIsOfferedAsTheYoungest) {
+  World begins(2);
+  begins.Running(0).Running(1);
+  for (PodFacts& pod : begins.in.pods) pod.running_since.reset();
+  ASSERT_TRUE(Plan(begins.in).holding);
+  EXPECT_TRUE(Plan(begins.in).holding->whole);
+  EXPECT_EQ(Plan(begins.in).holding->since, Time::max());
+  world_.in.job.status.running_since = api::FormatTime(kNow);
+  EXPECT_EQ(Decide().holding->since, kNow);
+}
+
 // Two pods train, and both are needed.
 class WholeJobPlanTest : public testing::Test {
  protected:

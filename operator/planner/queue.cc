@@ -11,30 +11,66 @@ namespace {
 
 using kueue::Stage;
 
-bool HasPods(const Snapshot& in) {
-  return std::any_of(in.pods.begin(), in.pods.end(),
-                     [](const PodFacts& pod) { return !pod.ended() && !pod.deleting; });
+// All ranks have agreed to end, as far as the status or the sidecars of pods that nobody has told
+// to go say.
+bool HaveAgreedToEnd(const Snapshot& in) {
+  return in.job.status.finished_epoch != 0 ||
+         std::any_of(in.sidecars.begin(), in.sidecars.end(), [&in](const SidecarFacts& sidecar) {
+           const PodFacts* pod = FindPod(in, sidecar.pod_uid);
+           return sidecar.finished_epoch != 0 && pod != nullptr && !pod->deleting;
+         });
+}
+
+// Of a pod that has ended: how it ended decides about the job.
+bool IsToBeJudged(const Snapshot& in, const PodFacts& pod) {
+  if (!IsAccounted(in, pod.uid)) return true;
+  return pod.phase == PodPhase::kSucceeded && (in.view == nullptr || InView(in, pod.uid));
+}
+
+// After an eviction the job has no more time to end than its pods would have.
+bool IsLetEnd(PlanContext& plan) {
+  const Snapshot& in = plan.in;
+  if (!EndComesFirst(in)) return false;
+  std::optional<int> grace;
+  for (const PodFacts& pod : in.pods) {
+    if (!pod.ended()) grace = std::max(grace.value_or(0), pod.grace_seconds);
+  }
+  if (!grace || !in.queue->evicted_at) return true;
+  const Time end = *in.queue->evicted_at + std::chrono::seconds(*grace);
+  if (in.now >= end) return false;
+  plan.LookAgainAt(end);
+  return true;
 }
 
 }  // namespace
 
+bool EndComesFirst(const Snapshot& in) {
+  // What pods do that have been told to go says nothing about the job.
+  if (JobHasEnded(in) || in.job.status.Is("Suspended")) return false;
+  const bool agreed = HaveAgreedToEnd(in);
+  const auto is_alive = [](const PodFacts& pod) { return !pod.ended(); };
+  if (std::any_of(in.pods.begin(), in.pods.end(), is_alive)) return agreed;
+  return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
+    return IsToBeJudged(in, pod) && (agreed || !pod.leaving());
+  });
+}
+
 void ObserveQueue(PlanContext& plan) {
   const Snapshot& in = plan.in;
   if (!in.queue || JobHasEnded(in) || in.job.Suspended()) return;
+  if (in.queue->stage != Stage::kAdmitted && IsLetEnd(plan)) return;
   switch (in.queue->stage) {
     case Stage::kAdmitted:
       plan.wanted = in.job.WantedPodsOf(in.queue->pods);
       return;
     case Stage::kUnknown:
       // An operator that has just begun knows nothing of a job that trains.
-      plan.queued = !HasPods(in);
+      plan.queued = std::all_of(in.pods.begin(), in.pods.end(),
+                                [](const PodFacts& pod) { return pod.deleting; });
       return;
     case Stage::kWaits:
-      plan.queued = true;
-      return;
     case Stage::kLeaves:
-      // All ranks have agreed to end: that takes less time than to begin again.
-      plan.queued = in.job.status.finished_epoch == 0 || !HasPods(in);
+      plan.queued = true;
       return;
   }
 }

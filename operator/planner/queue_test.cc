@@ -136,6 +136,84 @@ TEST_F(QueueTest, AJobWhoseRanksHaveAgreedToEndIsLetEnd) {
   EXPECT_TRUE(Plan(in_).deletes.empty());
 }
 
+// Of a job that has ended well, and whose status does not say so yet.
+void EndAll(Snapshot* in) {
+  for (PodFacts& pod : in->pods) {
+    pod.phase = PodPhase::kSucceeded;
+    pod.all_terminated = true;
+    pod.exit_code = 0;
+  }
+}
+
+TEST_F(QueueTest, AJobThatHasJustEndedHasEndedWhateverItsQueueSays) {
+  for (const Stage stage : {Stage::kLeaves, Stage::kWaits, Stage::kUnknown}) {
+    for (const std::uint64_t agreed : {1, 0}) {
+      in_.pods.clear();
+      AddPods(3);
+      EndAll(&in_);
+      in_.job.status.finished_epoch = agreed;
+      StandsAs(stage, kueue::kEvictedByQueue);
+      EXPECT_TRUE(EndComesFirst(in_));
+      const Decision decision = Plan(in_);
+      EXPECT_TRUE(decision.status.Is("Succeeded")) << static_cast<int>(stage) << " " << agreed;
+      EXPECT_TRUE(decision.deletes.empty());
+    }
+  }
+}
+
+TEST_F(QueueTest, AJobThatHasJustFailedHasFailedWhateverItsQueueSays) {
+  for (const Stage stage : {Stage::kLeaves, Stage::kWaits, Stage::kUnknown}) {
+    in_.pods.clear();
+    AddPods(3);
+    EndAll(&in_);
+    in_.pods.front().phase = PodPhase::kFailed;
+    in_.pods.front().exit_code = 3;
+    StandsAs(stage, kueue::kEvictedByQueue);
+    EXPECT_TRUE(Plan(in_).status.Is("Failed")) << static_cast<int>(stage);
+  }
+}
+
+TEST_F(QueueTest, ThatAllRanksHaveAgreedToEndIsHeardOfSidecarsToo) {
+  AddPods(3);
+  SidecarFacts sidecar;
+  sidecar.pod_uid = "uid-0";
+  sidecar.finished_epoch = 1;
+  in_.sidecars.push_back(sidecar);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  EXPECT_TRUE(Plan(in_).deletes.empty());
+  in_.sidecars.front().pod_uid = "of an earlier pod";
+  EXPECT_EQ(Plan(in_).deletes.size(), 3u);
+}
+
+TEST_F(QueueTest, WhatPodsDoThatWereToldToGoIsNotTheEndOfTheJob) {
+  AddPods(2);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  in_.job.status = Plan(in_).status;
+  EndAll(&in_);
+  for (PodFacts& pod : in_.pods) pod.deleting = true;
+  for (const Stage stage : {Stage::kLeaves, Stage::kWaits, Stage::kUnknown}) {
+    StandsAs(stage, kueue::kEvictedByQueue);
+    EXPECT_FALSE(EndComesFirst(in_));
+    EXPECT_EQ(Plan(in_).status.state, "Queued") << static_cast<int>(stage);
+  }
+}
+
+TEST_F(QueueTest, AJobThatDoesNotEndHasTheGracePeriodSinceTheEviction) {
+  AddPods(2);
+  in_.pods.front().grace_seconds = 60;
+  in_.job.status.finished_epoch = 1;
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  in_.queue->evicted_at = in_.now - std::chrono::seconds(59);
+  const Decision waits = Plan(in_);
+  EXPECT_TRUE(waits.deletes.empty());
+  ASSERT_TRUE(waits.look_again);
+  EXPECT_LE(*waits.look_again, std::chrono::seconds(2));
+  in_.now += std::chrono::seconds(1);
+  EXPECT_EQ(Plan(in_).deletes.size(), 2u);
+  EndAll(&in_);
+  EXPECT_TRUE(Plan(in_).status.Is("Succeeded")) << "it has ended after all";
+}
+
 TEST_F(QueueTest, PodsStayAsTheyAreWhileNobodyCanSayWhatTheQueueWants) {
   AddPods(2);
   StandsAs(Stage::kUnknown, kueue::kQueueUnavailable);
@@ -155,6 +233,19 @@ TEST_F(QueueTest, ASuspendedJobIsSuspendedAndNotQueued) {
   const Decision decision = Plan(in_);
   EXPECT_EQ(decision.status.state, "Suspended");
   EXPECT_EQ(decision.status.Find("Scheduled"), nullptr);
+}
+
+TEST_F(QueueTest, WhyPodsOfBeforeHaveGoneIsSaidUntilTheyHave) {
+  AddPods(1);
+  StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);
+  in_.job.status = Plan(in_).status;
+  in_.pods.front().phase = PodPhase::kFailed;
+  in_.pods.front().deleting = true;
+  in_.pods.front().delete_at = in_.now + std::chrono::seconds(30);
+  StandsAs(Stage::kAdmitted, "", 4);
+  const Decision decision = Plan(in_);
+  EXPECT_TRUE(decision.creates.empty());
+  EXPECT_EQ(decision.status.Find("Suspended")->reason, kueue::kEvictedByQueue);
 }
 
 TEST_F(QueueTest, TheEventOfAnAdmissionSaysWhoseItIs) {

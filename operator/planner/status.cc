@@ -280,7 +280,10 @@ std::string StateWord(const PlanContext& plan) {
 
 std::string SuspendedReason(const PlanContext& plan) {
   if (plan.queued) return plan.in.queue->reason;
-  return plan.gives_all ? "Preempted" : "Suspended";
+  if (plan.gives_all) return "Preempted";
+  // Pods of before still end, which have gone for the reason that was said then.
+  const api::Condition* before = plan.in.job.status.Find("Suspended");
+  return plan.in.job.Suspended() || before == nullptr ? "Suspended" : before->reason;
 }
 
 void WriteStatus(PlanContext& plan) {

@@ -39,7 +39,7 @@ struct Holding {
   int least = 1;                 // so many that train it keeps
   std::vector<int> sizes;        // with which it trains, ascending; empty: with any
   bool whole = false;            // may be asked for all that it has
-  Moment since;                  // has trained since then
+  Moment since;                  // has trained since then; max(): it has not begun
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 

@@ -26,6 +26,16 @@ Json Condition(const char* type, bool on, const std::string& reason, const std::
 
 const Json& PodSet(const Json& workload) { return workload["spec"]["podSets"][0]; }
 
+// As Kueue counts (totalRequestsFromAdmission of pkg/workload): what is reclaimable is subtracted
+// from what the Workload asks for, admitted or not.
+int CountAfterReclaim(const Json& workload) {
+  int count = PodSet(workload)["count"];
+  for (const Json& set : fields::ListAt(workload, "/status/reclaimablePods")) {
+    if (set["name"] == kueue::kPodSet) count -= set["count"].get<int>();
+  }
+  return count;
+}
+
 bool IsDeactivated(const Json& workload) {
   const Json* evicted = kueue::FindCondition(workload, kueue::kEvicted);
   return evicted != nullptr && fields::Text(*evicted, "reason") == "Deactivated";
@@ -74,7 +84,8 @@ int KueueStandIn::Used(const std::vector<Json>& workloads) const {
   int used = 0;
   for (const Json& workload : workloads) {
     const auto facts = kueue::ReadWorkload(workload);
-    if (facts.quota_reserved && !facts.finished) used += facts.Granted();
+    if (!facts.quota_reserved || facts.finished) continue;
+    used += std::min(facts.count, CountAfterReclaim(workload));
   }
   return used;
 }
@@ -116,7 +127,7 @@ void KueueStandIn::Step() {
 }
 
 void KueueStandIn::Decide(const Json& workload, int room) {
-  const int count = PodSet(workload)["count"];
+  const int count = CountAfterReclaim(workload);
   const int least = PodSet(workload).value("minCount", count);
   const int granted = std::min(count, room);
   if (granted < least) {

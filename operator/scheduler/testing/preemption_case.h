@@ -42,6 +42,7 @@ struct Trains {
   bool whole = false;  // may be asked for all
   int since = 0;       // minutes ago
 };
+inline constexpr int kNotBegun = -1;  // of Trains::since
 
 inline const std::vector<std::string> kNo = {"-"};  // it can't have enough
 
@@ -67,13 +68,14 @@ inline Took Decide(const Case& c) {
   for (const auto& [node, gpus] : c.nodes) capacity.SetNode(Node(node, gpus));
   Holdings holdings;
   for (const Trains& job : c.jobs) {
-    Holding holding{"ns/" + job.job,
-                    job.priority,
-                    {},
-                    job.least,
-                    job.sizes,
-                    job.whole,
-                    kNow - std::chrono::minutes(job.since)};
+    Holding holding{
+        "ns/" + job.job,
+        job.priority,
+        {},
+        job.least,
+        job.sizes,
+        job.whole,
+        job.since == kNotBegun ? Moment::max() : kNow - std::chrono::minutes(job.since)};
     for (std::size_t i = job.pods.size(); i-- > 0;) {
       const std::string name = job.job + "-" + std::to_string(i);
       const bool leaves = std::count(c.leaving.begin(), c.leaving.end(), name) != 0;
