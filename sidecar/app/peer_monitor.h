@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/app/accusations.h"
 #include "sidecar/app/agent_outputs.h"
 #include "sidecar/app/departure.h"
 #include "sidecar/app/membership_loop.h"
 #include "sidecar/app/rebuild_tracker.h"
 #include "sidecar/app/ring_trouble.h"
-#include "sidecar/rendezvous/accusations.h"
 
 namespace ringmaster::app {
 
@@ -51,7 +51,7 @@ class PeerMonitor {
   const Departure* const departure_;
   RebuildTracker* const rebuilds_;
   RingTrouble ring_;
-  rendezvous::Accusations accusations_;
+  Accusations accusations_;
 };
 
 }  // namespace ringmaster::app

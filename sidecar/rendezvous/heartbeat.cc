@@ -163,7 +163,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   std::shared_ptr<HeartbeatConnection> connection_;  // null: between two tries
   milliseconds silence_{0};
   milliseconds attempt_age_{0};  // since the newest one was begun, or an echo came on it
-  bool heard_ = false;  // ever
+  bool heard_ = false;           // ever
   bool suspected_ = false, unreachable_ = false, closed_ = false;
 };
 

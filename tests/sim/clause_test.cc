@@ -1,5 +1,6 @@
 // Takes each clause of the glue out, and each step of the recovery, and sees the simulator find
-// what breaks: so it is known to be able to fail. The table with the reasons is sidecar/app/glue_clauses.md.
+// what breaks: so it is known to be able to fail. The table with the reasons is
+// sidecar/app/glue_clauses.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -70,8 +70,8 @@ struct AgentParts {
   }
 
   SteadyTime now{std::chrono::seconds(1000)};
-  std::vector<std::string> log;  // what went out, to all sides
-  std::string unreachable;       // the pod whose sidecar's connection is closed
+  std::vector<std::string> log;        // what went out, to all sides
+  std::string unreachable;             // the pod whose sidecar's connection is closed
   std::vector<std::string> unsettled;  // pods of which it is not known whether they live
   health::Metrics metrics{"default", "job", "p0"};
   AgentClock clock;

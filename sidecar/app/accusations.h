@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace ringmaster::rendezvous {
+namespace ringmaster::app {
 
 class Accusations {
  public:
@@ -46,4 +46,4 @@ class Accusations {
   std::set<std::string> told_;  // in this view
 };
 
-}  // namespace ringmaster::rendezvous
+}  // namespace ringmaster::app

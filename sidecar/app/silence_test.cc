@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "common/membership/test_job.h"
-#include "sidecar/rendezvous/accusations.h"
+#include "sidecar/app/accusations.h"
 #include "sidecar/rendezvous/watch_choice.h"
 
-namespace ringmaster::rendezvous {
+namespace ringmaster::app {
 namespace {
 
 using membership::Job;
@@ -21,6 +21,8 @@ using membership::MakeEpoch;
 using membership::Message;
 using membership::Pod;
 using membership::Uids;
+using rendezvous::HeartbeatPeer;
+using rendezvous::ProbedPods;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kInterval{250}, kSuspectAfter{1000}, kProbeFor{10000}, kTime{10};
@@ -70,7 +72,7 @@ class Watching {
 
   std::vector<std::string> LookAround(const std::string& uid, const std::string& centre) {
     Sidecar& sidecar = sidecars_.at(uid);
-    const std::set<std::string> around = PodsAround(Peers(uid), centre);
+    const std::set<std::string> around = rendezvous::PodsAround(Peers(uid), centre);
     if (!sidecar.probed.Around(centre)) {
       sidecar.probed.Add(centre, around, kProbeFor);
       Choose(&sidecar, uid);
@@ -85,7 +87,8 @@ class Watching {
 
   void Choose(Sidecar* sidecar, const std::string& uid) {
     std::map<std::string, milliseconds> chosen;
-    for (const HeartbeatPeer& peer : PeersToWatch(Peers(uid), uid, sidecar->probed.uids())) {
+    for (const HeartbeatPeer& peer :
+         rendezvous::PeersToWatch(Peers(uid), uid, sidecar->probed.uids())) {
       chosen[peer.uid] = sidecar->silence[peer.uid];
     }
     sidecar->silence.swap(chosen);
@@ -154,4 +157,4 @@ INSTANTIATE_TEST_SUITE_P(All, SilentPodsTest,
                          });
 
 }  // namespace
-}  // namespace ringmaster::rendezvous
+}  // namespace ringmaster::app
