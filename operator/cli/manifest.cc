@@ -177,7 +177,7 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
   if (!options.carried.empty()) {
     // Its folder is in RINGMASTER_MOUNT_CARRIED: no path is the same on every machine.
     container["volumeMounts"].push_back(
-        {{"name", "carried"}, {"mountPath", "/run/ringmaster/carried"}});
+        {{"name", "carried"}, {"mountPath", "/var/lib/ringmaster/carried"}});
     pod["volumes"].push_back({{"name", "carried"}, {"secret", {{"secretName", kCarriedSecret}}}});
   }
   pod["containers"].push_back(container);

@@ -314,6 +314,15 @@ Outcome<void> Carry(kube::KubeApi* api, const fs::path& file) {
   return {};
 }
 
+// Once.
+void TellNodesLeft(Stack* stack, const Elsewhere& elsewhere, Display* display) {
+  for (const std::string& node : std::exchange(stack->nodes_left, {})) {
+    const std::string by_hand = elsewhere.EndByHand(node);
+    display->Line(fmt::format("node {} has not said that it ended{}{}", node,
+                              by_hand.empty() ? "" : "; to end it: ", by_hand));
+  }
+}
+
 Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<Json>& jobs,
                     Interrupts* interrupts, const fs::path& run_dir, Display* display,
                     Elsewhere* elsewhere) {
@@ -346,9 +355,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
   std::vector<std::string> why;
   if (end == SessionEnd::kFailed || end == SessionEnd::kTimeout) why = session.FailureLines();
   stack->Stop();
-  for (const std::string& node : stack->nodes_left)
-    display->Line(fmt::format("node {} has not said that it ended; to end it: {}", node,
-                              elsewhere->EndByHand(node)));
+  TellNodesLeft(stack, *elsewhere, display);
   for (const std::string& line : session.SummaryLines(end)) display->Line(line);
   if (auto wrote = WriteSummary(options.summary, session.Summary(end)); !wrote) return wrote;
   return ToOutcome(end, why);
@@ -374,6 +381,7 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
     outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere);
   elsewhere.StopFollowing();
   stack->Stop();
+  TellNodesLeft(&*stack, elsewhere, display.get());
   return outcome;
 }
 

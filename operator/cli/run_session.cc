@@ -24,8 +24,11 @@ using kube::Json;
 constexpr std::chrono::milliseconds kTick{100};
 // How long the logs of a job that has ended may take to be read to their end.
 constexpr std::chrono::milliseconds kLastWords{1000};
-// The same where they are still on their way from other machines, while more of them comes.
-constexpr std::chrono::milliseconds kLongestLastWords{30'000};
+// From other machines they may still be on their way. A log that has come to its end is not waited
+// for; one whose machine is silent for longer than a call of it may take, with the pause after a
+// call that failed, has none any more.
+constexpr std::chrono::milliseconds kSilentMachine{10'000};
+constexpr std::chrono::milliseconds kLongestLastWords{600'000};
 
 std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by) {
   return fmt::format("not done after {} s (--timeout){}{}", timeout.count(),
@@ -128,7 +131,11 @@ void RunSession::FinishOutput() {
     if (!first.empty() && !job->RankZero())
       watchers_->outputs->Follow(job->ns(), first, watchers_->UidOf(first), false);
   }
-  watchers_->outputs->Finish(kLastWords, options_.other_machines ? kLongestLastWords : kLastWords);
+  if (options_.other_machines) {
+    watchers_->outputs->Finish(kSilentMachine, kLongestLastWords);
+  } else {
+    watchers_->outputs->Finish(kLastWords, kLastWords);
+  }
 }
 
 SessionEnd RunSession::Follow() {

@@ -199,7 +199,8 @@ bool GiveBack(PlanContext& plan) {
     started.push_back(pod);
     placed += pod->scheduled ? 1 : 0;
     since = std::max(since, pod->admitted_at.value_or(pod->created));
-    if (!pod->scheduled && IsUnschedulable(*pod)) stuck = pod;
+    // Whose pods wait for nodes has a bound whatever the scheduler says: others wait for its turn.
+    if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) stuck = pod;
   }
   // Some are gone, and for others there is no room.
   const api::Condition* scheduled = plan.in.job.status.Find("Scheduled");
@@ -219,7 +220,9 @@ bool GiveBack(PlanContext& plan) {
                             "back what they hold, and the job stands in line again; {}: {}",
                             Plural(started.size(), "pod"), placed, patience.count(),
                             stuck == nullptr ? "now" : stuck->name,
-                            stuck == nullptr ? scheduled->message : stuck->waiting));
+                            stuck == nullptr         ? scheduled->message
+                            : stuck->waiting.empty() ? "no scheduler has looked at it"
+                                                     : stuck->waiting));
   for (const PodFacts* pod : started) {
     std::erase(plan.active, pod);
     plan.out.deletes.push_back({pod->name, pod->uid, "GivenBack"});

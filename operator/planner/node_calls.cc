@@ -61,11 +61,16 @@ void ObserveNodeCalls(PlanContext& plan, bool has_members) {
 
 void SetShields(PlanContext& plan, bool has_members) {
   for (PodCreate& create : plan.out.creates) create.shielded = !has_members;
+  const auto trains = [&](const PodFacts* pod) {
+    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
+    return InView(plan.in, pod->uid) && sidecar != nullptr && sidecar->able;
+  };
+  // Of a job that trains: also on pods that may never join it.
+  const bool started = std::any_of(plan.active.begin(), plan.active.end(), trains);
   std::size_t lowered = 0;
   for (const PodFacts* pod : plan.active) {
-    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
-    const bool trains = InView(plan.in, pod->uid) && sidecar != nullptr && sidecar->able;
-    if (pod->shields.empty() || !trains) continue;
+    const bool may_go = InView(plan.in, pod->uid) ? trains(pod) : started;
+    if (pod->shields.empty() || !may_go) continue;
     if (lowered++ == kLoweredInOneLook) return plan.LookAgainAt(plan.in.now);
     for (const std::string& key : pod->shields)
       plan.out.annotations.push_back({pod->name, key, ""});

@@ -104,6 +104,16 @@ TEST_F(NodeCallTest, NodesMayTakeAsLongAsTheBoundAndThenAllIsGivenBack) {
   EXPECT_THAT(decision.events.front().message, HasSubstr("within 900 s"));
 }
 
+TEST_F(NodeCallTest, TheBoundHoldsAlsoWhereNoSchedulerHasLookedAtThePods) {
+  Call();
+  for (const int i : {0, 1}) world_.Pod(i).waiting.clear();
+  world_.in.now = kNow + kWithin;
+  const Decision decision = Plan(world_.in);
+  EXPECT_EQ(Deleted(decision).size(), 2u);
+  ASSERT_FALSE(decision.events.empty());
+  EXPECT_THAT(decision.events.front().message, HasSubstr("no scheduler has looked at it"));
+}
+
 TEST_F(NodeCallTest, WhereNoAutoscalerHearsAnyMoreTheyAreGivenBackSoon) {
   Call();
   world_.in.nodes_within.reset();
@@ -159,6 +169,18 @@ TEST(ShieldTest, AShieldIsLoweredWhenThePodTrains) {
     if (annotation.name == "digits-worker-1") EXPECT_NE(annotation.key, "a");
   }
   EXPECT_THAT(lowered, ElementsAre("a", "b", api::kShieldAnnotation));
+}
+
+TEST(ShieldTest, AShieldIsLoweredOnAPodThatNeverJoinsWhenTheOthersTrain) {
+  World world = World::Training(2);
+  world.in.job.spec.worker.replicas = 3;
+  world.Pending(2).Pod(2).shields = {"a"};
+  std::vector<std::string> lowered;
+  for (const PodAnnotate& annotation : Plan(world.in).annotations) {
+    if (annotation.name == "digits-worker-2" && annotation.value.empty())
+      lowered.push_back(annotation.key);
+  }
+  EXPECT_THAT(lowered, ElementsAre("a", api::kShieldAnnotation));
 }
 
 }  // namespace

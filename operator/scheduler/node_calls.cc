@@ -36,6 +36,7 @@ void NodeCalls::Decide(const std::vector<WaitingJob*>& line, bool room_is_made, 
   if (room_is_made) return;
   bool closed = false;  // nobody passes one that waits for its turn
   for (WaitingJob* waiting : lack) {
+    if (!KnowsWhere(*waiting)) continue;
     if (NeedsTurn(*waiting)) closed = closed || !IsTurnOf(*waiting);
     if ((closed && NeedsTurn(*waiting)) || !MayCall(*waiting, now)) continue;
     waiting->answer.calls_for_nodes = true;
@@ -74,9 +75,13 @@ bool NodeCalls::NeedsTurn(const WaitingJob& waiting) const {
   return waiting.request.standing == Standing::kWaits && calling_.count(waiting.request.job) == 0;
 }
 
+// Pods that have to be together must be told in which domain, and nobody knows that of a node to
+// come.
+bool NodeCalls::KnowsWhere(const WaitingJob& waiting) {
+  return !waiting.request.near.required || !waiting.answer.domain.empty();
+}
+
 bool NodeCalls::MayCall(const WaitingJob& waiting, Moment now) {
-  // Its pods have to be told in which domain, and nobody knows that of a node to come.
-  if (waiting.request.near.required && waiting.answer.domain.empty()) return false;
   if (tried_++ >= kMostTried) return false;
   return !Fits(waiting, now);
 }

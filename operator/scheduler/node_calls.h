@@ -52,6 +52,7 @@ class NodeCalls {
   bool NeedsTurn(const WaitingJob& waiting) const;
   bool IsTurnOf(const WaitingJob& waiting) const;
   void CountTurn(const WaitingJob& waiting);
+  static bool KnowsWhere(const WaitingJob& waiting);
   bool MayCall(const WaitingJob& waiting, Moment now);
   bool Fits(const WaitingJob& waiting, Moment now);
 

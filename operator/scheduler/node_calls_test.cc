@@ -134,6 +134,19 @@ TEST_F(NodeCallsTest, WhoHasCalledInVainCallsAloneAndIsPassedByNobody) {
   EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/c"));
 }
 
+// No node has the label, so it can't call, now or alone.
+TEST_F(NodeCallsTest, WhoCanNotCallKeepsNobodyFromIt) {
+  admission_.SetNodeCallRules({.calls = true, .after = kAfter, .jobs_at_once = 2});
+  admission_.SetCalling("ns/other", true);
+  AdmissionRequest request = Request("a", 5);
+  request.calls_alone = true;
+  request.near = {.label = "rack", .required = true};
+  Ask(request);
+  Ask(Request("b", 5));
+  (void)CallersAt(std::chrono::seconds(0));
+  EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/b"));
+}
+
 TEST_F(NodeCallsTest, WhoHoldsPodsOfNoUseAloneWaitsForNoTurn) {
   admission_.SetCalling("ns/other", true);
   AdmissionRequest request = Request("a", 5);

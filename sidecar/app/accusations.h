@@ -27,23 +27,30 @@ class Accusations {
 
   explicit Accusations(LookAround look_around) : look_around_(std::move(look_around)) {}
 
-  void EnterView() { told_.clear(); }
-  // Somebody says that these are not heard.
+  void EnterView() {
+    told_.clear();
+    believed_ = 0;
+  }
+  // A member of the view says that these are not heard.
   bool MayBelieve(const std::vector<std::string>& uids) {
-    told_.insert(uids.begin(), uids.end());
+    for (const std::string& uid : uids) {
+      if (told_.insert(uid).second) look_around_(uid);  // all of them are looked at from now on
+    }
+    if (believed_ == told_.size()) return true;  // said again
     const bool few = told_.size() <= 2 && uids.size() == 1;
-    bool known = true;
     for (const std::string& uid : told_) {
       for (const std::string& other : look_around_(uid)) {
-        known = known && few && told_.contains(other);
+        if (!few || !told_.contains(other)) return false;
       }
     }
-    return known;
+    believed_ = told_.size();
+    return true;
   }
 
  private:
   const LookAround look_around_;
   std::set<std::string> told_;  // in this view
+  std::size_t believed_ = 0;    // how many of them
 };
 
 }  // namespace ringmaster::app

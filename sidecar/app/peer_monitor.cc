@@ -46,9 +46,15 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
                  message ? "its sender is another" : message.error());
     return;
   }
-  const bool accuses = message->kind == membership::MessageKind::kSuspect && message->number != 1;
-  if (accuses && !accusations_.MayBelieve(message->pods)) return;
+  if (IsAccusation(*message) && !accusations_.MayBelieve(message->pods)) return;
   membership_->Feed(membership::MessageReceived{std::move(*message), address});
+}
+
+// Of the silence of pods of this view.
+bool PeerMonitor::IsAccusation(const membership::Message& message) const {
+  const ViewPtr& installed = membership_->installed();
+  return message.kind == membership::MessageKind::kSuspect && message.number != 1 &&
+         installed != nullptr && message.view == installed->epoch;
 }
 
 void PeerMonitor::OnRecordAnswer(const std::string& body) {

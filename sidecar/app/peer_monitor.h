@@ -42,6 +42,7 @@ class PeerMonitor {
   void CheckSuspicions();
 
  private:
+  bool IsAccusation(const membership::Message& message) const;
   void CheckRing();
 
   const std::string pod_uid_;

@@ -41,13 +41,30 @@ struct Output::Source {
     if (labelled)
       lines.Feed(text, now);
     else
-      sink->waiting.append(text);
+      TakeAsItIs(text);
+  }
+  // Both files of the process may go to one log: what the one says must not stand within a line of
+  // the other.
+  void TakeAsItIs(std::string_view text) {
+    begun.append(text);
+    const size_t end = begun.find_last_of("\n\r");
+    const size_t whole = end != std::string::npos ? end + 1 : 0;
+    PassOn(whole == 0 && begun.size() > lines::LineSplitter::kLongest ? begun.size() : whole);
+  }
+  void PassOn(size_t bytes) {
+    sink->waiting.append(begun, 0, bytes);
+    begun.erase(0, bytes);
+  }
+  void Finish() {
+    lines.Finish();
+    PassOn(begun.size());
   }
 
   const int fd;
   const int family;
   Sink* const sink;
   lines::LineSplitter lines;
+  std::string begun;  // a line without its end, where lines bear no label
   RankFile kept;
 };
 
@@ -114,7 +131,7 @@ bool Output::Read(Source* source, TimePoint now) {
     const ssize_t got = read(source->fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN;
-    if (got == 0) source->lines.Finish();
+    if (got == 0) source->Finish();
     if (got > 0) source->Take({buffer, static_cast<size_t>(got)}, options_.labelled, now);
     Write(source->sink);
     if (got == 0) return false;
@@ -151,7 +168,7 @@ void Output::Finish(TimePoint deadline) {
     if (fds.empty() || left.count() <= 0) break;
     poll(fds.data(), fds.size(), static_cast<int>(left.count()));
   }
-  for (const auto& source : sources_) source->lines.Finish();
+  for (const auto& source : sources_) source->Finish();
   Write(&output_);
   Write(&error_);
 }

@@ -141,6 +141,23 @@ TEST(KeptOutputTest, EachWorkersFilesHaveWhatItWroteToTheByte) {
   EXPECT_EQ(err.Read(), "[5] Traceback\n") << "the log has it as well";
 }
 
+// Both may be one log.
+TEST(KeptOutputTest, WhatIsSaidBesideALineThatHasOnlyBegunDoesNotStandInIt) {
+  const support::TempDir dir;
+  Pipe log;
+  Output output{{.keep_in = dir.path(), .output = log.write_end, .error = log.write_end}};
+  const auto files = output.Open(1, "0");
+  Print(files.output, "one line\nhalf a ");
+  Print(files.error, "warning\n");
+  output.Pass(Clock::now());
+  EXPECT_EQ(log.Read(), "one line\nwarning\n");
+  Print(files.output, "line\rand the end");
+  output.Pass(Clock::now());
+  EXPECT_EQ(log.Read(), "half a line\r");
+  output.Finish(Clock::now());
+  EXPECT_EQ(log.Read(), "and the end");
+}
+
 TEST(KeptOutputTest, AWorkerThatIsStartedAgainAppendsToItsFiles) {
   const support::TempDir dir;
   for (const char* text : {"one\n", "two\n"}) {

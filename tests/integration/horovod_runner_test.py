@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import signal
 import ssl
 import subprocess
@@ -163,7 +164,7 @@ try:
 except LaunchError as error:
     print("said:", error)
 """)
-    assert "rank 1 raised:\nTraceback" in said and "in fails" in said
+    assert re.search(r"rank 1 on \S+( \(\S+\))? raised:\nTraceback", said) and "in fails" in said, said
     assert "exit code 9" in said[said.index("said:"):] or "exited with 9" in said[said.index("said:"):], said
 
 

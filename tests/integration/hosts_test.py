@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -100,9 +101,12 @@ if __name__ == "__main__":
 def test_a_function_runs_on_two_machines(hosts, tmp_path):
     pytest.importorskip("cloudpickle")
     (tmp_path / "calls.py").write_text(CALLS)
-    env = harness.environment(**hosts.environment, PYTHONPATH=str(harness.BIN.parent / "python"), RINGMASTER_BIN=str(harness.BIN))
-    done = subprocess.run(hosts.words(ssh_hosts.LAUNCHER, [PYTHON, "-B", "calls.py"]), capture_output=True, text=True, timeout=harness.PATIENCE,
-                          cwd=tmp_path, env=dict(env, PATH=env["PATH"] + ":/usr/sbin:/sbin"), stdin=subprocess.DEVNULL)
+    # The run that fails keeps its logs. Short: unix sockets lie below it.
+    with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as runs:
+        env = harness.environment(**hosts.environment, PYTHONPATH=str(harness.BIN.parent / "python"), RINGMASTER_BIN=str(harness.BIN),
+                                  XDG_RUNTIME_DIR=runs)
+        done = subprocess.run(hosts.words(ssh_hosts.LAUNCHER, [PYTHON, "-B", "calls.py"]), capture_output=True, text=True, timeout=harness.PATIENCE,
+                              cwd=tmp_path, env=dict(env, PATH=env["PATH"] + ":/usr/sbin:/sbin"), stdin=subprocess.DEVNULL)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     a, b = (hosts.address(hosts.index(name)) for name in "ab")

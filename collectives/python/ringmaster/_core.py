@@ -156,6 +156,11 @@ def worker_at(rank):
     enter()
     if not (rank == SELF or 0 <= rank < size()):
         raise ValueError("root_rank: is %r, must be 0 to %d" % (rank, size() - 1))
+    return name_of(rank)
+
+
+def name_of(rank):
+    """worker_at() of a rank that may be none any more: then empty."""
     return (library().rm_worker_id(int(rank)) or b"").decode()
 
 
@@ -233,7 +238,7 @@ def _read_world():
         now = _read_view()
         if _view is not None and now == _view:
             return _view, _workers
-        workers = tuple((library().rm_worker_id(rank) or b"").decode() for rank in range(now.size))
+        workers = tuple(name_of(rank) for rank in range(now.size))
         if library().rm_epoch() == now.number:
             return now, workers
 

@@ -322,6 +322,22 @@ def test_WhatWorkersSayComesThroughOtherOutput(capfd, monkeypatch):
                                                         sent[0].replace("t0", "t1")]
 
 
+def test_AValueThatDoesNotComeWholeIsAnErrorAndNotLeftOut(capfd, monkeypatch):
+    monkeypatch.setenv(messages.TOKEN, "t0")
+    for rank in range(3):
+        messages.send("value", rank, pickle.dumps("v" * 20000))
+    sent = capfd.readouterr().out.splitlines()
+    receiver = messages.Receiver("t0", print, print)
+    for number, line in enumerate(sent):
+        if number != 1:  # a chunk of rank 0
+            receiver.take(line)
+    assert receiver.lacking() == [0]
+    with pytest.raises(LaunchError, match="values of ranks 0 have not come whole"):
+        results.of_messages(receiver)
+    receiver.take(sent[1])
+    assert sorted(results.of_messages(receiver)) == [0, 1, 2]
+
+
 def test_WithoutALauncherALogIsPrinted(capsys, monkeypatch):
     monkeypatch.delenv(messages.TOKEN, raising=False)
     messages.log_to_driver("loss 1")

@@ -50,8 +50,10 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
                           cooldown_range=cooldown_range)
     values = launch(func, args, kwargs, plan.make(settings), executable, env,
                     print_line if show_output else (lambda line: None), print_line, bool(verbose))
-    if not settings.min_np and not settings.max_np and len(values) != settings.np:
-        missing = sorted(set(range(settings.np)) - set(values))
+    elastic = settings.min_np or settings.max_np
+    expected = max(values, default=-1) + 1 if elastic else settings.np
+    missing = sorted(set(range(expected)) - set(values))
+    if missing:
         raise LaunchError("the job ended well, but ranks %s have returned no value: a function must"
                           " not end its process" % ", ".join(map(str, missing)))
     return [values[rank] for rank in sorted(values)]

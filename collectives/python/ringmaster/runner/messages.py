@@ -58,6 +58,7 @@ class Receiver:
         self._on_line, self._on_log = on_line, on_log
         self._parts = {}  # (what, rank, sha256): {part: bytes}
         self.complete = []  # (what, rank, bytes), as they came
+        self.spoilt = set()  # ranks of values that have come, and not as they were sent
 
     def take(self, line):
         at = line.find(self._mark)
@@ -85,6 +86,8 @@ class Receiver:
         del self._parts[key]
         if hashlib.sha256(data).hexdigest() == message["sha256"]:
             self.complete.append((message["what"], message["rank"], data))
+        elif message["what"] == "value":
+            self.spoilt.add(message["rank"])
 
     def newest(self, what, rank):
         """The last complete bytes of a rank; None: there are none."""
@@ -92,6 +95,11 @@ class Receiver:
             if (found_what, found_rank) == (what, rank):
                 return data
         return None
+
+    def lacking(self):
+        """Ranks of which a value has begun to come, and none has come whole."""
+        begun = {rank for what, rank, _ in self._parts if what == "value"} | self.spoilt
+        return sorted(begun - {rank for what, rank, _ in self.complete if what == "value"})
 
     def first_failure(self):
         """(rank, bytes) of the failure that came first; None."""

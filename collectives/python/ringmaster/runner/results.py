@@ -36,6 +36,9 @@ def of_messages(receiver):
     failure = receiver.first_failure()
     if failure:
         raise_failure(*failure)
+    if receiver.lacking():
+        raise LaunchError("the job ended well, but the values of ranks %s have not come whole: their"
+                          " output was cut off" % ", ".join(map(str, receiver.lacking())))
     return {rank: _value(rank, data) for what, rank, data in receiver.complete if what == "value"}
 
 

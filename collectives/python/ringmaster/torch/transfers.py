@@ -14,6 +14,7 @@ from ringmaster.torch.tensors import dtype_of, packed, put_back, request
 
 # After so many the first name comes again. So many may be under way in one direction with one tag.
 NAMES = 120
+MANY = 1024
 
 _lock = threading.Lock()
 _counts = {}  # by (space, sender, receiver, tag)
@@ -64,5 +65,8 @@ def _start(key, wanted, buffer):
                 # What is refused is not counted: the other end knows nothing of it.
                 _counts[key] = count + 1
                 _newest[slot] = operation
+                if len(_newest) % MANY == 0:
+                    for done in [slot for slot in _newest if _newest[slot].done()]:
+                        del _newest[done]
                 return operation
         before.until_done()

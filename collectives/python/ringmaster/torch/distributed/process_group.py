@@ -291,7 +291,7 @@ class ProcessGroup(dist.ProcessGroup):
     def _workers_now(self):
         while True:  # until nothing moved between the first look and the last
             before = _core.view().number
-            workers = [_core.worker_at(rank) for rank in self.process_set.ranks]
+            workers = [_core.name_of(rank) for rank in self.process_set.ranks]
             if _core.view().number == before:
                 return workers
 
