@@ -277,7 +277,7 @@ TEST_P(TolerationTable, SaysWhoFits) {
         Node(name, {{"cpu", "8"}}, {{"spec", {{"taints", Json::array({GetParam().taint})}}}}));
   }
   Json spec = Json::object();
-  if (!GetParam().toleration.is_null()) spec["tolerations"] = {GetParam().toleration};
+  if (!GetParam().toleration.is_null()) spec["tolerations"] = Json::array({GetParam().toleration});
   EXPECT_EQ(Fit(1, {{"cpu", "1"}}, spec), GetParam().fits ? 1 : 0) << why_;
 }
 
