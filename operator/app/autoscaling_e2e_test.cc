@@ -19,7 +19,6 @@ using support::Until;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr char kGpu[] = "example.com/gpu";
 constexpr char kSafeToEvict[] = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 constexpr char kDoNotDisrupt[] = "karpenter.sh/do-not-disrupt";
 
@@ -49,13 +48,8 @@ class AutoscalingE2e : public ClusterE2e {
         RunningOperator::Options{.name = "op", .dir = dir_, .flags = OperatorFlags(flags)});
   }
 
-  // That the only node has.
-  void SetGpus(int count) {
-    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
-    ASSERT_TRUE(nodes && nodes->items.size() == 1);
-    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", nodes->items.front()["metadata"]["name"],
-                            {{"status", {{"allocatable", {{kGpu, std::to_string(count)}}}}}},
-                            {.subresource = "status"}));
+  void MakeGpus(int count) {
+    SetGpus(count);
     gpus_ = count;
   }
   std::vector<Json> Pods(const std::string& job) {
@@ -81,7 +75,7 @@ class AutoscalingE2e : public ClusterE2e {
         if (needs && (placed || IsRefused(pod))) ++wanted;
       }
     }
-    if (const int count = std::min(wanted, most); count > gpus_) SetGpus(count);
+    if (const int count = std::min(wanted, most); count > gpus_) MakeGpus(count);
   }
   static bool IsRefused(const Json& pod) {
     const Json conditions = pod["status"].value("conditions", Json::array());

@@ -17,7 +17,6 @@ namespace {
 using kube::Json;
 using testing::HasSubstr;
 
-constexpr char kGpu[] = "example.com/gpu";
 constexpr char kPool[] = "example.com/pool";
 constexpr char kWorkload[] = "horovodjob-train";
 
@@ -31,8 +30,7 @@ class KueueE2e : public ClusterE2e {
     const std::string node = nodes->items.front()["metadata"]["name"];
     ASSERT_TRUE(
         api_->Patch(kube::Nodes(), "", node, {{"metadata", {{"labels", {{kPool, "spot"}}}}}}, {}));
-    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node, {{"status", {{"allocatable", {{kGpu, "4"}}}}}},
-                            {.subresource = "status"}));
+    SetGpus(4);
     ASSERT_TRUE(api_->Create(kube::ResourceFlavors(), "",
                              {{"metadata", {{"name", "spot"}}},
                               {"spec",

@@ -20,8 +20,6 @@ using support::Until;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr char kGpu[] = "example.com/gpu";
-
 // What all workers of a job have written of a step: the hash of the state after it.
 using Steps = std::map<int, std::set<std::string>>;
 
@@ -38,16 +36,6 @@ class PreemptionE2e : public ClusterE2e {
     if (HasFailure()) TellWhatWas();
     operator_.reset();
     ClusterE2e::TearDown();
-  }
-
-  // That the only node has.
-  void SetGpus(int count) {
-    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
-    ASSERT_TRUE(nodes && nodes->items.size() == 1);
-    const std::string node = nodes->items.front()["metadata"]["name"];
-    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node,
-                            {{"status", {{"allocatable", {{kGpu, std::to_string(count)}}}}}},
-                            {.subresource = "status"}));
   }
 
   // So many pods of it have to train together; each has a GPU.

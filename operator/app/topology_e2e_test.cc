@@ -16,7 +16,6 @@ using support::Until;
 using testing::HasSubstr;
 
 constexpr char kRack[] = "example.com/rack";
-constexpr char kGpu[] = "example.com/gpu";
 
 class TopologyE2e : public ClusterE2e {
  protected:

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"

@@ -24,6 +24,13 @@ TEST(PodAnnotationsTest, WhatIsWrittenOfAnnouncedEndsIsReadAgain) {
   EXPECT_TRUE(ReadPod(pod).announced.empty());
 }
 
+TEST(PodAnnotationsTest, ATemplateDoesNotSayWhenItsPodsWereLetStart) {
+  Json pod = {
+      {"metadata", {{"annotations", {{api::kAdmittedAnnotation, "2026-01-01T00:00:00Z"}}}}}};
+  DropOwnAnnotations(pod);
+  EXPECT_FALSE(ReadPod(pod).admitted_at);
+}
+
 TEST(PodAnnotationsTest, NonsenseAnnouncesNothing) {
   for (const char* text : {"", "{", "3", "[\"gpu-a\"]", "{\"gpu-a\": 3}"}) {
     const Json pod = {{"metadata", {{"annotations", {{api::kAnnouncedAnnotation, text}}}}}};

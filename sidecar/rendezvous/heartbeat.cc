@@ -208,11 +208,8 @@ class HeartbeatsImpl final : public Heartbeats {
   void SetNews(const HeartbeatNews& news) override { subject_->news = news; }
   std::vector<std::string> LookAround(const std::string& uid) override {
     if (pods_.size() <= kAllPairsLimit) return {};
+    if (Probe(uid)) WatchChosen();
     const std::set<std::string> around = PodsAround(pods_, uid);
-    if (!probed_.Around(uid)) {
-      probed_.Add(uid, around, kProbeFor);
-      WatchChosen();
-    }
     std::vector<std::string> unsettled;
     for (const auto& [other, peer] : watched_) {
       if (around.count(other) > 0 && !peer->settled()) unsettled.push_back(other);
@@ -275,11 +272,16 @@ class HeartbeatsImpl final : public Heartbeats {
   void ProbeAround(const std::vector<std::shared_ptr<Watched>>& peers, milliseconds elapsed) {
     bool news = probed_.Age(elapsed);
     for (const auto& peer : peers) {
-      if (!peer->late() || probed_.Around(peer->peer().uid)) continue;
-      probed_.Add(peer->peer().uid, PodsAround(pods_, peer->peer().uid), kProbeFor);
-      news = true;
+      if (peer->late() && Probe(peer->peer().uid)) news = true;
     }
     if (news) WatchChosen();
+  }
+
+  // False: a probe around it is under way.
+  bool Probe(const std::string& uid) {
+    if (probed_.Around(uid)) return false;
+    probed_.Add(uid, PodsAround(pods_, uid), kProbeFor);
+    return true;
   }
 
   void Accept() {

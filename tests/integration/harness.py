@@ -160,6 +160,27 @@ def manifest(name="job", command=(), replicas=2, env=(), **spec):
     return json.dumps(job)
 
 
+def resizing_script(says):
+    """The text of a script that trains until it has seen three workers and is alone. `says`: Python that tells `sizes`, which it has
+    had so far, whenever there is another one."""
+    return """
+import os, time
+import ringmaster as rm
+state, sizes = {"step": 0}, []
+rm.register_state("state", lambda: state, state.update)
+rm.init()
+rm.enter()
+while not (3 in sizes and rm.size() == 1):
+    state["step"] += 1
+    rm.end_step()
+    if sizes[-1:] != [rm.size()]:
+        sizes.append(rm.size())
+        %s
+    time.sleep(0.02)
+print("steps", state["step"], flush=True)
+""" % says
+
+
 # ---- What is left behind
 
 

@@ -30,22 +30,7 @@ print("rank", rm.rank(), "of", rm.size(), sys.argv[1:], *[os.environ.get(name) f
 if "EXIT" in os.environ and rm.rank() == 1:
     sys.exit(int(os.environ["EXIT"]))
 """
-# Trains until it has seen three workers and is alone.
-ELASTIC = """
-import time
-import ringmaster as rm
-state, sizes = {"step": 0}, []
-rm.register_state("state", lambda: state, state.update)
-rm.init()
-rm.enter()
-while not (3 in sizes and rm.size() == 1):
-    state["step"] += 1
-    rm.end_step()
-    if sizes[-1:] != [rm.size()]:
-        sizes.append(rm.size())
-        print("sizes", sizes, flush=True)
-    time.sleep(0.02)
-"""
+ELASTIC = harness.resizing_script('print("sizes", sizes, flush=True)')
 
 
 @pytest.fixture(autouse=True)

@@ -142,23 +142,7 @@ class Training:
         (pathlib.Path(self.out) / "stop").touch()
 
 
-# Trains until it has seen three workers and is alone.
-ELASTIC = """
-import os, time
-import ringmaster as rm
-state, sizes = {"step": 0}, []
-rm.register_state("state", lambda: state, state.update)
-rm.init()
-rm.enter()
-while not (3 in sizes and rm.size() == 1):
-    state["step"] += 1
-    rm.end_step()
-    if sizes[-1:] != [rm.size()]:
-        sizes.append(rm.size())
-        print("%s: sizes %s" % (os.environ["RINGMASTER_BIND_WORKER"], sizes), flush=True)
-    time.sleep(0.02)
-print("steps", state["step"], flush=True)
-"""
+ELASTIC = harness.resizing_script('print("%s: sizes %s" % (os.environ["RINGMASTER_BIND_WORKER"], sizes), flush=True)')
 
 
 def test_hosts_come_and_go_as_a_script_says(hosts, tmp_path):

@@ -23,6 +23,8 @@ namespace ringmaster::app {
 
 class ClusterE2e : public testing::Test {
  protected:
+  static constexpr char kGpu[] = "example.com/gpu";
+
   // All of the options but the run directory.
   void StartCluster(local::LocalClusterOptions options) {
     options.run_dir = dir_ / "run";
@@ -46,6 +48,15 @@ class ClusterE2e : public testing::Test {
                                       "unix:" + (dir_ / "op.sock").string()};
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
+  }
+  // That the only node has.
+  void SetGpus(int count) {
+    const auto nodes = api_->ListAll(kube::Nodes(), "", {});
+    ASSERT_TRUE(nodes && nodes->items.size() == 1);
+    const std::string node = nodes->items.front()["metadata"]["name"];
+    ASSERT_TRUE(api_->Patch(kube::Nodes(), "", node,
+                            {{"status", {{"allocatable", {{kGpu, std::to_string(count)}}}}}},
+                            {.subresource = "status"}));
   }
   void Apply(const kube::Json& job) {
     const auto created = api_->Create(kube::HorovodJobs(), "default", job);

@@ -49,7 +49,9 @@ class ProcessGroup(dist.ProcessGroup):
         self.view = _core.view().number
         self._works = weakref.WeakValueDictionary()  # by name
         self._kept = collections.deque(maxlen=KEPT_WORKS)
+        # Of a process set: its workers by their ranks in it, as of the step that began with this view.
         self._members = self._workers_now() if process_set.number() else ()
+        self._members_of = None
         self._group_name = NAME
         super().__init__(self.rank(), self.size())
 
@@ -280,13 +282,17 @@ class ProcessGroup(dist.ProcessGroup):
     def _workers_of_step(self):
         """The group's workers, by their ranks in it."""
         workers = _core.step_workers()
+        step = _core.step_view().number
         if not self.process_set.number():
             return workers
-        # A set only loses members. Who is let in again is in none, though its name is the same.
-        now = self._workers_now()
-        if _core.view().number == _core.step_view().number:
-            self._members = now
-        return [worker for worker in workers if worker in self._members]
+        if self._members_of != step:
+            # A set only loses members. Who is let in again is in none, though its name is the same;
+            # what the set has after a fault within the step is not what the step began with.
+            now = self._workers_now()
+            members = now if _core.view().number == step else self._members
+            self._members = [worker for worker in workers if worker in members]
+            self._members_of = step
+        return self._members
 
     def _workers_now(self):
         while True:  # until nothing moved between the first look and the last
@@ -366,7 +372,8 @@ class _Waits:
 
 
 class _OtherMayGo:
-    """Of a broadcast: the loss of the worker that it is from is a change of the world, on all ranks."""
+    """Of a broadcast: the loss of the worker that it is from is a change of the world, on all ranks.
+    """
 
     def __init__(self, handle):
         self._handle = handle
