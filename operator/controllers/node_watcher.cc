@@ -17,6 +17,8 @@ namespace {
 // Nodes are a help, nothing waits for them for long.
 constexpr std::chrono::seconds kNodesSync{10};
 
+constexpr int kHttpForbidden = 403;
+
 }  // namespace
 
 using kube::ErrorCode;
@@ -35,7 +37,9 @@ NodeWatcher::NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions 
 
 void NodeWatcher::Start() {
   const auto probe = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=-"});
-  if (!probe && probe.error().code == ErrorCode::kForbidden) {
+  // A token that is refused (401) or can't be read says nothing of the operator's rights: the watch
+  // goes on trying, and the next token works.
+  if (!probe && probe.error().http_status == kHttpForbidden) {
     return spdlog::warn("nodes can't be read, so nobody warns of their end error={}",
                         logging::Value(probe.error().message));
   }

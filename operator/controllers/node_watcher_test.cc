@@ -1,5 +1,7 @@
 #include "operator/controllers/node_watcher.h"
 
+#include <thread>
+
 #include "operator/controllers/testing/parts_fixture.h"
 #include "tests/support/until.h"
 
@@ -95,6 +97,19 @@ TEST_F(NodeWatcherTest, WithoutTheRightToListNodesThereIsNoWarning) {
   std::vector<planner::PodFacts> pods = {{.name = "p", .node = "a", .accepted = true}};
   EXPECT_THAT(Names(&pods), IsEmpty());
   EXPECT_FALSE(pods[0].proven_dead);
+}
+
+TEST_F(NodeWatcherTest, ATokenThatHasExpiredAsItStartsCostsNoWarningLater) {
+  ASSERT_NO_FATAL_FAILURE(MakeNode("a"));
+  ASSERT_TRUE(api_->Patch(kube::Nodes(), "", "a", {{"spec", {{"unschedulable", true}}}}, {}));
+  api_->refusal = {
+      .code = kube::ErrorCode::kForbidden, .http_status = 401, .message = "Unauthorized"};
+  api_->refused_verb = "list";
+  const std::jthread start([this] { watcher_.Start(); });  // it waits for the nodes
+  ASSERT_TRUE(Until([&] { return api_->refusals > 0; }));
+  api_->refused_verb = "";
+  std::vector<planner::PodFacts> none;
+  EXPECT_TRUE(Until([&] { return Names(&none) == std::vector<std::string>{"a"}; }));
 }
 
 }  // namespace

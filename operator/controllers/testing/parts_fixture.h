@@ -43,9 +43,15 @@ class RefusingApi : public local::InMemoryApi {
   // "create", "patch", "update", "list"; empty: none. Events are written from another thread.
   std::atomic<const char*> refused_verb = "";
   std::atomic<int> creates_allowed = 1'000'000;  // of pods
-  kube::Error refusal = {.code = kube::ErrorCode::kForbidden, .message = "the test says no"};
+  std::atomic<int> refusals = 0;                 // so far
+  kube::Error refusal = {
+      .code = kube::ErrorCode::kForbidden, .http_status = 403, .message = "the test says no"};
 
-  bool Refuses(std::string_view verb) const { return verb == refused_verb.load(); }
+  bool Refuses(std::string_view verb) {
+    const bool refuses = verb == refused_verb.load();
+    if (refuses) ++refusals;
+    return refuses;
+  }
 
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
