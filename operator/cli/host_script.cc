@@ -19,6 +19,13 @@ std::string Resolved(const fs::path& path) {
   return fs::exists(path, error) ? fs::absolute(path, error).string() : path.string();
 }
 
+// What the shell says of a program that it can't start, without what it says of itself.
+std::string WithoutShell(const std::string& error) {
+  const std::string mark = "exec: ";
+  const size_t at = error.find(mark);
+  return at == std::string::npos ? error : error.substr(at + mark.size());
+}
+
 }  // namespace
 
 HostScript::HostScript(const fs::path& path, int slots) : path_(Resolved(path)), slots_(slots) {}
@@ -32,7 +39,7 @@ Outcome<std::vector<Host>> HostScript::Ask(const std::stop_token& stop) const {
   if (!answer) return Wrong(answer.error().message);
   const std::string error = answer->error.substr(0, answer->error.find_last_not_of("\r\n") + 1);
   if (answer->code == kNoProgram || answer->code == kNotFound)
-    return Wrong("can't be run: " + error);
+    return Wrong("can't be run: " + WithoutShell(error));
   if (answer->code != 0)
     return Wrong(fmt::format("ended with exit code {}: {}", answer->code,
                              error.empty() ? "no message" : error));
