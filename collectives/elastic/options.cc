@@ -39,7 +39,7 @@ Status ReadFlag(const char* name, bool* out) {
 
 Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
   const auto backend = spec.find("backend");
-  // Nothing carries MPI's yet: it is what is there.
+  // Mpi: of jobs that an operator took up before it refused that value. They go on as they ran.
   if (backend == spec.end() || *backend == "Auto" || *backend == "Mpi") return {};
   if (*backend == "Cpu") {
     *out = BackendChoice::kCpu;
@@ -47,7 +47,7 @@ Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
     *out = BackendChoice::kNccl;
   } else {
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: backend is " + backend->dump() +
-                                ", allowed is \"Auto\", \"Cpu\", \"Nccl\" or \"Mpi\""};
+                                ", allowed is \"Auto\", \"Cpu\" or \"Nccl\""};
   }
   return {};
 }

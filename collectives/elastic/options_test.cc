@@ -50,8 +50,7 @@ TEST(WorkerOptionsTest, WhatIsNoneIsNamed) {
       {R"({"encryption": "on"})",
        "RINGMASTER_COLLECTIVES: encryption is \"on\", allowed is \"On\" or \"Off\""},
       {R"({"backend": "nccl"})",
-       "RINGMASTER_COLLECTIVES: backend is \"nccl\", allowed is \"Auto\", \"Cpu\", \"Nccl\" or "
-       "\"Mpi\""},
+       "RINGMASTER_COLLECTIVES: backend is \"nccl\", allowed is \"Auto\", \"Cpu\" or \"Nccl\""},
       {R"({"fusionThresholdBytes": -1})",
        "RINGMASTER_COLLECTIVES: fusionThresholdBytes is -1, allowed is a number of bytes, 0 for no "
        "fusion"},
