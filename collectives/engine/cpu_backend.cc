@@ -70,6 +70,10 @@ bool CpuBackend::RunsDirect(Batch batch) const {
          request.bytes() >= direct_.bytes;
 }
 
+size_t CpuBackend::PieceBytes() const {
+  return ranks_.world().host->size() == 2 ? direct_.piece_of_two_ranks : direct_.piece;
+}
+
 void CpuBackend::RestoreInputs(const Retained& result, const PendingTable& pending) const {
   Batch rest = result.response.requests;
   for (size_t i = 0; i < result.parts.size(); ++i) {
@@ -115,7 +119,7 @@ Status CpuBackend::Execute(const Response& response, const PendingTable& pending
     const Batch batch = rest.first(response.batches[i]);
     const bool direct = RunsDirect(batch);
     result->response.direct |= direct;
-    if (Status s = direct ? collectives.DirectAllreduce(batch.front(), direct_.piece, part)
+    if (Status s = direct ? collectives.DirectAllreduce(batch.front(), PieceBytes(), part)
                           : collectives.Run(batch, response.roots[i], part);
         !s.ok()) {
       RestoreInputs(*result, pending);

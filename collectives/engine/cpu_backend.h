@@ -16,11 +16,14 @@
 namespace ringmaster::engine {
 
 // A lone allreduce of at least `bytes` over shared memory is reduced where the callers have it,
-// `piece` bytes at a time: what has to be saved of a piece is saved while it is in cache. The same
-// on all ranks.
+// `piece` bytes at a time: a piece comes into the cache once, to be saved and to be reduced. The
+// same on all ranks.
 struct DirectSizes {
   size_t bytes = size_t{256} << 10;
   size_t piece = size_t{1} << 20;
+  // With what it is staged in, it fits into 1 MiB of L2. More ranks lose more by meeting for each
+  // piece than they win by that.
+  size_t piece_of_two_ranks = size_t{512} << 10;
 };
 
 // All ranks of the view: the same answer on each of them.
@@ -45,8 +48,9 @@ class CpuBackend : public Backend {
  private:
   using Batch = std::span<const Request>;
 
-  // The same on all ranks: it depends on what they have agreed on, and on the view.
+  // Both the same on all ranks: they depend on what they have agreed on, and on the view.
   bool RunsDirect(Batch batch) const;
+  size_t PieceBytes() const;
   // After a failure: what was saved goes back to the callers.
   void RestoreInputs(const Retained& result, const PendingTable& pending) const;
 

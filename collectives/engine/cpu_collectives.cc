@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "collectives/element/element.h"
+#include "collectives/element/streaming_copy.h"
 #include "collectives/engine/adasum.h"
 
 namespace ringmaster::engine {
@@ -87,7 +88,11 @@ Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t piece_by
     const uint64_t count = std::min(piece, request.count - begin);
     std::byte* to = out + begin * element;
     const std::byte* from = in == nullptr ? to : in + begin * element;
-    if (saves) std::memcpy(part->input->data() + begin * element, from, count * element);
+    // It is read again only where a call fails, so it doesn't take the caches from the piece
+    // itself.
+    if (saves) {
+      element::StreamingCopy(part->input->data() + begin * element, from, count * element);
+    }
     if (!IsAsked(operation)) {
       element::FillIdentity(to, count, request.dtype, request.op);
     } else if (scales) {

@@ -232,7 +232,7 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   const Status status = Endpoint::Create(options, &endpoint);
   EXPECT_TRUE(status.ok()) << status.message();
   Engine::Options engine_options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall};
-  engine_options.direct = {.bytes = 2048, .piece = 2048};
+  engine_options.direct = {.bytes = 2048, .piece = 2048, .piece_of_two_ranks = 2048};
   if (world->make_backend)
     engine_options.make_backend = [this] { return this->world->make_backend(this); };
   engine = std::make_unique<Engine>(std::move(engine_options));

@@ -17,6 +17,12 @@ namespace {
 
 constexpr int kBacklog = 1024;
 
+// To itself a machine sends by copying into pages and out of them again. Few of them stay in the
+// caches, and allreduces of 16 MiB take two thirds of the time. Not fewer: the kernel holds twice
+// as much, and where that isn't several segments of loopback's 64 KiB, each waits for a delayed
+// acknowledgement (40 ms).
+constexpr int kSendBufferToItself = 128 << 10;
+
 struct SocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
@@ -179,6 +185,30 @@ DialResult DialFinished(int fd, std::string* why) {
   return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
 }
 
+namespace {
+
+// Without the port.
+bool SameHost(const SocketAddress& a, const SocketAddress& b) {
+  if (a.storage.ss_family != b.storage.ss_family) return false;
+  if (a.storage.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(&a.storage)->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(&b.storage)->sin_addr.s_addr;
+  }
+  return a.storage.ss_family == AF_INET6 &&
+         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(&a.storage)->sin6_addr,
+                            &reinterpret_cast<const sockaddr_in6*>(&b.storage)->sin6_addr);
+}
+
+bool IsToItself(int fd) {
+  SocketAddress own, peer;
+  own.length = peer.length = sizeof(sockaddr_storage);
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own.storage), &own.length) == 0 &&
+         getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) == 0 &&
+         SameHost(own, peer);
+}
+
+}  // namespace
+
 void SetUpTcp(int fd) {
   const int on = 1, idle_seconds = 30, interval_seconds = 10;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -186,6 +216,8 @@ void SetUpTcp(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof(interval_seconds));
+  if (!IsToItself(fd)) return;  // also if it isn't connected yet: then the buffer grows as needed
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBufferToItself, sizeof(kSendBufferToItself));
 }
 
 bool SameUser(int unix_fd) {

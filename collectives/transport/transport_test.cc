@@ -325,6 +325,32 @@ TEST(Links, APeerThatDoesNotReadForLongIsNoDeadLink) {
   EXPECT_FALSE(IsDeadLink(idle));
 }
 
+int SendBuffer(int fd) {
+  int bytes = 0;
+  socklen_t size = sizeof(bytes);
+  EXPECT_EQ(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &size), 0);
+  return bytes;
+}
+
+// A smaller one waits for delayed acknowledgements, a larger one for memory.
+TEST(Links, OfAMachineToItselfHoldSomeSegmentsAtBothEnds) {
+  constexpr int kSegment = 64 << 10;
+  for (const std::string host : {"127.0.0.1", "[::1]"}) {
+    UniqueFd listener, fd;
+    std::string address, why;
+    if (!ListenTcp(host + ":0", &listener, &address).ok()) continue;  // a machine without IPv6
+    ASSERT_NE(DialTcp(address, &fd, &why), DialResult::kFailed) << why;
+    ASSERT_TRUE(WaitFor(listener.get(), POLLIN, Clock::now() + std::chrono::seconds(10)));
+    const UniqueFd theirs(accept(listener.get(), nullptr, nullptr));
+    ASSERT_TRUE(theirs.valid());
+    SetUpTcp(theirs.get());
+    for (const int end : {fd.get(), theirs.get()}) {
+      EXPECT_GE(SendBuffer(end), 3 * kSegment) << address;
+      EXPECT_LE(SendBuffer(end), 5 * kSegment) << address;
+    }
+  }
+}
+
 TEST(Links, ThatSwallowWhatIsSentAreFound) {
   UniqueFd listener, fd;
   std::string address, why;
