@@ -26,6 +26,9 @@ class BackendByMemory : public engine::Backend {
   void Install(Communicator* host, const std::vector<std::string>& workers) override;
   void Uninstall() override;
   void ForgetSet(int32_t process_set) override;
+  bool RunsAlone(const engine::Request& request) const override {
+    return !request.on_gpu && on_host_.RunsAlone(request);
+  }
   Status Execute(const engine::Response& response, const engine::PendingTable& pending,
                  engine::Retained* result) override;
   Status Confirm() override { return last_->Confirm(); }
