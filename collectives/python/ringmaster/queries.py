@@ -40,9 +40,12 @@ def mpi_enabled():
 
 
 def mpi_threads_supported():
-    """False: no MPI is used, so a script must not mix its own calls of MPI with these collectives.
+    """Whether the script may call MPI itself beside these collectives, from any thread of its own.
+
+    True where mpirun or mpiexec has started it: the two never wait for each other. False elsewhere,
+    because MPI would know of this process alone. ValueError before init().
     """
-    return False
+    return _core.size() > 1 and not _core.has_sidecar()
 
 
 def nccl_built():

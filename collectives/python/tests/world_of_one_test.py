@@ -2,12 +2,14 @@
 
 import ctypes
 import gc
+import itertools
 import json
 import mmap
 import os
 import pickle
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -404,3 +406,27 @@ def test_StateOfMoreThanTwoGibibytesIsLoaded(world, monkeypatch):
     finally:
         _core.unregister_state("large")
     assert loaded == ["the state"]
+
+
+def test_ThreadsThatCallWhileAnotherShutsDownHearItAndNobodyHangs():
+    rm.init()
+    begun, ended = threading.Barrier(4), []
+
+    def call(number):
+        for step in itertools.count():
+            try:
+                rm.allreduce(torch.ones(100), name="thread%d.%d" % (number, step % 2))
+            except (ValueError, rm.HorovodInternalError) as error:
+                ended.append(str(error))
+                return
+            if step == 0:
+                begun.wait(30)
+
+    threads = [threading.Thread(target=call, args=(number,), daemon=True) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    begun.wait(30)
+    rm.shutdown()
+    for thread in threads:
+        thread.join(30)
+    assert len(ended) == 3 and all("init" in error or "shut" in error for error in ended), ended

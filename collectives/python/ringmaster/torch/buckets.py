@@ -12,17 +12,22 @@ from ringmaster.torch.starting import start_allgathers, start_allreduce
 
 
 class DenseBucket:
-    """Gradients of parameters of one type, and room for the contribution, in one allreduce."""
+    """Gradients of parameters of one type, and room for the contribution, in one allreduce.
+
+    It is reduced in place, so beside the gradients there is one copy of them. Whatever has to be
+    sent again is filled again: the gradients stay as they are until scatter().
+    """
 
     is_sparse = False
 
-    def __init__(self, name, parameters, process_set):
+    def __init__(self, name, parameters, process_set, priority=0):
         self.name = name.encode()
+        self.priority = priority
         self.parameters = parameters
         self.pending = set(parameters)
         self.handle = None
         self._process_set = process_set
-        self._input = self._output = None
+        self._data = self._result = None
 
     def fill(self, weight, contribution, compression):
         """Packs gradients * weight and the contribution into what is sent."""
@@ -40,12 +45,11 @@ class DenseBucket:
                 torch.mul(gradient.reshape(-1), weight, out=part)
             at += parameter.numel()
         packed[at:] = torch.tensor(contribution, dtype=dtype)
-        self._input, self._context = compression.compress(packed)
+        self._data, self._context = compression.compress(packed)
 
     def send(self):
-        self._output = torch.empty_like(self._input)
-        self.handle = start_allreduce(self._input, self._output, self.name, Sum,
-                                      self._process_set)
+        self.handle = start_allreduce(self._data, self._data, self.name, Sum, self._process_set,
+                                      priority=self.priority)
 
     def receive(self, compression):
         """Waits; returns the summed contribution as a list."""
@@ -66,7 +70,7 @@ class DenseBucket:
 
     def reset(self):
         self.pending = set(self.parameters)
-        self._input = self._output = self._result = None
+        self._data = self._result = None
 
 
 class SparseBucket:
@@ -151,7 +155,8 @@ def _bytes_of(tensor):
 def make_buckets(parameters, bucket_bytes, groups, prefix, process_set):
     """Buckets in the order in which they become ready: gradients of the last layers come first.
 
-    `groups`: lists of parameters that travel together; the others are divided by size.
+    `groups`: lists of parameters that travel together; the others are divided by size. Of what is
+    ready together the first layers' go first, which the next forward pass needs first.
     """
     grouped = {parameter for group in groups for parameter in group}
     parts = [part for group in groups for part in _by_type(group)]
@@ -159,7 +164,7 @@ def make_buckets(parameters, bucket_bytes, groups, prefix, process_set):
                       bucket_bytes)
     place = {parameter: index for index, parameter in enumerate(parameters)}
     parts.sort(key=lambda part: -max(place[parameter] for parameter in part))
-    return [DenseBucket("%s.%d" % (prefix, index), part, process_set)
+    return [DenseBucket("%s.%d" % (prefix, index), part, process_set, len(parts) - 1 - index)
             for index, part in enumerate(parts)]
 
 

@@ -22,14 +22,16 @@ def start_group(requests, buffers, finish):
 
 
 def start_allreduce(source, target, name, op, process_set=global_process_set, prescale=1.0,
-                    postscale=1.0, finish=None):
-    """Reduces `source`, which is contiguous, into `target`."""
+                    postscale=1.0, finish=None, priority=0):
+    """Reduces `source`, which is contiguous, into `target`. `priority`: of what is ready together,
+    lower numbers run first.
+    """
     dtype = dtype_of(source)
     finish = finish or (lambda _: target)
-    if process_set.number():
+    if process_set.number() or priority:
         wanted = request(_library.ALLREDUCE, name, source, dtype, process_set, op=op,
                          output=target.data_ptr(), prescale=float(prescale),
-                         postscale=float(postscale))
+                         postscale=float(postscale), priority=priority)
         operation, = _in_flight.submit([wanted], [(source, target)])
     else:  # a call that costs less
         operation = _in_flight.start("rm_allreduce_tensor_async", name, source.data_ptr(),
