@@ -76,5 +76,19 @@ def test_the_pages_of_python_have_every_public_name(package, page):
     assert [name for name in names if not re.search(r"\b%s(_async)?\b" % name, text_of(page))] == []
 
 
+def stem(name):
+    """As the tables name it: without the endings of its forms, and an option without its `--no-`."""
+    return re.sub(r"(?<!sparse_allreduce)(_async)?_?$", "", re.sub("^--no-", "--", name))
+
+
+def test_horovods_names_are_in_the_page_about_them():
+    """Each public name of Horovod, and each option of its command: same, better, or said not to be there."""
+    rows = [line.split() for line in text_of("tests/docs/horovod_names.txt").splitlines() if not line.startswith("#")]
+    assert len(rows) > 250 and len({module for module, _ in rows}) > 12
+    page = text_of("docs/horovod.md")
+    missing = [(module, name) for module, name in rows if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(name), page)]
+    assert [(module, name) for module, name in missing if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(stem(name)), page)] == []
+
+
 def test_every_top_folder_says_what_lives_in_it():
     assert [name for name in TOP if not name.startswith(".") and name != "docs" and name + "/README.md" not in PAGES] == []
