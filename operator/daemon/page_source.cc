@@ -24,8 +24,7 @@ constexpr std::chrono::seconds kAskedAgain{5};
 
 // What the page shows of a job: its template may be long, and there may be many jobs.
 Json Slim(const Json& job) {
-  const std::string priority =
-      fields::TextAt(job, "/spec/worker/template/spec/priorityClassName");
+  const std::string priority = fields::TextAt(job, "/spec/worker/template/spec/priorityClassName");
   Json policy = fields::ObjectAt(job, "/spec/runPolicy/schedulingPolicy");
   if (!priority.empty()) policy["priorityClass"] = priority;
   Json slim = {{"metadata", {{"labels", Json::object()}}},

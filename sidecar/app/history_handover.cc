@@ -79,8 +79,8 @@ void HistoryHandover::TryAnother(SteadyTime now) {
 void HistoryHandover::OnMessage(const std::string& body, const std::string& from, SteadyTime now) {
   constexpr std::size_t kDepth = 8;
   const Json message = fields::ParseOrDiscard(body, {.bytes = kMostPage, .depth = kDepth});
-  const auto sender = std::find_if(others_.begin(), others_.end(),
-                                   [&](const Pod& pod) { return pod.uid == from; });
+  const auto sender =
+      std::find_if(others_.begin(), others_.end(), [&](const Pod& pod) { return pod.uid == from; });
   if (sender == others_.end()) return;
   if (const Json& ask = fields::Member(message, "ask"); ask.is_object()) return OnAsk(ask, *sender);
   const Json& page = fields::Member(message, "page");

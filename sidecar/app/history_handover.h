@@ -1,6 +1,7 @@
-// What a pod that joins is told of the training before it came. Its sidecar asks that of another pod
-// for what it remembers, a page at a time, the newest first, and answers who asks it. It begins when
-// a view has stood for a while, and nothing waits for it: where it fails the pod remembers less.
+// What a pod that joins is told of the training before it came. Its sidecar asks that of another
+// pod for what it remembers, a page at a time, the newest first, and answers who asks it. It begins
+// when a view has stood for a while, and nothing waits for it: where it fails the pod remembers
+// less.
 //
 // Thread rule: the sidecar's loop only; time is handed in.
 #pragma once
@@ -24,9 +25,9 @@ class HistoryHandover {
   static constexpr std::size_t kMostBytes = 1 << 20;  // that a pod takes, of all pages
   static constexpr std::size_t kMostPage = 128 << 10;
   static constexpr int kMostTries = 6;
-  static constexpr std::chrono::milliseconds kQuiet{500};   // after a view
+  static constexpr std::chrono::milliseconds kQuiet{500};      // after a view
   static constexpr std::chrono::milliseconds kPatience{3000};  // for a page
-  static constexpr std::chrono::milliseconds kAgain{5000};  // before another pod is asked
+  static constexpr std::chrono::milliseconds kAgain{5000};     // before another pod is asked
 
   // To another sidecar. It may be lost.
   using Send = std::function<void(const std::string& pod, const std::string& address,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/fields/fields.h"
 #include "sidecar/health/metrics.h"
@@ -63,7 +64,8 @@ nlohmann::json TrainingHistory::Before(int64_t unix_ms, Epoch epoch) const {
     newest_first.push_back(InShort(*rebuild));
     bytes += newest_first.back().dump().size();
   }
-  page["rebuilds"] = nlohmann::json(newest_first.rbegin(), newest_first.rend());
+  std::reverse(newest_first.begin(), newest_first.end());
+  page["rebuilds"] = std::move(newest_first);
   return page;
 }
 

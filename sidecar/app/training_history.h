@@ -37,8 +37,8 @@ class TrainingHistory {
   // What it remembers of before that time and that view, a page of it, the newest:
   // {"periodSeconds", "values", "samples": as GET /history, "rebuilds": as GET /status}
   nlohmann::json Before(int64_t unix_ms, Epoch epoch) const;
-  // Takes such a page of another sidecar; what is asked for next is set to what is before it. False:
-  // there was nothing in it.
+  // Takes such a page of another sidecar; what is asked for next is set to what is before it.
+  // False: there was nothing in it.
   bool Take(const nlohmann::json& page, int64_t* unix_ms, Epoch* epoch);
   void ForgetSamples() { record_.Clear(); }
 

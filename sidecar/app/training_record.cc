@@ -10,7 +10,7 @@
 namespace ringmaster::app {
 namespace {
 
-constexpr std::size_t kLongestName = 200;                    // of a value
+constexpr std::size_t kLongestName = 200;                      // of a value
 constexpr std::chrono::seconds kLongestPeriod{7 * 24 * 3600};  // between two samples
 
 }  // namespace
@@ -77,9 +77,9 @@ nlohmann::json TrainingRecord::RowsOf(std::size_t begin, std::size_t end) const 
 }
 
 nlohmann::json TrainingRecord::Before(int64_t unix_ms, std::size_t most) const {
-  const auto end = std::lower_bound(
-      samples_.begin(), samples_.end(), unix_ms,
-      [](const Sample& sample, int64_t time) { return sample.unix_ms < time; });
+  const auto end =
+      std::lower_bound(samples_.begin(), samples_.end(), unix_ms,
+                       [](const Sample& sample, int64_t time) { return sample.unix_ms < time; });
   const auto count = static_cast<std::size_t>(end - samples_.begin());
   return RowsOf(count - std::min(count, most), count);
 }

@@ -6,7 +6,7 @@ import time
 from selenium.webdriver.common.by import By
 
 import harness
-from browser import chromium
+from browser import chromium, narrow
 from harness import Run, manifest, wait_for
 from commands_test import Reader
 
@@ -68,8 +68,8 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 (tmp_path / "absent.1").unlink()
                 wait_for("it in the timeline", lambda: "Rank 1 (" in text(page, "#timeline-says") or stand_still(tmp_path / "absent.1", page))
 
-                page.set_window_size(400, 900)
-                wait_for("the narrow layout", lambda: page.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"))
+                narrow(page, 400, 900)
+                wait_for("the narrow layout", lambda: page.execute_script("return window.innerWidth === 400 && document.documentElement.scrollWidth <= 400"))
                 complaints = [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
                 assert complaints == []
 
@@ -130,7 +130,7 @@ def test_the_page_of_a_run_shows_the_line_and_is_dark_and_narrow_where_that_is_w
         assert luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.05, "it is not dark"
         for css in ("h1", "#state", "#waiting td.why", "#waiting td[data-label]", ".cards span", "#heat-says", "#changes td.why", "#ranks td"):
             assert contrast(page, css) > 4.5, css
-        assert page.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), "it is wider than the window"
+        assert page.execute_script("return [window.innerWidth, document.documentElement.scrollWidth]") == [400, 400], "it is wider than the window"
         for shows in ("share", "step", "own"):
             page.execute_script("document.getElementById('heat-shows').value = arguments[0]; drawHeat()", shows)
             wait_for("the rows of " + shows, lambda: drawn(page) > 20)

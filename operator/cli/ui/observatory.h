@@ -28,8 +28,8 @@ class Observatory {
     // Not 0: only those are looked at that somebody has asked for within this time, of more the
     // latest; and nothing is, while nobody asks.
     std::chrono::seconds asked_within{0};
-    std::size_t gone = 20;    // deleted jobs that are still shown
-    std::size_t line = 200;   // jobs that wait, the first
+    std::size_t gone = 20;   // deleted jobs that are still shown
+    std::size_t line = 200;  // jobs that wait, the first
     JobHistory::Limits limits = {};
   };
 

@@ -57,8 +57,8 @@ int LeastPods(const Json& job) {
 // As the planner counts it: since it was taken up or resumed, or since it gave back what it had.
 api::Time InLineSince(const Json& job, api::Time now) {
   const auto at = [&job](const char* where) { return api::ParseTime(fields::TextAt(job, where)); };
-  const api::Time start = at("/status/startTime")
-                              .value_or(at("/metadata/creationTimestamp").value_or(now));
+  const api::Time start =
+      at("/status/startTime").value_or(at("/metadata/creationTimestamp").value_or(now));
   return std::max(start, at("/status/lastGivenBackTime").value_or(start));
 }
 

@@ -15,10 +15,10 @@ namespace ringmaster::ui {
 using PriorityOf = std::function<std::optional<int>(const nlohmann::json& job)>;
 
 // Of each job that waits {"namespace", "name", "state", "place": from 1 (null: its queue of Kueue
-// decides, they come last), "queue": that of Kueue, or "", "priority" (null: it is not known yet and
-// counts as 0), "priorityClass": the name, or "", "pods": that run, "least": with which it trains,
-// "wanted", "grows": it trains and could have more, "waited": seconds, "reason" and "lacks": why, in
-// the words of its condition}. At most `most`, the first.
+// decides, they come last), "queue": that of Kueue, or "", "priority" (null: it is not known yet
+// and counts as 0), "priorityClass": the name, or "", "pods": that run, "least": with which it
+// trains, "wanted", "grows": it trains and could have more, "waited": seconds, "reason" and
+// "lacks": why, in the words of its condition}. At most `most`, the first.
 nlohmann::json WaitingLine(const std::vector<nlohmann::json>& jobs, const PriorityOf& priority_of,
                            api::Time now, std::size_t most);
 

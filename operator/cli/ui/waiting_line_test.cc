@@ -58,8 +58,8 @@ std::vector<std::string> Names(const json& line) {
 }
 
 TEST(WaitingLineTest, ThoseOfHigherPriorityComeFirstThenThoseWhoHaveWaitedLonger) {
-  const json line =
-      LineOf({Waiting("late", 5), Waiting("early", 1), Waiting("important", 8)}, {{"important", 7}});
+  const json line = LineOf({Waiting("late", 5), Waiting("early", 1), Waiting("important", 8)},
+                           {{"important", 7}});
   EXPECT_THAT(Names(line), ElementsAre("important", "early", "late"));
   EXPECT_EQ(line[0]["priority"], 7);
   EXPECT_EQ(line[1]["priority"], nullptr);
@@ -71,10 +71,10 @@ TEST(WaitingLineTest, ThoseOfHigherPriorityComeFirstThenThoseWhoHaveWaitedLonger
 }
 
 TEST(WaitingLineTest, WhoHoldsTooFewPodsComesBeforeMoreImportantOnesAndWhoGrowsBehindItsEquals) {
-  const json line = LineOf({Job("grows", "Running", Scheduled("WaitingForRoom"), 0, 3),
-                            Waiting("waits", 5), Waiting("important", 6),
-                            Job("short", "Held", Scheduled("WaitingForRoom"), 7, 1)},
-                           {{"important", 7}});
+  const json line =
+      LineOf({Job("grows", "Running", Scheduled("WaitingForRoom"), 0, 3), Waiting("waits", 5),
+              Waiting("important", 6), Job("short", "Held", Scheduled("WaitingForRoom"), 7, 1)},
+             {{"important", 7}});
   EXPECT_THAT(Names(line), ElementsAre("short", "important", "waits", "grows"));
   EXPECT_EQ(line[0]["grows"], false);
   EXPECT_EQ(line[3]["grows"], true);
@@ -84,13 +84,14 @@ TEST(WaitingLineTest, WhoHoldsTooFewPodsComesBeforeMoreImportantOnesAndWhoGrowsB
 }
 
 TEST(WaitingLineTest, WhoGrowsHasWaitedSinceItLackedPods) {
-  const json line = LineOf(
-      {Job("grows", "Running", Scheduled("WaitingForRoom", "2026-01-31T12:09:00Z"), 0, 3)});
+  const json line =
+      LineOf({Job("grows", "Running", Scheduled("WaitingForRoom", "2026-01-31T12:09:00Z"), 0, 3)});
   EXPECT_EQ(line[0]["waited"], 60.0);
 }
 
 TEST(WaitingLineTest, ForWhomOthersLeaveComesBeforeThose) {
-  const json line = LineOf({Waiting("first", 1), Job("takes", "Pending", Scheduled("Preempting"), 2)});
+  const json line =
+      LineOf({Waiting("first", 1), Job("takes", "Pending", Scheduled("Preempting"), 2)});
   EXPECT_THAT(Names(line), ElementsAre("takes", "first"));
 }
 
@@ -158,7 +159,7 @@ TEST(PodPrioritiesTest, AreThoseOfThePodsThatAJobOwns) {
             {"spec", {{"priority", priority}}}};
   };
   PodPriorities priorities;
-  priorities.Remember({pod("a", true, 5), pod("b", false, 9)});
+  priorities.Remember(std::vector<json>{pod("a", true, 5), pod("b", false, 9)});
   const auto of = [&](const char* uid) { return priorities.Of({{"metadata", {{"uid", uid}}}}); };
   EXPECT_EQ(of("a"), 5);
   EXPECT_EQ(of("b"), std::nullopt) << "anybody can put a label on a pod of his own";

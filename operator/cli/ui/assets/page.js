@@ -233,7 +233,7 @@ function heatCanvas(ranks, tall) {
   canvas.height = ranks * tall * scale;
   const ctx = canvas.getContext("2d");
   ctx.scale(scale, scale);
-  return { ctx, width };
+  return { ctx, width, scale };
 }
 
 function drawHeat() {
@@ -241,16 +241,17 @@ function drawHeat() {
   const looks = page.samples.filter((sample) => sample.computes.length);  // the past has no ranks
   const ranks = Math.max(1, ...looks.map((sample) => sample.computes.length));
   const tall = Math.max(HEAT_ROW.least, Math.min(HEAT_ROW.most, Math.floor(HEAT_ROW.height / ranks)));
-  const { ctx, width } = heatCanvas(ranks, tall);
+  const { ctx, width, scale } = heatCanvas(ranks, tall);
   const margin = 34;
   const wide = (width - margin) / Math.max(looks.length, 60);
   const cells = heatCells(looks, ranks, shows.of);
   const most = shows.most || heatMost(cells);
   ctx.fillStyle = color("--accent");
+  const edge = (x) => Math.round((margin + x * wide) * scale) / scale;  // on a pixel: what is between two would be painted twice
   cells.forEach((column, x) => column.forEach((value, rank) => {
     if (!known(value)) return;
     ctx.globalAlpha = 0.04 + 0.96 * (most > 0 ? Math.min(1, value / most) : 0);
-    ctx.fillRect(margin + x * wide, rank * tall, Math.ceil(wide), tall - 1);
+    ctx.fillRect(edge(x), rank * tall, edge(x + 1) - edge(x), tall - 1);
   }));
   ctx.globalAlpha = 1;
   ctx.fillStyle = color("--quiet");
