@@ -11,7 +11,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TYPED = ["cli", "my-job-hangs", "my-job-is-slow", "where-are-my-logs", "debugging-a-rank", "notebooks", "tensorboard"]
-LANGUAGES = {"bash", "console", "json", "mermaid", "promql", "python", "text", "yaml"}
+LANGUAGES = {"console", "json", "mermaid", "promql", "python", "text", "yaml"}
 
 E2E = "tests/e2e/install_test.py"
 CLI = "tests/integration/commands_test.py"

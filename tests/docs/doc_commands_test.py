@@ -58,7 +58,6 @@ def test_every_block_says_what_it_is(page):
         assert command.strip() and command[0] not in "$#", command
     for language, body in doc_commands.blocks(page_file(page).read_text()):
         assert language != "console" or body.startswith(("$ ", "# ")), "a console begins with a command:\n" + body
-        assert language != "bash", "commands stand in ```console blocks"
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -3,6 +3,7 @@
 import pathlib
 import re
 import subprocess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -74,6 +75,18 @@ def test_the_pages_of_python_have_every_public_name(package, page):
     names = re.findall(r'"(\w+?)(?:_async)?_?"', re.search(r"__all__ = \[(.*?)\]", source, re.S).group(1))
     assert len(names) > 10
     assert [name for name in names if not re.search(r"\b%s(_async)?\b" % name, text_of(page))] == []
+
+
+def test_the_picture_of_the_readme_is_small_drawn_from_a_run_and_for_light_and_dark():
+    beginning = text_of("README.md").split("```")[0]
+    assert "](docs/images/run.svg)" in beginning, "it is not on the first screen"
+    svg = text_of("docs/images/run.svg")
+    assert len(svg) < 150_000
+    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert any(re.search(r"\d+ steps on one machine, 0 steps lost", text) for text in texts), texts
+    assert any(text.startswith("a worker is killed") for text in texts), texts
+    dark = re.search(r"@media \(prefers-color-scheme: dark\) \{(.*?)\n\}", svg, re.S)[1]
+    assert "text {" in dark and ".ground {" in dark
 
 
 def stem(name):

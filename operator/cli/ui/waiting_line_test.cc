@@ -122,10 +122,12 @@ TEST(WaitingLineTest, JobsOfAQueueOfKueueComeLastAndWithoutAPlace) {
 }
 
 TEST(WaitingLineTest, AJobThatNobodyHasTakenUpWaitsSinceItWasMade) {
-  const json line = LineOf({{{"metadata",
-                              {{"namespace", "team"},
-                               {"name", "new"},
-                               {"creationTimestamp", "2026-01-31T12:09:30Z"}}}}});
+  const json made = {{"metadata",
+                      {{"namespace", "team"},
+                       {"name", "new"},
+                       {"uid", "new"},
+                       {"creationTimestamp", "2026-01-31T12:09:30Z"}}}};
+  const json line = LineOf({made});
   EXPECT_EQ(line[0]["waited"], 30.0);
   EXPECT_EQ(line[0]["lacks"], "the operator has not looked at it yet");
   EXPECT_EQ(line[0]["least"], 1);
