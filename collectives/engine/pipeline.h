@@ -29,7 +29,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   // A view stands, or is over. Between the two nothing is executed.
-  void Install(Communicator* host, const std::vector<std::string>& workers);
+  void Install(Communicator* host, const std::vector<std::string>& workers, bool planned = false);
   void Uninstall();
   // Up to so many bytes all ranks of the view pack into one buffer.
   void SetFusionBytes(size_t bytes) { negotiator_.SetFusionBytes(bytes); }
