@@ -35,6 +35,8 @@ std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uin
   set("HOROVOD_LOCAL_SIZE", options.slots);
   set("HOROVOD_CROSS_RANK", options.replica_index);
   set("HOROVOD_CROSS_SIZE", options.replicas);
+  if (!options.own_gpus.empty())
+    env.push_back("CUDA_VISIBLE_DEVICES=" + options.own_gpus[static_cast<size_t>(local)]);
   return env;
 }
 

@@ -181,6 +181,22 @@ $HOROVOD_LOCAL_RANK $HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK $HOROVOD_CROSS_SIZE 
   EXPECT_EQ(line, "1 1 0 3 6 1 2 1 3");
 }
 
+// The container's list has more than there are slots.
+TEST_F(LauncherTest, ASlotSeesItsOwnGpuAloneWhereTheJobAsksForIt) {
+  Listen();
+  Start("echo $CUDA_VISIBLE_DEVICES > $DIR/gpus.$RINGMASTER_SLOT",
+        {"RINGMASTER_SLOTS=2", "CUDA_VISIBLE_DEVICES=4,GPU-abc,6",
+         R"(RINGMASTER_COLLECTIVES={"visibleGpus":"Own"})"});
+  Accept();
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+  std::string first, second;
+  std::ifstream(Path("gpus.0")) >> first;
+  std::ifstream(Path("gpus.1")) >> second;
+  EXPECT_EQ(first, "4");
+  EXPECT_EQ(second, "GPU-abc");
+}
+
 TEST_F(LauncherTest, WorkersFindLibraryAndPackageBeforeWhatTheImageHas) {
   Listen();
   Start("echo $LD_LIBRARY_PATH $PYTHONPATH > $DIR/env",
@@ -476,6 +492,16 @@ TEST_F(LauncherTest, SaysWhatIsWrongWithAVariable) {
   StartCommand({"true"}, {"RINGMASTER_SLOTS=zero"});
   EXPECT_EQ(ExitCode(), 2);
   EXPECT_EQ(Log().rfind("ringmaster-launcher: error: RINGMASTER_SLOTS", 0), 0u) << Log();
+}
+
+TEST_F(LauncherTest, GpusThatCannotBeSharedOutAreRefused) {
+  const std::string own = R"(RINGMASTER_COLLECTIVES={"visibleGpus":"Own"})";
+  StartCommand({"true"}, {"RINGMASTER_SLOTS=2", "CUDA_VISIBLE_DEVICES=0", own});
+  EXPECT_NE(ExitCode(), 0);
+  EXPECT_NE(Log().find("CUDA_VISIBLE_DEVICES is '0', must name 2 or more"), std::string::npos);
+  StartCommand({"true"}, {"RINGMASTER_SLOTS=2", "RINGMASTER_STANDBYS=1", own});
+  EXPECT_NE(ExitCode(), 0);
+  EXPECT_NE(Log().find("standbyPerPod must be 0"), std::string::npos);
 }
 
 // ---- Processes whose collectives are not ours: the launcher is the member of the view.

@@ -1,5 +1,7 @@
 """Collectives and a DistributedOptimizer on tensors that lie on the fake GPU (fake_cuda.py), and what they are beside the CPU's."""
 
+import time
+
 import fake_cuda
 
 import torch
@@ -74,6 +76,7 @@ def test_the_input_is_read_when_the_current_stream_has_made_it():
     fake_cuda.stream.write(mine, late)
     handle = rm.allreduce_async_(mine, op=rm.Sum, name="late")
     assert fake_cuda.Event.recorded == before + 1
+    time.sleep(0.5)  # who doesn't wait for the stream is done by then
     assert mine.tolist() == [0.0] and not rm.poll(handle)
     fake_cuda.release()
     assert rm.synchronize(handle).tolist() == [5.0 * size]
