@@ -49,12 +49,7 @@ def test_everything_is_made_and_tried_and_the_bill_names_what_is_inside(tmp_path
     assert licences == {part["name"] for part in bill["components"]}
 
 
-def is_ours(name, data):
-    """A program or library that we have compiled."""
-    return data.startswith(b"\x7fELF") and re.fullmatch(r"libringmaster\.so.*|ringmaster(-\w+)?", name.rsplit("/", 1)[-1])
-
-
-def test_the_wheel_with_the_programs_is_all_that_a_job_needs_beside_python(tmp_path):
+def test_the_wheel_with_the_programs_is_all_that_a_job_needs_beside_python():
     """It is installed by pip where there is Python and nothing else, and a job loses a worker there and gets it back."""
     skip_where_it_lacks(run("wheel", "--quick", "--build-dir", BIN.parent))
     wheel, = (REPOSITORY / "build/wheel-quick/dist").glob("ringmaster-*.whl")
@@ -64,11 +59,6 @@ def test_the_wheel_with_the_programs_is_all_that_a_job_needs_beside_python(tmp_p
         assert packed.read(programs + "glibc").decode().strip() == newest
         bill = json.loads(packed.read(programs + "bill-of-materials.cdx.json"))
         names = set(packed.namelist())
-        ours = [packed.extract(name, tmp_path) for name in names if is_ours(name, packed.read(name))]
-    hardening = subprocess.run([str(REPOSITORY / "tests/hardening.sh"), *ours], capture_output=True, text=True, timeout=60)
-    assert hardening.returncode == 0, hardening.stdout + hardening.stderr
-    assert {"ringmaster", "ringmaster-sidecar", "ringmaster-bench"} < {os.path.basename(path) for path in ours}
-    assert any("libringmaster" in path for path in ours)
     files = {each["value"].split()[0] for part in bill["components"] for each in part["properties"] if each["name"] == "ringmaster:file"}
     assert files == {name.rsplit("/", 1)[1] for name in names if name.startswith(programs + "lib/ringmaster/private/")}
     assert {programs + "licences/" + part["name"] for part in bill["components"]} <= names
