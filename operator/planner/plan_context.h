@@ -76,6 +76,7 @@ std::string Names(const std::vector<std::string>& names);
 
 // Conditions that are no news for an event: it may pass, or has been said as it began.
 inline constexpr char kStalled[] = "Stalled";
+inline constexpr char kStartingAgain[] = "StartingAgain";
 inline constexpr char kQuorumLost[] = "QuorumLost";
 inline constexpr char kDrainHeld[] = "DrainHeld";
 

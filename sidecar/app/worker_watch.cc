@@ -8,6 +8,9 @@
 #include "common/fields/fields.h"
 
 namespace ringmaster::app {
+
+using nlohmann::json;
+
 namespace {
 
 // How long a worker may say nothing before the launcher is asked what it does: three pings.

@@ -52,9 +52,9 @@ def check(out, lineage=None):
 class Job:
     """A run of elastic_worker."""
 
-    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, **spec):
+    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, front=(), **spec):
         self.out = out
-        front = [network.in_pod] if network else []
+        front = [*([network.in_pod] if network else []), *front]
         text = manifest(command=[*front, harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
                         elasticPolicy__standbyPerPod=standby, **spec)
         self.run = Run(write(text), program=network.program if network else ())

@@ -4,11 +4,14 @@
 //
 //   step epoch rank size monotonic_ns hash_of_the_state
 //
-// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2] [--gpu 1]
+// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2] [--ballast-mib N] [--gpu 1]
 // With --gpu 1 the allreduce is of memory of CUDA's first device.
 // Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 the worker that
 // gives the state (2: each that takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits
 // for OUT_DIR/go. While OUT_DIR/absent.RANK exists the worker of that rank begins no step.
+// With OUT_DIR/eats.RANK it takes memory until somebody ends it. Ballast is state that nobody
+// changes; a worker that has got it from others says in OUT_DIR/ballast.PID whether all of it is
+// right.
 #include <unistd.h>
 
 #include <chrono>
@@ -35,6 +38,7 @@ struct Options {
   int sleep_ms = 10;
   size_t floats = 65536;
   int hold = 0;
+  size_t ballast_mib = 0;
   bool gpu = false;
 };
 
@@ -50,6 +54,8 @@ bool Parse(int argc, char** argv, Options* options) {
       options->floats = static_cast<size_t>(value);
     else if (name == "--hold")
       options->hold = value;
+    else if (name == "--ballast-mib")
+      options->ballast_mib = static_cast<size_t>(value);
     else if (name == "--gpu")
       options->gpu = value != 0;
     else
@@ -86,6 +92,35 @@ long long Nanoseconds() {
       .count();
 }
 
+// State that is large: a number in each page tells whether the page came, and to its place.
+class Ballast {
+ public:
+  explicit Ballast(size_t bytes)
+      : bytes_(bytes), words_(static_cast<uint64_t*>(std::calloc(bytes, 1))) {}
+  ~Ballast() { std::free(words_); }
+  Ballast(const Ballast&) = delete;
+  Ballast& operator=(const Ballast&) = delete;
+
+  void Register() { rm_state_register("ballast", words_, bytes_); }
+  void Fill() {
+    for (size_t at = 0; at < Words(); at += kStep) words_[at] = Right(at);
+    words_[Words() - 1] = Right(Words() - 1);
+  }
+  bool IsRight() const {
+    bool right = words_[Words() - 1] == Right(Words() - 1);
+    for (size_t at = 0; at < Words(); at += kStep) right = right && words_[at] == Right(at);
+    return right;
+  }
+
+ private:
+  static constexpr size_t kStep = 4096 / sizeof(uint64_t);
+  static uint64_t Right(size_t at) { return at * 0x9e3779b97f4a7c15u + 1; }
+  size_t Words() const { return bytes_ / sizeof(uint64_t); }
+
+  const size_t bytes_;
+  uint64_t* const words_;
+};
+
 class Worker {
  public:
   explicit Worker(const Options& options)
@@ -110,9 +145,13 @@ class Worker {
     rm_state_register("steps", &steps_, sizeof steps_);
     rm_state_register("stop", &stop_, sizeof stop_);
     if (options_.hold != 0) rm_state_callbacks(Save, Load, this);
+    Ballast ballast(options_.ballast_mib << 20);
+    if (options_.ballast_mib != 0) ballast.Register();
     if (Left(rm_enter(kPatience), "rm_enter")) return 0;
+    if (options_.ballast_mib != 0) Settle(&ballast);
     while (stop_ == 0) {
       StayAway();
+      EatIfAsked();
       rm_status done = Step();
       if (done == RM_ERR_DROPPED) done = rm_enter(kPatience);  // again, with the others' state
       if (done == RM_ERR_DROPPED) return RM_EXIT_DROPPED;
@@ -143,6 +182,26 @@ class Worker {
     std::string go = options_.out + "/go";
     for (int i = 0; i < 6000 && access(go.c_str(), F_OK) != 0; ++i)
       std::this_thread::sleep_for(milliseconds(5));
+  }
+
+  // Who begins the job makes it, who comes later has been given it.
+  void Settle(Ballast* ballast) const {
+    if (steps_ == 0) return ballast->Fill();
+    const std::string file = options_.out + "/ballast." + std::to_string(getpid());
+    const std::string whole = file + ".new";
+    std::FILE* said = std::fopen(whole.c_str(), "w");
+    if (said == nullptr) Die("ballast");
+    std::fputs(ballast->IsRight() ? "right" : "wrong", said);
+    std::fclose(said);
+    std::rename(whole.c_str(), file.c_str());
+  }
+
+  // One worker once: its successor finds the file gone.
+  void EatIfAsked() const {
+    const std::string file = options_.out + "/eats." + std::to_string(rm_rank());
+    if (unlink(file.c_str()) != 0) return;
+    constexpr size_t kBite = 16u << 20;
+    for (std::vector<std::vector<char>> eaten;;) eaten.emplace_back(kBite, 'x');
   }
 
   void StayAway() const {
