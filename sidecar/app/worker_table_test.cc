@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 namespace ringmaster::app {
@@ -27,7 +28,10 @@ class WorkerTableTest : public testing::Test {
     callbacks.refuse = [this](uint64_t, const std::string& message) {
       refused_.push_back(message);
     };
-    callbacks.changed = [this] { ++changes_; };
+    callbacks.changed = [this] {
+      ++changes_;
+      if (changed_) changed_();
+    };
     callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
     callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
     callbacks.rebuilt = [](const job::Rebuild&) {};
@@ -102,6 +106,7 @@ class WorkerTableTest : public testing::Test {
   std::vector<Epoch> stopped_, boundaries_, ran_;
   std::vector<job::WorkerExit> exits_;
   int changes_ = 0;
+  std::function<void()> changed_;
   SteadyTime now_{};
 };
 
@@ -145,6 +150,28 @@ TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
   Frame(1, {{"t", "exited"}, {"slot", 1}, {"incarnation", 1}, {"exitCode", 137}, {"signal", 9}});
   EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
   EXPECT_EQ(exits_[0].signal, 9);
+}
+
+// Who waits for the stop may begin the job anew where nobody has its state.
+TEST_F(WorkerTableTest, ThatAJoinerHasTheStateIsKnownBeforeTheStopIsAnswered) {
+  Make(1);
+  Launcher();
+  Worker(2, 0, 1);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  Frame(2, {{"t", "ping"}, {"n", 1}, {"holds", 0}});
+  EXPECT_EQ(table_->processes().Living()[0].holds, 0u);
+  table_->orders().Stop(kFirst);
+  changed_ = [this] { EXPECT_TRUE(stopped_.empty()); };
+  const int before = changes_;
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}, {"holds", kFirst}});
+  EXPECT_EQ(changes_, before + 1);
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+  changed_ = nullptr;
+  EXPECT_EQ(table_->processes().Living()[0].holds, kFirst);
+  Frame(2, {{"t", "ping"}, {"n", 2}, {"holds", kFirst}});
+  EXPECT_EQ(changes_, before + 1) << "no news";
+  Frame(2, {{"t", "ping"}, {"n", 3}, {"holds", 0}});
+  EXPECT_EQ(table_->processes().Living()[0].holds, 0u) << "it was dropped";
 }
 
 TEST_F(WorkerTableTest, AWorkerWhoseLauncherStandsInForItStaysWhenItsProcessEnds) {

@@ -9,8 +9,11 @@
 
 namespace ringmaster::launcher {
 
+// By the machine's monotonic clock. Containers of one pod share it, so the sidecar can compare.
+int64_t MonotonicUs(TimePoint at);
+
 // `slot` below 0: a standby.
-nlohmann::json StartedFrame(int slot, uint64_t incarnation, pid_t pid);
+nlohmann::json StartedFrame(int slot, uint64_t incarnation, pid_t pid, TimePoint began);
 nlohmann::json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us,
                            const std::string& message);
 

@@ -247,21 +247,9 @@ void World::TraceEnd() {
   }
 }
 
-// The record is gone, and nobody remembers a view: a person has to begin the job again.
-bool World::RightlyBlocked() const {
-  if (record_ || !HasHadView() || operator_ == nullptr || operator_->reported() != nullptr)
-    return false;
-  return std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
-    return pod->gone || !pod->disk || pod->disk->view == nullptr;
-  });
-}
-
 void World::CheckEnd() {
   std::string why;
-  if (RightlyBlocked()) {
-    ++coverage_.blocked;
-    over_ = true;
-  } else if (Healthy(&why)) {
+  if (Healthy(&why)) {
     over_ = true;
   } else if (time_.now() > healed_at_ + kEndPatience) {
     TraceEnd();
@@ -280,7 +268,7 @@ void Coverage::Add(const Coverage& o) {
   planned_views += o.planned_views, held_views += o.held_views, late_hellos += o.late_hellos;
   promotions += o.promotions, fenced += o.fenced, kills += o.kills;
   resignations += o.resignations, left += o.left, recoveries += o.recoveries;
-  restarts += o.restarts, finished += o.finished, blocked += o.blocked;
+  restarts += o.restarts, finished += o.finished;
   looks += o.looks, calls_failed += o.calls_failed;
   reconnects += o.reconnects, left_out += o.left_out;
   interrupted += o.interrupted, repeated += o.repeated, handed_over += o.handed_over;
@@ -306,7 +294,7 @@ std::string Coverage::Text() const {
   line("workers fenced", fenced), line("kills asked for", kills), line("pods left", left);
   line("recoveries begun", recoveries), line("  ended with a restart", restarts);
   line("looks of the operator", looks), line("calls to the API server failed", calls_failed);
-  line("jobs finished", finished), line("rightly blocked at the end", blocked);
+  line("jobs finished", finished);
   return text;
 }
 
