@@ -23,6 +23,7 @@ ProcessName ReadProcessName(const nlohmann::json& frame) {
   name.slot = ReadSlot(frame, name.standby);
   name.incarnation = fields::Unsigned(frame, "incarnation");
   name.pid = fields::Integer(frame, "pid");
+  name.stopped = fields::Flag(frame, "stopped");
   name.standby_incarnation = fields::Unsigned(frame, "standbyIncarnation");
   name.began = SteadyTime(std::chrono::microseconds(fields::Integer(frame, "beganUs")));
   return name;
