@@ -61,6 +61,8 @@ void World::Announce(const ViewPtr& view) {
   ++coverage_.views;
   coverage_.planned_views += view->planned ? 1 : 0;
   coverage_.held_views += view->train ? 0 : 1;
+  if (membership::EpochNumber(view->epoch) == 1 && membership::EpochLineage(view->epoch) > 1)
+    return BeginLineage(*view);  // it may know of no view before it
   if (view->parent == 0) return;
   const ViewPtr& before = Of(view->parent).view;
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
@@ -69,7 +71,6 @@ void World::Announce(const ViewPtr& view) {
     if (smaller && !view->train)
       Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
   }
-  if (membership::EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
 }
 
