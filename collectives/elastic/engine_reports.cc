@@ -4,6 +4,10 @@
 
 namespace ringmaster::elastic {
 
+void EngineReports::OnStopped(uint64_t epoch) {
+  frames_->Stopped(epoch, engine_->info().held_epoch);
+}
+
 void EngineReports::OnInstalled(uint64_t epoch, double connect_seconds) {
   registration_->Installed(epoch);
   frames_->Installed(epoch, connect_seconds);

@@ -21,7 +21,7 @@ class EngineReports : public engine::EngineListener {
   // Before the engine's first view.
   void Attach(const engine::Engine* engine) { engine_ = engine; }
 
-  void OnStopped(uint64_t epoch) override { frames_->Stopped(epoch); }
+  void OnStopped(uint64_t epoch) override;
   void OnInstalled(uint64_t epoch, double connect_seconds) override;
   void OnBoundary(uint64_t epoch, uint64_t step) override;
   void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;

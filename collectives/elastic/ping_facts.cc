@@ -41,6 +41,7 @@ nlohmann::json PingFacts::Fields(const engine::EngineInfo& engine) const {
   nlohmann::json fields = {{"epoch", engine.membership().epoch},
                            {"step", engine.step.load()},
                            {"ran", engine.ran_epoch.load()},
+                           {"holds", engine.held_epoch.load()},
                            {"busy", engine.busy.load()},
                            {"times", job::ToJson(engine.work.At(Clock::now()))},
                            {"values", values_}};

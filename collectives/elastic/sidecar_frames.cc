@@ -18,7 +18,9 @@ void SidecarFrames::Enter(bool stateless) {
   Send(enter);
 }
 
-void SidecarFrames::Stopped(uint64_t epoch) { Send({{"t", "stopped"}, {"epoch", epoch}}); }
+void SidecarFrames::Stopped(uint64_t epoch, uint64_t holds) {
+  Send({{"t", "stopped"}, {"epoch", epoch}, {"holds", holds}});
+}
 
 void SidecarFrames::Installed(uint64_t epoch, double connect_seconds) {
   Send({{"t", "installed"}, {"epoch", epoch}, {"seconds", {{"connect", connect_seconds}}}});

@@ -20,7 +20,8 @@ class SidecarFrames {
   void Use(sidecar_client::SidecarClient* client) { client_ = client; }
 
   void Enter(bool stateless);
-  void Stopped(uint64_t epoch);
+  // `holds`: the newest view in which this worker has the job's state, 0: in none.
+  void Stopped(uint64_t epoch, uint64_t holds);
   void Installed(uint64_t epoch, double connect_seconds);
   void Boundary(uint64_t epoch, uint64_t step);
   void Trouble(const Registration::Trouble& trouble);

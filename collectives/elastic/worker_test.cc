@@ -114,8 +114,10 @@ TEST_F(WorkerTest, AnswersStopWhileTheUserSleeps) {
   engine::StateRegistry state;
   auto worker = StartOne(&state);
   sidecar_->Send(0, {{"t", "stop"}, {"epoch", epoch_}});
-  EXPECT_FALSE(
-      sidecar_->Await(0, "stopped", [&](const Json& f) { return f["epoch"] == epoch_; }).is_null());
+  const Json stopped =
+      sidecar_->Await(0, "stopped", [&](const Json& f) { return f["epoch"] == epoch_; });
+  ASSERT_FALSE(stopped.is_null());
+  EXPECT_EQ(stopped["holds"], epoch_) << "what it holds may be the last copy";
 }
 
 TEST_F(WorkerTest, TellsTheSidecarItsNewestEventsWhenItIsAsked) {
@@ -379,7 +381,9 @@ TEST_F(WorkerTest, AProcessThatJoinsAtTheBoundaryGoesOnWithTheSameState) {
   for (int slot : {0, 1}) sidecar_->Send(slot, {{"t", "arm"}, {"epoch", epoch}});
   const auto here = [&](const Json& f) { return f["epoch"] == epoch; };
   for (int slot : {0, 1}) ASSERT_FALSE(sidecar_->Await(slot, "boundary", here).is_null());
-  sidecar_->InstallView({0, 1, 2}, "WorkerJoined", {0, 1});
+  const uint64_t joined = sidecar_->InstallView({0, 1, 2}, "WorkerJoined", {0, 1});
+  EXPECT_FALSE(
+      sidecar_->Await(2, "ping", [&](const Json& f) { return f["holds"] == joined; }).is_null());
   for (int slot : {0, 1, 2}) EXPECT_EQ(Reap(slot), 0) << testing::PrintToString(Lines(slot));
   CheckSteps(0, 1, 80);
   CheckSteps(1, 1, 80);

@@ -80,6 +80,9 @@ class EngineInfo {
   std::atomic<bool> dropped{false};
   std::atomic<uint64_t> step{0};
   std::atomic<uint64_t> ran_epoch{0};
+  // The newest view in which this worker has the job's state; 0: in none. A joiner gets it before
+  // the view's first operation, and may be the last that has it.
+  std::atomic<uint64_t> held_epoch{0};
   WorkMeter work;
 
  private:

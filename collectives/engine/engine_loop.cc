@@ -281,7 +281,7 @@ Status EngineLoop::SyncState(const RecoveryPlan& plan) {
                          {plan.donor, standing_.has_state()});
   if (Status s = transfer.Run(); !s.ok()) return s;
   if (!standing_.has_state() && transfer.loaded().ok()) {
-    standing_.GetState();
+    standing_.GetState(connection_.view().epoch);
     pipeline_.Restart(plan.next_number, plan.sets);
     info_->SetSets(plan.sets.sets());
     gate_.Restart(plan.step);

@@ -4,6 +4,8 @@
 // written to EngineInfo.
 #pragma once
 
+#include <cstdint>
+
 #include "collectives/engine/engine_info.h"
 #include "collectives/engine/view.h"
 
@@ -24,9 +26,13 @@ class Standing {
   void ListIn(const View& view) {
     if (!info_->entered && !info_->dropped && (view.reason == "Bootstrap" || view.holds))
       has_state_ = true;
+    if (has_state_) info_->held_epoch = view.epoch;
   }
-  // It has loaded the job's state.
-  void GetState() { has_state_ = true; }
+  // It has loaded the job's state, in the view of this epoch.
+  void GetState(uint64_t epoch) {
+    has_state_ = true;
+    info_->held_epoch = epoch;
+  }
   // All ranks of the view stand at the same point, this one with them.
   void TakeBack() { info_->dropped = false; }
   // Its user may go on.
@@ -34,6 +40,7 @@ class Standing {
   // The others go on without it. False: it had not been let in, and still waits for that.
   bool Drop() {
     has_state_ = false;
+    info_->held_epoch = 0;
     if (!info_->entered) return false;
     info_->entered = false;
     info_->dropped = true;

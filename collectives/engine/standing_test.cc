@@ -17,8 +17,29 @@ TEST(StandingTest, AJoinerHasNoStateBeforeItWasGivenSome) {
   Standing standing(false, &info);
   standing.ListIn(ViewFor("ScaleUp", false));
   EXPECT_FALSE(standing.has_state());
-  standing.GetState();
+  EXPECT_EQ(info.held_epoch, 0u);
+  standing.GetState(7);
   EXPECT_TRUE(standing.has_state());
+  EXPECT_EQ(info.held_epoch, 7u);
+}
+
+// The sidecar hears in which view, as that may lose all others before an operation completes.
+TEST(StandingTest, InEachViewItIsKnownWhetherThisWorkerHasTheState) {
+  EngineInfo info;
+  Standing standing(true, &info);
+  View view = ViewFor("Bootstrap", true);
+  for (const uint64_t epoch : {3, 4}) {
+    view.epoch = epoch;
+    standing.ListIn(view);
+    EXPECT_EQ(info.held_epoch, epoch);
+  }
+  standing.Enter();
+  standing.Drop();
+  EXPECT_EQ(info.held_epoch, 0u);
+  view = ViewFor("ScaleUp", false);
+  view.epoch = 5;
+  standing.ListIn(view);
+  EXPECT_EQ(info.held_epoch, 0u) << "as a joiner it has yet to get it";
 }
 
 TEST(StandingTest, AllHaveWhatAJobBeginsWithAlsoOneThatWasToJoinTheViewThatDied) {

@@ -85,7 +85,8 @@ TEST(ViewJsonTest, UnknownFieldsAreIgnored) {
 }
 
 TEST(ViewJsonTest, ACandidateSurvivesTheTrip) {
-  Candidate candidate{Sample().pods[0], {{0, 2, "h:7", "rm-1", true}}};
+  Candidate candidate{Sample().pods[0], {{0, 2, "h:7", "rm-1", true}, {1, 1, "h:8", "rm-2"}}};
+  candidate.workers[1].holds = MakeEpoch(1, 4);
   auto again = DecodeCandidate(EncodeCandidate(candidate));
   ASSERT_TRUE(again) << again.error();
   EXPECT_EQ(*again, candidate);

@@ -26,6 +26,12 @@ bool LocalWorkers::Alive(std::uint32_t slot, std::uint64_t incarnation) const {
   });
 }
 
+bool LocalWorkers::Holds(std::uint32_t slot, std::uint64_t incarnation, Epoch epoch) const {
+  return std::any_of(living_.begin(), living_.end(), [&](const Worker& worker) {
+    return worker.slot == slot && worker.incarnation == incarnation && worker.holds == epoch;
+  });
+}
+
 void LocalWorkers::StopView() {
   if (stop_sent_ || stopped_) return;
   stop_sent_ = true;

@@ -25,6 +25,8 @@ class LocalWorkers {
   bool known() const { return known_; }  // until then a missing worker proves nothing
   const std::vector<Worker>& living() const { return living_; }
   bool Alive(std::uint32_t slot, std::uint64_t incarnation) const;
+  // It has got the job's state in this view.
+  bool Holds(std::uint32_t slot, std::uint64_t incarnation, Epoch epoch) const;
 
   // Orders the workers once to stop using the current view for good. That the view is over is
   // stored first: a sidecar that restarts must know that its workers will not go on in it.

@@ -325,6 +325,27 @@ TEST(MemberTest, ASidecarThatIsRestartedKnowsThatItsJoinerHoldsTheState) {
   EXPECT_EQ(job.Pods("p0"), Uids{"p0"}) << "nobody else has the state any more";
 }
 
+// The donor is gone before the first operation of the view that let the joiner in.
+TEST(MemberTest, AJoinerThatHasGotTheStateGoesOnWithoutItsDonor) {
+  for (const bool got_it : {true, false}) {
+    Job job(1);
+    job.operations_ = false;
+    Candidate newcomer = job.NewCandidate(1, 1);
+    job.Start(newcomer);
+    job.Give("p1", ViewDecided{job.first_});
+    job.Pass(milliseconds(2000));
+    ASSERT_EQ(job.Pods("p1"), (Uids{"p0", "p1"}));
+    ASSERT_TRUE(job.ViewOf("p1").ranks[1].joined);
+    if (got_it) newcomer.workers[0].holds = job.ViewOf("p1").epoch;
+    job.Give("p1", WorkersChanged{newcomer.workers});
+    job.KillWorker("p0", 0);
+    job.Pass(milliseconds(2000));
+    EXPECT_EQ(job.Pods("p1"), got_it ? Uids({"p1"}) : Uids({"p0", "p1"}));
+    EXPECT_EQ(job["p1"].state_lost(), !got_it);
+    EXPECT_EQ(job.ViewOf("p1").ranks[0].joined, false);
+  }
+}
+
 TEST(MemberTest, TheDeadlineOfADrainIsVoidOnceTheJobFinishes) {
   Job job(3);
   job.boundary_ = false;

@@ -24,7 +24,8 @@ bool KeepRanks(const View& view, const Change& change, View* next) {
     RankEntry rank = view.ranks[r];
     if (!has_rank[rank.pod] || change.lost_worker[r]) continue;
     rank.pod = index[rank.pod];
-    rank.joined = rank.joined && !change.ran && !change.planned;
+    const bool held = !change.held.empty() && change.held[r];
+    rank.joined = rank.joined && !change.ran && !change.planned && !held;
     holder = holder || !rank.joined;
     next->ranks.push_back(std::move(rank));
   }

@@ -25,6 +25,7 @@ struct Change {
   bool drained = false;           // a pod leaves by plan
   bool planned = false;           // all stand at the boundary
   bool ran = false;               // the view has completed an operation: all hold the state
+  std::vector<bool> held;         // one for each rank, or empty: a joiner that has got the state
   std::vector<Joiner> joiners;
   std::vector<bool> draining;  // one for each pod: not to be coordinator
   std::string proposer;        // coordinator, if it stays

@@ -11,10 +11,13 @@ namespace {
 
 using Reports = std::vector<const RecoveryReport*>;
 
-bool IsAlive(const Candidate& candidate, const RankEntry& rank) {
-  return std::any_of(candidate.workers.begin(), candidate.workers.end(), [&](const Worker& worker) {
-    return worker.slot == rank.slot && worker.incarnation == rank.incarnation;
-  });
+// Null: it has died.
+const Worker* FindWorker(const Candidate& candidate, const RankEntry& rank) {
+  const auto at =
+      std::find_if(candidate.workers.begin(), candidate.workers.end(), [&](const Worker& worker) {
+        return worker.slot == rank.slot && worker.incarnation == rank.incarnation;
+      });
+  return at == candidate.workers.end() ? nullptr : &*at;
 }
 
 // The members of `base` that have reported and not resigned, as the first view of the lineage. Null
@@ -25,6 +28,7 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
   change.gone.assign(base.pods.size(), true);
   change.draining.assign(base.pods.size(), false);
   change.lost_worker.assign(base.ranks.size(), true);
+  change.held.assign(base.ranks.size(), false);
   change.pod_lost = true;
   change.min_pods = min_pods;
   change.proposer = base.coordinator;
@@ -39,7 +43,9 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
     change.gone[index] = false;
     for (std::size_t r = 0; r < base.ranks.size(); ++r) {
       if (base.ranks[r].pod != static_cast<std::uint32_t>(index)) continue;
-      change.lost_worker[r] = !counted && !IsAlive(report->candidate, base.ranks[r]);
+      const Worker* worker = FindWorker(report->candidate, base.ranks[r]);
+      change.lost_worker[r] = !counted && worker == nullptr;
+      change.held[r] = worker != nullptr && worker->holds == base.epoch;
     }
   }
   const ViewPtr next = NextView(base, change, without);

@@ -141,6 +141,19 @@ TEST(QuorumLossTest, JoinersOfAViewThatHasRunHoldTheState) {
   EXPECT_FALSE(result.view->ranks[0].joined);
 }
 
+// The donors have died before the first operation of the view, so nobody else has the state.
+TEST(QuorumLossTest, AJoinerThatHasGotTheStateHoldsIt) {
+  const ViewPtr view = MakeView(8, {"a", "j", "k"}, {"j", "k"});
+  Hearing hearing;
+  hearing.Reports("j", view).last().candidate.workers[0].holds = view->epoch;
+  hearing.Reports("k", view).last().candidate.workers[0].holds = view->epoch - 1;
+  const RecoveryResult result = hearing.Evaluate();
+  ASSERT_NE(result.view, nullptr);
+  EXPECT_THAT(PodsOf(result.view), ElementsAre("j", "k"));
+  EXPECT_FALSE(result.view->ranks[0].joined);
+  EXPECT_TRUE(result.view->ranks[1].joined) << "what it had in the view before is void";
+}
+
 TEST(QuorumLossTest, WhereNobodyHoldsTheStateTheJobBeginsAgain) {
   const RecoveryResult joiner =
       Hearing().Reports("j", MakeView(8, {"a", "j"}, {"j"})).Reports("k", nullptr).Evaluate();

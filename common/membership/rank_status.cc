@@ -8,6 +8,7 @@ namespace ringmaster::membership {
 void RankStatus::EnterView(ViewPtr view) {
   view_ = std::move(view);
   lost_.assign(view_ ? view_->ranks.size() : 0, false);
+  held_ = lost_;
   ran_ = false;
 }
 
@@ -26,6 +27,7 @@ RankStatus::OwnRanks RankStatus::UpdateOwn(int self, const LocalWorkers& workers
     const bool alive = workers.Alive(rank.slot, rank.incarnation);
     own.any_alive = own.any_alive || alive;
     if (!alive && !lost_[r]) lost_[r] = own.news = true;
+    held_[r] = held_[r] || workers.Holds(rank.slot, rank.incarnation, view_->epoch);
   }
   return own;
 }
@@ -48,7 +50,7 @@ bool RankStatus::AnyLost() const {
 bool RankStatus::StateLost(const std::vector<const Resignation*>& resigned) const {
   for (std::size_t r = 0; r < lost_.size(); ++r) {
     const RankEntry& rank = view_->ranks[r];
-    const bool holds = ran_ || !rank.joined;
+    const bool holds = ran_ || held_[r] || !rank.joined;
     const bool dead = lost_[r] || resigned[rank.pod] != nullptr;
     if (holds && !dead) return false;
   }

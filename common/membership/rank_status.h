@@ -21,6 +21,9 @@ class RankStatus {
   // An operation of the view has completed: its joiners hold the state too.
   void SetRan() { ran_ = true; }
   bool ran() const { return ran_; }
+  // One for each rank: a joiner of this pod that has got the state, whether or not an operation
+  // has completed. Other pods' joiners are not known here.
+  const std::vector<bool>& held() const { return held_; }
 
   // What the pod says it has lost.
   void LoseWorkers(const std::string& pod, const std::vector<Worker>& workers);
@@ -39,7 +42,7 @@ class RankStatus {
 
  private:
   ViewPtr view_;
-  std::vector<bool> lost_;
+  std::vector<bool> lost_, held_;
   bool ran_ = false;
 };
 

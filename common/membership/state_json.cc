@@ -5,6 +5,7 @@
 
 #include "common/fields/parse.h"
 #include "common/fields/reader.h"
+#include "common/membership/quorum_loss.h"
 #include "common/membership/view_json.h"
 #include "common/membership/view_json_internal.h"
 
@@ -77,7 +78,8 @@ tl::expected<QuorumRecord, std::string> DecodeRecord(std::string_view text) {
   fields::Reader reader(*parsed, "record");
   QuorumRecord state;
   ReadVoter(&reader, &state);
-  if (reader.ok()) reader.Need("view", "a view");
+  // A job that has lost its record before it had a view looks for the first one of a later lineage.
+  if (reader.ok() && !QuorumLost(state)) reader.Need("view", "a view");
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return state;
 }

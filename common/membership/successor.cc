@@ -38,6 +38,7 @@ Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>
   change.proposer = parts_.state->uid();
   change.min_pods = min_pods_;
   change.ran = parts_.ranks->ran();
+  change.held = parts_.ranks->held();
   change.lost_worker = parts_.ranks->lost();
   change.gone.assign(pods, false);
   change.draining.assign(pods, false);

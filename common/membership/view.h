@@ -107,6 +107,9 @@ struct Worker {
   bool used = false;
   // Takes the state from others. A worker whose script can't may only begin with them.
   bool loads = true;
+  // The newest view in which it has the job's state. A joiner gets it before the view's first
+  // operation.
+  Epoch holds = 0;
 
   bool operator==(const Worker&) const = default;
 };

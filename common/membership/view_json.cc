@@ -29,10 +29,12 @@ json ToJson(const Pod& pod) {
 }
 
 json ToJson(const Worker& worker) {
-  return {{"slot", worker.slot},   {"incarnation", worker.incarnation},
-          {"tcp", worker.tcp},     {"shm", worker.shm},
-          {"ready", worker.ready}, {"used", worker.used},
-          {"loads", worker.loads}};
+  json value = {{"slot", worker.slot},   {"incarnation", worker.incarnation},
+                {"tcp", worker.tcp},     {"shm", worker.shm},
+                {"ready", worker.ready}, {"used", worker.used},
+                {"loads", worker.loads}};
+  if (worker.holds != 0) value["holds"] = worker.holds;
+  return value;
 }
 
 json ToJson(const Candidate& candidate) {
@@ -115,6 +117,7 @@ tl::expected<Worker, std::string> ReadWorker(const json& value, std::string path
   reader.Bool("ready", &worker.ready, false);
   reader.Bool("used", &worker.used, false);
   reader.Bool("loads", &worker.loads, false);
+  reader.Unsigned("holds", &worker.holds, false);
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return worker;
 }

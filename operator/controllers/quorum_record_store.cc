@@ -37,6 +37,17 @@ Json MakeObject(const JobIdentity& job, const membership::QuorumRecord& state) {
           {"data", {{kDataKey, membership::EncodeRecord(state)}}}};
 }
 
+// The highest lineage that the job's status says was begun; 0: none.
+std::uint64_t BegunLineage(const Json& job) {
+  return membership::EpochLineage(fields::Unsigned(fields::Member(job, "status"), "epoch"));
+}
+
+// Nothing was written, and nothing will be.
+bool WasRefused(const kube::Error& error) {
+  return error.code == kube::ErrorCode::kInvalid || error.code == kube::ErrorCode::kForbidden ||
+         error.code == kube::ErrorCode::kTooManyRequests;
+}
+
 std::string ResourceVersion(const Json& object) {
   return object.value("/metadata/resourceVersion"_json_pointer, "");
 }
@@ -107,6 +118,16 @@ kube::Result<std::optional<membership::QuorumRecord>> QuorumRecordStore::Newest(
   return entry->state;
 }
 
+tl::unexpected<kube::Error> QuorumRecordStore::WhyNotFound(const JobIdentity& job, Entry& entry) {
+  entry.known = false;
+  if (const auto loaded = Load(job, entry); !loaded) return tl::unexpected(loaded.error());
+  const bool there = entry.state.has_value();
+  return tl::unexpected(
+      kube::Error{.code = there ? kube::ErrorCode::kAlreadyExists : kube::ErrorCode::kConflict,
+                  .message = there ? "somebody else has made the record"
+                                   : "the lineage has begun before, and its record is not there"});
+}
+
 kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
                                                 const membership::ViewPtr& view) {
   const JobIdentity identity{job.ns, job.name, job.uid};
@@ -116,7 +137,7 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
   if (!entry->state) {
     membership::QuorumRecord state = membership::NewRecord(view);
     state.lineage = membership::EpochLineage(view->epoch);
-    return Write(identity, *entry, state);
+    return Found(identity, *entry, state);
   }
   // The reports behind the view were for this lineage and no other.
   const membership::QuorumRecord& state = *entry->state;
@@ -127,21 +148,45 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
   return Write(identity, *entry, membership::FinishRecovery(state, view));
 }
 
-kube::Result<std::uint64_t> QuorumRecordStore::WriteLineage(const JobIdentity& job,
-                                                            std::uint64_t lineage,
-                                                            const membership::ViewPtr& newest) {
+kube::Result<Json> QuorumRecordStore::ReadJob(const JobIdentity& job) {
   auto object = api_->Get(kube::HorovodJobs(), job.ns, job.name);
-  if (!object) return tl::unexpected(object.error());
-  if (object->value("/metadata/uid"_json_pointer, "") != job.uid) {
+  if (object && object->value("/metadata/uid"_json_pointer, "") != job.uid) {
     return tl::unexpected(kube::Error{.code = kube::ErrorCode::kNotFound,
                                       .message = "the job was deleted, another has its name"});
   }
-  const std::uint64_t written =
-      membership::EpochLineage(fields::Unsigned(fields::Member(*object, "status"), "epoch"));
-  lineage = std::max(lineage, membership::NextLineage(membership::EpochOf(newest), written));
-  (*object)["status"]["epoch"] = membership::MakeEpoch(lineage, 0);
-  const auto updated = api_->Update(kube::HorovodJobs(), job.ns, *object, "status");
-  if (!updated) return tl::unexpected(updated.error());
+  return object;
+}
+
+kube::Result<Json> QuorumRecordStore::WriteBegun(const JobIdentity& job, Json object,
+                                                 std::uint64_t lineage) {
+  object["status"]["epoch"] = membership::MakeEpoch(lineage, 0);
+  return api_->Update(kube::HorovodJobs(), job.ns, object, "status");
+}
+
+kube::Result<void> QuorumRecordStore::Found(const JobIdentity& job, Entry& entry,
+                                            const membership::QuorumRecord& state) {
+  if (forgets_.lineages) return Write(job, entry, state);
+  auto object = ReadJob(job);
+  if (!object) return tl::unexpected(object.error());
+  const std::uint64_t begun = BegunLineage(*object);
+  if (begun >= state.lineage) return WhyNotFound(job, entry);
+  auto claimed = WriteBegun(job, std::move(*object), state.lineage);
+  if (!claimed) return tl::unexpected(claimed.error());
+  auto written = Write(job, entry, state);
+  if (!written && WasRefused(written.error()) && begun == 0)
+    (void)WriteBegun(job, std::move(*claimed), 0);  // so that it can be tried again
+  return written;
+}
+
+kube::Result<std::uint64_t> QuorumRecordStore::WriteLineage(const JobIdentity& job,
+                                                            std::uint64_t lineage,
+                                                            const membership::ViewPtr& newest) {
+  auto object = ReadJob(job);
+  if (!object) return tl::unexpected(object.error());
+  lineage = std::max(lineage,
+                     membership::NextLineage(membership::EpochOf(newest), BegunLineage(*object)));
+  const auto written = WriteBegun(job, std::move(*object), lineage);
+  if (!written) return tl::unexpected(written.error());
   return lineage;
 }
 
@@ -150,14 +195,19 @@ kube::Result<void> QuorumRecordStore::BeginRecovery(const JobIdentity& job, std:
   const auto entry = EntryOf(job.uid);
   const sync::MutexLock lock(&entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return loaded;
+  const bool missed = !entry->state;
+  entry->known = entry->known && !missed;  // somebody else may have made it since
+  if (const auto loaded = Load(job, *entry); !loaded) return loaded;
   // Made anew its votes are forgotten. It gives none on the views that it may have voted on.
   const membership::QuorumRecord before =
       entry->state ? *entry->state : membership::NewRecord(newest);
   const bool begun =
-      before.lineage >= lineage || membership::EpochLineage(before.view->epoch) >= lineage;
-  if (entry->state && begun) {
-    return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
-                                      .message = "the record is at this lineage already"});
+      std::max(before.lineage, membership::EpochLineage(membership::EpochOf(before.view))) >=
+      lineage;
+  if (entry->state && (missed || begun)) {
+    return tl::unexpected(
+        kube::Error{.code = kube::ErrorCode::kAlreadyExists,
+                    .message = "the record is there, or at this lineage already"});
   }
   const auto above = forgets_.lineages ? lineage : WriteLineage(job, lineage, newest);
   if (!above) return tl::unexpected(above.error());
@@ -178,7 +228,7 @@ kube::Result<std::string> QuorumRecordStore::Answer(const JobIdentity& job,
     // A sidecar may outlive its job: nothing is kept for that.
     if (!loaded || !entry->state) Forget(job.uid);
     if (!loaded) return tl::unexpected(loaded.error());
-    if (!entry->state) {
+    if (!entry->state || entry->state->view == nullptr) {
       return tl::unexpected(
           kube::Error{.code = kube::ErrorCode::kNotFound, .message = "the job has no record yet"});
     }

@@ -38,7 +38,9 @@ class QuorumRecordStore {
   // nullopt: there is no record.
   kube::Result<std::optional<membership::QuorumRecord>> Newest(const JobIdentity& job);
   // Makes the record with its first view, or ends the recovery of the view's lineage with it.
-  // kAlreadyExists: somebody was quicker, and Newest says what.
+  // kAlreadyExists: somebody was quicker, and Newest says what. kConflict: somebody was, and the
+  // record has been deleted since, or it is not known whether it was ever made: a recovery has to
+  // look for pods that heard of its view.
   kube::Result<void> Bootstrap(const api::HorovodJob& job, const membership::ViewPtr& view);
   // Moves the record to this lineage or a higher one: a recovery from quorum loss begins.
   // kAlreadyExists: as for Bootstrap. If somebody has deleted it, it is made anew with the newest
@@ -58,6 +60,17 @@ class QuorumRecordStore {
     std::string resource_version GUARDED_BY(mu);
   };
   std::shared_ptr<Entry> EntryOf(const std::string& job_uid);
+  // The job's object; kNotFound: another job has its name.
+  kube::Result<kube::Json> ReadJob(const JobIdentity& job);
+  // Writes into the status of `object`, as it was read, that this lineage begins, and returns the
+  // object as it is then. kConflict: somebody else has written the status meanwhile.
+  kube::Result<kube::Json> WriteBegun(const JobIdentity& job, kube::Json object,
+                                      std::uint64_t lineage);
+  // Makes the record, and says in the job's status before that it does: somebody may have made one
+  // with another view of this epoch, told pods of it and lost it. kConflict: so it may be.
+  kube::Result<void> Found(const JobIdentity& job, Entry& entry,
+                           const membership::QuorumRecord& state) REQUIRES(entry.mu);
+  tl::unexpected<kube::Error> WhyNotFound(const JobIdentity& job, Entry& entry) REQUIRES(entry.mu);
   // The lineage to begin, `lineage` at least; it is in the job's status by then. kConflict:
   // somebody else has written the status meanwhile.
   kube::Result<std::uint64_t> WriteLineage(const JobIdentity& job, std::uint64_t lineage,

@@ -34,7 +34,8 @@ class QuorumRecordStoreServersTest : public local::testing::OnEveryServer {
     job_ = *job;
     id_ = {job_.ns, job_.name, job_.uid};
   }
-  static membership::ViewPtr First(const std::vector<std::string>& pods) {
+  static membership::ViewPtr First(const std::vector<std::string>& pods,
+                                   std::uint64_t lineage = 1) {
     std::vector<membership::Candidate> candidates;
     for (const std::string& pod : pods) {
       membership::Candidate candidate;
@@ -42,7 +43,9 @@ class QuorumRecordStoreServersTest : public local::testing::OnEveryServer {
       candidate.workers = {{.slot = 0, .incarnation = 1, .ready = true}};
       candidates.push_back(candidate);
     }
-    return std::make_shared<const membership::View>(membership::BootstrapView(candidates, 1));
+    membership::View view = membership::BootstrapView(candidates, 1);
+    view.epoch = membership::MakeEpoch(lineage, 1);
+    return std::make_shared<const membership::View>(view);
   }
   // What the record answers to a member that wants to decide the view after `first`.
   static MessageKind Prepare(QuorumRecordStore& store, const JobIdentity& id,
@@ -81,12 +84,13 @@ TEST_P(QuorumRecordStoreServersTest, TheFirstViewIsMadeOnceAndEverybodyReadsTheS
 }
 
 TEST_P(QuorumRecordStoreServersTest, OfTwoWhoFoundAtTheSameTimeOneSucceeds) {
-  for (int round = 0; round < 5; ++round) {
+  for (std::uint64_t lineage = 1; lineage < 6; ++lineage) {
     QuorumRecordStore stores[] = {QuorumRecordStore(api_), QuorumRecordStore(api_)};
     std::atomic<int> bootstrapped = 0;
     {
-      std::jthread other([&] { bootstrapped += stores[1].Bootstrap(job_, First({"p"})) ? 1 : 0; });
-      bootstrapped += stores[0].Bootstrap(job_, First({"p", "q"})) ? 1 : 0;
+      std::jthread other(
+          [&] { bootstrapped += stores[1].Bootstrap(job_, First({"p"}, lineage)) ? 1 : 0; });
+      bootstrapped += stores[0].Bootstrap(job_, First({"p", "q"}, lineage)) ? 1 : 0;
     }
     EXPECT_EQ(bootstrapped, 1);
     ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
@@ -110,12 +114,28 @@ TEST_P(QuorumRecordStoreServersTest, ALineageBeginsOnceAndEndsWithOneView) {
   EXPECT_EQ(b_->BeginRecovery(id_, 2, first).error().code, ErrorCode::kConflict)
       << "it knew lineage 1";
   EXPECT_EQ(b_->BeginRecovery(id_, 2, first).error().code, ErrorCode::kAlreadyExists);
-  auto view = *First({"p"});
-  view.epoch = (std::uint64_t{2} << 40) | 1;
-  const auto recovered = std::make_shared<const membership::View>(view);
+  const auto recovered = First({"p"}, 2);
   ASSERT_TRUE(b_->Bootstrap(job_, recovered));
   EXPECT_FALSE(a_->Bootstrap(job_, recovered));
-  EXPECT_EQ((*a_->Newest(id_))->view->epoch, view.epoch);
+  EXPECT_EQ((*a_->Newest(id_))->view->epoch, recovered->epoch);
+}
+
+// An operator that should have ended has seen that there is no record yet.
+TEST_P(QuorumRecordStoreServersTest, ARecordThatIsDeletedAtOnceIsNotMadeAnewWithAnotherView) {
+  EXPECT_FALSE(b_->Newest(id_).value());
+  ASSERT_TRUE(a_->Bootstrap(job_, First({"p", "q"})));
+  ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
+  EXPECT_EQ(b_->Bootstrap(job_, First({"p"})).error().code, ErrorCode::kConflict);
+  EXPECT_FALSE(b_->Newest(id_).value());
+  // It is made anew by a recovery, which asks all pods: for its lineage, and without a view.
+  ASSERT_TRUE(b_->BeginRecovery(id_, 2, nullptr));
+  const auto record = a_->Newest(id_);
+  ASSERT_TRUE(record && *record);
+  EXPECT_EQ((**record).view, nullptr);
+  EXPECT_EQ((**record).lineage, 2u);
+  EXPECT_EQ(a_->BeginRecovery(id_, 2, nullptr).error().code, ErrorCode::kAlreadyExists);
+  ASSERT_TRUE(a_->Bootstrap(job_, First({"p"}, 2)));
+  EXPECT_FALSE(b_->Bootstrap(job_, First({"q"}, 2)));
 }
 
 TEST_P(QuorumRecordStoreServersTest, TheRecordGoesWithItsJobAndIsNoneOfItsSuccessors) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
@@ -39,6 +40,13 @@ class CountingApi : public local::InMemoryApi {
       return tl::unexpected(kube::Error{.code = ErrorCode::kUnavailable, .message = "away"});
     return InMemoryApi::Update(resource, ns, object, subresource);
   }
+  kube::Result<Json> Create(const kube::Resource& resource, const std::string& ns,
+                            const Json& object) override {
+    if (refuses_creation)
+      return tl::unexpected(kube::Error{.code = *refuses_creation, .message = "refused"});
+    return InMemoryApi::Create(resource, ns, object);
+  }
+  std::optional<ErrorCode> refuses_creation;
   std::atomic<int> gets = 0, updates = 0;
   std::atomic<bool> away = false;
   std::function<void(const kube::Resource&)> before_update;
@@ -209,6 +217,42 @@ TEST_F(QuorumRecordStoreTest, WhoWasOvertakenLearnsOfItAndWritesOverNothing) {
   EXPECT_EQ(last.BeginRecovery(id_, 4, View(1, 1)).error().code, ErrorCode::kConflict);
   ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
   EXPECT_EQ(*last.Newest(id_), std::nullopt) << "it was deleted before it was read again";
+}
+
+// Nothing was made, so it may be tried again, by this operator or another one.
+TEST_F(QuorumRecordStoreTest, ARecordThatIsRefusedClaimsNothing) {
+  api_->refuses_creation = ErrorCode::kForbidden;
+  EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, ErrorCode::kForbidden);
+  EXPECT_EQ((*api_->Get(kube::HorovodJobs(), "default", "digits"))["status"]["epoch"], 0);
+  api_->refuses_creation.reset();
+  QuorumRecordStore another(api_);
+  EXPECT_TRUE(another.Bootstrap(job_, View(1, 1)));
+}
+
+// It may have been made, and another operator have told pods of its view.
+TEST_F(QuorumRecordStoreTest, ARecordOfWhichNobodyKnowsWhetherItWasMadeClaimsItsLineage) {
+  api_->refuses_creation = ErrorCode::kUnavailable;
+  EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ((*api_->Get(kube::HorovodJobs(), "default", "digits"))["status"]["epoch"],
+            MakeEpoch(1, 0));
+  api_->refuses_creation.reset();
+  EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(Version(), "none");
+  ASSERT_TRUE(records_.BeginRecovery(id_, 2, nullptr));
+  EXPECT_EQ(records_.Answer(id_, Propose({0, "a"})).error().code, ErrorCode::kNotFound)
+      << "it has no view to vote about";
+  EXPECT_TRUE(records_.Bootstrap(job_, View(2, 1)));
+}
+
+// What was decided without it is void, and the job's status says nothing of it.
+TEST_F(QuorumRecordStoreTest, ARecordThatSomebodyElseHasMadeMeanwhileIsNotMissedAnyMore) {
+  QuorumRecordStore late(api_);
+  EXPECT_EQ(*late.Newest(id_), std::nullopt);
+  ASSERT_TRUE(records_.Bootstrap(job_, View(1, 1)));
+  EXPECT_EQ(late.BeginRecovery(id_, 2, nullptr).error().code, ErrorCode::kAlreadyExists);
+  EXPECT_EQ((*late.Newest(id_))->view->epoch, MakeEpoch(1, 1));
+  EXPECT_EQ((*api_->Get(kube::HorovodJobs(), "default", "digits"))["status"]["epoch"],
+            MakeEpoch(1, 0));
 }
 
 TEST_F(QuorumRecordStoreTest, ARecoveryThatIsThereAlreadyIsNotBegunAgain) {

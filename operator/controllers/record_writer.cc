@@ -13,7 +13,8 @@ bool RecordWriter::WriteFirstView(const planner::Snapshot& snapshot,
                                   const membership::ViewPtr& view) {
   const api::HorovodJob& job = snapshot.job;
   // The first view of all needs no reports: nobody can be in an earlier one.
-  if (snapshot.view != nullptr && !IsStillRight(snapshot, view)) return false;
+  const bool recovery = membership::EpochLineage(view->epoch) > 1;
+  if (recovery && !IsStillRight(snapshot, view)) return false;
   if (backoff_->Waits(job, Needed::kRecord)) return true;
   const auto written = records_->Bootstrap(job, view);
   if (written) {

@@ -149,6 +149,44 @@ void Begin(PlanContext& plan) {
       ""};
 }
 
+// A view of which its sidecar has yet to tell.
+bool SomebodyHasAView(const Snapshot& in) {
+  return std::any_of(in.sidecars.begin(), in.sidecars.end(), [](const SidecarFacts& sidecar) {
+    return sidecar.connected && sidecar.epoch != 0;
+  });
+}
+
+// The record is gone, or it is not known whether it was ever made, and no sidecar has told of a
+// view. Who makes way says whether it has one.
+void BeginWithoutRecord(PlanContext& plan) {
+  const Snapshot& in = plan.in;
+  plan.stall_reason = "RecordLost";
+  plan.stall_message = fmt::format(
+      "the job has been in epoch {}, but its record, ConfigMap {}-record, is gone, and no sidecar "
+      "has told of a view: no other is begun beside that one, as pods may train in it",
+      membership::EpochText(in.job.status.epoch), in.job.name);
+  std::vector<std::string> waits;
+  for (const Voter& voter : MustReport(in)) {
+    if (!voter.connected) waits.push_back(voter.text);
+  }
+  if (!waits.empty() && !MayFork(in)) {
+    plan.stall_message += fmt::format(
+        ". Goes on when it is known that none does; not heard and not proven dead: {}; {}",
+        fmt::join(waits, ", "), kHelp);
+    return;
+  }
+  if (SomebodyHasAView(in)) return;
+  const Time patience = std::max(in.view_since + kStallPatience, HeardAllBy(in));
+  if (in.now < patience) return plan.LookAgainAt(patience);
+  plan.out.recover = membership::EpochLineage(in.job.status.epoch) + 1;
+  plan.out.recover_event = {
+      true, kQuorumLost,
+      fmt::format("the job's record is gone and no sidecar has told of a view: lineage {} begins "
+                  "with what the pods say",
+                  plan.out.recover),
+      ""};
+}
+
 void Ask(PlanContext& plan, bool fresh_workers) {
   for (const SidecarFacts& sidecar : plan.in.sidecars) {
     if (!sidecar.connected) continue;
@@ -175,7 +213,7 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
   std::string text =
       fmt::format("goes on with {} as epoch {}, from epoch {}", Plural(view.pods.size(), "pod"),
                   membership::EpochText(view.epoch), membership::EpochText(view.parent));
-  if (view.parent >= in.view->epoch) {
+  if (view.parent >= membership::EpochOf(in.view)) {
     return text +
            ", the newest that is known; status.lastRebuild.stepsLost says how many steps "
            "are lost with the others";
@@ -258,9 +296,11 @@ QuorumRecovery EvaluateRecovery(const Snapshot& in) {
 }
 
 void RecoverFromQuorumLoss(PlanContext& plan) {
-  if (plan.in.view == nullptr || plan.finishing) return;
-  const bool begun = plan.in.lineage > membership::EpochLineage(plan.in.view->epoch);
-  begun ? Finish(plan) : Begin(plan);
+  if (plan.finishing) return;
+  const bool begun = plan.in.lineage > membership::EpochLineage(membership::EpochOf(plan.in.view));
+  if (begun) return Finish(plan);
+  if (plan.in.view != nullptr) return Begin(plan);
+  if (plan.in.job.status.epoch != 0) BeginWithoutRecord(plan);
 }
 
 }  // namespace ringmaster::planner

@@ -140,6 +140,56 @@ TEST(QuorumLossPlanTest, ARecoveryThatWasDeletedWithItsRecordIsBegunAgainThoughO
 
 // ---- An operator that has just begun to lead has heard nobody yet.
 
+// The record was deleted before anybody told of its view, or nobody knows whether it was made.
+TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
+  Stalled job(2);
+  job.in.view = nullptr;
+  job.in.lineage = 0;
+  job.in.job.spec.elastic_policy.min_replicas = 2;
+  for (const int index : {0, 1}) {
+    job.Sidecar(index).epoch = 0;
+    job.Sidecar(index).candidate.workers[0].used = false;
+  }
+  job.in.job.status.epoch = membership::MakeEpoch(1, 0);
+  Decision out = Plan(job.in);
+  EXPECT_EQ(out.first_view, nullptr);
+  EXPECT_EQ(out.recover, 2u);
+  job.Silent(1);
+  out = Plan(job.in);
+  EXPECT_EQ(out.recover, 0u) << "it may be in a view";
+  EXPECT_EQ(out.status.Find("Running")->reason, "RecordLost");
+  EXPECT_THAT(out.status.Find("Running")->message, HasSubstr("digits-worker-1 on node node-1"));
+  job.Sidecar(1).connected = true;
+  job.Sidecar(1).epoch = membership::MakeEpoch(1, 1);
+  EXPECT_EQ(Plan(job.in).recover, 0u) << "it is in one, and tells in a moment which";
+  job.Sidecar(1).epoch = 0;
+  job.in.taken_over = job.in.now;
+  EXPECT_EQ(Plan(job.in).recover, 0u) << "others may be on their way to this operator";
+
+  job.QuorumLost({0});  // with the record of lineage 2, which has no view
+  job.in.taken_over = {};
+  out = Plan(job.in);
+  EXPECT_EQ(out.first_view, nullptr);
+  EXPECT_EQ(out.status.Find("Running")->reason, "QuorumLost");
+  job.QuorumLost({0, 1});
+  out = Plan(job.in);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->epoch, membership::MakeEpoch(2, 1));
+  EXPECT_EQ(out.first_view->reason, membership::Reason::kBootstrap);
+  EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-0", "digits-worker-1"));
+}
+
+TEST(QuorumLossPlanTest, AViewThatIsOnlyReportedWhenAskedGoesOn) {
+  Stalled job(2);
+  const membership::ViewPtr view = job.in.view;
+  job.QuorumLost({0, 1});
+  job.in.view = nullptr;
+  const Decision out = Plan(job.in);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.first_view->parent, view->epoch);
+  EXPECT_EQ(out.first_view->reason, membership::Reason::kQuorumRecovered);
+}
+
 TEST(QuorumLossPlanTest, OnceBegunEverybodyIsAskedAndHeard) {
   Stalled job(4);
   job.ProvenDead(2).ProvenDead(3).QuorumLost({0});

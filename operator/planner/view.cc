@@ -139,16 +139,6 @@ void NotifyGone(PlanContext& plan, Notices& notices) {
   }
 }
 
-// The job has had a view, and nothing says which. A first view beside it would be a second ring.
-void MissRecord(PlanContext& plan) {
-  plan.stall_reason = "RecordLost";
-  plan.stall_message = fmt::format(
-      "the job has been in epoch {}, but its record, ConfigMap {}-record, is gone, and no sidecar "
-      "has told of a view: no other is begun, as pods may train in that one. Goes on when one of "
-      "them is heard; if none lives any more, delete the job and apply it again",
-      membership::EpochText(plan.in.job.status.epoch), plan.in.job.name);
-}
-
 // Where people and the command line find the sidecar.
 void WriteAddresses(PlanContext& plan) {
   for (const SidecarFacts& sidecar : plan.in.sidecars) {
@@ -187,8 +177,10 @@ membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
 }
 
 void MakeView(PlanContext& plan) {
-  if (plan.finishing || plan.in.view != nullptr) return;
-  if (plan.in.job.status.epoch != 0) return MissRecord(plan);
+  // Once its first view may have been written, the job is not begun anew beside it: pods may train
+  // in that one.
+  const bool begun = plan.in.job.status.epoch != 0 || plan.in.lineage != 0;
+  if (plan.finishing || plan.in.view != nullptr || begun) return;
   plan.out.first_view = BootstrapOf(plan, 1);
 }
 

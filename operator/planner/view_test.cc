@@ -69,6 +69,7 @@ TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) 
                        [](const Event& event) { return event.reason == "RecordLost"; });
   };
   EXPECT_TRUE(said(out));
+  EXPECT_EQ(out.recover, 2u) << "all are heard: they are asked what they know";
   world.in.job.status = out.status;
   EXPECT_FALSE(said(Plan(world.in))) << "once";
   world.Sidecar(1).ready = false;

@@ -269,6 +269,8 @@ void Agent::ReportReadiness() {
   if (processes.all().empty() && !reports_.readiness_reported() && !init_timeout_reported_) return;
   membership::Candidate candidate{self_, processes.Living()};
   candidate.pod.incarnation = membership_.member().state().incarnation;
+  // Of use in a recovery only, and news in each view: not worth a look of the operator.
+  for (membership::Worker& worker : candidate.workers) worker.holds = 0;
   reports_.Readiness(candidate, processes.MissingSlots());
 }
 

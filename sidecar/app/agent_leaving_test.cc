@@ -20,17 +20,48 @@ TEST_F(AgentTest, AskedToMakeWayItStopsItsWorkersStoresAndReports) {
   EXPECT_TRUE(Logged("stop"));
   EXPECT_FALSE(Logged("report")) << "the worker has not stopped yet";
   log_.clear();
-  agent_->workers().OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(2, 0)}});
+  agent_->workers().OnFrame(
+      2, {{"t", "stopped"}, {"epoch", MakeEpoch(2, 0)}, {"holds", MakeEpoch(1, 1)}});
   const auto stored = std::find(log_.begin(), log_.end(), "persist");
   EXPECT_LT(stored, std::find(log_.begin(), log_.end(), "report"));
   EXPECT_TRUE(Logged("report"));
   EXPECT_EQ(report_.lineage, 2u);
   ASSERT_NE(report_.view, nullptr);
-  EXPECT_EQ(report_.candidate.workers.size(), 1u);
+  ASSERT_EQ(report_.candidate.workers.size(), 1u);
+  EXPECT_EQ(report_.candidate.workers[0].holds, MakeEpoch(1, 1));
   // Of a lineage that has begun long ago.
   log_.clear();
   agent_->orders().OnRecover(1, false);
   EXPECT_FALSE(Logged("report"));
+}
+
+// Its worker trains on in a view of which this sidecar knows nothing.
+TEST_F(AgentTest, WhoHasLostItsFileMakesWayOnlyWhenAWorkerOfBeforeHasSaidWhichViewItUses) {
+  NameWorker(/*began=*/now_ - seconds(60));
+  agent_->orders().OnRecover(2, false);
+  Advance(seconds(5));
+  EXPECT_FALSE(Logged("report"));
+  agent_->workers().OnHello(
+      2, false, {{"slot", 0}, {"incarnation", 1}, {"tcp", "t"}, {"epoch", MakeEpoch(1, 1)}}, 0);
+  EXPECT_TRUE(Logged("stop"));
+  EXPECT_FALSE(Logged("report"));
+  agent_->workers().OnFrame(2, {{"t", "stopped"}, {"epoch", MakeEpoch(2, 0)}});
+  EXPECT_TRUE(Logged("report"));
+}
+
+TEST_F(AgentTest, AWorkerOfBeforeThatIsNotHeardIsWaitedForUntilItsFenceHasPassed) {
+  NameWorker(/*began=*/now_ - seconds(60));
+  agent_->orders().OnRecover(2, false);
+  Advance(seconds(10));
+  EXPECT_FALSE(Logged("report"));
+  Advance(seconds(2));
+  EXPECT_TRUE(Logged("report"));
+}
+
+TEST_F(AgentTest, AWorkerThatBeganUnderThisSidecarCanBeInNoViewThatItDoesNotKnow) {
+  NameWorker(/*began=*/now_ + milliseconds(1));
+  agent_->orders().OnRecover(2, false);
+  EXPECT_TRUE(Logged("report"));
 }
 
 TEST_F(AgentTest, ToBeginAgainWorkersThatHaveBeenInAViewAreEnded) {

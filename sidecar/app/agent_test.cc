@@ -12,8 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST_F(AgentTest, TellsWhoIsMissingUntilAllHaveCalledInit) {
-  agent_->workers().OnHello(
-      1, true, {{"slots", 1}, {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}}}}}, 0);
+  NameWorker(/*began=*/now_ + milliseconds(1));
   EXPECT_EQ(missing_, std::vector<uint32_t>{0});
   StartWorker();
   EXPECT_TRUE(ready_);

@@ -4,9 +4,8 @@
 
 namespace ringmaster::app {
 
-void LauncherPeer::Connected(uint64_t connection, bool runs_workers) {
+void LauncherPeer::Connected(uint64_t connection) {
   connection_ = connection;
-  runs_workers_ = runs_workers;
   seen_ = true;
   lost_at_.reset();
   if (finishing_) send_(connection_, {{"t", "finish"}});

@@ -19,13 +19,11 @@ class LauncherPeer {
  public:
   explicit LauncherPeer(SendFrame send) : send_(std::move(send)) {}
 
-  // `runs_workers`: it has started some already, which may have been in a view.
-  void Connected(uint64_t connection, bool runs_workers = false);
+  void Connected(uint64_t connection);
   void Closed(SteadyTime now);
   bool Is(uint64_t connection) const { return connection == connection_; }
   bool connected() const { return connection_ != 0; }
   bool seen() const { return seen_; }  // has been connected since this sidecar started
-  bool runs_workers() const { return runs_workers_; }
   std::optional<SteadyTime> lost_at() const { return lost_at_; }
   // This sidecar stood still for so long: the launcher could not come back meanwhile.
   void ForgiveSleep(SteadyTime::duration slept) {
@@ -44,7 +42,6 @@ class LauncherPeer {
   const SendFrame send_;
   uint64_t connection_ = 0;  // 0: none
   bool seen_ = false;
-  bool runs_workers_ = false;
   std::optional<SteadyTime> lost_at_;
   bool finishing_ = false;
 };

@@ -1,6 +1,8 @@
 #include "sidecar/app/worker_frames.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/fields/fields.h"
 
@@ -23,6 +25,7 @@ ProcessName ReadProcessName(const nlohmann::json& frame) {
   name.pid = fields::Integer(frame, "pid");
   name.stopped = fields::Flag(frame, "stopped");
   name.standby_incarnation = fields::Unsigned(frame, "standbyIncarnation");
+  name.began = SteadyTime(std::chrono::microseconds(fields::Integer(frame, "beganUs")));
   return name;
 }
 
@@ -30,6 +33,11 @@ job::Rebuild ReadRebuilt(const nlohmann::json& frame) {
   return {.epoch = fields::Unsigned(frame, "epoch"),
           .seconds = job::PhaseSecondsFromJson(fields::Member(frame, "seconds")),
           .steps_resumed = fields::Unsigned(frame, "resumed")};
+}
+
+bool ReadHolds(const nlohmann::json& frame, WorkerProcess* worker) {
+  const Epoch holds = fields::Unsigned(frame, "holds");
+  return std::exchange(worker->holds, holds) != holds;
 }
 
 void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker) {

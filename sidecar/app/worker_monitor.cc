@@ -49,9 +49,9 @@ bool WorkerMonitor::StillUnknown() const {
   const WorkerProcesses& processes = parts_.table->processes();
   // However long it takes: a worker that a view lists may be using it until its fence has passed.
   if (processes.AnyUnheard()) return true;
-  // Nor is it known which view a worker uses that was here before a lost file: its fence passes,
-  // too.
-  if (!began_with_view_ && launcher.runs_workers() && !processes.EverySlotTaken() &&
+  // Nor is it known which view a worker uses that was here before a lost file. It says so when it
+  // connects, or its fence passes.
+  if (!began_with_view_ && processes.AnyUngreetedFrom(started_at_) &&
       clock_.now() - started_at_ < parts_.table->fence() + kAfterFence)
     return true;
   if (clock_.now() - started_at_ >= kWithoutLauncher) return false;

@@ -29,6 +29,7 @@ struct WorkerProcess {
   int64_t own_pid = 0;        // that it calls itself: in its container, as the launcher sees it
   uint64_t connection = 0;    // 0: none now
   bool greeted = false;       // has said hello to this sidecar, ever
+  SteadyTime began{};         // as its launcher says; the epoch: it doesn't
   bool welcomed = false;      // on this connection
   bool says_standby = false;  // in its newest hello
   bool same_pids = false;     // its process ids are ours, so we can look whether it lives
@@ -43,6 +44,7 @@ struct WorkerProcess {
   Epoch installed = 0;          // newest view it has built
   Epoch stop_sent = 0, stopped = 0;
   Epoch boundary = 0;
+  Epoch holds = 0;  // newest view in which it has the job's state
   bool finished = false, left = false;
   uint64_t step = 0;
   std::map<std::string, double> values;

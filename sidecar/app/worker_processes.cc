@@ -105,6 +105,7 @@ WorkerProcess* WorkerProcesses::Started(const ProcessName& name) {
   worker->unheard = false;
   if (name.standby_incarnation != 0) worker->standby_incarnation = name.standby_incarnation;
   worker->launcher_pid = name.pid;
+  worker->began = name.began;
   if (!worker->same_pids) worker->pid = name.pid;
   return worker;
 }
@@ -172,6 +173,12 @@ bool WorkerProcesses::Doubtful() const {
                      [](const WorkerProcess& worker) { return worker.closed_at.has_value(); });
 }
 
+bool WorkerProcesses::AnyUngreetedFrom(SteadyTime before) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const WorkerProcess& worker) {
+    return !worker.standby() && !worker.greeted && worker.began < before;
+  });
+}
+
 bool WorkerProcesses::EverySlotTaken() const {
   std::set<int> slots;
   for (const WorkerProcess& worker : processes_) {
@@ -190,7 +197,7 @@ std::vector<membership::Worker> WorkerProcesses::Living() const {
   for (const WorkerProcess& worker : processes_) {
     if (worker.standby()) continue;
     living.push_back({static_cast<uint32_t>(worker.slot), worker.incarnation, worker.tcp,
-                      worker.shm, worker.ready, worker.installed > 0, worker.loads});
+                      worker.shm, worker.ready, worker.installed > 0, worker.loads, worker.holds});
   }
   std::sort(living.begin(), living.end(),
             [](const auto& a, const auto& b) { return a.slot < b.slot; });

@@ -31,6 +31,8 @@ class WorkerProcesses {
   // doesn't name it, or until its fence has passed without a word of it.
   void AddUnheard(uint32_t slot, uint64_t incarnation, SteadyTime now);
   bool AnyUnheard() const;
+  // A worker that began before then has not said hello to this sidecar yet.
+  bool AnyUngreetedFrom(SteadyTime before) const;
   // The incarnation above this one that has the slot; 0: none.
   uint64_t NewerIncarnation(int slot, uint64_t incarnation) const;
 

@@ -43,7 +43,7 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello, Steady
     return;
   }
   const json& running = fields::Member(hello, "running");
-  launcher_.Connected(connection, running.is_array() && !running.empty());
+  launcher_.Connected(connection);
   if (!running.is_array()) return;
   std::vector<ProcessName> names;
   for (const json& process : running) names.push_back(ReadProcessName(process));
@@ -169,10 +169,13 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     // `rebuilt` says it sooner, but may be lost with a sidecar, and joiners don't send it.
     const Epoch ran = fields::Unsigned(frame, "ran");
     if (ran > ran_) callbacks_.ran(ran_ = ran);
+    if (ReadHolds(frame, worker)) callbacks_.changed();
   } else if (type == "enter") {
     OnEnter(worker, frame);
   } else if (type == "stopped") {
     worker->stopped = std::max(worker->stopped, epoch);
+    // Before what waits for the stop looks who has the state.
+    if (ReadHolds(frame, worker)) callbacks_.changed();
     orders_.CheckAnswers();
   } else if (type == "installed") {
     worker->installed = std::max(worker->installed, epoch);

@@ -53,6 +53,28 @@ TEST_F(WorkerTableTest, StopIsAnsweredWhenAllHaveStoppedOrDied) {
   EXPECT_EQ(exits_[0].signal, 9);
 }
 
+// Who waits for the stop may begin the job anew where nobody has its state.
+TEST_F(WorkerTableTest, ThatAJoinerHasTheStateIsKnownBeforeTheStopIsAnswered) {
+  Make(1);
+  Launcher();
+  Worker(2, 0, 1);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  Frame(2, {{"t", "ping"}, {"n", 1}, {"holds", 0}});
+  EXPECT_EQ(table_->processes().Living()[0].holds, 0u);
+  table_->orders().Stop(kFirst);
+  changed_ = [this] { EXPECT_TRUE(stopped_.empty()); };
+  const int before = changes_;
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}, {"holds", kFirst}});
+  EXPECT_EQ(changes_, before + 1);
+  EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
+  changed_ = nullptr;
+  EXPECT_EQ(table_->processes().Living()[0].holds, kFirst);
+  Frame(2, {{"t", "ping"}, {"n", 2}, {"holds", kFirst}});
+  EXPECT_EQ(changes_, before + 1) << "no news";
+  Frame(2, {{"t", "ping"}, {"n", 3}, {"holds", 0}});
+  EXPECT_EQ(table_->processes().Living()[0].holds, 0u) << "it was dropped";
+}
+
 TEST_F(WorkerTableTest, AWorkerWhoseLauncherStandsInForItStaysWhenItsProcessEnds) {
   Make(1);
   Launcher({{{"slot", 0}, {"incarnation", 1}, {"pid", 5}}});

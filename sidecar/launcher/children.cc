@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sidecar/launcher/frames.h"
 #include "sidecar/launcher/log.h"
 
 namespace ringmaster::launcher {
@@ -158,6 +159,7 @@ nlohmann::json Children::Running() const {
     running.push_back({{"slot", child.slot},
                        {"incarnation", child.incarnation},
                        {"pid", pid},
+                       {"beganUs", MonotonicUs(child.began)},
                        {"standby", child.standby()},
                        {"stopped", child.stopped},
                        {"standbyIncarnation", child.standby_incarnation}});

@@ -145,7 +145,7 @@ void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
     return parts_.fail(127, started.error);
   }
   slot.pid = started.pid;
-  parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, started.pid));
+  parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, started.pid, Clock::now()));
   seat->stand_in->Started(now);
 }
 
@@ -196,7 +196,7 @@ void ForeignSlots::FinishRenewal(Seat* seat) {
   Report(exit, /*restarting=*/true, seat->renewed_by_us, /*stays=*/false, "");
   seat->renewing = seat->told_to_end = false;
   seat->stand_in->Renew(++slot.incarnation, Clock::now());
-  parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, 0));
+  parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, 0, Clock::now()));
 }
 
 // ---- Processes that end

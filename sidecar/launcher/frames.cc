@@ -9,21 +9,16 @@ namespace ringmaster::launcher {
 
 using nlohmann::json;
 
-namespace {
-
-// Containers of one pod share the kernel's clock, so the sidecar can compare.
-int64_t MonotonicUs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+int64_t MonotonicUs(TimePoint at) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(at.time_since_epoch()).count();
 }
 
-}  // namespace
-
-json StartedFrame(int slot, uint64_t incarnation, pid_t pid) {
+json StartedFrame(int slot, uint64_t incarnation, pid_t pid, TimePoint began) {
   return {{"t", "started"},
           {"slot", slot},
           {"incarnation", incarnation},
           {"pid", pid},
+          {"beganUs", MonotonicUs(began)},
           {"standby", slot < 0}};
 }
 
@@ -42,7 +37,7 @@ json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us, const std::
                                .incarnation = exit.child.incarnation,
                                .signal = exit.signal,
                                .standby = exit.child.standby(),
-                               .at_us = MonotonicUs()});
+                               .at_us = MonotonicUs(std::chrono::steady_clock::now())});
   frame["t"] = "exited";
   frame["pid"] = exit.pid;
   frame["message"] = message;

@@ -231,7 +231,8 @@ void Launcher::StartWorker(int slot_index) {
     return;
   }
   ++slot.incarnation;
-  const StartedProcess started = children_.Start(slot_index, slot.incarnation, Clock::now());
+  const TimePoint now = Clock::now();
+  const StartedProcess started = children_.Start(slot_index, slot.incarnation, now);
   if (started.pid < 0) {
     LogError(started.error, {{"slot", std::to_string(slot_index)}});
     slot.closed = true;
@@ -239,15 +240,16 @@ void Launcher::StartWorker(int slot_index) {
     return;
   }
   slot.pid = started.pid;
-  link_.Send(StartedFrame(slot_index, slot.incarnation, started.pid));
+  link_.Send(StartedFrame(slot_index, slot.incarnation, started.pid, now));
 }
 
 void Launcher::StartStandby() {
   if (shutdown_.ending()) return;
   const uint64_t incarnation = standby_.NextIncarnation();
-  const StartedProcess started = children_.Start(-1, incarnation, Clock::now());
+  const TimePoint now = Clock::now();
+  const StartedProcess started = children_.Start(-1, incarnation, now);
   if (started.pid < 0) return Log(started.error, {{"standby", "true"}});
-  link_.Send(StartedFrame(-1, incarnation, started.pid));
+  link_.Send(StartedFrame(-1, incarnation, started.pid, now));
 }
 
 // ---- The sidecar

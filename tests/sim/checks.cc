@@ -61,6 +61,8 @@ void World::Announce(const ViewPtr& view) {
   ++coverage_.views;
   coverage_.planned_views += view->planned ? 1 : 0;
   coverage_.held_views += view->train ? 0 : 1;
+  if (membership::EpochNumber(view->epoch) == 1 && membership::EpochLineage(view->epoch) > 1)
+    return BeginLineage(*view);  // it may know of no view before it
   if (view->parent == 0) return;
   const ViewPtr& before = Of(view->parent).view;
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
@@ -69,7 +71,6 @@ void World::Announce(const ViewPtr& view) {
     if (smaller && !view->train)
       Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
   }
-  if (membership::EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
 }
 
@@ -247,21 +248,9 @@ void World::TraceEnd() {
   }
 }
 
-// The record is gone, and nobody remembers a view: a person has to begin the job again.
-bool World::RightlyBlocked() const {
-  if (record_ || !HasHadView() || operator_ == nullptr || operator_->reported() != nullptr)
-    return false;
-  return std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
-    return pod->gone || !pod->disk || pod->disk->view == nullptr;
-  });
-}
-
 void World::CheckEnd() {
   std::string why;
-  if (RightlyBlocked()) {
-    ++coverage_.blocked;
-    over_ = true;
-  } else if (Healthy(&why)) {
+  if (Healthy(&why)) {
     over_ = true;
   } else if (time_.now() > healed_at_ + kEndPatience) {
     TraceEnd();
@@ -280,7 +269,7 @@ void Coverage::Add(const Coverage& o) {
   planned_views += o.planned_views, held_views += o.held_views, late_hellos += o.late_hellos;
   promotions += o.promotions, fenced += o.fenced, kills += o.kills;
   resignations += o.resignations, left += o.left, recoveries += o.recoveries;
-  restarts += o.restarts, finished += o.finished, blocked += o.blocked;
+  restarts += o.restarts, finished += o.finished;
   looks += o.looks, calls_failed += o.calls_failed;
   reconnects += o.reconnects, left_out += o.left_out;
   interrupted += o.interrupted, repeated += o.repeated, handed_over += o.handed_over;
@@ -306,7 +295,7 @@ std::string Coverage::Text() const {
   line("workers fenced", fenced), line("kills asked for", kills), line("pods left", left);
   line("recoveries begun", recoveries), line("  ended with a restart", restarts);
   line("looks of the operator", looks), line("calls to the API server failed", calls_failed);
-  line("jobs finished", finished), line("rightly blocked at the end", blocked);
+  line("jobs finished", finished);
   return text;
 }
 

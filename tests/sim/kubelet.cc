@@ -72,11 +72,6 @@ void World::OnJobObject(const json& object) {
   if (HasCondition(object, "Succeeded") && !finishing_) Fail("the job is said to have succeeded");
 }
 
-bool World::HasHadView() const {
-  const auto job = api_->Get(kube::HorovodJobs(), kJob);
-  return job && fields::Unsigned(fields::Member(**job, "status"), "epoch") != 0;
-}
-
 bool World::JobIs(const std::string& condition) const {
   const auto job = api_->Get(kube::HorovodJobs(), kJob);
   return job && HasCondition(**job, condition);
@@ -101,6 +96,7 @@ void World::OnRecordObject(const json& object, bool deleted) {
   const auto before = std::exchange(record_, std::move(*read));
   const bool lost = membership::QuorumLost(*record_);
   if (lost && !(before && before->lineage == record_->lineage)) ++coverage_.recoveries;
+  if (record_->view == nullptr) return;
   const membership::View& view = *record_->view;
   const bool again = view.reason == membership::Reason::kBootstrap &&
                      membership::EpochLineage(view.epoch) > 1 && Of(view.epoch).view == nullptr;

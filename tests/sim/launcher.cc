@@ -34,6 +34,7 @@ void World::LauncherConnect(int index) {
     running.push_back({{"slot", child.slot},
                        {"incarnation", child.incarnation},
                        {"pid", child.worker->pid},
+                       {"beganUs", launcher::MonotonicUs(child.began_local)},
                        {"standby", child.slot < 0},
                        {"stopped", child.worker->stopped_until > time_.now()},
                        {"standbyIncarnation", child.standby_incarnation}});
@@ -168,10 +169,14 @@ void World::StartProcess(int index, int slot, std::uint64_t incarnation) {
   worker->standby = slot < 0;
   worker->incarnation = incarnation;
   worker->pid = next_pid_++;
-  launcher.children.push_back(
-      {.slot = slot, .incarnation = incarnation, .worker = worker, .began = LauncherNow()});
+  launcher.children.push_back({.slot = slot,
+                               .incarnation = incarnation,
+                               .worker = worker,
+                               .began = LauncherNow(),
+                               .began_local = PodNow(index)});
   Trace([&] { return Name(*worker) + " starts"; });
-  LauncherSend(index, launcher::StartedFrame(slot, incarnation, static_cast<pid_t>(worker->pid)));
+  LauncherSend(index, launcher::StartedFrame(slot, incarnation, static_cast<pid_t>(worker->pid),
+                                             PodNow(index)));
   time_.After(random_.Between(20 * kMs, 300 * kMs), [this, worker] {
     ToWorker(worker, [this, worker] {
       WorkerConnect(worker);
@@ -281,6 +286,7 @@ bool World::PromoteStandby(int index, int slot) {
     child.slot = slot;
     child.incarnation = ++launcher.slots[slot].incarnation;
     child.began = LauncherNow();
+    child.began_local = PodNow(index);
     launcher.slots[slot].pid = static_cast<pid_t>(child.worker->pid);
     ++coverage_.promotions;
     LauncherSend(index, {{"t", "promoted"},

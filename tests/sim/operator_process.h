@@ -51,9 +51,6 @@ class OperatorProcess {
   std::optional<runtime::WorkQueue::TimePoint> NextLook() const { return controller_.NextLook(); }
   void LookAtNext() { (void)controller_.LookAtNext(); }
 
-  // The newest view that a sidecar has told of.
-  membership::ViewPtr reported() const { return registry_.Facts("job").view; }
-
  private:
   const Send send_;
   controllers::SidecarRegistry registry_;

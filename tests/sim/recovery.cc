@@ -79,6 +79,7 @@ void World::TakeState(const WorkerPtr& worker, const Stage& stage) {
     Fail("torn: " + Name(*worker) + " gets the state of " + std::to_string(donor.done) +
          " operations after step " + std::to_string(donor.step));
   worker->has_state = true;
+  worker->held = worker->epoch;
   worker->log.Restart(worker->plan.next_number);
   worker->step = static_cast<std::int64_t>(worker->plan.step);
   worker->done = 0;

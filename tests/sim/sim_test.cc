@@ -21,7 +21,7 @@ constexpr std::uint64_t kFirstSeed = 1;
 // Each thread takes the next seed; the first violation ends all.
 class Schedules {
  public:
-  explicit Schedules(std::uint64_t count) : count_(count) {
+  Schedules(std::uint64_t count, const Options& options) : count_(count), options_(options) {
     std::vector<std::jthread> threads;
     for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
       threads.emplace_back([this] { Run(); });
@@ -30,10 +30,19 @@ class Schedules {
   std::string violation;
   Coverage coverage;
 
+  void ExpectNoViolation() const {
+    Options failed = options_;
+    failed.seed = failed_seed;
+    EXPECT_EQ(violation, "") << "again: agent_sim --seed " << failed.seed
+                             << (failed.at_operators ? " --at-operators" : "")
+                             << " --schedules 1 --trace\n"
+                             << (violation.empty() ? "" : Explain(failed, violation));
+  }
+
  private:
   void Run() {
     for (std::uint64_t i = next_++; i < count_; i = next_++) {
-      Options options;
+      Options options = options_;
       options.seed = kFirstSeed + i;
       const Outcome outcome = RunSchedule(options);
       const sync::MutexLock lock(&mu_);
@@ -46,18 +55,15 @@ class Schedules {
   }
 
   const std::uint64_t count_;
+  const Options options_;
   std::atomic<std::uint64_t> next_{0};
   sync::Mutex mu_;
 };
 
 TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   const auto schedules = support::Rounds<std::uint64_t>(10'000, 100);
-  const Schedules run(schedules);
-  Options options;
-  options.seed = run.failed_seed;
-  ASSERT_EQ(run.violation, "") << "again: agent_sim --seed " << options.seed
-                               << " --schedules 1 --trace\n"
-                               << Explain(options, run.violation);
+  const Schedules run(schedules, {});
+  run.ExpectNoViolation();
   const Coverage& coverage = run.coverage;
   std::printf("%s", coverage.Text().c_str());
   // A run that covers less than this has gone blind. Of each of these a hundred schedules have at
@@ -93,7 +99,17 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.calls_failed, schedules / 20);
   EXPECT_GT(coverage.restarts, schedules / 100);
   EXPECT_GT(coverage.finished, schedules / 50);
-  EXPECT_LT(coverage.blocked, schedules / 50);
+}
+
+TEST(AgentSimulationTest, NoScheduleThatAimsAtOperatorsBreaksARule) {
+  const auto schedules = support::Rounds<std::uint64_t>(500, 50);
+  const Schedules run(schedules, {.at_operators = true});
+  run.ExpectNoViolation();
+  std::printf("%s", run.coverage.Text().c_str());
+  EXPECT_GT(run.coverage.recoveries, schedules / 10);
+  for (const Fault common : {Fault::kRecordDeleted, Fault::kOperatorAway, Fault::kPartition})
+    EXPECT_GT(run.coverage.faults[static_cast<std::size_t>(common)], schedules / 10)
+        << FaultName(common);
 }
 
 TEST(AgentSimulationTest, TheSameSeedGivesTheSameSchedule) {

@@ -91,7 +91,6 @@ struct Coverage {
   std::uint64_t finished = 0;      // jobs whose ranks agreed to end
   std::uint64_t looks = 0;         // of the operator at the job
   std::uint64_t calls_failed = 0;  // of the operator to the API server
-  std::uint64_t blocked = 0;       // rightly: the record is gone and nobody remembers a view
 
   void Add(const Coverage& other);
   std::string Text() const;

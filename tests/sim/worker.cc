@@ -143,6 +143,7 @@ void World::WorkerBeat(const WorkerPtr& worker) {
                                  {"epoch", worker->reported_installed},
                                  {"step", worker->step},
                                  {"ran", worker->ran},
+                                 {"holds", worker->held},
                                  {"busy", false},
                                  {"values", json::object()}});
 }
@@ -174,7 +175,7 @@ void World::WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const jso
     const Epoch epoch = frame["epoch"];
     worker->stopped = std::max(worker->stopped, epoch);
     if (worker->epoch <= epoch) LeaveView(worker.get());
-    WorkerSend(worker, {{"t", "stopped"}, {"epoch", epoch}});
+    WorkerSend(worker, {{"t", "stopped"}, {"epoch", epoch}, {"holds", worker->held}});
   } else if (type == "arm") {
     OnArm(worker, frame["epoch"]);
   } else if (type == "left") {
@@ -283,11 +284,12 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
   const bool begins = view->reason == membership::Reason::kBootstrap ||
                       !view->ranks[static_cast<std::size_t>(self)].joined;
   if (!worker->entered && !worker->detached && begins) worker->has_state = true;
+  if (worker->has_state) worker->held = view->epoch;
   if (view->reason == membership::Reason::kBootstrap && membership::EpochNumber(view->epoch) == 1) {
     if (worker->ran != 0 || worker->entered)
       Fail("I5: " + Name(*worker) + " has been in a view and is taken for a fresh one");
     worker->holds = true;
-  } else if (view->ranks[static_cast<std::size_t>(self)].joined) {
+  } else if (!worker->has_state) {
     worker->holds = false;
   }
   LeaveView(worker.get());
@@ -326,6 +328,7 @@ void World::Detach(const WorkerPtr& worker) {
   LeaveView(worker.get());
   worker->holds = false;
   worker->has_state = false;
+  worker->held = 0;
   worker->log.Trim();
   worker->done = 0;
   if (worker->epoch == 0) return;

@@ -83,7 +83,7 @@ struct Worker {
   ViewPtr view;
   Epoch epoch = 0;  // newest that it was given
   Phase phase = Phase::kNoView;
-  Epoch stopped = 0, armed = 0, ran = 0;
+  Epoch stopped = 0, armed = 0, ran = 0, held = 0;
   bool has_state = true;
   bool entered = false, detached = false, standing = false, ended = false;
   bool rebuild_pending = false;
@@ -118,6 +118,7 @@ struct Child {
   std::uint64_t incarnation = 0, standby_incarnation = 0;
   WorkerPtr worker;
   launcher::TimePoint began;
+  launcher::TimePoint began_local = {};  // by its pod's clock
   bool ended_by_us = false;
 };
 
@@ -264,6 +265,9 @@ class World {
   void TellHalt(const WorkerPtr& worker);
   void LauncherFrame(int pod, const json& frame);
   launcher::TimePoint LauncherNow() const;
+  launcher::TimePoint PodNow(int pod) const {
+    return launcher::TimePoint(std::chrono::microseconds(Local(*pods_[pod])));
+  }
   void LauncherSleeps(int pod);
   void RunLauncherTimers(int pod);
   void StartProcess(int pod, int slot, std::uint64_t incarnation);
@@ -380,7 +384,6 @@ class World {
   void PlacePod(int pod);
   void SeeDeletion(int pod);
   void TellEnd(int pod);
-  bool HasHadView() const;
   bool JobIs(const std::string& condition) const;
 
   // faults.cc
@@ -405,7 +408,6 @@ class World {
   bool Healthy(std::string* why);
   bool PodHealthy(const SimPod& pod, std::string* why);
   void TraceEnd();
-  bool RightlyBlocked() const;
   bool JobHealthy(std::string* why);
   void CheckEnd();
   Decided& Of(Epoch epoch) { return decided_[epoch]; }

@@ -91,6 +91,16 @@ class AgentTest : public testing::Test {
     agent_->Start();
   }
 
+  // The launcher names the worker of slot 0, which began then.
+  void NameWorker(SteadyTime began) {
+    const auto us =
+        std::chrono::duration_cast<std::chrono::microseconds>(began.time_since_epoch()).count();
+    agent_->workers().OnHello(
+        1, true,
+        {{"slots", 1},
+         {"running", {{{"slot", 0}, {"incarnation", 1}, {"pid", 9}, {"beganUs", us}}}}},
+        0);
+  }
   // The worker of slot 0, connected and waiting in init.
   void StartWorker() {
     agent_->workers().OnHello(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,7 +33,10 @@ class WorkerTableTest : public testing::Test {
     callbacks.refuse = [this](uint64_t, const std::string& message) {
       refused_.push_back(message);
     };
-    callbacks.changed = [this] { ++changes_; };
+    callbacks.changed = [this] {
+      ++changes_;
+      if (changed_) changed_();
+    };
     callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
     callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
     callbacks.rebuilt = [](const job::Rebuild&) {};
@@ -112,6 +116,7 @@ class WorkerTableTest : public testing::Test {
   std::vector<Epoch> stopped_, boundaries_, ran_;
   std::vector<job::WorkerExit> exits_;
   int changes_ = 0;
+  std::function<void()> changed_;
   SteadyTime now_{};
 };
 
