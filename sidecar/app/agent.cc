@@ -213,6 +213,7 @@ SteadyTime Agent::NextWake() const {
   if (auto deadline = membership_.member().NextDeadline()) wake = std::min(wake, *deadline);
   if (membership_.waits()) return now + milliseconds(50);  // its deadlines can't be met before
   if (departure_.terminating()) wake = std::min(wake, now + milliseconds(50));
+  if (auto look = table_.NextWake()) wake = std::min(wake, *look);
   if (table_.processes().Doubtful()) wake = std::min(wake, now + milliseconds(5));
   return wake;
 }
