@@ -120,8 +120,7 @@ void Agent::Start() {
                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
-    if (view->FindPod(self_.uid) >= 0)
-      handover_.Entered(*view, /*begins=*/false, started_at_, outputs_.clock.unix_ms());
+    if (view->FindPod(self_.uid) >= 0) handover_.Entered(*view, /*begins=*/false, started_at_);
     // It may be the only one who can tell an operator that finds no record, even where it has begun
     // to leave the view and hands it out no more.
     reports_.View(*view, nullptr, 0);
@@ -172,7 +171,7 @@ void Agent::Install(const ViewPtr& view) {
   const job::Rebuild* rebuild =
       history_.Installed(before.get(), *view, now, outputs_.clock.unix_ms());
   reports_.View(*view, rebuild, history_.progress().Step(table_.processes().all()));
-  if (listed) handover_.Entered(*view, IsFirst(*view), now, outputs_.clock.unix_ms());
+  if (listed) handover_.Entered(*view, IsFirst(*view), now);
 }
 
 void Agent::AfterEvents() {

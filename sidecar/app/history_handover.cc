@@ -37,7 +37,7 @@ HistoryHandover::HistoryHandover(std::string self, TrainingHistory* history, Sen
       send_(std::move(send)),
       stage_(send_ ? Stage::kOutside : Stage::kComplete) {}
 
-void HistoryHandover::Entered(const View& view, bool begins, SteadyTime now, int64_t unix_ms) {
+void HistoryHandover::Entered(const View& view, bool begins, SteadyTime now) {
   others_ = OthersIn(view, self_);
   donors_ = others_;
   std::erase_if(donors_, [&](const Pod& pod) { return !WasThereBefore(view, pod); });
@@ -45,8 +45,7 @@ void HistoryHandover::Entered(const View& view, bool begins, SteadyTime now, int
   if (stage_ == Stage::kOutside) {
     stage_ = begins || others_.empty() ? Stage::kComplete : Stage::kAsks;
     if (complete()) return;
-    history_->ForgetSamples();  // while it waited the others trained
-    before_unix_ms_ = unix_ms;
+    history_->PauseRecord();
     before_epoch_ = view.epoch + 1;
   }
   if (asked_.empty()) next_ = std::max(next_, now + kQuiet);
@@ -57,7 +56,12 @@ void HistoryHandover::Tick(SteadyTime now, bool view_changes) {
   if (!asked_.empty()) return TryAnother(now);
   if (tries_ < kMostTries && !donors_.empty()) return Ask(now);
   spdlog::info("what was before this pod joined is not known in full tries={}", tries_);
+  Complete();
+}
+
+void HistoryHandover::Complete() {
   stage_ = Stage::kComplete;
+  history_->ResumeRecord();
 }
 
 // Many that join together don't all ask the same.
@@ -106,7 +110,7 @@ void HistoryHandover::OnPage(const Json& page, SteadyTime now) {
   }
   // It may have joined a moment ago itself.
   if (!more && !fields::Flag(page, "complete")) return TryAnother(now);
-  stage_ = Stage::kComplete;
+  Complete();
   spdlog::info("what was before this pod joined has been told by={} bytes={} since_unix_ms={}",
                asked_, bytes_, history_->record().since_unix_ms());
 }

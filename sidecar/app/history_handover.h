@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ class HistoryHandover {
   static constexpr int kMostTries = 6;
   static constexpr std::chrono::milliseconds kQuiet{500};      // after a view
   static constexpr std::chrono::milliseconds kPatience{3000};  // for a page
-  static constexpr std::chrono::milliseconds kAgain{5000};     // before another pod is asked
+  static constexpr std::chrono::milliseconds kAgain{2000};     // before another pod is asked
 
   // To another sidecar. It may be lost.
   using Send = std::function<void(const std::string& pod, const std::string& address,
@@ -37,7 +38,7 @@ class HistoryHandover {
   HistoryHandover(std::string self, TrainingHistory* history, Send send);
 
   // This pod is in the view. `begins`: so does the job, and there is nothing to be told.
-  void Entered(const membership::View& view, bool begins, SteadyTime now, int64_t unix_ms);
+  void Entered(const membership::View& view, bool begins, SteadyTime now);
   void Tick(SteadyTime now, bool view_changes);
   void OnMessage(const std::string& body, const std::string& from, SteadyTime now);
 
@@ -52,6 +53,7 @@ class HistoryHandover {
   void OnAsk(const Json& ask, const membership::Pod& from);
   void OnPage(const Json& page, SteadyTime now);
   void TryAnother(SteadyTime now);
+  void Complete();
 
   const std::string self_;
   TrainingHistory* const history_;
@@ -63,7 +65,7 @@ class HistoryHandover {
   SteadyTime next_{};                    // not before; while somebody is asked: no longer than
   int tries_ = 0;
   std::size_t bytes_ = 0;
-  int64_t before_unix_ms_ = 0;
+  int64_t before_unix_ms_ = std::numeric_limits<int64_t>::max();
   membership::Epoch before_epoch_ = 0;
 };
 

@@ -99,9 +99,11 @@ void TrainingHistory::Sample(const std::vector<WorkerProcess>& workers, const Vi
   }
   metrics_->SetStep(progress_.Step(workers));
   progress_.Sample(workers, now);
-  if (!record_.IsDue(now)) return;
-  record_.Add(now, unix_ms, installed == nullptr ? 0 : installed->ranks.size(),
-              progress_.Step(workers), progress_.Values(workers));
+  if (paused_ || !record_.IsDue(now)) return;
+  // The worker of a pod that has just joined has said no step yet, and the others have.
+  const uint64_t step = std::max(progress_.Step(workers), tracker_.newest_step());
+  record_.Add(now, unix_ms, installed == nullptr ? 0 : installed->ranks.size(), step,
+              progress_.Values(workers));
 }
 
 }  // namespace ringmaster::app

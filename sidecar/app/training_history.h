@@ -40,7 +40,13 @@ class TrainingHistory {
   // Takes such a page of another sidecar; what is asked for next is set to what is before it.
   // False: there was nothing in it.
   bool Take(const nlohmann::json& page, int64_t* unix_ms, Epoch* epoch);
-  void ForgetSamples() { record_.Clear(); }
+  // What it has seen while it waited to join goes, and nothing is added until the others have told
+  // what they have seen: they know more of the steps.
+  void PauseRecord() {
+    record_.Clear();
+    paused_ = true;
+  }
+  void ResumeRecord() { paused_ = false; }
 
   RebuildTracker& tracker() { return tracker_; }
   const health::RebuildLog& rebuilds() const { return rebuilds_; }
@@ -54,6 +60,7 @@ class TrainingHistory {
   RebuildTracker tracker_{&rebuilds_};
   Progress progress_;
   TrainingRecord record_;
+  bool paused_ = false;
 };
 
 }  // namespace ringmaster::app

@@ -51,6 +51,9 @@ void TrainingRecord::KeepEverySecond() {
 
 void TrainingRecord::Add(SteadyTime now, int64_t unix_ms, std::size_t world_size, uint64_t step,
                          const std::map<std::string, double>& values) {
+  last_ = now;
+  // The clocks of those who have seen what was before may be ahead of ours.
+  if (!samples_.empty() && unix_ms <= samples_.back().unix_ms) return;
   if (samples_.size() >= kMostSamples) KeepEverySecond();
   Sample sample{.unix_ms = unix_ms, .step = step, .world_size = static_cast<uint32_t>(world_size)};
   sample.values.fill(std::numeric_limits<float>::quiet_NaN());
@@ -59,7 +62,6 @@ void TrainingRecord::Add(SteadyTime now, int64_t unix_ms, std::size_t world_size
       sample.values[i] = static_cast<float>(value);
   }
   samples_.push_back(sample);
-  last_ = now;
 }
 
 nlohmann::json TrainingRecord::RowsOf(std::size_t begin, std::size_t end) const {

@@ -128,7 +128,7 @@ def test_the_page_of_a_run_shows_the_line_and_is_dark_and_narrow_where_that_is_w
         assert re.match(r"pods with a node: 0 of 3; .*didn't match Pod's node affinity/selector.*\(Unschedulable\)$", lacks), lacks
 
         assert luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.05, "it is not dark"
-        for css in ("h1", "#state", "#waiting td.why", "#waiting td[data-label]", ".cards span", "#heat-says", "#changes td.why", "#ranks td"):
+        for css in ("h1", "#state", "#waiting td.why", "#waiting td[data-label]", ".cards span", "#heat-says", "#changes th", "#ranks td"):
             assert contrast(page, css) > 4.5, css
         assert page.execute_script("return [window.innerWidth, document.documentElement.scrollWidth]") == [400, 400], "it is wider than the window"
         for shows in ("share", "step", "own"):

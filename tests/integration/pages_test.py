@@ -38,7 +38,7 @@ def plain(line):
 
 
 def matches(shown, printed):
-    """Whether the lines of the page, in which `...` are any, are those that were printed. Of a progress line any may come between."""
+    """Whether the lines of the page, in which `...` are any, are those that were printed."""
     pattern = "".join(r"(?:.*\n)*" if line == "..." else re.escape(plain(line)) + r"\n" for line in shown)
     return re.fullmatch(pattern, "".join(plain(line) + "\n" for line in printed)) is not None
 
@@ -84,14 +84,17 @@ class Terminal:
         self.reader.join(10)
 
 
+PROGRESS = re.compile(r" +[\d.]+s  step \d")  # may come between any two lines
+
+
 def check_run(command, shown, terminal):
     """What a run prints begins with what the page shows."""
     def there():
-        lines = list(terminal.lines)
+        lines = [line for line in list(terminal.lines) if not PROGRESS.match(line)]
         over = terminal.process.poll() is not None and not terminal.reader.is_alive()
         return any(matches(shown, lines[:end]) for end in range(len(lines) + 1)) or (over and "over")
     try:
-        done = wait_for("what the page shows", there, 60)
+        done = wait_for("what the page shows", there, 120)
     except AssertionError:
         done = None
     assert done is True, "$ %s\n%s\n---- the page:\n%s" % (command, "\n".join(terminal.lines), "\n".join(shown))
@@ -111,7 +114,7 @@ def check_command(command, shown, cwd, env):
 
 
 def is_run(command):
-    return re.match(r"(\w+=\S+ )*(ringmaster run|horovodrun|python3) ", command)
+    return re.match(r"(\w+=\S+ )*(ringmaster run|ringmaster bench|horovodrun|python3) ", command)
 
 
 def environment(folder):

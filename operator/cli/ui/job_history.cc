@@ -140,6 +140,8 @@ void JobHistory::Add(cli::Inspection now, std::int64_t unix_ms) {
     ranks_.push_back(RankJson(times));
   }
   straggler_ = StragglerJson(ranks);
+  if (const cli::SidecarStatus* teller = Teller(now); teller != nullptr)
+    changes_ = Changes(*teller, limits_.changes);
   samples_.push_back(Sample(now, ranks, limits_.ranks, unix_ms));
   if (samples_.size() > limits_.samples) samples_.pop_front();
   last_ = std::move(now);
@@ -194,7 +196,7 @@ Json JobHistory::Now() const {
   now["pods"] = std::move(pods);
   now["ranks"] = ranks_;
   now["straggler"] = straggler_;
-  now["changes"] = teller == nullptr ? Json::array() : Changes(*teller, limits_.changes);
+  now["changes"] = changes_;
   return now;
 }
 

@@ -53,6 +53,7 @@ class JobHistory {
   cli::Inspection last_;
   Json ranks_ = Json::array();
   Json straggler_;
+  Json changes_ = Json::array();  // as the sidecars have told last: when a job ends they go
   std::vector<Json> past_;
   std::deque<Json> samples_;
 };

@@ -53,6 +53,17 @@ TEST(JobHistoryTest, WithoutAnAnswerASampleIsEmptyAndTheJobStaysToldOf) {
   EXPECT_EQ(history.Now()["state"], "Running");
 }
 
+TEST(JobHistoryTest, TheChangesStayWhenTheJobsSidecarsHaveGone) {
+  JobHistory history({});
+  Inspection look = Look(1, {});
+  look.answers["p0"].rebuilds = {{.epoch = kView, .reason = "PodLost"}};
+  history.Add(look, 1000);
+  look.answers.clear();
+  history.Add(look, 2000);
+  ASSERT_EQ(history.Now()["changes"].size(), 1u);
+  EXPECT_EQ(history.Now()["changes"][0]["reason"], "PodLost");
+}
+
 TEST(JobHistoryTest, TheChangesComeFromTheNewestViewTheLatestFirst) {
   JobHistory history({});
   Inspection look = Look(1, {});

@@ -6,7 +6,9 @@ const LANES = { margin: 34, height: 22, axis: 18, changes: 14, again: 3000, open
 
 const timeline = { key: "", shown: null, asking: false, chosen: null };
 
+// A job without ranks, or one that has been deleted, has none.
 function timelineWanted() {
+  if (page.key !== timeline.key || !page.job || page.job.state === "Deleted") return false;
   return page.key && $("timeline").open && !$("timeline-hold").checked && document.visibilityState === "visible";
 }
 
