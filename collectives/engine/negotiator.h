@@ -47,6 +47,9 @@ class Negotiator {
   // A new view of these workers, by rank: what was announced in the old one is void.
   void Reset(std::vector<std::string> workers);
 
+  // All ranks do so between the same two operations: what was announced is void.
+  void Void();
+
   // The set is removed: what was announced in it is void.
   void ForgetSet(int32_t process_set);
 

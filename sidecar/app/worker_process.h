@@ -44,6 +44,7 @@ struct WorkerProcess {
   Epoch stop_sent = 0, stopped = 0;
   Epoch boundary = 0;
   bool finished = false, left = false;
+  bool resting = false;  // has shut down, as all ranks have, and may begin again
   uint64_t step = 0;
   std::map<std::string, double> values;
   job::WorkerTimes times;
