@@ -34,15 +34,20 @@ int MembershipField(Field field, int otherwise) {
   return worker ? static_cast<int>(worker->info().membership().*field) : otherwise;
 }
 
+void EndAtExit(int exit_status, void*);
+
+Status WakeUp(Library* g, double timeout_seconds) REQUIRES(g->init_mu) {
+  if (Status s = g->resting->Wake(Deadline(timeout_seconds, 600)); !s.ok()) return s;
+  ringmaster::sync::MutexLock lock(&g->mu);
+  g->worker = std::move(g->resting);
+  return {};
+}
+
 Status Initialise(double timeout_seconds) {
   Library& g = Library::Get();
   ringmaster::sync::MutexLock init(&g.init_mu);
   if (CurrentWorker()) return {};
-  if (g.finished) {
-    return {RM_ERR_SHUTDOWN,
-            "rm_init: all ranks have shut this job down, and it is over: call rm_shutdown (or "
-            "shutdown()) only when the script is through with the library"};
-  }
+  if (g.resting) return WakeUp(&g, timeout_seconds);
   WorkerOptions options;
   if (Status s = ringmaster::elastic::OptionsFromEnvironment(&options); !s.ok()) return s;
   options.timeline = &g.timeline;
@@ -64,12 +69,30 @@ Status ShutDown(double timeout_seconds) {
   Status status = worker->Shutdown(Deadline(timeout_seconds, 600));
   // The one may still be agreed on; a process that was dropped has no part in it.
   if (status.code() == RM_ERR_TIMEOUT || status.code() == RM_ERR_DROPPED) return status;
-  g.finished = status.ok() && agrees;
   if (Status written = g.timeline.Stop(); !written.ok())
     std::fprintf(stderr, "ringmaster: %s\n", written.message().c_str());
+  if (status.ok() && agrees) {
+    g.resting = worker;
+    // A process that ends normally was through with the job.
+    static std::once_flag once;
+    std::call_once(once, [] { on_exit(EndAtExit, nullptr); });
+  }
   ringmaster::sync::MutexLock lock(&g.mu);
   g.worker.reset();
   return status;
+}
+
+// A process that has succeeded, and rests. Any other end is a fault, with which the others go on.
+void EndAtExit(int exit_status, void*) {
+  if (fork_guard::InChild() || (exit_status & 0xff) != 0) return;
+  Library& g = Library::Get();
+  ringmaster::sync::MutexLock init(&g.init_mu);
+  if (!g.resting) return;
+  const Status end = g.resting->Finish(Deadline(0, 10));
+  if (end.code() != RM_ERR_DROPPED) return g.resting.reset();
+  std::fprintf(stderr, "ringmaster: %s: started again\n", end.message().c_str());
+  std::fflush(nullptr);
+  _exit(RM_EXIT_DROPPED);
 }
 
 // The end of a process that has succeeded is an agreed end of the job. Any other is none: the
@@ -80,6 +103,7 @@ void ShutDownAtExit(int exit_status, void*) {
   Status end;
   try {
     end = ShutDown(0);
+    EndAtExit(exit_status, nullptr);
   } catch (const std::bad_alloc&) {
     end = {RM_ERR_OUT_OF_MEMORY, ""};
   }

@@ -36,9 +36,11 @@ void EngineReports::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, 
   frames_->Rebuilt(times, step, resumed);
 }
 
-void EngineReports::OnFinished(uint64_t epoch) {
+void EngineReports::OnShutDown(uint64_t epoch) {
+  frames_->PingSoon();  // with the last step and values: nobody may ask later
+  registration_->Rests(epoch);
+  if (registration_->may_rest()) return frames_->Resting(epoch);
   registration_->Finished(epoch);
-  frames_->PingSoon();  // with the last step and values: nobody asks later
   frames_->Finished(epoch);
 }
 

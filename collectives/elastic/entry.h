@@ -31,6 +31,7 @@ class Entry {
   // sidecar says something of one.
   void Fence() { fenced_ = true; }
   void Unfence() { fenced_ = false; }
+  bool fenced() const { return fenced_; }
 
  private:
   void Ask();

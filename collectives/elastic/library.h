@@ -21,8 +21,8 @@ namespace ringmaster::elastic {
 // Never destroyed: threads of the user may still be here while the process exits.
 struct Library {
   sync::Mutex init_mu;  // one rm_init or rm_shutdown at a time
-  // All ranks have agreed on the end, and the sidecar knows.
-  bool finished GUARDED_BY(init_mu) = false;
+  // Between a shutdown that all ranks have agreed on and the next rm_init, or the process's end.
+  std::shared_ptr<Worker> resting GUARDED_BY(init_mu);
   sync::Mutex mu;
   std::shared_ptr<Worker> worker GUARDED_BY(mu);
   engine::StateRegistry state;

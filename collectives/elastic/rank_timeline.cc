@@ -7,21 +7,23 @@
 namespace ringmaster::elastic {
 
 void RankTimeline::Entered(const engine::EngineInfo& info) {
-  std::call_once(begun_, [&] {
-    if (from_the_beginning_.empty()) return;
-    // Training is worth more than its picture.
-    if (Status s = Start(from_the_beginning_, info); !s.ok())
-      std::fprintf(stderr, "ringmaster: HOROVOD_TIMELINE: %s\n", s.message().c_str());
-  });
+  std::call_once(begun_, [&] { Begin(info, false); });
 }
 
-Status RankTimeline::Start(const std::string& path, const engine::EngineInfo& info) {
+void RankTimeline::Begin(const engine::EngineInfo& info, bool again) {
+  if (from_the_beginning_.empty()) return;
+  // Training is worth more than its picture.
+  if (Status s = Start(from_the_beginning_, info, again); !s.ok())
+    std::fprintf(stderr, "ringmaster: HOROVOD_TIMELINE: %s\n", s.message().c_str());
+}
+
+Status RankTimeline::Start(const std::string& path, const engine::EngineInfo& info, bool again) {
   const int rank = info.membership().rank;
   if (rank < 0 || timeline_ == nullptr)
     return {RM_ERR_INVALID,
             "this worker is in no view yet: it has no rank to write a timeline for"};
   // Ranks move with views: the file of a rank may be another worker's that had it before.
-  const bool later = info.membership().epoch != kFirstEpoch;
+  const bool later = again || info.membership().epoch != kFirstEpoch;
   return timeline_->Start(path, later, {rank, info.WorkerAt(rank), job_});
 }
 

@@ -22,10 +22,18 @@ class RankTimeline {
 
   // The worker is in a view, for the first time or again.
   void Entered(const engine::EngineInfo& info);
+  // The script begins again; the shutdown has ended what was written until then.
+  void Woken(const engine::EngineInfo& info) { Begin(info, /*again=*/true); }
   // RM_ERR_INVALID: there is one already, or there can be no such file.
-  Status Start(const std::string& path, const engine::EngineInfo& info);
+  Status Start(const std::string& path, const engine::EngineInfo& info) {
+    return Start(path, info, false);
+  }
 
  private:
+  void Begin(const engine::EngineInfo& info, bool again);
+  // `again`: the file of this name is this worker's own.
+  Status Start(const std::string& path, const engine::EngineInfo& info, bool again);
+
   timeline::Timeline* const timeline_;    // null: there is none
   const std::string from_the_beginning_;  // a path, or empty
   const std::string job_;

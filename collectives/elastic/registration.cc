@@ -50,6 +50,10 @@ Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
     repeat.boundary_step = boundary_step_;
   }
   if (reconnect) repeat.troubles = troubles_;
+  may_rest_ = frame.value("rests", false);
+  // A sidecar of an earlier version has come in the place of one that knew.
+  if (resting_ != 0 && !may_rest_ && finished_ == 0) finished_ = resting_;
+  repeat.resting_epoch = finished_ == 0 ? resting_ : 0;
   repeat.finished_epoch = finished_;
   changed_.NotifyAll();
   return repeat;
@@ -114,6 +118,26 @@ void Registration::AtBoundary(uint64_t epoch, uint64_t step) {
 void Registration::InTrouble(const Trouble& trouble) {
   sync::MutexLock lock(&mu_);
   troubles_.push_back(trouble);
+}
+
+void Registration::Rests(uint64_t epoch) {
+  sync::MutexLock lock(&mu_);
+  resting_ = epoch;
+}
+
+void Registration::Wakes() {
+  sync::MutexLock lock(&mu_);
+  resting_ = 0;
+}
+
+bool Registration::may_rest() const {
+  sync::MutexLock lock(&mu_);
+  return may_rest_ && finished_ == 0;
+}
+
+uint64_t Registration::resting() const {
+  sync::MutexLock lock(&mu_);
+  return resting_;
 }
 
 void Registration::Finished(uint64_t epoch) {

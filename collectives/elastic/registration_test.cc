@@ -52,6 +52,37 @@ TEST(RegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
   EXPECT_EQ(registration.Hello({})["standby"], false);
 }
 
+TEST(RegistrationTest, ASidecarThatStartsAgainHearsThatTheWorkerRests) {
+  Registration registration(0, 1, false);
+  Json welcome = Welcome("bootstrap");
+  welcome["rests"] = true;
+  registration.Welcomed(welcome);
+  EXPECT_TRUE(registration.may_rest());
+  registration.Rests(5);
+  welcome["state"] = "member";
+  EXPECT_EQ(registration.Welcomed(welcome).resting_epoch, 5u);
+  registration.Wakes();
+  EXPECT_EQ(registration.Welcomed(welcome).resting_epoch, 0u);
+  registration.Rests(6);
+  registration.Finished(7);
+  const Registration::Repeat through = registration.Welcomed(welcome);
+  EXPECT_EQ(through.resting_epoch, 0u);
+  EXPECT_EQ(through.finished_epoch, 7u);
+  EXPECT_FALSE(registration.may_rest()) << "it has said that it is through";
+}
+
+TEST(RegistrationTest, ForASidecarOfAnEarlierVersionAShutdownIsTheEnd) {
+  Registration registration(0, 1, false);
+  Json welcome = Welcome("bootstrap");
+  welcome["rests"] = true;
+  registration.Welcomed(welcome);
+  registration.Rests(5);
+  const Registration::Repeat repeat = registration.Welcomed(Welcome("member"));
+  EXPECT_EQ(repeat.resting_epoch, 0u);
+  EXPECT_EQ(repeat.finished_epoch, 5u);
+  EXPECT_FALSE(registration.may_rest());
+}
+
 TEST(RegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
   Registration registration(0, 1, false);
   registration.Welcomed(Welcome("joining"));

@@ -49,6 +49,10 @@ void SidecarFrames::Rebuilt(const engine::RebuildTimes& times, uint64_t step, ui
           {"resume", times.resume}}}});
 }
 
+void SidecarFrames::Resting(uint64_t epoch) { Send({{"t", "resting"}, {"epoch", epoch}}); }
+
+void SidecarFrames::Woken() { Send({{"t", "woken"}}); }
+
 void SidecarFrames::Finished(uint64_t epoch) { Send({{"t", "finished"}, {"epoch", epoch}}); }
 
 void SidecarFrames::TimelinePiece(uint64_t request, const std::string& text, bool last) {

@@ -26,6 +26,8 @@ class SidecarFrames {
   void Boundary(uint64_t epoch, uint64_t step);
   void Trouble(const Registration::Trouble& trouble);
   void Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed);
+  void Resting(uint64_t epoch);
+  void Woken();
   void Finished(uint64_t epoch);
   // One of the texts that together answer the sidecar's request for the timeline.
   void TimelinePiece(uint64_t request, const std::string& text, bool last);

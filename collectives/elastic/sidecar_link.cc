@@ -42,8 +42,20 @@ void SidecarLink::Close() {
   client_.reset();
 }
 
+void SidecarLink::Wakes() {
+  registration_.Wakes();
+  frames_.Woken();
+}
+
+void SidecarLink::Finish() {
+  if (registration_.resting() == 0 || !registration_.may_rest()) return;  // the sidecar knows
+  const uint64_t epoch = engine_->info().membership().epoch;
+  registration_.Finished(epoch);
+  frames_.Finished(epoch);
+}
+
 // The sidecar may just be starting again.
-void SidecarLink::AwaitFinishHeard(Clock::time_point deadline) {
+void SidecarLink::AwaitHeard(Clock::time_point deadline) {
   if (!client_ || client_->AwaitHeard(std::min(deadline, Clock::now() + kHearingPatience))) return;
   std::fprintf(stderr,
                "ringmaster: the job is over, and the sidecar of this pod does not answer: it may "

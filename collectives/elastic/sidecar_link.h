@@ -41,8 +41,16 @@ class SidecarLink {
   Status AwaitView(Clock::time_point deadline) { return entry_.Await(engine_, deadline); }
   void Entered() { registration_.Entered(); }
   bool joins() const { return registration_.role() == Role::kJoining; }
-  // That the job is over: a pod whose worker ends before its sidecar knows counts as failed.
-  void AwaitFinishHeard(Clock::time_point deadline);
+  // Until the sidecar knows what it was told of a shutdown, of its end or of the job's: a pod whose
+  // worker ends before its sidecar knows counts as failed.
+  void AwaitHeard(Clock::time_point deadline);
+  // The sidecar lets workers begin again after a shutdown.
+  bool may_rest() const { return registration_.may_rest(); }
+  // The sidecar was not heard for so long that nobody can tell what it thinks of this worker.
+  bool fenced() const { return entry_.fenced(); }
+  void Wakes();
+  // This worker rests and never begins again.
+  void Finish();
 
  private:
   const std::string socket_;

@@ -86,6 +86,7 @@ void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
 void SidecarOrders::SayAgain(const Registration::Repeat& repeat) {
   if (repeat.enter) entry_->AskAgain();
   for (const auto& trouble : repeat.troubles) frames_->Trouble(trouble);
+  if (repeat.resting_epoch != 0) frames_->Resting(repeat.resting_epoch);
   if (repeat.finished_epoch != 0) frames_->Finished(repeat.finished_epoch);
   if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->info().step)
     frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);

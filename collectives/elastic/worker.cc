@@ -179,8 +179,42 @@ Status Worker::Shutdown(Clock::time_point deadline) {
   // A worker that is in no view has nothing to agree on with anybody.
   if (!info().entered) return {};
   Status status = engine_->Shutdown(deadline);
-  if (status.ok()) sidecar_.AwaitFinishHeard(deadline);
+  if (!status.ok()) return status;
+  counted_sets_ = 0;
+  sidecar_.AwaitHeard(deadline);
+  launcher_.reset();
   return status;
+}
+
+Status Worker::Wake(Clock::time_point deadline) {
+  if (!options_.socket.empty() && !sidecar_.may_rest()) {
+    return {RM_ERR_SHUTDOWN,
+            "rm_init: all ranks have shut this job down, and its sidecars are of a version for "
+            "which that is its end: call rm_shutdown (or shutdown()) only when the script is "
+            "through with the library"};
+  }
+  // From here on the end of this process is none that was agreed.
+  sidecar_.Wakes();
+  Status status = engine_->Wake(deadline);
+  if (status.code() == RM_ERR_LEFT || status.code() == RM_ERR_SHUTDOWN) {
+    return {RM_ERR_SHUTDOWN,
+            "rm_init: after the shutdown that all ranks have agreed on, others have ended their "
+            "processes instead of beginning again, so the job is over (" +
+                status.message() + "). All ranks begin again, or none"};
+  }
+  if (!status.ok()) return {status.code(), "rm_init: " + status.message()};
+  sidecar_.AwaitHeard(deadline);
+  changes_.Begin(info().membership());
+  timeline_.Woken(info());
+  return {};
+}
+
+Status Worker::Finish(Clock::time_point deadline) {
+  if (info().dropped && !sidecar_.fenced())
+    return {RM_ERR_DROPPED, "the others have gone on without this worker"};
+  sidecar_.Finish();
+  sidecar_.AwaitHeard(deadline);
+  return {};
 }
 
 std::string Worker::LastRebuild() const {

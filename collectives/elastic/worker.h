@@ -44,9 +44,16 @@ class Worker {
   // All of them at once, or none.
   Status Submit(std::span<const std::shared_ptr<engine::Operation>> operations);
   Status StepEnd(rm_step_info* info);
+  // Agreed by all ranks of the view. This worker then rests, if there are others: it stays in the
+  // view until the script begins again, or the process ends.
   Status Shutdown(Clock::time_point deadline);
-  // There are others, or could be: an end of the job is agreed with them.
+  // There are others, or could be: a shutdown is agreed with them.
   bool AgreesWithOthers() const { return endpoint_ != nullptr && info().entered; }
+  // Out of the rest, agreed by all ranks. RM_ERR_SHUTDOWN: there is no way back.
+  Status Wake(Clock::time_point deadline);
+  // The process of a worker that rests is about to end, as it should.
+  // RM_ERR_DROPPED: others may have begun again without it.
+  Status Finish(Clock::time_point deadline);
 
   bool joining() const;
   // Of the view, its members, and the process sets.
@@ -75,8 +82,8 @@ class Worker {
   const WorkerOptions options_;
   engine::StateRegistry* const state_;
   DeviceCheck devices_;
-  // Null: no MPI launcher has started this process. As long as the worker: a script that calls MPI
-  // begins with it, too, and can't after its leave.
+  // Null: no MPI launcher has started this process. Until the first shutdown: a script that calls
+  // MPI begins with it, too, and can't after its leave.
   std::unique_ptr<process_manager::ProcessManager> launcher_;
   std::unique_ptr<Endpoint> endpoint_;  // null: alone
   std::unique_ptr<engine::CommunicatorFactory> communicators_;

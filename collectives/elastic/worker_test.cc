@@ -213,6 +213,47 @@ TEST_F(WorkerTest, AnEndThatTheSidecarMayHaveMissedIsSaidAgainBeforeTheProcessGo
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST_F(WorkerTest, AShutdownIsARestUntilTheProcessEndsOrTheScriptBeginsAgain) {
+  sidecar_->LetRest();
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(worker->Shutdown(Soon()).ok());
+    EXPECT_EQ(sidecar_->heard(0, "resting"), round) << "before the call returns";
+    EXPECT_EQ(worker->StepEnd(nullptr).code(), RM_ERR_SHUTDOWN);
+    ASSERT_TRUE(worker->Wake(Soon()).ok());
+    EXPECT_EQ(sidecar_->heard(0, "woken"), round);
+    EXPECT_TRUE(worker->StepEnd(nullptr).ok());
+  }
+  ASSERT_TRUE(worker->Shutdown(Soon()).ok());
+  EXPECT_EQ(sidecar_->heard(0, "finished"), 0);
+  ASSERT_TRUE(worker->Finish(Soon()).ok());
+  EXPECT_EQ(sidecar_->heard(0, "finished"), 1);
+}
+
+TEST_F(WorkerTest, WhenOthersEndInsteadOfBeginningAgainItIsSaid) {
+  sidecar_->LetRest();
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  ASSERT_TRUE(worker->Shutdown(Soon()).ok());
+  sidecar_->Send(0, {{"t", "left"}, {"epoch", epoch_}, {"reason", "the job has ended"}});
+  while (worker->StepEnd(nullptr).code() == RM_ERR_SHUTDOWN) continue;  // until the frame has come
+  const Status status = worker->Wake(Soon());
+  EXPECT_EQ(status.code(), RM_ERR_SHUTDOWN);
+  EXPECT_THAT(status.message(), testing::HasSubstr("others have ended their processes"));
+}
+
+TEST_F(WorkerTest, UnderASidecarOfAnEarlierVersionThereIsNoWayBack) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  ASSERT_TRUE(worker->Shutdown(Soon()).ok());
+  EXPECT_EQ(sidecar_->heard(0, "resting"), 0);
+  EXPECT_EQ(sidecar_->heard(0, "finished"), 1);
+  const Status status = worker->Wake(Soon());
+  EXPECT_EQ(status.code(), RM_ERR_SHUTDOWN);
+  EXPECT_THAT(status.message(), testing::HasSubstr("of a version for which that is its end"));
+}
+
 TEST_F(WorkerTest, AFenceThatHasPassedEndsEveryCall) {
   sidecar_->SetFence(200);
   engine::StateRegistry state;

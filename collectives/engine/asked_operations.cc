@@ -39,6 +39,8 @@ void AskedOperations::Drop(const std::string& why) {
 
 void AskedOperations::End(const Status& why) { FailAll(inbox_->Refuse(why), why); }
 
+void AskedOperations::Rest(const Status& why) { FailAll(inbox_->Rest(why), why); }
+
 void AskedOperations::FailAll(const Submitted& posted, const Status& why) {
   for (const auto& operation : posted) operation->Complete(why);
   for (auto& operation : pending_.TakeAll()) operation->Complete(why);

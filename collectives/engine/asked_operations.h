@@ -44,6 +44,8 @@ class AskedOperations {
   // is not carried into a later view.
   void Drop(const std::string& why);
   void End(const Status& why);
+  // The same until the inbox wakes.
+  void Rest(const Status& why);
 
  private:
   void FailAll(const Submitted& posted, const Status& why);

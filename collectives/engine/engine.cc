@@ -79,6 +79,18 @@ Status Engine::Shutdown(Clock::time_point deadline) {
   if (!operation->WaitUntil(deadline)) {
     return {RM_ERR_TIMEOUT, "not every rank has called rm_shutdown before the deadline"};
   }
+  if (operation->status().ok()) wake_.Renew();
+  return operation->status();
+}
+
+Status Engine::Wake(Clock::time_point deadline) {
+  inbox_.Wake();
+  std::shared_ptr<Operation> operation;
+  if (Status s = wake_.Ask(&operation); !s.ok()) return s;
+  if (!operation->WaitUntil(deadline)) {
+    return {RM_ERR_TIMEOUT, "not every rank has called rm_init again before the deadline"};
+  }
+  if (operation->status().ok()) shutdown_.Renew();
   return operation->status();
 }
 

@@ -15,12 +15,12 @@
 #include <string>
 #include <thread>
 
+#include "collectives/engine/agreed_request.h"
 #include "collectives/engine/engine_info.h"
 #include "collectives/engine/engine_loop.h"
 #include "collectives/engine/engine_options.h"
 #include "collectives/engine/host_communicator.h"
 #include "collectives/engine/inbox.h"
-#include "collectives/engine/shutdown_request.h"
 #include "collectives/engine/user_tasks.h"
 
 namespace ringmaster::engine {
@@ -55,7 +55,11 @@ class Engine {
   // Until this worker is in a view that trains, with state. Runs the load callback meanwhile.
   Status AwaitEntered(Clock::time_point deadline);
   Status StepEnd(StepResult* result);
+  // Agreed by all ranks. From then on the engine rests: it stays in its view, and goes along with
+  // what becomes of it, but takes no operations, and its process sets are gone.
   Status Shutdown(Clock::time_point deadline);
+  // Agreed by all ranks: it takes operations again.
+  Status Wake(Clock::time_point deadline);
 
   // What any thread may read.
   const EngineInfo& info() const { return info_; }
@@ -81,7 +85,8 @@ class Engine {
   void Abort(uint64_t epoch, const std::string& why);
 
   Inbox inbox_;
-  ShutdownRequest shutdown_{&inbox_};
+  AgreedRequest shutdown_{&inbox_, kShutdownName, Kind::kShutdown};
+  AgreedRequest wake_{&inbox_, kWakeName, Kind::kBarrier};
   UserTasks user_tasks_;
   EngineInfo info_;
   HostCommunicator host_;

@@ -26,7 +26,8 @@ class EngineListener {
   // `step`: completed so far; `resumed`: how many will be once the operations that were interrupted
   // are done, so what the survivors go on from.
   virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;
-  virtual void OnFinished(uint64_t epoch) = 0;
+  // All ranks of this view have called rm_shutdown: they rest.
+  virtual void OnShutDown(uint64_t epoch) = 0;
   // What waits in this view for ranks that don't come, as this rank is the one to tell: all of it,
   // each time that it changes. Empty: nothing any more, because the ranks have `come`, or because
   // the view is over.

@@ -111,7 +111,7 @@ void EngineLoop::Detach(const std::string& why) {
 // ---- A round
 
 std::optional<EngineLoop::Clock::time_point> EngineLoop::RoundDue() const {
-  if (!connection_.active() || gate_.user_waits()) return std::nullopt;
+  if (!connection_.active() || gate_.user_waits() || inbox_->rests()) return std::nullopt;
   // A round needs all ranks: where some may have no part in an operation, those that have nothing
   // pending come too, or the others would wait for them.
   const bool wanted = !asked_.idle() || pipeline_.sets().HasOutsiders();
@@ -138,8 +138,9 @@ void EngineLoop::Round() {
     rounds_.Fruitful();
   }
   for (Response& response : result.responses) {
+    const bool shuts = response.error == RM_OK && response.kind() == Kind::kShutdown;
     if (Status s = Execute(std::move(response)); !s.ok()) return Break(s);
-    if (!connection_.active()) return;  // shut down
+    if (shuts) return;  // what was agreed on in the same round is void, for all alike
   }
   if (stalls_.Update(result.unanswered, connection_.view().self, Clock::now())) {
     options_.listener->OnStalls(stalls_.stalls(), true);
@@ -169,9 +170,10 @@ Status EngineLoop::Execute(Response response) {
 }
 
 // The second half of an operation, whether it was executed here or handed over.
-void EngineLoop::Finish(const Retained& result) {
+void EngineLoop::Finish(const Retained& result, bool handed_over) {
   const Response& response = result.response;
-  if (response.error == RM_OK && response.kind() == Kind::kShutdown) return FinishShutdown(result);
+  if (response.error == RM_OK && response.kind() == Kind::kShutdown)
+    return FinishShutdown(handed_over);
   asked_.FreeNames(response);
   Publish(result);
   if (response.error == RM_OK && response.kind() == Kind::kStepEnd) EndStep(response.armed);
@@ -195,13 +197,18 @@ void EngineLoop::Publish(const Retained& result) {
   asked_.FailLeftOver(left_over);
 }
 
-void EngineLoop::FinishShutdown(const Retained& result) {
-  // Nobody leaves before all know. If the barrier fails, another rank knows it and has gone.
-  (void)connection_.communicator()->Barrier();
-  options_.listener->OnFinished(connection_.view().epoch);
-  asked_.FreeNames(result.response);
-  Publish(result);
-  End({RM_ERR_SHUTDOWN, "the job was shut down by all ranks"});
+// The rank stays where it is, so that the script can come back; it takes part in every recovery.
+void EngineLoop::FinishShutdown(bool handed_over) {
+  // Nobody's process ends before all know, unless a death gets in between: then the others are
+  // handed over what they lack, or hear that the job is over.
+  if (!handed_over) (void)connection_.communicator()->Barrier();
+  options_.listener->OnShutDown(connection_.view().epoch);
+  if (stalls_.Clear()) options_.listener->OnStalls({}, false);
+  const auto operation = asked_.pending().Take(kShutdownName);
+  pipeline_.Void();
+  info_->SetSets({});
+  asked_.Rest({RM_ERR_SHUTDOWN, "all ranks have called rm_shutdown"});
+  if (operation != nullptr) operation->Complete({});
 }
 
 void EngineLoop::EndStep(bool armed) {
@@ -265,7 +272,7 @@ Status EngineLoop::Recover(RecoveryPlan* plan) {
   for (const auto& handover : plan->handovers) {
     const Retained* lacked = nullptr;
     if (Status s = pipeline_.HandOver(handover, standing_.has_state(), &lacked); !s.ok()) return s;
-    if (lacked != nullptr) Finish(*lacked);
+    if (lacked != nullptr) Finish(*lacked, /*handed_over=*/true);
     options_.Reach(FaultPoint::kAfterHandover, handover.result.response.number);
     if (inbox_->refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
   }

@@ -55,9 +55,10 @@ class EngineLoop {
   std::optional<Clock::time_point> RoundDue() const;
   void Round();
   Status Execute(Response response);
-  void Finish(const Retained& result);
+  // `handed_over`: by a survivor, in a recovery.
+  void Finish(const Retained& result, bool handed_over = false);
   void Publish(const Retained& result);
-  void FinishShutdown(const Retained& result);
+  void FinishShutdown(bool handed_over);
   void EndStep(bool armed);
   void Break(const Status& why);
 

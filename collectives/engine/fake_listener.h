@@ -25,7 +25,7 @@ class FakeListener : public EngineListener {
   void OnRebuilt(const RebuildTimes& times, uint64_t, uint64_t) override {
     Hear("rebuilt", times.epoch);
   }
-  void OnFinished(uint64_t epoch) override { Hear("finished", epoch); }
+  void OnShutDown(uint64_t epoch) override { Hear("finished", epoch); }
   void OnStalls(const std::vector<job::Stall>&, bool) override { heard.push_back("stalls"); }
 
   std::vector<std::string> heard;  // "boundary 5 2": event, epoch, and what else it tells

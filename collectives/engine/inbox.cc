@@ -61,8 +61,7 @@ void Inbox::PostClose() {
 
 Status Inbox::Submit(std::span<const std::shared_ptr<Operation>> operations) {
   sync::MutexLock lock(&mu_);
-  if (refused_) return *refused_;
-  if (suspended_) return *suspended_;
+  if (const auto refusal = RefusalLocked()) return *refusal;
   for (size_t i = 0; i < operations.size(); ++i) {
     const Request& request = operations[i]->request;
     if (in_flight_.emplace(Once(request), request.process_set).second) continue;
@@ -120,6 +119,23 @@ void Inbox::Resume() {
   suspended_.reset();
 }
 
+Submitted Inbox::Rest(const Status& why) {
+  sync::MutexLock lock(&mu_);
+  rests_ = why;
+  in_flight_.clear();
+  return std::exchange(messages_.submitted, {});
+}
+
+void Inbox::Wake() {
+  sync::MutexLock lock(&mu_);
+  rests_.reset();
+}
+
+bool Inbox::rests() const {
+  sync::MutexLock lock(&mu_);
+  return rests_.has_value();
+}
+
 Submitted Inbox::Refuse(const Status& why) {
   sync::MutexLock lock(&mu_);
   if (!refused_) refused_ = why;
@@ -134,7 +150,12 @@ std::optional<Status> Inbox::refused() const {
 
 std::optional<Status> Inbox::Refusal() const {
   sync::MutexLock lock(&mu_);
-  return refused_ ? refused_ : suspended_;
+  return RefusalLocked();
+}
+
+std::optional<Status> Inbox::RefusalLocked() const {
+  if (refused_) return refused_;
+  return rests_ ? rests_ : suspended_;
 }
 
 bool Inbox::HasMessages() const {

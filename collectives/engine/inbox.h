@@ -65,6 +65,10 @@ class Inbox {
   // submitted and not been taken: its user did not know, and has to hear the same.
   [[nodiscard]] Submitted Suspend(const std::string& why);
   void Resume();
+  // The same between a shutdown and Wake(), whatever becomes of the view meanwhile.
+  [[nodiscard]] Submitted Rest(const Status& why);
+  void Wake();
+  bool rests() const;
   // From now on Submit() answers `why`; only the first call counts. Returns as Suspend().
   [[nodiscard]] Submitted Refuse(const Status& why);
   std::optional<Status> refused() const;
@@ -73,6 +77,7 @@ class Inbox {
 
  private:
   bool HasMessages() const REQUIRES(mu_);
+  std::optional<Status> RefusalLocked() const REQUIRES(mu_);
   Messages TakeLocked() REQUIRES(mu_);
 
   mutable sync::Mutex mu_;
@@ -80,6 +85,7 @@ class Inbox {
   Messages messages_ GUARDED_BY(mu_);
   std::unordered_map<std::string, int32_t> in_flight_ GUARDED_BY(mu_);  // name: process set
   std::optional<Status> suspended_ GUARDED_BY(mu_);
+  std::optional<Status> rests_ GUARDED_BY(mu_);
   std::optional<Status> refused_ GUARDED_BY(mu_);
 };
 

@@ -11,6 +11,10 @@ namespace ringmaster::engine {
 
 void Negotiator::Reset(std::vector<std::string> workers) {
   ranks_.Reset(std::move(workers));
+  Void();
+}
+
+void Negotiator::Void() {
   cache_.Clear();
   ballot_.Clear();
   heard_.Clear();

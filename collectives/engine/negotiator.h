@@ -51,6 +51,8 @@ class Negotiator {
 
   // What all ranks of the view have agreed on (FusionRules::most_bytes).
   void SetFusionBytes(size_t bytes) { fusion_.most_bytes = bytes; }
+  // All ranks do so between the same two operations: what was announced is void.
+  void Void();
 
   // The set is removed: what was announced in it is void.
   void ForgetSet(int32_t process_set);

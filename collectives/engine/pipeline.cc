@@ -17,6 +17,15 @@ void Pipeline::Uninstall() {
   backend_->Uninstall();
 }
 
+void Pipeline::Void() {
+  for (const auto& [set, workers] : sets_.sets()) {
+    negotiator_.ForgetSet(set);
+    backend_->ForgetSet(set);
+  }
+  sets_.Clear();
+  negotiator_.Void();
+}
+
 Status Pipeline::Agree(bool armed, std::chrono::steady_clock::time_point long_ago,
                        RoundResult* result) {
   // This rank's recovery has brought no word that somebody has committed what was prepared in an

@@ -45,6 +45,10 @@ class Pipeline {
   // it is published. Returned are the operations of a removed set: they are left over.
   std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
 
+  // All ranks do so between the same two operations: what has been asked for, and the process sets,
+  // are void.
+  void Void();
+
   // ---- Agreed on, executed, given out
   // One round with all ranks. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
   // `long_ago`: what was asked for before has waited for long, and is in result->unanswered.

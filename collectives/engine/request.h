@@ -100,6 +100,7 @@ inline const std::string kAddSetName = "\x01process_set_add";
 inline const std::string kRemoveSetName = "\x01process_set_remove";
 inline const std::string kJoinName = "\x01join";
 inline const std::string kShutdownName = "\x01shutdown";
+inline const std::string kWakeName = "\x01wake";
 
 // "[2, 3]"
 std::string ShapeText(const Request& request);

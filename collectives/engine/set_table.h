@@ -22,12 +22,16 @@ using Sets = std::map<int32_t, std::vector<std::string>>;  // workers by number
 
 class SetTable {
  public:
-  // Numbers are never used again.
+  // Numbers are not used again before Clear().
   int32_t Add(std::vector<std::string> workers) {
     sets_[next_] = std::move(workers);
     return next_++;
   }
   void Remove(int32_t set) { sets_.erase(set); }
+  void Clear() {
+    sets_.clear();
+    next_ = 1;
+  }
   bool Has(int32_t set) const { return set == 0 || sets_.contains(set); }
   bool Has(int32_t set, const std::string& worker) const {
     if (set == 0) return true;

@@ -94,7 +94,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   void OnSuspect(uint64_t, int, const std::string&) override {}
   void OnBroken(uint64_t epoch, int rank, const std::string&) override;
   void OnRebuilt(const RebuildTimes&, uint64_t step, uint64_t resumed) override;
-  void OnFinished(uint64_t) override;
+  void OnShutDown(uint64_t) override;
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
   Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override;
 
@@ -323,7 +323,7 @@ inline void TestWorker::OnRebuilt(const RebuildTimes&, uint64_t, uint64_t) {
   ++rebuilt;
   world->changed.notify_all();
 }
-inline void TestWorker::OnFinished(uint64_t) {
+inline void TestWorker::OnShutDown(uint64_t) {
   std::lock_guard lock(world->mu);
   ++finished;
   world->changed.notify_all();

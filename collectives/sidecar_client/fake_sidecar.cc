@@ -86,6 +86,11 @@ void FakeSidecar::SetRingKey(const std::string& key) {
   ring_key_ = key;
 }
 
+void FakeSidecar::LetRest() {
+  sync::MutexLock lock(&mu_);
+  rests_ = true;
+}
+
 void FakeSidecar::SetFence(int ms) {
   sync::MutexLock lock(&mu_);
   fence_ms_ = ms;
@@ -161,6 +166,7 @@ void FakeSidecar::Handle(Peer* peer, const Json& frame) {
                     {"localSize", 1},
                     {"pingMs", 20},
                     {"fenceMs", fence_ms_}};
+    if (rests_) welcome["rests"] = true;
     if (!ring_key_.empty()) welcome["ringKey"] = ring_key_;
     Write(peer->fd, welcome);
   } else if (type == "ping" && answer_pings_) {

@@ -38,6 +38,8 @@ class FakeSidecar {
   int hellos(int slot);
   void AnswerPings(bool answer);
   void SetFence(int ms);
+  // A worker may begin again after a shutdown, as with sidecars of this version.
+  void LetRest();
   // Closes listener and connections, as when the sidecar dies, and listens again.
   void Restart();
 
@@ -73,6 +75,7 @@ class FakeSidecar {
   int listener_ GUARDED_BY(mu_) = -1;
   bool closing_ GUARDED_BY(mu_) = false;
   bool answer_pings_ GUARDED_BY(mu_) = true;
+  bool rests_ GUARDED_BY(mu_) = false;
   int fence_ms_ GUARDED_BY(mu_) = 10000;
   std::string ring_key_ GUARDED_BY(mu_);
   uint64_t epoch_ GUARDED_BY(mu_) = uint64_t{1} << 40;

@@ -49,6 +49,7 @@ bool Member::done() const { return impl_->Done(); }
 bool Member::draining() const { return impl_->departure().draining(); }
 bool Member::state_lost() const { return impl_->StateLost(); }
 bool Member::able() const { return impl_->Able(); }
+bool Member::finishing() const { return impl_->Ending(); }
 std::uint32_t Member::min_pods() const { return impl_->min_pods(); }
 const PersistentState& Member::state() const { return impl_->state().stored(); }
 MemberCounters Member::counters() const { return impl_->succession().counters(); }

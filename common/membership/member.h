@@ -82,6 +82,8 @@ class Member {
   std::uint32_t min_pods() const;
   // In the current view, and knows of nothing that keeps it from training.
   bool able() const;
+  // Some rank of the view is through with the job, which all have shut down.
+  bool finishing() const;
   const PersistentState& state() const;
   MemberCounters counters() const;
 

@@ -40,6 +40,7 @@ class MemberImpl {
   const Departure& departure() const { return departure_; }
   bool Done() const;
   bool Able() const;
+  bool Ending() const { return state_.in_view() && workers_.finishing(); }
   bool StateLost() const;
   std::uint32_t min_pods() const { return successor_.min_pods(); }
 

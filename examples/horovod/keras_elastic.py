@@ -11,18 +11,20 @@ import tensorflow as tf
 from pictures import CLASSES, pictures
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--batch-size", type=int, default=32)
+parser.add_argument("--batch-size", type=int, default=64, help="of all workers together")
 parser.add_argument("--epochs", type=int, default=5)
-parser.add_argument("--steps-per-epoch", type=int, default=100, help="of all workers together")
-parser.add_argument("--lr", type=float, default=0.002)
+parser.add_argument("--lr", type=float, default=0.004)
 parser.add_argument("--warmup-epochs", type=int, default=1)
 args = parser.parse_args()
 
 hvd.init()
 
-images, labels = pictures(4000, seed=hvd.rank())
-dataset = tf.data.Dataset.from_tensor_slices((images, labels)).repeat().shuffle(4000).batch(
-    args.batch_size)
+# All workers have the same data; the sampler says who works on what, so that every sample of an
+# epoch counts once.
+images, labels = pictures(4000, seed=1)
+sampler = hvd.elastic.ElasticSampler(len(images), seed=2)
+dataset = hvd.elastic.sharded_indices(sampler, args.batch_size).map(
+    lambda own: (tf.gather(images, own), tf.gather(labels, own)))
 
 model = tf.keras.Sequential([
     tf.keras.Input((8, 8, 1)),
@@ -31,36 +33,30 @@ model = tf.keras.Sequential([
     tf.keras.layers.Dense(64, activation="relu"),
     tf.keras.layers.Dense(CLASSES),
 ])
-model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.Adam(args.lr * hvd.size())),
-              loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-              metrics=["accuracy"])
+optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(args.lr), sampler=sampler)
+model.compile(optimizer=optimizer, metrics=["accuracy"],
+              loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
 
 @hvd.elastic.run
 def train(state):
-    # Entered again after each change of the world, with what was committed last.
-    callbacks = [
-        hvd.callbacks.MetricAverageCallback(),
-        hvd.elastic.UpdateEpochStateCallback(state),
-        hvd.elastic.UpdateBatchStateCallback(state),
-        hvd.elastic.CommitStateCallback(state),
-    ]
-    if state.epoch < args.warmup_epochs:
-        callbacks.insert(1, hvd.callbacks.LearningRateWarmupCallback(
-            args.lr * hvd.size(), warmup_epochs=args.warmup_epochs, verbose=1))
-    state.model.fit(dataset, steps_per_epoch=args.steps_per_epoch // hvd.size(),
-                    epochs=args.epochs - state.epoch, callbacks=callbacks,
-                    verbose=2 if hvd.rank() == 0 else 0)
+    # Entered again after each change of the world, where it was. The global batch stays the same,
+    # and so does the learning rate. An epoch a fit(): the first may be the rest of one.
+    while state.sampler.epoch < args.epochs:
+        epoch = state.sampler.epoch
+        if hvd.rank() == 0:
+            print("epoch %d with %d workers" % (epoch, hvd.size()), flush=True)
+        callbacks = [hvd.callbacks.MetricAverageCallback(),
+                     hvd.elastic.CommitStateCallback(state)]
+        if epoch < args.warmup_epochs:
+            callbacks.insert(1, hvd.callbacks.LearningRateWarmupCallback(
+                args.lr, warmup_epochs=args.warmup_epochs, verbose=1,
+                steps_per_epoch=-(-len(images) // args.batch_size)))
+        state.model.fit(dataset, initial_epoch=epoch, epochs=epoch + 1, callbacks=callbacks,
+                        verbose=2 if hvd.rank() == 0 else 0)
 
 
-def on_state_reset():
-    # The global batch has another size now, and the learning rate follows it.
-    model.optimizer.learning_rate = args.lr * hvd.size()
-
-
-state = hvd.elastic.KerasState(model, batch=0, epoch=0)
-state.register_reset_callbacks([on_state_reset])
-train(state)
+train(hvd.elastic.KerasState(model, sampler=sampler))
 
 images, labels = pictures(500, seed=1000 + hvd.rank())
 accuracy = hvd.allreduce(model.evaluate(images, labels, verbose=0)[1], name="accuracy")

@@ -1,6 +1,7 @@
 # Shared by hack/release and hack/wheel: the programs with the shared libraries that they need, and a root directory with little in it to try them.
 # Source it after common.sh; it runs nothing by itself.
 
+portable_glibc=2.28 # what is loaded in images of others needs no newer one (Debian 10, Ubuntu 20.04, UBI 8)
 private=lib/ringmaster/private # the shared libraries that are brought along
 
 # Shared libraries that programs need, glibc's left out: every machine has its own.

@@ -203,6 +203,8 @@ void Agent::Tick() {
                   outputs_.clock.unix_ms());
   handover_.Tick(outputs_.clock.now(), membership_.member().changing());
   orders_.CheckFresh();
+  // Of a rank of another pod, after a shutdown of all.
+  if (membership_.member().finishing()) workers_.OnFinished(membership_.epoch());
   departure_.CheckFinish();
   departure_.CheckTermination();
 }

@@ -40,6 +40,7 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
                 {"incarnation", worker->incarnation},
                 {"state", StateOf(*worker)},
                 {"epoch", view_.epoch()},
+                {"rests", true},
                 {"pingMs", options_.ping.count()},
                 {"fenceMs", options_.fence.count()}});
   if (!options_.ring_key.empty()) frame["ringKey"] = options_.ring_key;

@@ -46,6 +46,7 @@ struct WorkerProcess {
   Epoch boundary = 0;
   Epoch holds = 0;  // newest view in which it has the job's state
   bool finished = false, left = false;
+  bool resting = false;  // has shut down, as all ranks have, and may begin again
   uint64_t step = 0;
   std::map<std::string, double> values;
   job::WorkerTimes times;

@@ -24,7 +24,9 @@ constexpr milliseconds kBeyondFence{1000};
 bool LooksDead(const WorkerProcess& worker, SteadyTime now, milliseconds fence,
                std::optional<SteadyTime> launcher_lost) {
   if (worker.closed_at) {
-    if (worker.same_pids && ProcessEnded(worker.pid)) return true;
+    // How one ends that rests tells whether the job is over: only the launcher knows.
+    const bool told = worker.resting && !worker.finished && !launcher_lost;
+    if (!told && worker.same_pids && ProcessEnded(worker.pid)) return true;
     // Workers die with their launcher.
     if (launcher_lost && now - *launcher_lost > kLauncherReconnects) return true;
     if (worker.left || worker.finished) return true;

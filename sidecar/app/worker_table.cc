@@ -139,6 +139,7 @@ void WorkerTable::OnLauncherFrame(const json& frame, SteadyTime now) {
     if (processes_.Started(ReadProcessName(frame)) != nullptr) callbacks_.changed();
   } else if (type == "exited") {
     const job::WorkerExit exit = job::WorkerExitFromJson(frame);
+    CheckRest(exit);
     callbacks_.exited(exit);
     if (fields::Flag(frame, "stays")) return;  // its launcher is the member, not the process
     if (!processes_.Exited(exit)) return;      // its closed socket was enough
@@ -194,12 +195,27 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     callbacks_.rebuilt(ReadRebuilt(frame));
   } else if (type == "timeline") {
     timelines_.OnPiece(*worker, frame);
+  } else if (type == "resting") {
+    worker->resting = true;
+  } else if (type == "woken") {
+    worker->resting = false;
   } else if (type == "finished") {
     worker->finished = true;
-    callbacks_.finished(epoch);
+    // One that rests may not have heard yet of the newest view.
+    callbacks_.finished(worker->resting ? std::max(epoch, view().epoch()) : epoch);
   } else if (type == "bye") {
     worker->left = true;
   }
+}
+
+// After a shutdown that all ranks have agreed on a process may end, also where nothing of the
+// library runs any more as it does: the job is over then, because not all can begin again.
+void WorkerTable::CheckRest(const job::WorkerExit& exit) {
+  if (exit.exit_code != 0 || exit.signal != 0) return;
+  WorkerProcess* worker = processes_.Find(exit.standby, exit.slot, exit.incarnation);
+  if (worker == nullptr || !worker->resting || worker->finished || !view().Lists(*worker)) return;
+  worker->finished = true;
+  callbacks_.finished(view().epoch());
 }
 
 void WorkerTable::OnEnter(WorkerProcess* worker, const json& frame) {

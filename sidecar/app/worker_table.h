@@ -53,6 +53,7 @@ class WorkerTable {
                      SteadyTime now);
   void NoteLibrary(const std::string& version, WorkerProcess* worker) const;
   void OnLauncherFrame(const nlohmann::json& frame, SteadyTime now);
+  void CheckRest(const job::WorkerExit& exit);
   void OnEnter(WorkerProcess* worker, const nlohmann::json& frame);
   void OnWorkerFrame(WorkerProcess* worker, const nlohmann::json& frame);
   // It will not use the view any more that this pod still lists it in.

@@ -25,7 +25,7 @@ struct WorkerTableCallbacks {
   std::function<void(Epoch, int rank, const std::string& reason)> suspects;
   // The view is broken for a worker; see PeerMonitor::OnWorkerBroken.
   std::function<void(Epoch, int rank, const std::string& reason)> broken;
-  std::function<void(Epoch)> finished;  // rm_shutdown was agreed by all ranks
+  std::function<void(Epoch)> finished;  // all ranks have shut down, and none begins again
   std::function<void(const job::WorkerExit&)> exited;
   std::function<void()> terminate;  // SIGTERM came to the worker container
 };

@@ -461,9 +461,72 @@ TEST_F(WorkerTableTest, FramesOfAnyShapeAreHarmless) {
   for (const char* type : {"started", "exited", "promoted", "term", "nonsense"})
     Frame(1, {{"t", type}, {"slot", "x"}});
   for (const char* type : {"ping", "enter", "stopped", "installed", "boundary", "suspect", "broken",
-                           "rebuilt", "finished", "bye"}) {
+                           "rebuilt", "resting", "woken", "finished", "bye"}) {
     Frame(2, {{"t", type}, {"epoch", -1}, {"values", {1, 2}}, {"seconds", "x"}, {"rank", {}}});
   }
+}
+
+TEST_F(WorkerTableTest, AWorkerThatRestsEndsTheJobAsItsProcessEndsWell) {
+  const auto ends = [this](const json& how, std::vector<const char*> said) {
+    Make(1);
+    finished_.clear();
+    Launcher(json::array({{{"slot", 0}, {"incarnation", 1}, {"pid", 4}}}));
+    Worker(2, 0, 1);
+    table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+    for (const char* type : said) Frame(2, {{"t", type}, {"epoch", kFirst}});
+    table_->orders().Install(MakeView(kSecond, {{0, 1}}), now_);  // it has not heard of this yet
+    EXPECT_TRUE(finished_.empty());
+    table_->OnClosed(2, now_);
+    json exited = {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}};
+    exited.update(how);
+    Frame(1, exited);
+    return finished_;
+  };
+  EXPECT_EQ(ends({{"exitCode", 0}}, {"resting"}), std::vector<Epoch>{kSecond});
+  EXPECT_EQ(ends({{"exitCode", 0}}, {"resting", "woken", "resting"}), std::vector<Epoch>{kSecond});
+  EXPECT_TRUE(ends({{"exitCode", 0}}, {"resting", "woken"}).empty()) << "it had begun again";
+  EXPECT_TRUE(ends({{"exitCode", 0}}, {}).empty());
+  EXPECT_TRUE(ends({{"exitCode", 1}}, {"resting"}).empty());
+  EXPECT_TRUE(ends({{"exitCode", 137}, {"signal", 9}}, {"resting"}).empty());
+}
+
+TEST_F(WorkerTableTest, AWorkerThatRestsAndSaysThatItIsThroughIsSoInTheNewestView) {
+  Make(1);
+  Worker(2, 0, 1);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  Frame(2, {{"t", "resting"}, {"epoch", kFirst}});
+  table_->orders().Install(MakeView(kSecond, {{0, 1}}), now_);
+  Frame(2, {{"t", "finished"}, {"epoch", kFirst}});
+  EXPECT_EQ(finished_, std::vector<Epoch>{kSecond});
+}
+
+TEST_F(WorkerTableTest, WhoWasDroppedWhileItRestedDoesNotEndTheJobOfTheOthers) {
+  Make(1);
+  Launcher(json::array({{{"slot", 0}, {"incarnation", 1}, {"pid", 4}}}));
+  Worker(2, 0, 1);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  Frame(2, {{"t", "resting"}, {"epoch", kFirst}});
+  table_->orders().Install(MakeView(kSecond, {}), now_);
+  Frame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}});
+  EXPECT_TRUE(finished_.empty());
+}
+
+TEST_F(WorkerTableTest, HowAWorkerEndedThatRestedIsTheLaunchersWord) {
+  Make(1);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  Launcher(json::array({{{"slot", 0}, {"incarnation", 1}, {"pid", child}}}));
+  Worker(2, 0, 1, 0, false, child);
+  table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+  Frame(2, {{"t", "resting"}, {"epoch", kFirst}});
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  table_->OnClosed(2, now_);
+  EXPECT_EQ(table_->processes().Living().size(), 1u) << "a closed socket does not tell it";
+  Frame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}});
+  EXPECT_EQ(finished_, std::vector<Epoch>{kFirst});
+  EXPECT_TRUE(table_->processes().Living().empty());
+  waitpid(child, nullptr, 0);
 }
 
 TEST_F(WorkerTableTest, LeavingTellsTheLauncherBeforeItsWorkersEnd) {

@@ -80,6 +80,7 @@ def builder(tmp_path, script):
     (["--help"], 0, "--build-dir DIR"),
     (["--nonsense"], 2, "unknown option --nonsense"),
     (["worker"], 2, "unknown image worker: it must be operator, sidecar or trainer"),
+    (["--library", "old"], 2, "--library is 'old', allowed are portable and native"),
     (["--tag"], 2, "--tag needs a value"),
     (["--tag", "a b"], 2, "--tag is 'a b', must be"),
     (["--with", "no-such-builder", "operator"], 3, "no command no-such-builder"),
@@ -116,8 +117,17 @@ def test_the_context_of_an_image_has_every_file_that_is_copied(tmp_path, image):
                for word in line.split()]
     look = 'for last; do :; done\ncd "$last" && for f in %s; do test -e $f -a ! -L $f || ' \
            '{ echo "no $f" >&2; exit 9; }; done\n' % " ".join(sources)
-    done = run(SCRIPT, "--with", builder(tmp_path, look), "--build-dir", os.path.dirname(BIN), image)
+    done = run(SCRIPT, "--with", builder(tmp_path, look), "--build-dir", os.path.dirname(BIN), "--library", "native", image)
     assert sources and done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no library to look at")
+@pytest.mark.parametrize("file, words", [("lib/libringmaster.so", r"asks for glibc 2\.3\d, allowed is 2\.28 and older"),
+                                         ("bin/ringmaster-launcher", "asks for no version of glibc"), ("lib/no-such", "there is no")])
+def test_a_library_that_needs_more_than_images_of_workers_have_is_refused(file, words):
+    """The build's own is such a one. What went into an image is looked at by tests/e2e/images_test.py."""
+    done = run(ROOT / "hack/lib/portable-library", "--check", os.path.join(os.path.dirname(BIN), file))
+    assert done.returncode == 1 and re.search(words, done.stderr), done.stderr
 
 
 @pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no operator to ask")

@@ -9,7 +9,7 @@ import shlex
 import sys
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests/cluster"))
+sys.path[:0] = [str(REPOSITORY / "tests/cluster"), str(REPOSITORY / "tests/support")]
 
 from handle import PATIENCE, Handle, cannot, condition  # noqa: E402
 

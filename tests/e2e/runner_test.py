@@ -9,10 +9,11 @@ import textwrap
 import pytest
 
 import harness
+import optional
 from digits_job import trainer_image
 from harness import JOB
 
-pytest.importorskip("cloudpickle")
+optional.module("cloudpickle", for_all=True)
 
 RIGHTS = textwrap.dedent("""
     apiVersion: rbac.authorization.k8s.io/v1

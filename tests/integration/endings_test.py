@@ -93,6 +93,91 @@ def test_a_worker_that_fails_just_before_the_others_end(write):
         assert "exited with 3" in run.text()
 
 
+ROUNDS = harness.REPOSITORY / "collectives/python/tests/workers/rounds.py"
+
+
+@pytest.mark.parametrize("replicas, slots", [(2, 1), (2, 2)])
+def test_a_job_that_begins_again_after_each_shutdown_loses_a_worker_in_between(write, replicas, slots):
+    """All ranks of both sizes rest as it dies, and its successor comes into a later round."""
+    size = replicas * slots
+    job = manifest(command=[PYTHON, ROUNDS, size, "job-worker-1 0"], replicas=replicas, slotsPerWorker=slots, env={"OMP_NUM_THREADS": "1"})
+    with Run(write(job)) as run:
+        assert run.wait() == 0, run.text()
+        for line in "round 2 of %d" % size, "round 3 of %d" % (size - 1), "the end":  # what rank 0 says is shown
+            assert line in run.text(), run.text()
+        assert run.summary()["exitReason"] == "Succeeded", run.text()
+
+
+SOME_BEGIN_AGAIN = """
+import os, time
+import torch, ringmaster.torch as rm
+rm.init()
+rank = rm.rank()
+rm.allreduce(torch.ones(3), name="a")
+rm.shutdown()
+if rank == 0:
+    rm.init()
+"""
+
+
+def test_ranks_that_begin_again_while_others_end_hear_why_they_can_not(write):
+    write(SOME_BEGIN_AGAIN, "train.py")
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+        assert run.wait() == 1, run.text()
+        assert "others have ended their processes instead of beginning again" in run.text()
+
+
+ENDS_SOMEHOW = """
+import os, sys, time
+import torch, ringmaster.torch as rm
+for again in range(2):
+    rm.init()
+    rank = rm.rank()
+    rm.allreduce(torch.ones(3), name="a")
+    rm.shutdown()
+if rank == 1:
+    os._exit(0)  # nothing of Python or of the library runs any more
+time.sleep(2 * (rank == 0))  # saves what was learned
+open("words-%d" % rank, "w").close()
+"""
+
+
+def test_after_a_shutdown_a_process_may_end_when_and_how_it_likes(write, tmp_path):
+    write(ENDS_SOMEHOW, "train.py")
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+        assert run.wait() == 0, run.text()
+        assert sorted(file.name for file in tmp_path.glob("words-*")) == ["words-0", "words-2"]
+        assert run.summary()["exitReason"] == "Succeeded"
+
+
+TESTS = """
+import pytest, torch
+import horovod.torch as hvd
+
+@pytest.fixture(autouse=True)
+def world():
+    hvd.init()
+    yield
+    hvd.shutdown()
+
+@pytest.mark.parametrize("again", range(3))
+def test_sum(again):
+    assert hvd.allreduce(torch.ones(2), op=hvd.Sum).tolist() == [hvd.size()] * 2
+
+def test_a_set():
+    even = hvd.add_process_set([0])
+    assert even.included() == (hvd.rank() == 0)
+"""
+
+
+def test_tests_that_init_and_shut_down_each(write):
+    path = write(TESTS, "sums_test.py")
+    again = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]) or pytest.main(sys.argv[1:]))"
+    with Run("-np", "2", PYTHON, "-c", again, "-q", "-p", "no:cacheprovider", path) as run:
+        assert run.wait() == 0, run.text()
+        assert run.text().count("4 passed") == 4, run.text()
+
+
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_in_order(write, tmp_path, sig):
     with start(write, tmp_path) as run:

@@ -39,10 +39,13 @@ def gone(pid):
 
 
 def test_the_example_goes_on_from_its_checkpoint_when_a_worker_is_killed(tmp_path):
-    job = json.loads(harness.manifest(
-        "torchrun", command=[PYTHON, EXAMPLE / "train.py", "--epochs", 60, "--checkpoint", tmp_path / "c.pt"], replicas=3,
-        env={"OMP_NUM_THREADS": "1"}, collectives={"backend": "None"}))
-    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    # Its own manifest, but from another folder, with fewer workers and a checkpoint that is this test's.
+    job = (EXAMPLE / "job.yaml").read_text()
+    for before, after in (("replicas: 4", "replicas: 3"), ("/tmp/torchrun-digits.pt", str(tmp_path / "c.pt")),
+                          ("python3, train.py", "%s, %s" % (PYTHON, EXAMPLE / "train.py"))):
+        assert job.count(before) == 1
+        job = job.replace(before, after)
+    (tmp_path / "job.yaml").write_text(job)
     with harness.Run(tmp_path / "job.yaml", cwd=tmp_path) as run:
         run.line(r"epoch 5: .*3 workers")
         before = run.world("torchrun", 3)

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 import harness
+import optional
 
-pytest.importorskip("cloudpickle")
+optional.module("cloudpickle", for_all=True)
 
 PYTHON = "/usr/bin/python3"
 PACKAGES = str(harness.BIN.parent / "python")

@@ -10,6 +10,7 @@ import tempfile
 import pytest
 
 import harness
+import optional
 from elastic_test import check, read_logs
 from harness import Run, wait_for
 
@@ -99,7 +100,7 @@ if __name__ == "__main__":
 
 
 def test_a_function_runs_on_two_machines(hosts, tmp_path):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     (tmp_path / "calls.py").write_text(CALLS)
     # The run that fails keeps its logs. Short: unix sockets lie below it.
     with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as runs:

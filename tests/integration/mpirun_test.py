@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import harness
+import optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 import netns  # noqa: E402
@@ -36,6 +37,11 @@ if "DIES" in os.environ and rank == 1:
     os.kill(os.getpid(), 9)
 if "DIES" in os.environ:
     hvd.allreduce(torch.ones(1000), name="never")
+for again in range(2):
+    hvd.shutdown()
+    hvd.init()
+    assert (hvd.rank(), hvd.size()) == (rank, size)
+    assert hvd.allreduce(torch.ones(3), op=hvd.Sum, name="total").tolist() == [size] * 3
 hvd.shutdown()
 """
 ELASTIC = """
@@ -128,7 +134,7 @@ def test_an_elastic_script_runs_with_the_ranks_that_there_are(launcher, tmp_path
 @pytest.mark.parametrize("first", ["MPI", "ours"])
 def test_a_script_may_call_mpi_beside_it(first, tmp_path):
     """Both are clients of one PMIx server, and either may begin."""
-    pytest.importorskip("mpi4py")
+    optional.module("mpi4py")
     need("mpirun.openmpi")
     done = start(["mpirun.openmpi", *LAUNCHERS["mpirun.openmpi"], "2"], WITH_MPI.replace("FIRST = True", "FIRST = %s" % (first == "MPI")), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ import tempfile
 import pytest
 
 import harness
+import optional
 
 PYTHON = "/usr/bin/python3"
 PACKAGES = str(harness.BIN.parent / "python")
@@ -45,7 +46,7 @@ def environment(folder, **more):
 
 
 def test_values_come_back_in_the_order_of_the_ranks_and_output_as_it_is_printed(call):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     said = call("""
 assert run(trained, (10,), {"plus": 1}, np=3) == [1, 11, 21]
 assert horovod.run(lambda: len(sys.argv), np=2, show_output=False) == [1, 1], "uses no collectives"
@@ -55,7 +56,7 @@ assert horovod.run(lambda: len(sys.argv), np=2, show_output=False) == [1, 1], "u
 
 
 def test_what_a_rank_raises_is_raised_with_its_rank_and_traceback(call):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     said = call("""
 class Own(Exception):
     pass
@@ -79,7 +80,7 @@ except Own as error:
 
 
 def test_a_death_fails_the_job_and_says_of_which_rank(call):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     said = call("""
 def dies():
     import ringmaster as rm
@@ -97,7 +98,7 @@ except LaunchError as error:
 
 
 def test_a_rank_that_died_is_replaced_and_every_rank_returns_its_value(call):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     call("""
 def elastic():
     import ringmaster as rm
@@ -123,7 +124,7 @@ assert [rank for rank, _ in values] == [0, 1] and values[0][1] == values[1][1], 
 
 
 def test_ctrl_c_ends_the_job(tmp_path, call):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     (tmp_path / "waits.py").write_text(HEAD + """
 def waits():
     import ringmaster as rm
@@ -145,7 +146,7 @@ except KeyboardInterrupt:
 
 
 def test_log_to_driver_is_shown_where_other_output_is_not_and_stdout_need_be_no_file(call):
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     said = call("""
 class Notebook:
     def __init__(self, below):
@@ -182,6 +183,26 @@ except FunctionError as error:
     print(error)
 """, PYTHONPATH=str(tmp_path / "hidden") + ":" + PACKAGES)
     assert "without the package cloudpickle: it stands in the script or notebook itself" in said and "pip install cloudpickle" in said
+
+
+IN_A_KERNEL = """
+import sys, nbclient, nbformat
+book = nbformat.read(sys.argv[1], 4)
+nbclient.NotebookClient(book, timeout=80, kernel_name="python3").execute()
+for cell in book.cells:
+    for output in cell.get("outputs", ()):
+        print(output.get("text") or output.get("data", {}).get("text/plain", ""))
+"""
+
+
+def test_the_example_notebook_runs_in_a_kernel(tmp_path):
+    optional.module("cloudpickle")
+    done = subprocess.run([optional.notebook_python(), "-c", IN_A_KERNEL, harness.REPOSITORY / "examples/notebook/train.ipynb"],
+                          capture_output=True, text=True, timeout=harness.PATIENCE, stdin=subprocess.DEVNULL,
+                          env=harness.environment(PYTHONPATH=PACKAGES, OMP_NUM_THREADS="1", HOME=str(tmp_path), JUPYTER_PLATFORM_DIRS="1"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[[1.0, -2.0, 0.5], [1.0, -2.0, 0.5]]" in done.stdout, done.stdout
+    assert "rank 1 of 2: loss 0.0000" in done.stdout, done.stdout
 
 
 if __name__ == "__main__":

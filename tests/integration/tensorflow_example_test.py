@@ -4,6 +4,8 @@ import os
 import re
 import signal
 
+import pytest
+
 import harness
 import tensorflow_environments
 
@@ -16,25 +18,32 @@ def accuracy_of(text):
     return float(re.search(r"test: accuracy (\d\.\d+)", text)[1])
 
 
-def test_a_training_loop_of_tensorflow_2(tmp_path):
-    done = harness.ringmaster("run", "-np", 2, tensorflow_environments.python_of(OLDEST), "tensorflow2_train.py", "--checkpoints", tmp_path,
-                              cwd=EXAMPLE, **QUIET)
+def with_version(version):
+    """The environment in which `python3` has this version of TensorFlow, as the image of a job has."""
+    folder = os.path.dirname(tensorflow_environments.python_of(version))
+    return dict(QUIET, PATH="%s:%s" % (folder, harness.environment()["PATH"]))
+
+
+def test_the_manifest_trains_a_loop_of_tensorflow_2_on_four_workers():
+    done = harness.ringmaster("run", "tensorflow2-job.yaml", cwd=EXAMPLE, **with_version(OLDEST))
     assert done.returncode == 0, done.stdout + done.stderr
     assert accuracy_of(done.stdout) > 0.9, done.stdout
-    assert list(tmp_path.glob("checkpoint*.index")), os.listdir(tmp_path)
+    assert "4 workers in 2 pods" in done.stdout + done.stderr
 
 
-def test_fit_loses_a_worker_and_gets_it_back(tmp_path):
-    # Fewer than two workers wait: so the newcomer comes in time, however long its imports take.
-    job = tmp_path / "job.yaml"
-    job.write_text(harness.manifest("keras", command=[tensorflow_environments.python_of(NEWEST), EXAMPLE / "keras_elastic.py"], replicas=2,
-                                    env=QUIET, elasticPolicy={"minReplicas": 2, "maxReplicas": 2}))
-    with harness.Run(job) as run:
-        run.line(r"Epoch 2/")
-        before = run.world("keras", 2)
-        workers = run.workers("keras")
+@pytest.mark.parametrize("version, job, script", [(NEWEST, "keras-elastic", None), (OLDEST, "tensorflow2", "tensorflow2_elastic.py")])
+def test_the_elastic_forms_lose_a_worker_and_get_it_back(tmp_path, version, job, script):
+    path = EXAMPLE / (job + "-job.yaml")
+    if script:  # fewer than two workers wait: so the newcomer comes in time, however long its imports take
+        path = tmp_path / "job.yaml"
+        path.write_text(harness.manifest(job, command=["python3", EXAMPLE / script], replicas=2,
+                                         elasticPolicy={"minReplicas": 2, "maxReplicas": 2}))
+    with harness.Run(path, cwd=EXAMPLE, **with_version(version)) as run:
+        run.line(r"(?i)epoch 1\b.*2 workers")
+        before = run.world(job, 2)
+        workers = run.workers(job)
         os.kill(next(worker["pid"] for worker in workers.values() if worker["rank"] == 1), signal.SIGKILL)
-        run.world("keras", 2, after=before + 1)  # without it, and with it again
+        run.world(job, 2, after=before + 1)  # without it, and with it again
         assert run.wait() == 0, run.text()
         assert accuracy_of(run.text()) > 0.9, run.text()
         assert "with 2 workers" in run.text()

@@ -67,8 +67,10 @@ RM_API int rm_is_joining(void);
 RM_API rm_status rm_enter(double timeout_seconds);
 
 /* Agreed by all ranks: returns when every rank of the view has called it. RM_ERR_TIMEOUT: not yet,
- * and a later call goes on waiting. It ends the job of several: rm_init is refused afterwards.
- */
+ * and a later call goes on waiting. Process sets are gone, and what is under way fails. rm_init
+ * begins again, as often as one likes; it is agreed as well, and returns when every rank has called
+ * it. A process that ends instead, with status 0, ends the job: from then on nobody begins again
+ * (RM_ERR_SHUTDOWN). */
 RM_API rm_status rm_shutdown(double timeout_seconds);
 
 /* From now on exit(0), or returning 0 from main(), calls rm_shutdown on its way. Exit with another

@@ -27,6 +27,7 @@ DEFAULT_TIMEOUT = 600.0
 _NOT_INITIALISED = "ringmaster is not initialised: call init() first"
 
 _resize_callbacks = []
+_on_shutdown = []
 _providers = {}  # name: (save() -> picklable, load(what was saved))
 _sufficient = False  # the providers are enough for a joiner to go on where the others are
 _name_counts = {}
@@ -58,7 +59,8 @@ def init(timeout=DEFAULT_TIMEOUT):
     """Connects to the sidecar; without one the process is a world of one. Again is a no-op.
 
     A bootstrapping worker blocks until the first view stands. A joiner returns at once and enters
-    later (`elastic.run`, the first step of a DistributedOptimizer, or `enter`).
+    later (`elastic.run`, the first step of a DistributedOptimizer, or `enter`). After a shutdown()
+    it is agreed by all ranks as that was: blocks until every rank has called it.
     """
     global _process
     if is_initialized():
@@ -100,12 +102,25 @@ def enter_again(timeout=DEFAULT_TIMEOUT):
 
 
 def shutdown(timeout=DEFAULT_TIMEOUT):
-    """Agreed by all ranks: returns when every rank has called it. A no-op when not initialised."""
-    global _view
+    """Agreed by all ranks: returns when every rank has called it. A no-op when not initialised.
+
+    Process sets are gone, and operations that are under way fail. init() begins again, as often as
+    one likes; a process that ends instead, with exit status 0, ends the job.
+    """
+    global _view, _workers, _last_step
     if not is_initialized():
         return
     call("rm_shutdown", float(timeout))
-    _view = None
+    _view, _workers, _last_step = None, (), None
+    _name_counts.clear()
+    for callback in list(_on_shutdown):
+        callback()
+
+
+def on_shutdown(callback):
+    """Calls it after each shutdown()."""
+    _on_shutdown.append(callback)
+    return callback
 
 
 # ---- Ranks

@@ -14,13 +14,22 @@ _UINT8 = 0
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
     """The root's object on every rank of the set. `root_rank` is a rank of the world."""
+    return broadcast_made(lambda: obj, root_rank, name, process_set)[0]
+
+
+def broadcast_made(make, root_rank=0, name=None, process_set=global_process_set):
+    """(what make() gives on the root, whether this worker is the root): nobody else makes it.
+
+    Who is the root is looked up once: ranks may move at any moment.
+    """
     name = name or _auto_name("broadcast_object", process_set)
     root = _core.worker_at(root_rank)
     sends = root == _core.worker_at(_core.SELF)
+    obj = make() if sends else None
     data = pickle.dumps(obj, protocol=5) if sends else b""
     # One operation for length and bytes: a root that dies fails it for all ranks alike.
     received = _exchange(_library.BROADCAST_BYTES, name, data, process_set, root=root.encode())
-    return obj if sends else _only(received)
+    return (obj, True) if sends else (_only(received), False)
 
 
 def _only(parts):

@@ -246,7 +246,11 @@ class ObjectState(State):
     """Values as attributes: ObjectState(batch=0, epoch=0, sampler=sampler). What has state_dict()
     and load_state_dict(), such as a sampler, stays the object that it is and is kept and handed on
     by them; everything else by value.
+
+    `keeps_copy = False`, set on the state, spares the copy that commit() keeps for restore(). Only
+    a script that calls restore() itself needs it: run() never goes back.
     """
+    keeps_copy = True
 
     def __init__(self, bcast_object=None, get_rank=None, **values):
         super().__init__(bcast_object, get_rank)
@@ -269,10 +273,20 @@ class ObjectState(State):
         return {name: getattr(self, name) for name in self._names}
 
     def save(self):
+        if not self.keeps_copy:
+            self._kept = self._kept_parts = None
+            return
         self._kept = copy.deepcopy(self.values())
-        self._kept_parts = copy.deepcopy(self._part_states())
+        self._kept_parts = self.copied(self._part_states(), self._kept_parts)
+
+    def copied(self, value, before):
+        """A copy of `value`. `before`: the last one, whose memory it may use, or None."""
+        del before
+        return copy.deepcopy(value)
 
     def restore(self):
+        if self._kept is None:
+            raise RuntimeError("restore(): the state keeps no copy, because keeps_copy is False")
         for name, value in copy.deepcopy(self._kept).items():
             setattr(self, name, value)
         self._load_parts(copy.deepcopy(self._kept_parts))

@@ -4,9 +4,13 @@ A set is made of the workers that have its ranks when it is added. Who dies or l
 more, and who joins the job later is in none: add another set when the world has changed.
 """
 
+import weakref
 from ctypes import byref, c_int, c_size_t
 
 from ringmaster import _core, _in_flight
+
+
+_added = weakref.WeakSet()
 
 
 class ProcessSet:
@@ -91,6 +95,7 @@ def add_process_set(process_set):
     _in_flight.Handle(operation, lambda done: _core.call("rm_process_set_number", done.number,
                                                          byref(number))).wait()
     process_set.process_set_id = number.value
+    _added.add(process_set)
     return process_set
 
 
@@ -101,5 +106,17 @@ def remove_process_set(process_set):
         return False
     operation = _in_flight.start("rm_process_set_remove_async", process_set.process_set_id)
     _in_flight.Handle(operation, lambda _: None).wait()
-    process_set.process_set_id = None
+    _forget(process_set)
     return True
+
+
+def _forget(process_set):
+    process_set.process_set_id = None
+    _added.discard(process_set)
+
+
+@_core.on_shutdown
+def _forget_all():
+    """They can be added again after the next init()."""
+    for process_set in list(_added):
+        _forget(process_set)

@@ -8,6 +8,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tests", "support"))
 
 
 def fake_gpu(folder, **more):
@@ -35,10 +36,10 @@ def job():
     # A folder with a short name: a unix socket's path has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as folder:
 
-        def start(script, size, *arguments, spares=(), python=None, **environ):
+        def start(script, size, *arguments, spares=(), python=None, rests=True, **environ):
             path = script if os.path.isabs(script) else os.path.join(HERE, "workers", script)
-            started.append(Job(folder, [path, *arguments], size, environ, spares,
-                               python).__enter__())
+            started.append(Job(folder, [path, *arguments], size, environ, spares, python,
+                               rests).__enter__())
             return started[-1]
 
         yield start

@@ -54,7 +54,8 @@ def test_ADeathBetweenTwoBucketsLeavesTheMeanOverOneSetOfSamples(job):
 
 
 @pytest.mark.skipif([int(part) for part in torch.__version__.split(".")[:2]] < [2, 6],
-                    reason="torch %s has no fully_shard" % torch.__version__)
+                    reason="torch %s has no fully_shard, 2.6 and later have it: FSDP was NOT tried"
+                    % torch.__version__)
 def test_DividedParametersGiveWhatOneProcessGives(passes):
     passes("fsdp.py", 2)
 

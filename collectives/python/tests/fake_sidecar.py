@@ -29,7 +29,7 @@ class Peer:
         self.hello = {}
         self.asked = self.entered = self.left = False
         self.stopped = self.boundary = 0
-        self.finished = False
+        self.finished = self.resting = False
         self.step = 0
         self.values = {}
 
@@ -53,8 +53,11 @@ class Peer:
 class FakeSidecar:
     """Owns the socket and the view. Its thread owns all state; tests look at it under `changed`."""
 
-    def __init__(self, path, initial_size, held=()):
-        """`held`: (slot, incarnation) of joiners that come only when admit() says so."""
+    def __init__(self, path, initial_size, held=(), rests=True):
+        """`held`: (slot, incarnation) of joiners that come only when admit() says so. `rests`: a
+        worker may begin again after a shutdown; earlier versions take that for the job's end.
+        """
+        self.rests = rests
         self.path = path
         self.initial_size = initial_size
         self.held = set(held)
@@ -171,11 +174,14 @@ class FakeSidecar:
             peer.send("welcome", version=1, job="test", pod="pod-0", slot=frame["slot"],
                       incarnation=frame["incarnation"], state=state, epoch=self.epoch,
                       rank=frame["slot"], size=self.initial_size, localRank=frame["slot"],
-                      localSize=self.initial_size, pingMs=100, fenceMs=10000)
+                      localSize=self.initial_size, pingMs=100, fenceMs=10000,
+                      **({"rests": True} if self.rests else {}))
         elif kind == "enter":
             peer.asked, peer.entered = True, frame.get("state", True)  # without state nobody joins
         elif kind in ("stopped", "boundary"):
             setattr(peer, kind, max(getattr(peer, kind), frame["epoch"]))
+        elif kind in ("resting", "woken"):
+            peer.resting = kind == "resting"
         elif kind == "finished":
             peer.finished = True
             self.finished.add(peer.hello["slot"])
@@ -264,12 +270,12 @@ class Job:
     takes.
     """
 
-    def __init__(self, folder, command, size, environ=None, spares=(), python=None):
+    def __init__(self, folder, command, size, environ=None, spares=(), python=None, rests=True):
         """`python`: the workers' interpreter. It gets what it needs of `environ`'s PYTHONPATH."""
         self.command = [python or sys.executable] + command
         slots = list(range(size)) + list(spares)
         keys = [(slot, slots[:index].count(slot) + 1) for index, slot in enumerate(slots)]
-        self.sidecar = FakeSidecar(os.path.join(str(folder), "s"), size, keys[size:])
+        self.sidecar = FakeSidecar(os.path.join(str(folder), "s"), size, keys[size:], rests)
         self.folder = str(folder)
         self._environ = dict(os.environ, RINGMASTER_SOCKET=self.sidecar.path,
                              RINGMASTER_JOB_UID="test", OMP_NUM_THREADS="1",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 
+import optional
 import pytest
 
 from ringmaster.runner import (HorovodRunner, cluster, config_file, function, hosts,
@@ -143,7 +144,7 @@ def test_AHostfileHasALineForEachHost(tmp_path):
     ("a: [", "can't be read"),
 ])
 def test_AWrongConfigFileIsNamed(tmp_path, text, says):
-    pytest.importorskip("yaml")
+    optional.module("yaml")
     file = tmp_path / "c.yaml"
     file.write_text(text)
     with pytest.raises(LaunchError) as raised:
@@ -152,7 +153,7 @@ def test_AWrongConfigFileIsNamed(tmp_path, text, says):
 
 
 def test_EveryKeyOfAConfigFileIsAnOption(tmp_path):
-    pytest.importorskip("yaml")
+    optional.module("yaml")
     file = tmp_path / "c.yaml"
     for section, keys in config_file._SECTIONS.items():
         for key, option in keys.items():
@@ -271,7 +272,7 @@ def test_WhatCantBeSentIsNamed(make, says):
 
 
 def test_ANameThatAFunctionUsesAndThatCantBeSentIsNamed():
-    pytest.importorskip("cloudpickle")
+    optional.module("cloudpickle")
     lock = threading.Lock()
 
     def locks():

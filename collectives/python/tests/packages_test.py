@@ -2,6 +2,7 @@
 is.
 """
 
+import importlib
 import os
 import re
 
@@ -16,7 +17,12 @@ PACKAGE = os.path.realpath(os.path.dirname(ringmaster.__file__))
 PROJECT = os.path.dirname(PACKAGE)
 STUBS = {"ringmaster": "__init__.pyi", "ringmaster.torch": "torch/__init__.pyi",
          "ringmaster.elastic": "elastic.pyi", "ringmaster.torch.elastic": "torch/elastic.pyi",
-         "ringmaster.sampler": "sampler.pyi"}
+         "ringmaster.process_sets": "process_sets.pyi", "ringmaster.runner": "runner/__init__.pyi",
+         "ringmaster.sampler": "sampler.pyi",
+         "ringmaster.torch.distributed": "torch/distributed/__init__.pyi"}
+ALIAS_STUBS = ["horovod.common.basics", "horovod.common.elastic", "horovod.common.exceptions",
+               "horovod.common.process_sets", "horovod.common.util", "horovod.runner",
+               "horovod.runner.launch"]
 
 
 def text_of(*names):
@@ -48,6 +54,12 @@ def test_EveryFolderOfThePackageIsInTheWheel():
 @pytest.mark.parametrize("module", STUBS)
 def test_StubsSayWhatThereIs(module):
     stubs.check(module, os.path.join(PACKAGE, STUBS[module]))
+
+
+@pytest.mark.parametrize("module", ALIAS_STUBS)
+def test_StubsOfTheOtherPackageSayWhatThereIs(module):
+    path = importlib.import_module(module).__file__
+    stubs.check(module, os.path.splitext(path)[0] + ".pyi")
 
 
 def test_EveryPublicFunctionSaysWhatItDoes():

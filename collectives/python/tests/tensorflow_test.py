@@ -4,6 +4,8 @@ Each version is in a virtual environment of its own, which hack/lib/tensorflow m
 not there its tests are skipped; with REQUIRE_FRAMEWORKS=1, as in CI, they fail.
 """
 
+import collections
+import json
 import os
 import re
 import subprocess
@@ -70,6 +72,21 @@ def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):
     assert "enter %s 2" % entered[2][0] in joiner and "ended at 6 with 2" in joiner
 
 
+@pytest.mark.parametrize("form, options", [("LOOP", VERSIONS[-1])] + [("FIT", version) for version in VERSIONS],
+                         indirect=["options"])
+def test_InputByRankCountsEachSampleOnceThroughADeathAndAJoin(job, options, form):
+    one = job("tensorflow_samples.py", 3, EPOCHS="6", PACE="0.02", spares=[1], **options, **{form: "1"})
+    one.wait_world([0, 1, 2], step=8)
+    one.kill(1)
+    one.wait_world([0, 2])
+    one.at_step(5)
+    one.admit(1)
+    one.wait_world([0, 2, 1])
+    codes = one.wait()
+    assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
+    each_sample_once(one, 203, 6)
+
+
 def test_AWorkerThatIsDroppedInsideAGraphComesBackWithTheOthersState(job, options):
     one = job("tensorflow_elastic.py", 3, BATCHES="400", **options)
     one.wait_world([0, 1, 2], step=10)
@@ -89,6 +106,20 @@ def test_WithoutElasticRunAWorkerThatIsDroppedEndsWithACodeThatCountsAsNoFailure
     one.sidecar.drop(1)
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
+
+
+def each_sample_once(one, samples, epochs):
+    """By what the steps of all ranks say that they counted, which must be the same."""
+    steps = {}
+    for slot, incarnation in one.processes:
+        for line in log_of(one, slot, incarnation).splitlines():
+            if line.startswith("{"):
+                step = json.loads(line)
+                assert steps.setdefault(step["step"], step) == step, "ranks disagree"
+    counted = collections.Counter((step["epoch"], sample) for step in steps.values()
+                                  for sample in step["counted"])
+    assert sorted(steps) == list(range(1, len(steps) + 1))
+    assert counted == {(epoch, sample): 1 for epoch in range(epochs) for sample in range(samples)}
 
 
 def log_of(one, slot, incarnation):

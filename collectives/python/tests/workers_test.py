@@ -5,6 +5,7 @@ drains.
 import collections
 import json
 import re
+import signal
 
 import pytest
 
@@ -152,6 +153,13 @@ def test_ABroadcastWhoseRootDiesFailsOnAllOthersOrGivesTheRootsValue(job, calls)
                or re.match("lost: .*worker 0 of pod pod-0", text) for text in got.values()), lines
 
 
+def test_AnOptimizersStateIsTheRootsOrNobodysThoughRanksMoveMeanwhile(job, tmp_path):
+    one = job("optimizer_root_dies.py", 3, str(tmp_path))
+    codes = one.wait()
+    assert codes == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    assert [_log(one, slot, 1).splitlines()[-1] for slot in (1, 2)] == ["lost"] * 2, one.logs()
+
+
 def test_ASendOrReceiveWhosePartnerDiesFailsAndTheOthersGoOnWithEachOther(job):
     one = job("transfers.py", 3)
     codes = one.wait()
@@ -196,9 +204,33 @@ def test_ADroppedWorkerWithoutElasticRunEndsWithACodeThatCountsAsNoFailure(job):
     assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
 
 
-def test_AfterAnAgreedEndInitSaysThatThereIsNoSecondLife(job):
-    one = job("inits_again.py", 2)
-    assert set(one.wait().values()) == {0}, one.logs()
+@pytest.mark.parametrize("size", [2, 4])
+def test_InitAfterShutdownBeginsAgainAnyNumberOfTimes(passes, size):
+    one = passes("inits_again.py", size)
+    assert one.sidecar.finished == set(range(size)) and len(one.sidecar.views) == 1
+    kinds = [frame["t"] for _, frame in one.sidecar.log]
+    assert kinds.count("resting") == 5 * size and kinds.count("woken") == 4 * size
+    # At the end of each process, when nobody begins again.
+    assert kinds.count("finished") == size and kinds.index("finished") > kinds.index("resting")
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_AWorkerThatDiesBetweenTwoRoundsIsReplacedInALaterOne(job, size):
+    one = job("rounds.py", size, str(size), "pod-0 1", spares=[1])
+    others = [slot for slot in range(size) if slot != 1]
+    one.wait_world(others)  # while all rest
+    one.admit(1)
+    codes = one.wait()
+    assert codes.pop((1, 1)) == -signal.SIGKILL and set(codes.values()) == {0}, one.logs()
+    assert one.sidecar.views[-1][1:] == ("WorkerJoined", others + [1]), one.sidecar.views
+    assert "round 2 of %d" % size in _log(one, 1, 1)
+    assert all("the end" in _log(one, *who) for who in codes)
+
+
+def test_UnderASidecarOfAnEarlierVersionAShutdownIsTheEnd(job):
+    one = job("inits_again.py", 2, rests=False)
+    assert set(one.wait().values()) == {1}
+    assert "its sidecars are of a version for which that is its end" in one.logs()
     assert one.sidecar.finished == {0, 1}
 
 

@@ -1,5 +1,6 @@
 """The package with the real library in this process: without a sidecar it is a world of one."""
 
+import copy
 import ctypes
 import gc
 import itertools
@@ -196,6 +197,51 @@ def test_CommitAndRestoreGoBackToTheLastCommit(world):
     model.weight.data.zero_()
     state.restore()
     assert state.batch == 1 and torch.equal(model.weight, kept)
+
+
+def test_CommitCopiesIntoTheMemoryOfTheLastCopy(world):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    state = rm.elastic.TorchState(model=model, optimizer=optimizer, last=torch.zeros(1))
+    kept = state._kept_parts["model"]
+    places = {name: tensor.data_ptr() for name, tensor in kept.items()}
+    metadata = dict(kept._metadata)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.randn(3, 2)).sum().backward()
+        optimizer.step()
+        state.last += 1
+
+    for _ in range(2):  # the optimizer has momentum since the first step
+        step()
+        state.commit()
+        committed = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+        step()
+        assert not torch.equal(model[0].weight, committed[0]["0.weight"])
+        optimizer.param_groups[0]["lr"] = 0.2
+        state.restore()
+        assert state.last.item() == int(committed[0]["1.num_batches_tracked"])
+        assert all(torch.equal(now, committed[0][name]) for name, now in model.state_dict().items())
+        now = optimizer.state_dict()
+        assert now["param_groups"] == committed[1]["param_groups"]
+        assert all(torch.equal(part["momentum_buffer"], now["state"][key]["momentum_buffer"])
+                   for key, part in committed[1]["state"].items())
+    kept = state._kept_parts["model"]
+    assert {name: tensor.data_ptr() for name, tensor in kept.items()} == places
+    assert dict(kept._metadata) == metadata
+    state.model = torch.nn.Linear(3, 1)  # nothing fits any more
+    state.commit()
+    state.restore()
+
+
+def test_AStateThatKeepsNoCopySaysSoWhenItIsToGoBack(world):
+    state = rm.elastic.TorchState(model=torch.nn.Linear(2, 1), batch=1)
+    state.keeps_copy = False
+    state.commit()
+    assert state._kept_parts is None
+    with pytest.raises(RuntimeError, match="keeps_copy is False"):
+        state.restore()
 
 
 def test_APartOfAStateCanBeReplaced(world):

@@ -43,7 +43,7 @@ class WorkerTableTest : public testing::Test {
     callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
     callbacks.suspects = [](Epoch, int, const std::string&) {};
     callbacks.broken = [](Epoch, int, const std::string&) {};
-    callbacks.finished = [](Epoch) {};
+    callbacks.finished = [this](Epoch epoch) { finished_.push_back(epoch); };
     callbacks.exited = [this](const job::WorkerExit& exit) { exits_.push_back(exit); };
     callbacks.terminate = [] {};
     table_ = std::make_unique<WorkerTable>(WorkerTableOptions{.job = "job",
@@ -113,7 +113,7 @@ class WorkerTableTest : public testing::Test {
   std::unique_ptr<WorkerTable> table_;
   std::vector<std::pair<uint64_t, json>> sent_;
   std::vector<std::string> refused_;
-  std::vector<Epoch> stopped_, boundaries_, ran_;
+  std::vector<Epoch> stopped_, boundaries_, ran_, finished_;
   std::vector<job::WorkerExit> exits_;
   int changes_ = 0;
   std::function<void()> changed_;

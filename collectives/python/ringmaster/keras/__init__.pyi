@@ -42,7 +42,8 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = ..., device_dense
                          groups: Union[None, int, Sequence[Any]] = ...,
                          backward_passes_per_step: int = ...,
                          average_aggregated_gradients: bool = ..., process_set: ProcessSet = ...,
-                         scale_local_gradients: bool = ...) -> Any: ...
+                         scale_local_gradients: bool = ..., *,
+                         sampler: Optional[elastic.ElasticSampler] = ...) -> Any: ...
 def allgather(value: Any, name: Optional[str] = ...) -> Any: ...
 def allreduce(value: Any, name: Optional[str] = ..., average: Optional[bool] = ...,
               prescale_factor: float = ..., postscale_factor: float = ..., op: Optional[int] = ...,

@@ -5,10 +5,11 @@ runs.
 import tensorflow as tf
 
 from ringmaster.tensorflow.elastic import (ElasticSampler, HostsUpdatedInterrupt, ObjectState,
-                                           State, TensorFlowKerasState, run)
+                                           State, TensorFlowKerasState, run, sharded_indices)
 
 __all__ = ["CommitStateCallback", "ElasticSampler", "HostsUpdatedInterrupt", "KerasState",
-           "ObjectState", "State", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]
+           "ObjectState", "State", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run",
+           "sharded_indices"]
 
 
 class KerasState(TensorFlowKerasState):

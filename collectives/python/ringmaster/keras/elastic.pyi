@@ -5,7 +5,8 @@ import tensorflow as tf
 from ringmaster.elastic import (ElasticSampler as ElasticSampler,
                                 HostsUpdatedInterrupt as HostsUpdatedInterrupt,
                                 ObjectState as ObjectState, State as State, run as run)
-from ringmaster.tensorflow.elastic import TensorFlowKerasState as TensorFlowKerasState
+from ringmaster.tensorflow.elastic import (TensorFlowKerasState as TensorFlowKerasState,
+                                           sharded_indices as sharded_indices)
 
 class KerasState(TensorFlowKerasState):
     def __init__(self, model: Any, optimizer: Any = ..., **values: Any) -> None: ...

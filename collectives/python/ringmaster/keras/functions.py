@@ -13,14 +13,16 @@ def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse=""
                          compression=Compression.none, sparse_as_dense=False,
                          gradient_predivide_factor=1.0, op=Average, num_groups=0, groups=None,
                          backward_passes_per_step=1, average_aggregated_gradients=False,
-                         process_set=global_process_set, scale_local_gradients=True):
+                         process_set=global_process_set, scale_local_gradients=True, *,
+                         sampler=None):
     """ringmaster.tensorflow.DistributedOptimizer, its arguments in the order of Horovod's Keras
     module.
     """
     return rm.DistributedOptimizer(optimizer, name, False, device_dense, device_sparse, compression,
                                    sparse_as_dense, backward_passes_per_step, op,
                                    gradient_predivide_factor, average_aggregated_gradients,
-                                   num_groups, groups, process_set, scale_local_gradients)
+                                   num_groups, groups, process_set, scale_local_gradients,
+                                   sampler=sampler)
 
 
 def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None,

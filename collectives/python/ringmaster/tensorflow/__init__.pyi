@@ -60,7 +60,8 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = ...,
                             gradient_predivide_factor: float = ..., num_groups: int = ...,
                             groups: Union[None, int, Sequence[Any]] = ...,
                             process_set: ProcessSet = ...,
-                            scale_local_gradients: bool = ...) -> Any: ...
+                            scale_local_gradients: bool = ..., *,
+                            sampler: Optional[elastic.ElasticSampler] = ...) -> Any: ...
 def DistributedOptimizer(optimizer: Any, name: Optional[str] = ..., use_locking: bool = ...,
                          device_dense: str = ..., device_sparse: str = ...,
                          compression: Type[Compressor] = ..., sparse_as_dense: bool = ...,
@@ -69,7 +70,8 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = ..., use_locking:
                          average_aggregated_gradients: bool = ..., num_groups: int = ...,
                          groups: Union[None, int, Sequence[Any]] = ...,
                          process_set: ProcessSet = ...,
-                         scale_local_gradients: bool = ...) -> Any: ...
+                         scale_local_gradients: bool = ..., *,
+                         sampler: Optional[elastic.ElasticSampler] = ...) -> Any: ...
 def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = ...,
                                    device_sparse: str = ..., compression: Type[Compressor] = ...,
                                    sparse_as_dense: bool = ..., op: int = ...,

@@ -12,9 +12,10 @@ from ringmaster import elastic as _elastic
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State
 from ringmaster.errors import WorkerDroppedError
 from ringmaster.tensorflow.calling import error_behind
+from ringmaster.tensorflow.samples import sharded_indices
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
-           "TensorFlowKerasState", "TensorFlowState", "run"]
+           "TensorFlowKerasState", "TensorFlowState", "run", "sharded_indices"]
 
 
 def run(function=None, *, in_place=False):
@@ -61,7 +62,7 @@ class _VariablesState(ObjectState):
 
     def save(self):
         super().save()
-        self._kept_arrays = self._read()
+        self._kept_arrays = self._read() if self.keeps_copy else None
 
     def restore(self):
         super().restore()

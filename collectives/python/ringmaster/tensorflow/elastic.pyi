@@ -6,6 +6,8 @@ from ringmaster.elastic import (ElasticSampler as ElasticSampler,
                                 HostsUpdatedInterrupt as HostsUpdatedInterrupt,
                                 ObjectState as ObjectState, State as State, run as run)
 
+def sharded_indices(sampler: ElasticSampler, global_batch: int) -> tf.data.Dataset: ...
+
 class TensorFlowState(ObjectState):
     variables: Any
     session: Any

@@ -16,7 +16,8 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
                          device_sparse="", compression=Compression.none, sparse_as_dense=False,
                          backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0,
                          average_aggregated_gradients=False, num_groups=0, groups=None,
-                         process_set=global_process_set, scale_local_gradients=True):
+                         process_set=global_process_set, scale_local_gradients=True, *,
+                         sampler=None):
     """Wraps an optimizer: what it applies is the mean (`op`: or Sum) of the ranks' gradients.
 
     Returns an object of the optimizer's class that shares its state. A wrong argument is a
@@ -33,6 +34,8 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
         made of the rest after it: for sums that float16 could not hold. Only with Average.
     process_set: the ranks whose gradients are reduced. On the others they stay their own.
     scale_local_gradients: see PartialDistributedOptimizer.
+    sampler: an ElasticSampler whose sharded_indices() feed the loss, which is a mean over its rows:
+        the gradients' mean is then over samples, not over ranks, and they count as done with it.
     name, use_locking, device_dense, device_sparse, num_groups, groups: for Horovod's scripts. All
         dense gradients travel as one group.
     """
@@ -42,7 +45,10 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
                          % (backward_passes_per_step,))
     reduction = Reduction("optimizer", compression, sparse_as_dense, op,
                           gradient_predivide_factor, groups, num_groups, process_set,
-                          scale_local_gradients)
+                          scale_local_gradients, sampler)
+    if sampler is not None and int(backward_passes_per_step) > 1:
+        raise ValueError("backward_passes_per_step: is %r, must be 1 with a sampler: it counts the "
+                         "samples of each batch" % (backward_passes_per_step,))
     accumulation = None
     if int(backward_passes_per_step) > 1:
         accumulation = Accumulation(int(backward_passes_per_step), average_aggregated_gradients)

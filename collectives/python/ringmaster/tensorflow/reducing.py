@@ -13,6 +13,7 @@ from ringmaster.reductions import OPS, Adasum, Average, Sum, choose_op
 from ringmaster.tensorflow import gradients, sparse
 from ringmaster.tensorflow.calling import name_of
 from ringmaster.tensorflow.gradients import size_tensor
+from ringmaster.tensorflow.samples import SampleMean
 
 
 class Reduction:
@@ -26,7 +27,7 @@ class Reduction:
     """
 
     def __init__(self, name, compression, sparse_as_dense, op, predivide, groups, num_groups,
-                 process_set, scale_local_gradients=True):
+                 process_set, scale_local_gradients=True, sampler=None):
         check_options(op, predivide, groups, num_groups, process_set)
         self._name = name
         self._compression = compression
@@ -35,6 +36,10 @@ class Reduction:
         self._predivide = float(predivide)
         self._process_set = process_set
         self._scale_local_gradients = scale_local_gradients
+        self._samples = None
+        if sampler is not None:
+            self._samples = SampleMean(sampler, choose_op(op), predivide)
+            self._sparse_as_dense = True  # all in the one operation that says whose samples are in
         self._local = {}  # by identity: variables whose gradients stay this rank's own
 
     def keep_local(self, variable):
@@ -76,10 +81,13 @@ class Reduction:
         if not values:
             return []
         compressed = [self._compression.compress(tf.convert_to_tensor(value)) for value in values]
-        reduced = gradients.allreduce([value for value, _ in compressed],
-                                      name_of("gradients", self._name, self._process_set),
-                                      self._op, 1.0 / self._predivide, self._predivide,
-                                      self._process_set)
+        name = name_of("gradients", self._name, self._process_set)
+        sent = [value for value, _ in compressed]
+        if self._samples is not None:
+            reduced = self._samples.reduce(sent, name, self._process_set)
+        else:
+            reduced = gradients.allreduce(sent, name, self._op, 1.0 / self._predivide,
+                                          self._predivide, self._process_set)
         return [self._compression.decompress(value, context)
                 for value, (_, context) in zip(reduced, compressed)]
 

@@ -36,7 +36,8 @@ class _Distributed:
 def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
                             compression=Compression.none, sparse_as_dense=False, op=Average,
                             gradient_predivide_factor=1.0, num_groups=0, groups=None,
-                            process_set=global_process_set, scale_local_gradients=True):
+                            process_set=global_process_set, scale_local_gradients=True, *,
+                            sampler=None):
     """A tape like `gradtape`, with what it has recorded, whose gradient() reduces over the ranks.
 
     compression: what gradients travel as, see Compression.
@@ -47,6 +48,8 @@ def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
     process_set: the ranks whose gradients are reduced. On the others they stay their own.
     scale_local_gradients: gradients of variables given to register_local_source() are divided by
         the number of ranks.
+    sampler: an ElasticSampler whose sharded_indices() feed the loss, which is a mean over its rows:
+        the gradients' mean is then over samples, not over ranks, and they count as done with it.
     num_groups, groups, device_dense, device_sparse: for Horovod's scripts. All dense gradients
         travel as one group.
     """
@@ -60,7 +63,7 @@ def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
     result.__dict__.update(gradtape.__dict__)
     result._ringmaster_reduction = Reduction(
         "tape", compression, sparse_as_dense, op, gradient_predivide_factor, groups, num_groups,
-        process_set, scale_local_gradients)
+        process_set, scale_local_gradients, sampler)
     return result
 
 

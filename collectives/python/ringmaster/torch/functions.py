@@ -3,7 +3,8 @@
 import torch
 
 from ringmaster import _core
-from ringmaster._objects import allgather_object, broadcast_object as _broadcast_object
+from ringmaster._objects import (allgather_object, broadcast_made,
+                                 broadcast_object as _broadcast_object)
 from ringmaster._requests import full_name
 from ringmaster.process_sets import global_process_set
 from ringmaster.torch.handles import synchronize
@@ -64,8 +65,7 @@ def broadcast_optimizer_state(optimizer, root_rank=0, model=None, process_set=gl
     del model
     if _core.is_joining():
         return
-    state = optimizer.state_dict() if _core.rank() == root_rank else None
     name = full_name("optimizer", "state", process_set).decode()
-    state = _broadcast_object(state, root_rank, name, process_set)
-    if _core.rank() != root_rank:
+    state, is_root = broadcast_made(optimizer.state_dict, root_rank, name, process_set)
+    if not is_root:
         optimizer.load_state_dict(state)

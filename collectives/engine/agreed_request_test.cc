@@ -1,13 +1,13 @@
-#include "collectives/engine/shutdown_request.h"
+#include "collectives/engine/agreed_request.h"
 
 #include <gtest/gtest.h>
 
 namespace ringmaster::engine {
 namespace {
 
-TEST(ShutdownRequestTest, ASecondCallWaitsForTheAgreementThatTheFirstHasAskedFor) {
+TEST(AgreedRequestTest, ASecondCallWaitsForTheAgreementThatTheFirstHasAskedFor) {
   Inbox inbox;
-  ShutdownRequest request(&inbox);
+  AgreedRequest request(&inbox, kShutdownName, Kind::kShutdown);
   std::shared_ptr<Operation> first, second;
   ASSERT_TRUE(request.Ask(&first).ok());
   ASSERT_TRUE(request.Ask(&second).ok());
@@ -18,9 +18,9 @@ TEST(ShutdownRequestTest, ASecondCallWaitsForTheAgreementThatTheFirstHasAskedFor
   EXPECT_EQ(first, second) << "it has come meanwhile";
 }
 
-TEST(ShutdownRequestTest, WhatHasFailedIsAskedForOnceMore) {
+TEST(AgreedRequestTest, WhatHasFailedIsAskedForOnceMore) {
   Inbox inbox;
-  ShutdownRequest request(&inbox);
+  AgreedRequest request(&inbox, kShutdownName, Kind::kShutdown);
   std::shared_ptr<Operation> first, second;
   ASSERT_TRUE(request.Ask(&first).ok());
   inbox.Forget(Request{.name = kShutdownName});
@@ -30,10 +30,10 @@ TEST(ShutdownRequestTest, WhatHasFailedIsAskedForOnceMore) {
   EXPECT_FALSE(second->done());
 }
 
-TEST(ShutdownRequestTest, WhatTheInboxRefusesIsNotWaitedFor) {
+TEST(AgreedRequestTest, WhatTheInboxRefusesIsNotWaitedFor) {
   Inbox inbox;
   EXPECT_TRUE(inbox.Refuse({RM_ERR_LEFT, "drained"}).empty());
-  ShutdownRequest request(&inbox);
+  AgreedRequest request(&inbox, kShutdownName, Kind::kShutdown);
   std::shared_ptr<Operation> operation;
   EXPECT_EQ(request.Ask(&operation).code(), RM_ERR_LEFT);
   EXPECT_EQ(operation, nullptr);

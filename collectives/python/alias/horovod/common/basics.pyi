@@ -1,0 +1,26 @@
+from typing import Any, Callable
+
+class HorovodBasics:
+    ccl_built: Callable[[], bool]
+    cross_rank: Callable[[], int]
+    cross_size: Callable[[], int]
+    cuda_built: Callable[[], bool]
+    ddl_built: Callable[[], bool]
+    gloo_built: Callable[[], bool]
+    gloo_enabled: Callable[[], bool]
+    init: Callable[..., None]
+    is_homogeneous: Callable[[], bool]
+    is_initialized: Callable[[], bool]
+    local_rank: Callable[[], int]
+    local_size: Callable[[], int]
+    mpi_built: Callable[..., bool]
+    mpi_enabled: Callable[[], bool]
+    mpi_threads_supported: Callable[[], bool]
+    nccl_built: Callable[..., int]
+    rank: Callable[[], int]
+    rocm_built: Callable[[], bool]
+    shutdown: Callable[..., None]
+    size: Callable[[], int]
+    start_timeline: Callable[..., Any]
+    stop_timeline: Callable[[], Any]
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None: ...

@@ -1,0 +1,4 @@
+from ringmaster import (HorovodInternalError as HorovodInternalError,
+                        HostsUpdatedInterrupt as HostsUpdatedInterrupt)
+
+class HorovodVersionMismatchError(ImportError): ...

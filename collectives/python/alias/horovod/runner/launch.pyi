@@ -1,0 +1,3 @@
+from typing import NoReturn
+
+def run_commandline() -> NoReturn: ...

@@ -1,0 +1,97 @@
+"""Input that is sharded by rank, elastically, for tf.data and Keras: which samples this rank works
+on, and which count as done.
+
+An ElasticSampler hands out shares (sampler.py says how). Here they are elements of a data set, and
+the word of whose samples are in a step travels in the same operation as the step's gradients: so
+all survivors of a death count the same samples, and the mean is over just those.
+"""
+
+import numpy
+import tensorflow as tf
+
+from ringmaster.reductions import Average, Sum
+from ringmaster.sampler import ElasticSampler
+from ringmaster.tensorflow import gradients
+from ringmaster.tensorflow.calling import call
+
+__all__ = ["sharded_indices"]
+
+
+def sharded_indices(sampler, global_batch):
+    """A tf.data.Dataset of this rank's indices of each global batch, a vector of tf.int64.
+
+    One iteration is (the rest of) an epoch, also after the world has changed; at its end the
+    sampler's next epoch begins. What reads the samples is mapped over it:
+
+        data = sharded_indices(sampler, 128).map(lambda i: (tf.gather(x, i), tf.gather(y, i)))
+
+    With Keras one epoch a fit(), because Keras takes the batches of the first for the number of all:
+
+        while state.sampler.epoch < epochs:
+            model.fit(data, initial_epoch=state.sampler.epoch, epochs=state.sampler.epoch + 1, ...)
+
+    A rank without a share gets one sample, which weighs nothing. Nothing may read ahead: no
+    prefetch(), no num_parallel_calls, no cache() or shuffle() behind it (the sampler shuffles).
+    Give the sampler to the optimizer or the tape, and to the state.
+    """
+    _check(sampler)
+    if global_batch < 1:
+        raise ValueError("global_batch: is %r, must be 1 or more" % (global_batch,))
+
+    def shares():
+        for own in sampler.batches(global_batch):
+            yield own or [0]
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.inject_prefetch = False
+    return tf.data.Dataset.from_generator(
+        shares, output_signature=tf.TensorSpec([None], tf.int64)).with_options(options)
+
+
+class SampleMean:
+    """Reduces gradients to their mean over the samples of a step, and tells the sampler which those
+    are.
+    """
+
+    def __init__(self, sampler, op, predivide):
+        _check(sampler)
+        if op != Average or predivide != 1.0:
+            raise ValueError("sampler: the mean is over samples, so op must be Average and "
+                             "gradient_predivide_factor 1.0")
+        self._sampler = sampler
+
+    def reduce(self, values, name, process_set):
+        """`values`: one or more."""
+        # Of a gradient, so that a graph makes this call after it has asked for the batch.
+        weight, flags = call(self._contribution, values[:1], [tf.float32, tf.float32],
+                             [[], [None]])
+        weighted = [value * tf.cast(weight, value.dtype) for value in values]
+        *sums, counts = gradients.allreduce([*weighted, flags], name, Sum, 1.0, 1.0, process_set)
+        scale, = call(self._settle, [counts], [tf.float32], [[]])
+        return [total * tf.cast(scale, total.dtype) for total in sums]
+
+    def _contribution(self, _):
+        """This rank's part of the batch, at most 1, so that float16 holds the sums; and a 1 for
+        each of its samples.
+        """
+        flags = numpy.array(self._sampler.contribution(), numpy.float32)
+        if not len(flags):
+            raise ValueError("sampler: has handed out no batch for this step: train on what "
+                             "sharded_indices(sampler, ...) gives, a step for each batch")
+        return [flags.sum() / numpy.float32(len(flags)), flags]
+
+    def _settle(self, given):
+        counts, = given
+        settled = self._sampler.settle(counts)
+        if not self._sampler.remaining:
+            # Now and on all ranks, so that nobody enters an epoch again of which nothing is left.
+            self._sampler.set_epoch(self._sampler.epoch + 1)
+        counted = len(settled.counted)  # none: the step is void
+        return [numpy.float32(len(counts) / counted if counted else 0)]
+
+
+def _check(sampler):
+    if not isinstance(sampler, ElasticSampler):
+        raise ValueError("sampler: is a %s, must be an ElasticSampler" % type(sampler).__name__)
