@@ -191,6 +191,8 @@ void Agent::Tick() {
   CheckStateLost();
   ReportHealth();
   ReportStalls();
+  if (orders_.connected())
+    reports_.StepAwaited(table_.orders().awaits_boundary(), outputs_.clock.now());
   history_.Sample(table_.processes().all(), membership_.installed(), outputs_.clock.now(),
                   outputs_.clock.unix_ms());
   orders_.CheckFresh();
