@@ -22,6 +22,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // How the view comes about that is installed next. `planned`: whoever is not in it any more has
+  // left at a step's end, and nothing was interrupted.
+  virtual void ExpectView(bool /*planned*/) {}
   // A view of `workers`, by rank, stands. `host` is its communicator and stays valid until
   // Uninstall().
   virtual void Install(Communicator* host, const std::vector<std::string>& workers) = 0;

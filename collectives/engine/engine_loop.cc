@@ -235,7 +235,7 @@ void EngineLoop::Install(View view, Clock::time_point since) {
   LeaveView();
   if (Status s = connection_.Connect(std::move(view)); !s.ok()) return Break(s);
   const View& in = connection_.view();
-  pipeline_.Install(connection_.communicator(), in.workers);
+  pipeline_.Install(connection_.communicator(), in.workers, in.planned);
   rebuild_.Connected(in.epoch, in.reason, Clock::now() - since);
   info_->SetMembership(MembershipOf(in), in.workers);
   options_.listener->OnInstalled(in.epoch, rebuild_.connect_seconds());

@@ -24,7 +24,7 @@ class Pipeline {
       : backend_(std::move(backend)), pending_(pending), negotiator_(fusion_bytes, &sets_) {}
 
   // A view stands, or is over. Between the two nothing is executed.
-  void Install(Communicator* host, const std::vector<std::string>& workers);
+  void Install(Communicator* host, const std::vector<std::string>& workers, bool planned = false);
   void Uninstall();
 
   // From any thread: Backend::Abort.

@@ -164,12 +164,13 @@ class TestWorld {
     return epoch;
   }
   uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Bootstrap",
-                   bool train = true) {
+                   bool train = true, bool planned = false) {
     View view;
     view.epoch = next_epoch++;
     view.parent = view.epoch - 1;
     view.reason = reason;
     view.train = train;
+    view.planned = planned;
     for (int id : ids) {
       view.peers.push_back(workers[id]->endpoint->Address());
       view.peers.back().pod = shm ? 0 : id;

@@ -119,11 +119,13 @@ std::string JobsTable(const std::vector<Json>& jobs, const TableColumns& columns
   for (const Json& job : jobs) {
     if (columns.pods) {
       const bool none = fields::ListAt(job, "/status/pods").empty();
-      text += "\n" + (none ? "no pods\n" : PodsTable(job, columns.wide));
+      text += "\n";
+      text += none ? "no pods\n" : PodsTable(job, columns.wide);
     }
     troubles += TroubleLines(job, columns);
   }
-  return text + (troubles.empty() ? "" : "\n" + troubles);
+  if (!troubles.empty()) text += "\n";
+  return text + troubles;
 }
 
 std::string PodsTable(const Json& job, bool wide) {

@@ -420,6 +420,46 @@ TEST_F(LauncherTest, TellsWhetherASignalStoppedAWorker) {
   ExitCode();
 }
 
+TEST_F(LauncherTest, SaysAtOnceThatASignalStopsAWorkerOrLetsItGoOn) {
+  Listen();
+  Start("exec sleep 1000");
+  Accept();
+  const pid_t worker = Await("started")["pid"];
+  kill(worker, SIGSTOP);
+  const json halted = Await("halted");
+  EXPECT_EQ(halted["slot"], 0);
+  EXPECT_EQ(halted["incarnation"], 1);
+  EXPECT_EQ(halted["standby"], false);
+  close(connection_);
+  Accept();
+  EXPECT_EQ(hello_["running"][0]["stopped"], true) << "to a sidecar that has not heard it";
+  kill(worker, SIGCONT);
+  EXPECT_EQ(Await("continued")["incarnation"], 1);
+  close(connection_);
+  Accept();
+  EXPECT_EQ(hello_["running"][0]["stopped"], false);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, AStandbyThatASignalStoppedTakesNobodysPlace) {
+  Listen();
+  Start("exec sleep 1000", {"RINGMASTER_STANDBYS=1"});
+  Accept();
+  json worker = Await("started"), standby = Await("started");
+  if (worker["standby"] == true) std::swap(worker, standby);
+  kill(standby["pid"], SIGSTOP);
+  const json halted = Await("halted");
+  EXPECT_EQ(halted["standby"], true);
+  EXPECT_EQ(halted["incarnation"], 1);
+  kill(worker["pid"], SIGKILL);
+  const json next = AwaitOneOf({"promoted", "started"});
+  EXPECT_EQ(next["t"], "started");
+  EXPECT_EQ(next["slot"], 0);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
 TEST_F(LauncherTest, ADroppedWorkerIsStartedAgainAndNobodysFault) {
   Listen();
   Start("[ $RINGMASTER_INCARNATION = 1 ] && exit 79; exec sleep 1000");
@@ -655,6 +695,16 @@ TEST_F(ForeignLauncherTest, ASidecarThatStartsAgainHearsAgainThatTheProcessHasFi
   Reconnect();
   Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 1}, {"pingMs", 60000}});
   EXPECT_EQ(Await("finished")["epoch"], 1);
+}
+
+TEST_F(ForeignLauncherTest, SaysAtOnceThatASignalStopsTheProcessOfAView) {
+  StartInView("echo $$ > $DIR/pids; exec sleep 1000");
+  const pid_t pid = Pids("pids", 1)[0];
+  kill(pid, SIGSTOP);
+  ToLauncher();
+  const json halted = Await("halted");
+  EXPECT_EQ(halted["slot"], 0);
+  EXPECT_EQ(halted["incarnation"], 1) << "the stand-in's, which is the member";
 }
 
 TEST_F(ForeignLauncherTest, AWorkerThatTheSidecarReplacesComesAgainAsAnother) {

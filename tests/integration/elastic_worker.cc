@@ -4,7 +4,8 @@
 //
 //   step epoch rank size monotonic_ns hash_of_the_state
 //
-// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2]
+// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2] [--gpu 1]
+// With --gpu 1 the allreduce is of memory of CUDA's first device.
 // Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 the worker that
 // gives the state (2: each that takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits
 // for OUT_DIR/go. While OUT_DIR/absent.RANK exists the worker of that rank begins no step.
@@ -15,11 +16,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "ringmaster/ringmaster.h"
+#include "tests/integration/device_floats.h"
 
 namespace {
 
@@ -32,6 +35,7 @@ struct Options {
   int sleep_ms = 10;
   size_t floats = 65536;
   int hold = 0;
+  bool gpu = false;
 };
 
 bool Parse(int argc, char** argv, Options* options) {
@@ -46,6 +50,8 @@ bool Parse(int argc, char** argv, Options* options) {
       options->floats = static_cast<size_t>(value);
     else if (name == "--hold")
       options->hold = value;
+    else if (name == "--gpu")
+      options->gpu = value != 0;
     else
       return false;
   }
@@ -88,6 +94,12 @@ class Worker {
     log_ = std::fopen(file.c_str(), "w");
     if (!log_) {
       std::perror(file.c_str());
+      std::exit(1);
+    }
+    if (!options.gpu) return;
+    on_gpu_ = std::make_unique<integration::DeviceFloats>(options.floats);
+    if (!on_gpu_->ok()) {
+      std::fprintf(stderr, "elastic_worker: no memory of a GPU\n");
       std::exit(1);
     }
   }
@@ -146,12 +158,7 @@ class Worker {
       gradient_[i] = own + static_cast<float>(i % 113) * 0.01f;
     gradient_[0] = access((options_.out + "/stop").c_str(), F_OK) == 0 ? 1 : 0;
 
-    rm_handle handle = 0;
-    rm_status done = rm_allreduce_async("gradient", gradient_.data(), sum_.data(), sum_.size(),
-                                        RM_FLOAT32, RM_SUM, 1, 1, &handle);
-    if (done != RM_OK) return done;
-    done = rm_wait(handle, kPatience);
-    rm_release(handle);
+    rm_status done = Allreduce();
     if (done != RM_OK) return done;
     stop_ = sum_[0] > 0 ? 1 : 0;
     for (size_t i = 0; i < state_.size(); ++i) state_[i] = 0.9f * state_[i] + 0.1f * sum_[i];
@@ -166,7 +173,31 @@ class Worker {
     return RM_OK;
   }
 
+  rm_status Allreduce() {
+    const size_t shape[] = {sum_.size()};
+    rm_request request = rm_request_of(RM_ALLREDUCE, "gradient");
+    request.in = gradient_.data();
+    request.out = sum_.data();
+    request.shape = shape;
+    request.dimensions = 1;
+    request.dtype = RM_FLOAT32;
+    request.op = RM_SUM;
+    if (on_gpu_ != nullptr) {
+      if (!on_gpu_->Upload(gradient_)) return RM_ERR_INTERNAL;
+      request.in = request.out = on_gpu_->data();
+      request.device = 1;
+    }
+    rm_handle handle = 0;
+    rm_status done = rm_submit(&request, 1, &handle);
+    if (done != RM_OK) return done;
+    done = rm_wait(handle, kPatience);
+    rm_release(handle);
+    if (done == RM_OK && on_gpu_ != nullptr && !on_gpu_->Download(&sum_)) return RM_ERR_INTERNAL;
+    return done;
+  }
+
   const Options options_;
+  std::unique_ptr<integration::DeviceFloats> on_gpu_;  // null: the host's memory
   std::vector<float> state_, gradient_, sum_;
   uint64_t steps_ = 0;
   uint8_t stop_ =
@@ -179,7 +210,7 @@ class Worker {
 int main(int argc, char** argv) {
   Options options;
   if (!Parse(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: elastic_worker OUT_DIR [--sleep-ms N] [--floats N]\n");
+    std::fprintf(stderr, "usage: elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--gpu 1]\n");
     return 2;
   }
   if (rm_init(kPatience) != RM_OK) Die("rm_init");

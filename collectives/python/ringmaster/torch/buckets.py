@@ -12,7 +12,9 @@ from ringmaster.torch.starting import start_allgathers, start_allreduce
 
 
 class DenseBucket:
-    """Gradients of parameters of one type, and room for the contribution, in one allreduce."""
+    """Gradients of parameters of one type in one memory, and room for the contribution, in one
+    allreduce.
+    """
 
     is_sparse = False
 
@@ -26,9 +28,9 @@ class DenseBucket:
 
     def fill(self, weight, contribution, compression):
         """Packs gradients * weight and the contribution into what is sent."""
-        dtype = self.parameters[0].dtype
+        dtype, device = self.parameters[0].dtype, self.parameters[0].device
         self._elements = sum(parameter.numel() for parameter in self.parameters)
-        packed = torch.empty(self._elements + len(contribution), dtype=dtype)
+        packed = torch.empty(self._elements + len(contribution), dtype=dtype, device=device)
         at = 0
         for parameter in self.parameters:
             part = packed[at:at + parameter.numel()]
@@ -86,20 +88,21 @@ class SparseBucket:
 
     def fill(self, weight, contribution, _compression):
         parameter, = self.parameters
-        gradient = parameter.grad
+        gradient, device = parameter.grad, parameter.device
         if weight == 0.0 or gradient is None:
             count = 0
-            indices = torch.empty(0, dtype=torch.int64)
-            values = torch.empty(0, dtype=parameter.dtype)
+            indices = torch.empty(0, dtype=torch.int64, device=device)
+            values = torch.empty(0, dtype=parameter.dtype, device=device)
         else:
             gradient = gradient.detach()
             gradient = gradient if gradient.is_sparse else gradient.to_sparse(self._sparse_dim)
             indices, values = gradient._indices(), gradient._values() * weight
             count = indices.shape[1]
         self._contributors = len(contribution)
-        self._input = torch.cat([_bytes_of(torch.tensor([count])), _bytes_of(indices),
-                                 _bytes_of(values),
-                                 _bytes_of(torch.tensor(contribution, dtype=torch.float64))])
+        self._input = torch.cat([_bytes_of(torch.tensor([count], device=device)),
+                                 _bytes_of(indices), _bytes_of(values),
+                                 _bytes_of(torch.tensor(contribution, dtype=torch.float64,
+                                                        device=device))])
 
     def send(self):
         self._lengths = []  # in bytes, by rank
@@ -166,14 +169,14 @@ def make_buckets(parameters, bucket_bytes, groups, prefix, process_set):
 def _by_type(parameters):
     parts = {}
     for parameter in reversed(parameters):
-        parts.setdefault(parameter.dtype, []).append(parameter)
+        parts.setdefault((parameter.dtype, parameter.device), []).append(parameter)
     return list(parts.values())
 
 
 def _by_size(parameters, bucket_bytes):
     open_parts, sizes, parts = {}, {}, []
     for parameter in reversed(parameters):
-        key = parameter.dtype
+        key = parameter.dtype, parameter.device
         size = parameter.numel() * parameter.element_size()
         if key not in open_parts or sizes[key] + size > bucket_bytes:
             open_parts[key], sizes[key] = [], 0
