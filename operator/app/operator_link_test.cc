@@ -87,6 +87,9 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   candidate.pod.name = "digits-worker-0";
   ready.mutable_readiness()->set_member(membership::EncodeCandidate(candidate));
   ASSERT_TRUE(stream->Write(ready));
+  v1::SidecarReport awaited;
+  awaited.mutable_step_awaited()->set_awaited_ms(5000);
+  ASSERT_TRUE(stream->Write(awaited));
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_EQ(notice.target().expected_pods(), 4u);
   ASSERT_TRUE(stream->Read(&notice));
@@ -94,10 +97,11 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
   // The change that was told from may have been the registration.
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!registry_.Facts("job").sidecars.at(0).ready) {
+  while (!registry_.Facts("job").sidecars.at(0).step_awaited_since) {
     ASSERT_LT(std::chrono::steady_clock::now(), patience);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  EXPECT_TRUE(registry_.Facts("job").sidecars.at(0).ready);
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).boot_id, "boot");
   registry_.SetChangeHandler(nullptr);
   stream->WritesDone();

@@ -85,6 +85,9 @@ std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
     case v1::SidecarReport::kStalls:
       registry_->OnStalls(id_, ParseStalls(report.stalls().stalls()));
       return "";
+    case v1::SidecarReport::kStepAwaited:
+      registry_->OnStepAwaited(id_, std::chrono::milliseconds(report.step_awaited().awaited_ms()));
+      return "";
     case v1::SidecarReport::kRecovery:
       return OnRecoveryReport(report.recovery());
     default:

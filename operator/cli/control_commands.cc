@@ -11,6 +11,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
+#include "operator/cli/drain_text.h"
 #include "operator/cli/inspection.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/pod_process.h"
@@ -24,6 +25,8 @@ using kube::Json;
 constexpr std::chrono::milliseconds kStatusPatience{500};
 constexpr std::chrono::milliseconds kKillPatience{5000};
 constexpr std::chrono::milliseconds kKillPoll{20};
+constexpr std::chrono::seconds kDrainPatience{3};
+constexpr std::chrono::milliseconds kDrainPoll{50};
 
 // Where the pod is on another machine, its kubelet is asked. Empty: it is done.
 std::string KillProcess(kube::KubeApi* api, const Json& pod, int pid) {
@@ -83,6 +86,31 @@ Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   return Fail(ExitCode::kJobFailed, fmt::format("pod {} still runs", name));
 }
 
+// What the operator makes of it, which it says on the pod or by a condition of the job.
+std::string AnswerToDrain(kube::KubeApi* api, const Json& asked) {
+  const std::string ns = fields::TextAt(asked, "/metadata/namespace");
+  const std::string name = fields::TextAt(asked, "/metadata/name");
+  const std::string job = fields::Text(fields::At(asked, "/metadata/labels"), api::kJobNameLabel);
+  if (job.empty()) return name + " is of no HorovodJob: nobody acts on that";
+  const auto deadline = std::chrono::steady_clock::now() + kDrainPatience;
+  while (true) {
+    auto pod = api->Get(kube::Pods(), ns, name);
+    const bool same =
+        pod && fields::TextAt(*pod, "/metadata/uid") == fields::TextAt(asked, "/metadata/uid");
+    const bool gone = pod ? !same : pod.error().code == kube::ErrorCode::kNotFound;
+    Json owner;
+    if (auto read = api->Get(kube::HorovodJobs(), ns, job)) owner = std::move(*read);
+    if (gone || pod) {
+      const auto said = DrainText(name, gone ? Json() : *pod, owner);
+      if (said) return *said;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) break;
+    std::this_thread::sleep_for(kDrainPoll);
+  }
+  return fmt::format("{} is asked to leave; no operator has taken that up within {} s", name,
+                     kDrainPatience.count());
+}
+
 }  // namespace
 
 Outcome<void> Scale(const ScaleOptions& options, const Surroundings& around) {
@@ -108,7 +136,7 @@ Outcome<void> Drain(const DrainOptions& options, const Surroundings& around) {
   Json patch = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), to->ns, options.pod, patch, {});
   if (!done) return tl::unexpected(FromKube(done.error()));
-  std::printf("%s leaves after its step\n", options.pod.c_str());
+  std::printf("%s\n", AnswerToDrain(to->api.get(), *done).c_str());
   return {};
 }
 

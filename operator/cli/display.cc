@@ -3,16 +3,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "common/sync/mutex.h"
+#include "operator/cli/terminal_text.h"
 
 namespace ringmaster::cli {
 namespace {
 
 constexpr char kEraseLine[] = "\r\033[K";
 constexpr std::chrono::milliseconds kSameText{60'000};
+// A job that begins is held up by one thing after the other: what passes needs no line.
+constexpr std::chrono::milliseconds kLasts{2'000};
 
 class TerminalDisplay : public Display {
  public:
@@ -24,9 +28,12 @@ class TerminalDisplay : public Display {
     std::fflush(out_);
   }
 
-  void Progress(const std::string& clock, const std::string& text, TimePoint) override {
-    // A line that wraps can't be erased: cut it. All text is ASCII.
-    std::string cut = (clock + text).substr(0, static_cast<size_t>(width() - 1));
+  void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
+    // A line that wraps can't be erased: cut it.
+    std::string line = clock + news.text;
+    ReplaceControls(&line);
+    const std::string cut = CutToColumns(line, static_cast<size_t>(width() - 1));
+    ShowHeldUp(clock, news.held_up, cut, now);
     if (cut == progress_) return;
     progress_ = cut;
     std::fprintf(out_, "%s%s", kEraseLine, progress_.c_str());
@@ -47,8 +54,35 @@ class TerminalDisplay : public Display {
   }
 
  private:
+  struct Reason {
+    HeldUp held_up;
+    TimePoint since;
+    bool shown = false;
+  };
+
+  // What is not in `line` in whole, once for as long as it holds.
+  void ShowHeldUp(const std::string& clock, const std::vector<HeldUp>& held_up,
+                  const std::string& line, TimePoint now) {
+    std::vector<Reason> reasons;
+    for (const HeldUp& one : held_up) {
+      const auto known = std::find_if(reasons_.begin(), reasons_.end(),
+                                      [&](const Reason& other) { return other.held_up == one; });
+      reasons.push_back(known != reasons_.end() ? *known : Reason{one, now});
+    }
+    reasons_ = std::move(reasons);
+    for (Reason& reason : reasons_) {
+      std::string why = reason.held_up.why;
+      ReplaceControls(&why);
+      if (reason.shown || now - reason.since < kLasts || line.find(why) != std::string::npos)
+        continue;
+      reason.shown = true;
+      Line(clock + reason.held_up.job + why);
+    }
+  }
+
   std::FILE* const out_;
   std::string progress_;
+  std::vector<Reason> reasons_;  // those that hold
 };
 
 class PlainDisplay : public Display {
@@ -60,7 +94,8 @@ class PlainDisplay : public Display {
     std::fflush(out_);
   }
 
-  void Progress(const std::string& clock, const std::string& text, TimePoint now) override {
+  void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
+    const std::string& text = news.text;
     if (last_ && now - *last_ < (text == shown_ ? kSameText : period_)) return;
     last_ = now;
     shown_ = text;
@@ -85,9 +120,9 @@ class SharedDisplay : public Display {
     const sync::MutexLock lock(&mu_);
     display_->Line(text);
   }
-  void Progress(const std::string& clock, const std::string& text, TimePoint now) override {
+  void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
     const sync::MutexLock lock(&mu_);
-    display_->Progress(clock, text, now);
+    display_->Progress(clock, news, now);
   }
   void Finish() override {
     const sync::MutexLock lock(&mu_);

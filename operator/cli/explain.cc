@@ -114,11 +114,6 @@ std::vector<std::string> Warnings(const Inspection& found, api::Time now) {
   return lines;
 }
 
-std::string TroubleText(const Trouble& trouble, api::Time now) {
-  return fmt::format("{} ({}{}{})", trouble.message, trouble.reason,
-                     trouble.since.empty() ? "" : ",", For(trouble.since, now));
-}
-
 // Without the name of the program, which may be kubectl's plugin.
 std::string NextStep(const Inspection& found, bool failed) {
   return fmt::format("More: logs {0}{1}, describe {0}", NameOf(found), failed ? "" : " --tail 20");

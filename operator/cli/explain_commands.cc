@@ -37,6 +37,7 @@ Outcome<void> Describe(const DescribeOptions& options, const Surroundings& aroun
   if (!to) return tl::unexpected(to.error());
   auto found = Look(*to, options.job);
   if (!found) return tl::unexpected(found.error());
+  SaySilent(*found);
   AddEvents(*to, &*found);
   std::fputs(DescribeText(*found, std::chrono::system_clock::now()).c_str(), stdout);
   return {};
@@ -55,6 +56,7 @@ Outcome<void> Why(const WhyOptions& options, const Surroundings& around) {
     found = Look(*to, options.job);
     if (!found) return tl::unexpected(found.error());
   }
+  SaySilent(*found);
   AddEvents(*to, &*found);
   const std::string text = WhyText(*found, twice ? &earlier : nullptr,
                                    std::chrono::duration<double>(kBetweenLooks).count(),

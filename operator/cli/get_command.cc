@@ -94,6 +94,7 @@ Outcome<void> Get(const GetOptions& options, const Surroundings& around) {
   for (Json& job : *jobs) {
     auto found = Inspect(*to, std::move(job));
     if (!found) return tl::unexpected(found.error());
+    SaySilent(*found);
     full.push_back(WithWorkers(*found));
   }
   if (IsStructured(options.format)) {
@@ -111,7 +112,8 @@ Outcome<void> Get(const GetOptions& options, const Surroundings& around) {
   const bool wide = options.format == OutputFormat::kWide;
   std::fputs(JobsTable(full, {.pods = !options.job.empty() || wide,
                               .wide = wide,
-                              .namespaces = options.all_namespaces})
+                              .namespaces = options.all_namespaces,
+                              .now = std::chrono::system_clock::now()})
                  .c_str(),
              stdout);
   return {};

@@ -26,15 +26,22 @@ constexpr std::chrono::milliseconds kHistoryPatience{2000};
 struct Question {
   SidecarAddress sidecar;
   std::optional<SidecarStatus> answer;
+  std::string why_not;
 };
 
+std::string NoAnswerAt(const SidecarAddress& sidecar) {
+  return fmt::format("no status from {} within {} ms", sidecar.address, kStatusPatience.count());
+}
+
 // On a cluster through the API server, as pods' addresses are mostly of the cluster alone; else, or
-// where that is not allowed, straight.
+// where the server does not reach them, straight. Once that was in vain it is not tried again where
+// the server is asked: half a second for each of a thousand pods is a long time.
 void AskAll(const Connection& to, const std::string& ns, const std::string& token,
             std::vector<Question>* questions) {
-  std::atomic<bool> by_server{to.run_dir.empty()};
+  std::atomic<bool> by_server{to.run_dir.empty()}, in_vain{false};
   InParallel(questions->size(), [&](size_t i) {
     Question& one = (*questions)[i];
+    std::string by_proxy;
     if (by_server) {
       auto status =
           FetchStatusByProxy(to.api.get(), ns, one.sidecar.pod, one.sidecar.address, token);
@@ -42,15 +49,23 @@ void AskAll(const Connection& to, const std::string& ns, const std::string& toke
         one.answer = std::move(*status);
         return;
       }
+      by_proxy = "through the API server: " + status.error().message;
       if (status.error().code == kube::ErrorCode::kForbidden) by_server = false;
     }
+    if (by_server && in_vain) {
+      one.why_not = by_proxy;
+      return;
+    }
     one.answer = FetchStatus(one.sidecar.address, token, kStatusPatience);
+    if (one.answer) return;
+    in_vain = true;
+    one.why_not = by_proxy + (by_proxy.empty() ? "" : "; straight: ") + NoAnswerAt(one.sidecar);
   });
 }
 
 std::vector<Question> QuestionsTo(std::vector<SidecarAddress> sidecars) {
   std::vector<Question> questions;
-  for (SidecarAddress& sidecar : sidecars) questions.push_back({std::move(sidecar), {}});
+  for (SidecarAddress& sidecar : sidecars) questions.push_back({std::move(sidecar), {}, ""});
   return questions;
 }
 
@@ -99,9 +114,11 @@ Outcome<Inspection> Inspect(const Connection& to, Json job) {
   const std::string name = fields::TextAt(job, "/metadata/name");
   auto pods = ReadPods(to, ns, name);
   if (!pods) return tl::unexpected(pods.error());
-  Inspection found{std::move(job), std::move(*pods), {}, {}};
+  Inspection found{std::move(job), std::move(*pods), {}, {}, {}};
   std::vector<Question> questions = QuestionsTo(SidecarsOf(found.pods));
   if (!questions.empty()) AskAll(to, ns, TokenOf(to, ns, name), &questions);
+  for (const Question& one : questions)
+    if (!one.answer) found.silent.push_back(one.sidecar.pod + ": " + one.why_not);
   found.answers = AnswersTo(std::move(questions));
   return found;
 }
@@ -161,6 +178,11 @@ Outcome<Inspection> Look(const Connection& to, const std::string& name) {
   auto job = ReadJob(to, to.ns, name);
   if (!job) return tl::unexpected(job.error());
   return Inspect(to, std::move(*job));
+}
+
+void SaySilent(const Inspection& inspection) {
+  const std::string text = SilentText(inspection);
+  if (!text.empty()) std::fprintf(stderr, "ringmaster: %s\n", text.c_str());
 }
 
 void AddEvents(const Connection& to, Inspection* inspection) {

@@ -31,6 +31,8 @@ std::string OldestHistory(const Inspection& inspection);
 kube::Json HistoryOf(const Connection& to, const Inspection& inspection);
 // The same, straight from the pod's own address.
 kube::Json HistoryFrom(const Inspection& inspection, const std::string& token);
+// On standard error, which sidecars were asked in vain and why.
+void SaySilent(const Inspection& inspection);
 // Events that can't be listed are said on standard error and left out.
 void AddEvents(const Connection& to, Inspection* inspection);
 

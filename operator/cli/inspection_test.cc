@@ -25,12 +25,16 @@ class ClusterApi : public local::InMemoryApi {
     EXPECT_EQ(request.port, 1);
     EXPECT_EQ(request.path, "/status");
     if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
+    if (broken) {
+      return tl::unexpected(
+          kube::Error{kube::ErrorCode::kUnavailable, 503, "", "GET .../proxy/status: 503"});
+    }
     if (pod == "p3") return "not a status";
     return Json{{"pod", {{"name", pod}}}, {"state", "Training"}, {"epoch", 7}}.dump();
   }
 
   std::atomic<int> asked{0};
-  bool forbidden = false;
+  bool forbidden = false, broken = false;
 };
 
 class InspectionTest : public testing::Test {
@@ -70,6 +74,9 @@ TEST_F(InspectionTest, OnAClusterSidecarsAreAskedThroughTheApiServer) {
   EXPECT_EQ(found.pods.size(), 101u);
   EXPECT_EQ(api_->asked, 100) << "a pod whose sidecar has no address yet is not asked";
   EXPECT_EQ(found.answers.size(), 99u) << "one that answers nonsense is left out";
+  EXPECT_EQ(SilentText(found),
+            "1 of 100 sidecars gave no answer; p3: through the API server: what pod p3 answers is "
+            "no status of a sidecar; straight: no status from 127.0.0.1:1 within 500 ms");
   const Json job = WithWorkers(found);
   EXPECT_EQ(job["status"]["pods"].size(), 101u);
 }
@@ -78,6 +85,19 @@ TEST_F(InspectionTest, WhereThatIsForbiddenItIsNotTriedForEveryPod) {
   api_->forbidden = true;
   EXPECT_TRUE(Look().answers.empty());
   EXPECT_LT(api_->asked, 100);
+}
+
+TEST_F(InspectionTest, WhatFailedIsSaid) {
+  api_->broken = true;
+  const Inspection found = Look();
+  EXPECT_EQ(api_->asked, 100);
+  EXPECT_EQ(found.silent.size(), 100u);
+  EXPECT_THAT(SilentText(found),
+              testing::AllOf(testing::StartsWith("100 of 100 sidecars gave no answer; p"),
+                             testing::HasSubstr(": through the API server: GET .../proxy/status: "
+                                                "503"),
+                             testing::EndsWith("; ...")));
+  EXPECT_EQ(SilentText({}), "");
 }
 
 }  // namespace

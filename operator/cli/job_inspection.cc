@@ -1,5 +1,7 @@
 #include "operator/cli/job_inspection.h"
 
+#include <fmt/format.h>
+
 #include <tuple>
 
 #include "common/fields/fields.h"
@@ -14,6 +16,14 @@ bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b) {
                       status.rebuilds.size());
   };
   return knowledge(a) > knowledge(b);
+}
+
+std::string SilentText(const Inspection& inspection) {
+  const auto& silent = inspection.silent;
+  if (silent.empty()) return "";
+  const std::size_t asked = silent.size() + inspection.answers.size();
+  return fmt::format("{} of {} sidecars gave no answer; {}{}", silent.size(), asked, silent.front(),
+                     silent.size() > 1 ? "; ..." : "");
 }
 
 Json WithWorkers(const Inspection& inspection) {

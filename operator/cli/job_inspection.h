@@ -15,7 +15,11 @@ struct Inspection {
   std::vector<nlohmann::json> pods;              // its workers'
   std::map<std::string, SidecarStatus> answers;  // by pod; a pod without an answer is left out
   std::vector<nlohmann::json> events;            // if asked for; of the job and its pods
+  std::vector<std::string> silent;               // "p1: why", of each that was asked in vain
 };
+
+// What to say of sidecars that were asked in vain; empty: all have answered.
+std::string SilentText(const Inspection& inspection);
 
 // Whether `a` knows more of the job than `b`: one of a newer view does, in the same view the
 // coordinator, else who tells of more ranks and changes.

@@ -209,11 +209,30 @@ TEST(JobsTableTest, ShowsWorkersWithTheirProcessesAndPodsWithoutAny) {
   EXPECT_EQ(JobsTable({}, {}), "no jobs\n");
   EXPECT_THAT(JobsTable({job}, {.namespaces = true}),
               AllOf(HasSubstr("NAMESPACE   JOB"), HasSubstr("default")));
-  EXPECT_THAT(table, Not(HasSubstr("waits for ranks")));
-  job["status"]["conditions"] = {
-      {{"type", "RanksMissing"}, {"status", "True"}, {"message", "'x': not by rank 1"}}};
-  EXPECT_THAT(JobsTable({job}, {.pods = true}),
-              HasSubstr("\nwaits for ranks: 'x': not by rank 1\n"));
+}
+
+TEST(JobsTableTest, BelowTheJobsStandsAllThatIsWrongWithOneAndWhatExplainsItForMany) {
+  const api::Time now = *api::ParseTime("2026-11-24T10:00:04Z");
+  Json job = Job("Running");
+  EXPECT_THAT(JobsTable({job}, {.pods = true, .now = now}), Not(HasSubstr("digits: ")));
+  const auto condition = [](const char* type, const char* status, const char* message) {
+    return Json{{"type", type},
+                {"status", status},
+                {"reason", std::string(type) + "Why"},
+                {"message", message},
+                {"lastTransitionTime", "2026-11-24T10:00:00Z"}};
+  };
+  job["status"]["conditions"] = {condition("RanksMissing", "True", "'x': not by rank 1"),
+                                 condition("NoStepEnds", "True", "the join waits"),
+                                 condition("Scheduled", "False", "no room"),
+                                 condition("Started", "True", "")};
+  EXPECT_THAT(JobsTable({job}, {.pods = true, .now = now}),
+              HasSubstr("\n\ndigits: no room (ScheduledWhy, for 4s)\n"
+                        "digits: the join waits (NoStepEndsWhy, for 4s)\n"
+                        "digits: 'x': not by rank 1 (RanksMissingWhy, for 4s)\n"));
+  const std::string list = JobsTable({Job("Running"), job}, {.namespaces = true, .now = now});
+  EXPECT_THAT(list, testing::EndsWith("\n\ndefault/digits: no room (ScheduledWhy, for 4s); also "
+                                      "NoStepEndsWhy, RanksMissingWhy\n"));
 }
 
 TEST(WatchTableTest, ARowIsNewWhenMoreThanTheStepHasChanged) {

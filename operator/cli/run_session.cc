@@ -212,14 +212,16 @@ std::string RunSession::Prefix(const JobRun& job) const {
 
 void RunSession::Show(TimePoint now, bool last) {
   std::string clock = Clock(Seconds()) + "  ";
-  std::string progress;
+  ProgressNews progress;
   for (auto& job : jobs_) {
     for (const std::string& line : job->TakeLines(now, last))
       display_->Line(clock + Prefix(*job) + line);
     if (job->end()) continue;
     int bar = jobs_.size() > 1 ? 0 : std::max(0, display_->width() - 90);
-    if (!progress.empty()) progress += " | ";
-    progress += Prefix(*job) + job->ProgressLine(bar);
+    if (!progress.text.empty()) progress.text += " | ";
+    progress.text += Prefix(*job) + job->ProgressLine(bar);
+    if (const std::string why = job->HeldUpBy(); !why.empty())
+      progress.held_up.push_back({Prefix(*job), why});
   }
   if (!last) display_->Progress(clock, progress, now);
 }

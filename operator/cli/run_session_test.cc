@@ -32,7 +32,9 @@ constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
 class RecordingDisplay : public Display {
  public:
   void Line(const std::string& text) override { Record(text); }
-  void Progress(const std::string&, const std::string& text, TimePoint) override { Record(text); }
+  void Progress(const std::string&, const ProgressNews& news, TimePoint) override {
+    Record(news.text);
+  }
   void Finish() override {}
   int width() const override { return 80; }
 

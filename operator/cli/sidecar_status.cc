@@ -6,6 +6,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/cli/sidecar_fields.h"
+#include "operator/cli/terminal_text.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -19,16 +20,6 @@ constexpr size_t kMostValues = 64;
 constexpr size_t kMostOfView = 10'000;
 constexpr size_t kMostRebuilds = 1000;
 constexpr size_t kMostEntries = 1024;  // of any other list
-
-// A terminal obeys them: ASCII's, and those of Latin 1 as UTF-8 has them (0xC2 0x80 to 0xC2 0x9F).
-void ReplaceControls(std::string* text) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>((*text)[at]); };
-  for (size_t i = 0; i < text->size(); ++i) {
-    const bool latin = i > 0 && byte(i - 1) == 0xC2 && byte(i) >= 0x80 && byte(i) < 0xA0;
-    if (latin) (*text)[i - 1] = '?';
-    if (latin || byte(i) < 0x20 || byte(i) == 0x7F) (*text)[i] = '?';
-  }
-}
 
 // Whole characters of it, none of which moves a terminal.
 std::string Cut(std::string text, size_t longest) {

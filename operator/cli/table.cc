@@ -1,5 +1,7 @@
 #include "operator/cli/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +9,7 @@
 #include "operator/cli/job_run.h"
 #include "operator/cli/table_layout.h"
 #include "operator/cli/text_format.h"
+#include "operator/cli/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -90,10 +93,20 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
   }
 }
 
-// What the ranks wait for, as the job's condition says; empty: nothing.
-std::string MissingRanks(const Json& job) {
-  const Json* missing = TrueCondition(job, "RanksMissing");
-  return missing == nullptr ? "" : "waits for ranks: " + fields::Text(*missing, "message") + "\n";
+// What is not as it should be; empty: nothing.
+std::string TroubleLines(const Json& job, const TableColumns& columns) {
+  const auto troubles = TroublesOf(job);
+  const std::string name = (columns.namespaces ? Cell(job, "/metadata/namespace") + "/" : "") +
+                           Cell(job, "/metadata/name");
+  std::string text, also;
+  for (const Trouble& trouble : troubles) {
+    if (columns.pods || text.empty())
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", name,
+                          TroubleText(trouble, columns.now));
+    else
+      also += (also.empty() ? "; also " : ", ") + trouble.reason;
+  }
+  return text.empty() ? "" : text + also + "\n";
 }
 
 }  // namespace
@@ -102,14 +115,17 @@ std::string JobsTable(const std::vector<Json>& jobs, const TableColumns& columns
   if (jobs.empty()) return "no jobs\n";
   std::vector<Row> rows = {JobHead(columns.namespaces)};
   for (const Json& job : jobs) rows.push_back(JobRow(job, "", columns.namespaces));
-  std::string text = Lay(rows);
-  if (!columns.pods) return text;
+  std::string text = Lay(rows), troubles;
   for (const Json& job : jobs) {
-    const bool none = fields::ListAt(job, "/status/pods").empty();
-    text += "\n" + (none ? "no pods\n" : PodsTable(job, columns.wide));
-    if (const std::string missing = MissingRanks(job); !missing.empty()) text += "\n" + missing;
+    if (columns.pods) {
+      const bool none = fields::ListAt(job, "/status/pods").empty();
+      text += "\n";
+      text += none ? "no pods\n" : PodsTable(job, columns.wide);
+    }
+    troubles += TroubleLines(job, columns);
   }
-  return text;
+  if (!troubles.empty()) text += "\n";
+  return text + troubles;
 }
 
 std::string PodsTable(const Json& job, bool wide) {

@@ -5,15 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "operator/api/time.h"
+
 namespace ringmaster::cli {
 
 struct TableColumns {
   bool pods = false;        // the pods of each job below
   bool wide = false;        // more of each pod
   bool namespaces = false;  // the jobs' namespaces in front
+  api::Time now;            // for how long something is not as it should be
 };
 
-// `jobs`: with status.pods, as `get -o json` prints them.
+// `jobs`: with status.pods, as `get -o json` prints them. Below them stands what is not as it
+// should be, in the words of `why`: with the pods all of it, else what explains the rest.
 std::string JobsTable(const std::vector<nlohmann::json>& jobs, const TableColumns& columns);
 
 // The pods of one of them.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <tl/expected.hpp>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -33,10 +34,19 @@ constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
 // What a sidecar tells besides its workers' events: who they are, and its rebuilds.
 constexpr std::size_t kBesides = 512 << 10;
 
-// `most_bytes`: a pod of a tenant may answer anything.
-using Fetch =
-    std::function<std::optional<std::string>(const SidecarAddress& sidecar, const std::string& path,
-                                             milliseconds deadline, std::size_t most_bytes)>;
+// What it answers, or why there is nothing. `most_bytes`: a pod of a tenant may answer anything.
+using Fetched = tl::expected<std::string, std::string>;
+using Fetch = std::function<Fetched(const SidecarAddress& sidecar, const std::string& path,
+                                    milliseconds deadline, std::size_t most_bytes)>;
+
+constexpr char kNoTimeline[] = "it did not answer in time, or is of a version without one";
+
+Fetched FetchStraight(const SidecarAddress& sidecar, const std::string& path,
+                      const std::string& token, milliseconds deadline, std::size_t most_bytes) {
+  auto text = FetchText(sidecar.address, path, token, deadline, most_bytes);
+  if (!text) return tl::unexpected(std::string(kNoTimeline));
+  return std::move(*text);
+}
 
 std::size_t BytesOfPod(const TimelineQuery& query, std::size_t pods) {
   return std::clamp(query.most_bytes / std::max<std::size_t>(1, pods), kLeastOfPod, kMostOfPod);
@@ -78,11 +88,13 @@ GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<Sideca
   const auto deadline = Clock::now() + query.patience;
   const std::size_t bytes = BytesOfPod(query, sidecars.size());
   std::vector<std::optional<PodTrace>> traces(sidecars.size());
+  std::vector<std::string> why_not(sidecars.size(), kNoTimeline);
   const auto ask = [&](std::size_t i, std::size_t most, milliseconds patience) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0 || query.stop.stop_requested()) return;
     const auto text =
         fetch(sidecars[i], PathOf(query, most), std::min(patience, left), most + kBesides);
+    if (!text) why_not[i] = text.error();
     if (text && !query.stop.stop_requested()) traces[i] = Read(*text);
   };
   InParallel(sidecars.size(), [&](std::size_t i) {
@@ -94,9 +106,8 @@ GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<Sideca
     if (traces[i])
       gathered.pods.push_back(std::move(*traces[i]));
     else
-      gathered.missing.push_back(sidecars[i].pod +
-                                 ": its sidecar gave no timeline (it did not answer in time, or is "
-                                 "of a version without one)");
+      gathered.missing.push_back(
+          fmt::format("{}: its sidecar gave no timeline ({})", sidecars[i].pod, why_not[i]));
   }
   NameMissing(pods, sidecars, &gathered);
   return gathered;
@@ -113,15 +124,16 @@ GatheredTimelines GatherTimelines(const Connection& to, const Json& job,
   std::atomic<bool> by_server{to.run_dir.empty()};
   return Gather(pods, sidecars, query,
                 [&](const SidecarAddress& sidecar, const std::string& path, milliseconds deadline,
-                    std::size_t most_bytes) -> std::optional<std::string> {
+                    std::size_t most_bytes) -> Fetched {
                   if (by_server) {
                     auto text = FetchTextByProxy(to.api.get(), ns, sidecar.pod, sidecar.address,
                                                  path, token, deadline);
                     if (text) return std::move(*text);
-                    if (text.error().code != kube::ErrorCode::kForbidden) return std::nullopt;
+                    if (text.error().code != kube::ErrorCode::kForbidden)
+                      return tl::unexpected("through the API server: " + text.error().message);
                     by_server = false;
                   }
-                  return FetchText(sidecar.address, path, token, deadline, most_bytes);
+                  return FetchStraight(sidecar, path, token, deadline, most_bytes);
                 });
 }
 
@@ -130,7 +142,7 @@ GatheredTimelines GatherTimelinesStraight(const std::vector<Json>& pods, const s
   return Gather(pods, SidecarsAtHome(pods), query,
                 [&](const SidecarAddress& sidecar, const std::string& path, milliseconds deadline,
                     std::size_t most_bytes) {
-                  return FetchText(sidecar.address, path, token, deadline, most_bytes);
+                  return FetchStraight(sidecar, path, token, deadline, most_bytes);
                 });
 }
 

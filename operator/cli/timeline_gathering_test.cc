@@ -35,6 +35,9 @@ class ClusterApi : public local::InMemoryApi {
     }
     if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
     if (pod == "p2") return "nonsense";
+    if (pod == "p4")
+      return tl::unexpected(
+          kube::Error{kube::ErrorCode::kUnavailable, 503, "", "GET p4/timeline: no route"});
     if (pod == "slow" && request.path.find("bytes=65536") == std::string::npos)
       return tl::unexpected(
           kube::Error{kube::ErrorCode::kUnavailable, 0, "", "too much for its link"});
@@ -63,16 +66,18 @@ TEST(TimelineGatheringTest, AllPodsAreAskedAndWhoTellsNothingIsNamed) {
   const auto gathered =
       GatherTimelines({api, "", "default"}, kJob,
                       {Pod("p0", "Running", kAddress), Pod("p1", "Running", kAddress),
-                       Pod("p2", "Running", kAddress), Pod("new", "Pending", ""),
-                       Pod("over", "Succeeded", kAddress)},
+                       Pod("p2", "Running", kAddress), Pod("p4", "Running", kAddress),
+                       Pod("new", "Pending", ""), Pod("over", "Succeeded", kAddress)},
                       {.seconds = 5, .tensors = false});
   EXPECT_EQ(gathered.pods.size(), 2u);
   EXPECT_THAT(gathered.missing, ElementsAre(HasSubstr("p2: its sidecar gave no timeline"),
+                                            "p4: its sidecar gave no timeline (through the API "
+                                            "server: GET p4/timeline: no route)",
                                             "new: no sidecar can be asked there yet",
                                             "p1/3 (rank 1): it did not answer in time"));
   const std::string path = "/timeline?seconds=5&tensors=0&bytes=8388608";
   const std::string little = "/timeline?seconds=5&tensors=0&bytes=65536";
-  EXPECT_THAT(api->paths(), UnorderedElementsAre(path, path, path, little));
+  EXPECT_THAT(api->paths(), UnorderedElementsAre(path, path, path, path, little, little));
 }
 
 TEST(TimelineGatheringTest, APodBehindASlowLinkTellsTheNewestLittle) {

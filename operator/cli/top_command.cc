@@ -26,6 +26,7 @@ Outcome<void> Top(const TopOptions& options, const Surroundings& around) {
   const bool once = options.once || isatty(STDOUT_FILENO) == 0;
   auto earlier = Look(*to, options.job);
   if (!earlier) return tl::unexpected(earlier.error());
+  SaySilent(*earlier);
   while (true) {
     std::this_thread::sleep_for(options.interval);
     auto now = Look(*to, options.job);

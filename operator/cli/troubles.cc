@@ -148,6 +148,9 @@ std::vector<Trouble> TroublesOf(const Json& job) {
   }
   if (succeeded) return {};
   if (!failed.empty()) return failed;  // the others say no more than that it has ended
+  // That no step ends explains what else waits.
+  std::stable_partition(others.begin(), others.end(),
+                        [](const Trouble& trouble) { return trouble.type == "NoStepEnds"; });
   // One message in two conditions is one trouble.
   for (Trouble& trouble : others) {
     const bool told = std::any_of(not_yet.begin(), not_yet.end(), [&](const Trouble& other) {
@@ -156,6 +159,11 @@ std::vector<Trouble> TroublesOf(const Json& job) {
     if (!told) not_yet.push_back(std::move(trouble));
   }
   return not_yet;
+}
+
+std::string TroubleText(const Trouble& trouble, api::Time now) {
+  return fmt::format("{} ({}{}{})", trouble.message, trouble.reason,
+                     trouble.since.empty() ? "" : ",", For(trouble.since, now));
 }
 
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now) {

@@ -21,6 +21,9 @@ struct Trouble {
 // comes first. Empty: none.
 std::vector<Trouble> TroublesOf(const nlohmann::json& job);
 
+// "0 of 2 pods ready, ... (WaitingForInit, for 4s)"
+std::string TroubleText(const Trouble& trouble, api::Time now);
+
 // A line for each pod that is not as it should be.
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now);
 

@@ -126,6 +126,7 @@ void SidecarRegistry::Disconnect(ConnectionId id) {
     sidecar.facts.ready_since.reset();
     sidecar.facts.able = false;
     sidecar.facts.stalls.clear();
+    sidecar.facts.step_awaited_since.reset();
     sidecar.facts.unable_since = clock_.wall();
     // It may come back without its file, and so without the promise: it is asked again.
     if (!forgets_.old_reports) sidecar.facts.report.reset();
@@ -199,6 +200,14 @@ void SidecarRegistry::OnStalls(ConnectionId id, std::vector<job::Stall> stalls) 
   Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.stalls = std::move(stalls);
     sidecar.facts.stalls_at = clock_.wall();
+  });
+}
+
+void SidecarRegistry::OnStepAwaited(ConnectionId id, std::chrono::milliseconds awaited) {
+  // All pods of the view say so within a moment.
+  Change(id, kGather, [&](Job&, Sidecar& sidecar) {
+    sidecar.facts.step_awaited_since.reset();
+    if (awaited > awaited.zero()) sidecar.facts.step_awaited_since = clock_.wall() - awaited;
   });
 }
 

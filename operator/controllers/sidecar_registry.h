@@ -78,6 +78,8 @@ class SidecarRegistry {
   void OnFinished(ConnectionId id, std::uint64_t epoch);
   void OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable);
   void OnStalls(ConnectionId id, std::vector<job::Stall> stalls);
+  // For so long a planned change has waited for the end of a step there; 0: none waits any more.
+  void OnStepAwaited(ConnectionId id, std::chrono::milliseconds awaited);
   void OnRecoveryReport(ConnectionId id, membership::RecoveryReport report);
 
   // Streams that stand.

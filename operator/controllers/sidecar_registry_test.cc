@@ -202,6 +202,20 @@ TEST_F(SidecarRegistryTest, FinishedOnlyRisesAndUnableCountsFromWhenItBegan) {
   EXPECT_LT(Facts("a").unable_since, std::chrono::system_clock::now() - std::chrono::minutes(9));
 }
 
+TEST_F(SidecarRegistryTest, AnAwaitedStepIsKnownUntilItEndsOrTheSidecarIsGone) {
+  const auto id = Connect("a");
+  EXPECT_FALSE(Facts("a").step_awaited_since);
+  registry_.OnStepAwaited(id, std::chrono::minutes(10));
+  ASSERT_TRUE(Facts("a").step_awaited_since);
+  EXPECT_LT(*Facts("a").step_awaited_since,
+            std::chrono::system_clock::now() - std::chrono::minutes(9));
+  registry_.OnStepAwaited(id, milliseconds(0));
+  EXPECT_FALSE(Facts("a").step_awaited_since);
+  registry_.OnStepAwaited(id, std::chrono::minutes(10));
+  registry_.Disconnect(id);
+  EXPECT_FALSE(Facts("a").step_awaited_since);
+}
+
 TEST_F(SidecarRegistryTest, AViewIsFirstSeenOnce) {
   const planner::Time first = registry_.FirstSeen("ns/digits", "job-uid", 1);
   while (std::chrono::system_clock::now() == first) {

@@ -6,16 +6,12 @@
 #include "operator/planner/plan_context.h"
 
 namespace ringmaster::planner {
-namespace {
 
-// Waits for the others with a worker that has asked to be let in and can't be given their state.
 bool LacksState(const Snapshot& in, const SidecarFacts& sidecar) {
   const auto& workers = sidecar.candidate.workers;
   return sidecar.connected && !InView(in, sidecar.pod_uid) && !IsGone(in, sidecar.pod_uid) &&
          std::any_of(workers.begin(), workers.end(), [](const auto& w) { return !w.loads; });
 }
-
-}  // namespace
 
 void SetCantJoin(PlanContext& plan) {
   constexpr char kType[] = "CantJoin";

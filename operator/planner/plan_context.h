@@ -79,6 +79,7 @@ inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kStartingAgain[] = "StartingAgain";
 inline constexpr char kQuorumLost[] = "QuorumLost";
 inline constexpr char kDrainHeld[] = "DrainHeld";
+inline constexpr char kNoStepEnds[] = "NoStepEnds";
 
 void ObserveNodes(PlanContext& plan);
 // Which announced ends the new pod is made in spite of, and what follows for where it may go.
@@ -142,7 +143,17 @@ void Release(PlanContext& plan);
 void WriteStatus(PlanContext& plan);
 void SetStarting(PlanContext& plan);
 void SetCantJoin(PlanContext& plan);
+// Waits for the others with a worker that has asked to be let in and can't be given their state.
+bool LacksState(const Snapshot& in, const SidecarFacts& sidecar);
+// That pods wait to leave or to join, and no step ends.
+void SetNoStepEnds(PlanContext& plan);
+// Why a pod whose time to leave is over is in the ring still, for people.
+std::string WhyNotLeft(const PlanContext& plan, const PodFacts& pod);
+// "'grad': asked for by 2 ranks, not by rank 1 (digits-worker-1), since 2026-11-03T10:20:30Z"
+std::vector<std::string> DescribeStalls(const Snapshot& in);
 std::string WaitingForInit(PlanContext& plan);  // before the first view, for people
+// As many pods as the job needs to start have run for longer than a worker usually takes to init().
+bool EnoughHaveRun(PlanContext& plan);
 // The reason of conditions of a job that has no pods for now.
 std::string SuspendedReason(const PlanContext& plan);
 void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,

@@ -63,8 +63,8 @@ void FinishDrains(PlanContext& plan) {
       if (plan.in.now >= *end) {
         plan.out.deletes.push_back({pod->name, pod->uid, "DrainGraceOver"});
         plan.AddEvent(true, "DrainGraceOver",
-                      fmt::format("pod {} did not leave the ring within {} s and is deleted",
-                                  pod->name, pod->grace_seconds),
+                      fmt::format("pod {} did not leave the ring within {} s and is deleted: {}",
+                                  pod->name, pod->grace_seconds, WhyNotLeft(plan, *pod)),
                       pod->name);
       } else {
         plan.LookAgainAt(*end);

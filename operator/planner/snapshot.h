@@ -130,6 +130,8 @@ struct SidecarFacts : job::Registration {
   std::optional<membership::RecoveryReport> report;  // its newest
   std::vector<job::Stall> stalls;                    // tensors that wait for ranks
   Time stalls_at;                                    // when they were told
+  // A planned change waits for the end of a step there: no worker of it has ended one since.
+  std::optional<Time> step_awaited_since;
 };
 
 struct Snapshot {

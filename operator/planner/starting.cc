@@ -10,6 +10,8 @@ namespace {
 
 // Until then nobody has to ask why a pod's containers are not there yet.
 constexpr std::chrono::seconds kUsualStart{30};
+// So long a worker may take to init() before anybody has to be told.
+constexpr std::chrono::seconds kUsualInit{5};
 constexpr std::size_t kTexts = 3;
 
 // Which pods wait for what, in the order of the pods.
@@ -151,6 +153,19 @@ std::string WaitingForInit(PlanContext& plan) {
                      Plural(static_cast<std::size_t>(plan.wanted), "pod"),
                      plan.in.job.spec.elastic_policy.min_replicas,
                      waiting.empty() ? "" : "; waiting for ", waiting.InBrackets());
+}
+
+bool EnoughHaveRun(PlanContext& plan) {
+  std::vector<Time> since;
+  for (const PodFacts* pod : plan.active) {
+    if (pod->running_since) since.push_back(*pod->running_since);
+  }
+  const auto needed = static_cast<std::size_t>(std::max(1, LeastTogether(plan)));
+  if (since.size() < needed) return false;
+  std::nth_element(since.begin(), since.begin() + (needed - 1), since.end());
+  const Time usual = since[needed - 1] + kUsualInit;
+  if (plan.in.now < usual) plan.LookAgainAt(usual);
+  return plan.in.now >= usual;
 }
 
 void SetStarting(PlanContext& plan) {

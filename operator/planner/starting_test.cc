@@ -69,6 +69,39 @@ TEST(StartingTest, ATroubleIsNotOverBeforeThePodsAreNoLongerPrepared) {
   EXPECT_TRUE(Plan(world.in).status.Is("Started"));
 }
 
+TEST(StartingTest, WorkersThatDontCallInitAreAnEventWhenTheyHaveHadTheTime) {
+  World world(2);
+  world.in.job.spec.elastic_policy.min_replicas = 2;
+  world.Running(0).Connected(0).Pending(1);
+  world.in.now += std::chrono::seconds(60);
+  EXPECT_EQ(Plan(world.in).status.Find("Running")->reason, "Starting") << "one is not there yet";
+  world.Remove(0).in.pods.clear();
+  world.in.now = kNow;
+  world.in.sidecars.clear();
+  world.Running(0).Connected(0).Running(1).Connected(1);
+  const Decision first = Plan(world.in);
+  EXPECT_EQ(first.status.Find("Running")->reason, "Starting");
+  EXPECT_LE(first.look_again, std::chrono::milliseconds(5'100));
+  const auto waits = [](const Decision& out) {
+    std::vector<std::string> messages;
+    for (const Event& event : out.events) {
+      if (event.reason == "WaitingForInit") messages.push_back(event.message);
+    }
+    return messages;
+  };
+  EXPECT_THAT(waits(first), IsEmpty());
+  world.in.job.status = first.status;
+  world.in.now += std::chrono::seconds(5);
+  const Decision second = Plan(world.in);
+  const api::Condition* running = second.status.Find("Running");
+  EXPECT_EQ(running->reason, "WaitingForInit");
+  EXPECT_THAT(running->message, HasSubstr("slot 0 has not called init()"));
+  EXPECT_THAT(waits(second), ElementsAre(running->message)) << "in the same words";
+  world.in.job.status = second.status;
+  world.in.now += std::chrono::seconds(5);
+  EXPECT_THAT(waits(Plan(world.in)), IsEmpty()) << "once";
+}
+
 TEST(StartingTest, AHealthyJobHasStartedWhenItsPodsRun) {
   World world(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;

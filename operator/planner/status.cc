@@ -64,6 +64,18 @@ void SetHeld(PlanContext& plan, const std::string& message) {
   SetCondition(plan, "Running", false, kReason, message);
 }
 
+// That workers don't call init() is said when enough pods have run for a moment: until then they
+// are just being started.
+void SetBeginning(PlanContext& plan) {
+  constexpr char kReason[] = "WaitingForInit";
+  const std::string message = WaitingForInit(plan);
+  const api::Condition* before = plan.in.job.status.Find("Running");
+  const bool said = before != nullptr && !before->status && before->reason == kReason;
+  const bool runs = EnoughHaveRun(plan);
+  if (runs && !said) plan.AddEvent(false, kReason, message);
+  SetCondition(plan, "Running", false, runs ? kReason : "Starting", message);
+}
+
 void SetRunning(PlanContext& plan) {
   const membership::ViewPtr& view = plan.in.view;
   if (plan.outcome.ended()) {
@@ -75,9 +87,7 @@ void SetRunning(PlanContext& plan) {
   if (!plan.stall_reason.empty()) {
     return SetCondition(plan, "Running", false, plan.stall_reason, plan.stall_message);
   }
-  if (view == nullptr) {
-    return SetCondition(plan, "Running", false, "WaitingForInit", WaitingForInit(plan));
-  }
+  if (view == nullptr) return SetBeginning(plan);
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
   if (!view->train) {
@@ -111,23 +121,6 @@ void SetRebuilding(PlanContext& plan) {
   SetCondition(plan, "Rebuilding", true, std::string(ReasonText(plan.in.view->reason)),
                fmt::format("epoch {} is not in use yet by {}", EpochText(plan.in.view->epoch),
                            fmt::join(names, ", ")));
-}
-
-// "'grad': asked for by 2 ranks, not by rank 1 (digits-worker-1), since 2026-11-03T10:20:30Z"
-std::vector<std::string> DescribeStalls(const Snapshot& in) {
-  std::vector<std::string> texts;
-  for (const SidecarFacts& sidecar : in.sidecars) {
-    if (!sidecar.connected || in.view == nullptr || sidecar.epoch != in.view->epoch) continue;
-    for (const job::Stall& stall : sidecar.stalls) {
-      const Time since = sidecar.stalls_at - std::chrono::milliseconds(stall.waited_ms);
-      const std::string what = job::Describe(stall);
-      const bool told = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-        return text.rfind(what + ", since ", 0) == 0;  // by a rank that has waited for less long
-      });
-      if (!told) texts.push_back(what + ", since " + api::FormatTime(since));
-    }
-  }
-  return texts;
 }
 
 // Ranks that others wait for and that don't come. They may compute for long, or never ask.
@@ -176,6 +169,16 @@ void SetEnd(PlanContext& plan) {
   if (plan.in.job.spec.run_policy.ttl_seconds_after_finished) plan.LookAgainAt(plan.in.now);
 }
 
+// A drain that could not wait any longer for the end of a step, which costs what a loss costs;
+// empty: the newest view is none of that.
+std::string HowTorn(const PlanContext& plan) {
+  const membership::ViewPtr& view = plan.in.view;
+  if (view->planned || view->reason != membership::Reason::kPodDrained) return "";
+  const api::Condition* why = plan.in.job.status.Find(kNoStepEnds);
+  return "; who left did so in the middle of a step" +
+         (why != nullptr && why->status ? " (" + why->message + ")" : "");
+}
+
 void SetRing(PlanContext& plan) {
   api::Status& status = plan.out.status;
   const membership::ViewPtr& view = plan.in.view;
@@ -190,9 +193,10 @@ void SetRing(PlanContext& plan) {
                                          view->reason == membership::Reason::kPodLost ||
                                          view->reason == membership::Reason::kLinkBroken ||
                                          view->reason == membership::Reason::kQuorumRecovered);
-    plan.AddEvent(loss, std::string(ReasonText(view->reason)),
-                  fmt::format("epoch {}: world size {}, before {}", EpochText(view->epoch),
-                              view->ranks.size(), status.world_size));
+    const std::string torn = HowTorn(plan);
+    plan.AddEvent(loss || !torn.empty(), std::string(ReasonText(view->reason)),
+                  fmt::format("epoch {}: world size {}, before {}{}", EpochText(view->epoch),
+                              view->ranks.size(), status.world_size, torn));
   }
   // A recovery from quorum loss has written the lineage that it looks for.
   status.epoch = std::max(status.epoch, view->epoch);
@@ -278,6 +282,22 @@ std::string StateWord(const PlanContext& plan) {
 
 }  // namespace
 
+std::vector<std::string> DescribeStalls(const Snapshot& in) {
+  std::vector<std::string> texts;
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (!sidecar.connected || in.view == nullptr || sidecar.epoch != in.view->epoch) continue;
+    for (const job::Stall& stall : sidecar.stalls) {
+      const Time since = sidecar.stalls_at - std::chrono::milliseconds(stall.waited_ms);
+      const std::string what = job::Describe(stall);
+      const bool told = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+        return text.rfind(what + ", since ", 0) == 0;  // by a rank that has waited for less long
+      });
+      if (!told) texts.push_back(what + ", since " + api::FormatTime(since));
+    }
+  }
+  return texts;
+}
+
 std::string SuspendedReason(const PlanContext& plan) {
   if (plan.queued) return plan.in.queue->reason;
   if (plan.gives_all) return "Preempted";
@@ -313,6 +333,7 @@ void WriteStatus(PlanContext& plan) {
   SetRunning(plan);
   SetRanksMissing(plan);
   SetCantJoin(plan);
+  SetNoStepEnds(plan);
   SetPreempted(plan);
   SetSuspended(plan);
   SetEnd(plan);

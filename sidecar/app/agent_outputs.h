@@ -65,6 +65,8 @@ struct OperatorOutputs {
   std::function<void(bool able, std::chrono::milliseconds unable)> report_health;
   std::function<void(const membership::RecoveryReport&)> report_recovery;
   std::function<void(const std::vector<job::Stall>&)> report_stalls;
+  // For how long a planned change has waited for the end of a step; 0: none waits any more.
+  std::function<void(std::chrono::milliseconds awaited)> report_step_awaited;
 };
 
 struct AgentOutputs {

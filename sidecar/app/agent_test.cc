@@ -99,6 +99,35 @@ TEST_F(AgentTest, ARankThatIsWaitedForIsShownAndReportedWhenItChanges) {
   EXPECT_EQ(agent_->Status()["stalls"], json::array());
 }
 
+TEST_F(AgentTest, APlannedChangeThatNoStepsEndLetsHappenIsReportedOnceThatLasts) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnConnection(true);
+  Message plan;
+  plan.kind = MessageKind::kPlan;
+  plan.from = "u1";
+  plan.incarnation = 1;
+  plan.view = MakeEpoch(1, 1);
+  plan.number = 7;
+  agent_->peers().OnMessage(membership::EncodeMessage(plan), "u1", "");
+  Advance(milliseconds(1900));
+  EXPECT_TRUE(awaited_.empty()) << "most steps end in less";
+  Advance(milliseconds(5000));
+  ASSERT_EQ(awaited_.size(), 1U) << "once";
+  EXPECT_GE(awaited_[0], seconds(2));
+  EXPECT_LE(awaited_[0], milliseconds(2300));
+  agent_->orders().OnConnection(false);
+  agent_->orders().OnConnection(true);
+  Advance(milliseconds(300));
+  ASSERT_EQ(awaited_.size(), 2U) << "another operator has not heard it";
+  EXPECT_GE(awaited_[1], seconds(6));
+  agent_->workers().OnFrame(2, {{"t", "boundary"}, {"epoch", MakeEpoch(1, 1)}});
+  Advance(milliseconds(300));
+  ASSERT_EQ(awaited_.size(), 3U);
+  EXPECT_EQ(awaited_[2], milliseconds(0));
+}
+
 // What the survivors go on from is `resumed` steps after a lost pod's heartbeat had told of 12.
 struct StepsCase {
   uint64_t epoch_heard, resumed;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/membership/message_json.h"
 #include "common/membership/view_json.h"
@@ -13,6 +14,8 @@ using std::chrono::milliseconds;
 
 // Nearly every view is followed by the next in less, and nobody need know.
 constexpr std::chrono::seconds kUnableLasts{1};
+// Most steps end in less.
+constexpr std::chrono::seconds kAwaitedLasts{2};
 
 }  // namespace
 
@@ -42,6 +45,18 @@ void OperatorReports::Stalls(const std::vector<job::Stall>& stalls) {
   if (timeless == stalls_) return;
   stalls_ = std::move(timeless);
   outputs_.report_stalls(stalls);
+}
+
+void OperatorReports::StepAwaited(bool awaited, SteadyTime now) {
+  if (!awaited) {
+    awaited_since_.reset();
+    if (std::exchange(awaited_reported_, false)) outputs_.report_step_awaited(milliseconds(0));
+    return;
+  }
+  if (!awaited_since_) awaited_since_ = now;
+  if (awaited_reported_ || now - *awaited_since_ < kAwaitedLasts) return;
+  awaited_reported_ = true;
+  outputs_.report_step_awaited(std::chrono::duration_cast<milliseconds>(now - *awaited_since_));
 }
 
 void OperatorReports::View(const membership::View& view, const job::Rebuild* rebuild,

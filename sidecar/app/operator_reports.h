@@ -27,10 +27,13 @@ class OperatorReports {
   void Health(bool able, SteadyTime now);
   // Which ranks are waited for is reported when it changes, with how long by then.
   void Stalls(const std::vector<job::Stall>& stalls);
-  // Another operator listens, which has heard neither.
+  // Whether a planned change waits for the end of a step; reported when it lasts.
+  void StepAwaited(bool awaited, SteadyTime now);
+  // Another operator listens, which has heard none of it.
   void ForgetHealth() {
     able_.reset();
     stalls_.clear();
+    awaited_reported_ = false;
   }
 
   // `rebuild`: null where the view is the first.
@@ -47,6 +50,8 @@ class OperatorReports {
   std::optional<bool> able_;                        // as it was reported
   std::optional<SteadyTime> unable_since_;
   std::vector<job::Stall> stalls_;  // as they were reported, but for how long
+  std::optional<SteadyTime> awaited_since_;
+  bool awaited_reported_ = false;
 };
 
 }  // namespace ringmaster::app

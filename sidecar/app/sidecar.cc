@@ -369,6 +369,9 @@ OperatorOutputs SidecarImpl::OperatorLink() {
   outputs.report_stalls = [this](const std::vector<job::Stall>& stalls) {
     if (operator_ != nullptr) operator_->ReportStalls(stalls);
   };
+  outputs.report_step_awaited = [this](std::chrono::milliseconds awaited) {
+    if (operator_ != nullptr) operator_->ReportStepAwaited(awaited);
+  };
   outputs.report_recovery = [this](const membership::RecoveryReport& report) {
     if (operator_ != nullptr) operator_->ReportRecovery(membership::EncodeReport(report));
   };

@@ -26,6 +26,8 @@ class WorkerOrders {
   void Stop(Epoch epoch);
   // Answered by `boundary`.
   void Arm(Epoch epoch);
+  // That answer is waited for: not all workers have ended a step since.
+  bool awaits_boundary() const { return barrier_.armed() != 0; }
   void Install(ViewPtr view, SteadyTime now);
   // The stored view of a restarted sidecar: workers listed in it may be using it, until they, the
   // launcher or their fence say otherwise.

@@ -61,6 +61,7 @@ class GrpcOperatorClient final : public OperatorClient {
   void ReportStalls(const std::vector<job::Stall>& stalls) override {
     session_.ReportStalls(stalls);
   }
+  void ReportStepAwaited(milliseconds awaited) override { session_.ReportStepAwaited(awaited); }
   void ReportRecovery(const std::string& report) override { session_.ReportRecovery(report); }
 
   void AskRecord(const std::string& message, milliseconds deadline,

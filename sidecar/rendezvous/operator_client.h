@@ -39,10 +39,11 @@ class OperatorClient {
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const job::WorkerExit& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
-  // These three are not told again to another stream: `on_connection` asks for the first two, the
-  // operator for the third.
+  // These four are not told again to another stream: `on_connection` asks for the first three, the
+  // operator for the last.
   virtual void ReportHealth(bool able, std::chrono::milliseconds unable) = 0;
   virtual void ReportStalls(const std::vector<job::Stall>& stalls) = 0;
+  virtual void ReportStepAwaited(std::chrono::milliseconds awaited) = 0;
   virtual void ReportRecovery(const std::string& report_json) = 0;
 
   // A message for the voter R. `answer` gets R's reply, or with `ok` false why there

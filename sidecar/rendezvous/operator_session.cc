@@ -67,6 +67,12 @@ void OperatorSession::ReportStalls(const std::vector<job::Stall>& stalls) {
   Report(report, false);
 }
 
+void OperatorSession::ReportStepAwaited(milliseconds awaited) {
+  v1::SidecarReport report;
+  report.mutable_step_awaited()->set_awaited_ms(awaited.count());
+  Report(report, false);
+}
+
 void OperatorSession::ReportRecovery(const std::string& report_json) {
   v1::SidecarReport report;
   report.mutable_recovery()->set_report(report_json);

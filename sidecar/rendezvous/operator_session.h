@@ -62,6 +62,7 @@ class OperatorSession {
   void ReportFinished(uint64_t epoch);
   void ReportHealth(bool able, std::chrono::milliseconds unable);
   void ReportStalls(const std::vector<job::Stall>& stalls);
+  void ReportStepAwaited(std::chrono::milliseconds awaited);
   void ReportRecovery(const std::string& report_json);
 
   // A stream begins, and is told what every operator has to know. It lives until End().

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -127,6 +128,8 @@ def test_script_that_exits_1_at_once_fails_the_job_and_shows_its_last_words(writ
 def test_script_that_ends_with_0_without_init_is_a_fault(write):
     with Run(write(manifest(command=["true"]))) as run:
         assert run.wait() == 1, run.text()
+        assert re.search(r"^ringmaster: job failed: rank [01] ended with exit code 0 before the others\n"
+                         r"  a script ends with shutdown\(\) on all ranks, or by leaving the interpreter on all of them$", run.text(), re.M), run.text()
 
 
 def test_worker_that_never_calls_init_is_named(write):

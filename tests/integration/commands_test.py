@@ -1,11 +1,18 @@
 """The commands that people type at a job in a second terminal, on a run and as on a cluster."""
 
+import fcntl
 import json
+import os
 import pathlib
+import pty
 import re
+import select
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 
 import pytest
@@ -111,7 +118,7 @@ def test_why_says_what_the_condition_says(write):
     with Run(write(manifest(command=["sleep", "600"], replicas=1))) as run:
         def waits():
             status = run.job("job").get("status", {})
-            return next((c["message"] for c in status.get("conditions", []) if "has not called init()" in c["message"]), None)
+            return next((c["message"] for c in status.get("conditions", []) if c["reason"] == "WaitingForInit"), None)
         message = wait_for("a job that waits for init()", waits, alive=run.alive)
         assert run.do("why", "job").startswith("job: %s (WaitingForInit" % message)
         run.line(re.escape(message))  # and so does the run itself
@@ -190,6 +197,80 @@ def test_bash_completes_commands_options_and_files(tmp_path):
     (tmp_path / "job.yaml").touch()
     assert complete("run", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
     assert complete("get", "--kubeconfig", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
+
+
+def needs(shell):
+    """Its absence can't be overlooked, and in CI it is a failure."""
+    if shutil.which(shell):
+        return
+    assert os.environ.get("CI") is None, "%s is not installed (hack/lib/packages)" % shell
+    pytest.skip("SKIPPED: no %s here, so its completion is not tried: apt-get install %s" % (shell, shell))
+
+
+class Zsh:
+    """A zsh on a terminal, with our completion. It draws completed words only there."""
+
+    def __init__(self, tmp_path):
+        self.screen, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        self.process = subprocess.Popen(["zsh", "-f", "-i"], stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+                                        env=harness.environment(TERM="dumb", PS1="ready> ", HOME=str(tmp_path)))
+        os.close(terminal)
+        self.type("autoload -Uz compinit && compinit -u -D; source <(%s completion zsh) && echo loa''ded\n" % (BIN / "ringmaster"), "loaded")
+
+    def type(self, keys, expected):
+        """Fails if that isn't drawn."""
+        os.write(self.screen, keys.encode())
+        drawn = b""
+
+        def there():
+            nonlocal drawn
+            if select.select([self.screen], [], [], 0.1)[0]:
+                drawn += os.read(self.screen, 4096)
+            return expected in drawn.decode(errors="replace")
+        try:
+            wait_for("%r after %r" % (expected, keys), there)
+        except AssertionError as error:
+            raise AssertionError("%s; there was %r" % (error, drawn)) from None
+
+    def completes(self, line, expected):
+        self.type("\x15" + line + "\t", expected)  # what stands in the line is taken away first
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.screen)
+
+
+def test_zsh_completes_commands_options_and_files(tmp_path):
+    needs("zsh")
+    (tmp_path / "job.yaml").touch()
+    with Zsh(tmp_path) as zsh:
+        zsh.completes("ringmaster descr", "describe ")
+        zsh.completes("ringmaster logs --ta", "--tail ")
+        zsh.completes("ringmaster run %s/jo" % tmp_path, "/job.yaml ")
+        zsh.completes("ringmaster get --kubeconfig %s/jo" % tmp_path, "/job.yaml ")
+
+
+def fish(line):
+    done = subprocess.run(["fish", "--no-config", "-c", "%s completion fish | source; complete -C '%s'" % (BIN / "ringmaster", line)],
+                          capture_output=True, text=True, timeout=harness.PATIENCE, stdin=subprocess.DEVNULL,
+                          env=harness.environment(HOME=tempfile.gettempdir()))
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return [offered.split("\t")[0] for offered in done.stdout.splitlines()]
+
+
+def test_fish_completes_commands_options_and_files(tmp_path):
+    needs("fish")
+    assert fish("ringmaster des") == ["describe"]
+    assert fish("ringmaster logs --ta") == ["--tail"]
+    (tmp_path / "job.yaml").touch()
+    assert fish("ringmaster run %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
+    assert fish("ringmaster get --kubeconfig %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
+    assert fish("ringmaster logs %s/jo" % tmp_path) == [], "it takes no files"
 
 
 def test_a_script_without_its_interpreter_is_understood(write, tmp_path):

@@ -1,10 +1,19 @@
 """What workers print is not lost: files of each rank, and a failure that says first which rank and which exception."""
 
+import fcntl
+import os
+import pty
+import struct
+import subprocess
 import sys
+import tempfile
+import termios
+import threading
 
 import pytest
 
-from harness import Run, manifest
+import harness
+from harness import Run, manifest, wait_for
 
 PYTHON = "/usr/bin/python3"
 # Every rank prints; rank 1 then fails while the others wait for it.
@@ -81,6 +90,62 @@ def test_a_signal_is_named(tmp_path):
         assert run.wait() == 1, run.text()
         assert failure(run)[:2] == ["ringmaster: job failed: rank 0 ended with exit code 134",
                                     "  killed by SIGABRT (signal 6, aborted)"], run.text()
+
+
+class Screen:
+    """A command on a terminal of 80 columns, and the lines that it leaves there."""
+
+    def __init__(self, *words):
+        self.screen, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen([str(harness.BIN / "ringmaster"), *map(str, words)], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal,
+                                        env=harness.environment())
+        os.close(terminal)
+        self.drawn = b""
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        while True:
+            try:
+                some = os.read(self.screen, 4096)
+            except OSError:  # the terminal is closed
+                return
+            if not some:
+                return
+            self.drawn += some
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def drawings(self):
+        """All that was drawn and taken away again, or stays."""
+        return [part for line in self.drawn.decode().split("\r\n") for part in line.split("\r\x1b[K")]
+
+    def lines(self):
+        """Those that stay."""
+        return [line.split("\r\x1b[K")[-1] for line in self.drawn.decode().split("\r\n")[:-1]]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+        self.reader.join(5)
+        os.close(self.screen)
+
+
+def test_on_a_narrow_terminal_what_holds_a_job_up_is_read_in_whole(write):
+    why = "0 of 2 pods ready, at least 2 needed; waiting for job-worker-0, job-worker-1 (slot 0 has not called init())"
+    text = manifest(command=["sleep", "600"], replicas=2, elasticPolicy__minReplicas=2)
+    # Short: unix sockets lie below it.
+    with tempfile.TemporaryDirectory(prefix="rm-") as home, Screen("run", "--run-dir", home + "/r", write(text)) as screen:
+        wait_for("the reason", lambda: [line for line in screen.lines() if line.endswith("s  " + why)], alive=screen.alive)
+        lines = screen.lines()
+        assert len([line for line in lines if line.endswith(why)]) == 1, lines
+        cut = [part for part in screen.drawings() if "starting: 0 of 2 pods ready" in part]
+        assert cut and all(len(part) == 79 for part in cut), "the line that is drawn anew does not wrap: %r" % cut
 
 
 if __name__ == "__main__":

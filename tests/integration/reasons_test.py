@@ -41,7 +41,9 @@ def events(run):
 
 def test_workers_that_have_not_called_init(write):
     with Run(write(manifest(command=["sleep", "600"], replicas=2, elasticPolicy__minReplicas=2))) as run:
-        check(run, "Running", "WaitingForInit", r"^0 of 2 pods ready, .* waiting for job-worker-0, job-worker-1 \(slot 0 has not called init\(\)\)$")
+        message = check(run, "Running", "WaitingForInit", r"^0 of 2 pods ready, .* waiting for job-worker-0, job-worker-1 \(slot 0 has not called init\(\)\)$")
+        wait_for("the event", lambda: "WaitingForInit: " + message in events(run), alive=run.alive)
+        assert "\njob: " + message in run.do("get")
 
 
 def test_no_node_that_fits(write, tmp_path):
@@ -66,9 +68,31 @@ def test_a_drain_that_can_not_go_on(write, tmp_path):
     with Run(write(manifest(command=once(tmp_path), replicas=1))) as run:
         run.world("job", 1)
         (tmp_path / "again").touch()
-        run.do("drain", "job-worker-0")
+        said = run.do("drain", "job-worker-0")
         message = check(run, "DrainHeld", "LastWithState", r"job-worker-0 leaves when a pod that stays has joined the ring$")
         wait_for("the event", lambda: "DrainHeld, pod job-worker-0: " + message in events(run), alive=run.alive)
+        assert said == "job-worker-0 stays for now: %s\n" % message
+
+
+def test_pods_that_leave_and_join_where_no_step_ends(write, tmp_path):
+    with Run(write(manifest(command=[harness.WORKER, tmp_path], replicas=2, worker__template__spec__terminationGracePeriodSeconds=8))) as run:
+        run.world("job", 2)
+        for rank in (0, 1):  # as if the script called no commit(), or stood still in it
+            (tmp_path / ("absent.%d" % rank)).touch()
+        run.do("scale", "job", "--replicas", "3")
+        message = check(run, "NoStepEnds", "NoStepEnds",
+                        r"^no step has ended since 20\S+Z: the join of job-worker-2 waits for the next state\.commit\(\) or optimizer\.step\(\)$")
+        wait_for("the event", lambda: "! " in events(run) and "NoStepEnds: " + message in events(run), alive=run.alive)
+        assert "\njob: %s (NoStepEnds, for " % message in run.do("get", "job")
+        assert re.match(r"job-worker-1 leaves after its step; no step has ended since ", run.do("drain", "job-worker-1"))
+        # Its time is over before a step ends.
+        torn = r"PodDrained: epoch 1\.2: world size 1, before 2; who left did so in the middle of a step \(no step has ended since \S+: the drain of job-worker-1 and "
+        wait_for("the event of the drain", lambda: re.search("! .*" + torn, events(run)), alive=run.alive)
+        for rank in (0, 1):
+            (tmp_path / ("absent.%d" % rank)).unlink()
+        run.world("job", 3)
+        wait_for("the end of it", lambda: [each["status"] for each in run.job("job")["status"]["conditions"] if each["type"] == "NoStepEnds"] == ["False"],
+                 alive=run.alive)
 
 
 def test_ranks_that_do_not_ask_for_a_tensor(write, tmp_path):

@@ -93,7 +93,7 @@ def test_a_rank_that_never_asks_is_named_and_when_it_comes_the_stall_is_over(wri
         assert "%s (%s), since 20" % (said, missing) in found["message"]
         assert "ringmaster: waits for" in log_of(job, teller) and said in log_of(job, teller)
         stalls = next(pod for pod in job.run.job("job")["status"]["pods"] if pod["name"] == teller)["stalls"]
-        assert "waits for ranks: " + said in job.run.do("get", "job")
+        assert "\njob: " + said in job.run.do("get", "job")
         assert [(stall["tensor"], stall["missing"], stall["pods"]) for stall in stalls] == [("gradient", [1], [missing])]
         (tmp_path / "absent.1").unlink()
         wait_for("the end of it", lambda: condition(job, "RanksMissing").get("status") == "False", alive=job.run.alive)

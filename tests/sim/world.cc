@@ -375,6 +375,9 @@ OperatorOutputs World::OperatorOf(int index) {
   outputs.report_stalls = [session](const std::vector<job::Stall>& stalls) {
     session().ReportStalls(stalls);
   };
+  outputs.report_step_awaited = [session](std::chrono::milliseconds awaited) {
+    session().ReportStepAwaited(awaited);
+  };
   outputs.report_recovery = [this, index, session](const membership::RecoveryReport& made) {
     if (!Output(index)) return;
     CheckNobodyUses(index, membership::MakeEpoch(made.lineage, 0) - 1, "reports that it makes way");

@@ -80,6 +80,9 @@ class AgentTest : public testing::Test {
     outputs.job_operator.report_stalls = [this](const std::vector<job::Stall>& stalls) {
       stalls_.push_back(stalls.empty() ? "none" : job::Describe(stalls[0]));
     };
+    outputs.job_operator.report_step_awaited = [this](milliseconds awaited) {
+      awaited_.push_back(awaited);
+    };
     outputs.job_operator.report_recovery = [this](const membership::RecoveryReport& report) {
       log_.push_back("report");
       report_ = report;
@@ -187,6 +190,7 @@ class AgentTest : public testing::Test {
   std::map<uint64_t, std::string> errors_;  // by connection
   std::vector<job::WorkerExit> exits_;
   std::vector<std::string> stalls_;
+  std::vector<milliseconds> awaited_;  // for how long the end of a step, as it was reported
   std::vector<std::pair<bool, milliseconds>> healths_;
   membership::RecoveryReport report_;
   std::unique_ptr<Agent> agent_;
