@@ -96,7 +96,7 @@ TEST(CompactRecordTest, BadInputIsRefusedWithAReason) {
   const Case cases[] = {
       {"/format", 1, "record.format: only 2"},
       {"/view/pods/1", 5, "record.view.pods[1].uid"},
-      {"/view/pods", 5, "record.view.pods: 5 is not an array"},
+      {"/view/pods", 5, "a run of entries"},
       {"/view/pods/0", {{"from", 0}, {"count", 1}}, "a run of entries"},
       {"/value/pods/0/count", 7, "a run of entries"},
       {"/value/pods/0/from", -1, "a run of entries"},
