@@ -14,6 +14,8 @@
 
 #include "collectives/elastic/first_view.h"
 #include "collectives/elastic/network_interface.h"
+#include "common/fields/fields.h"
+#include "common/fields/parse.h"
 #include "common/ring_key/ring_key.h"
 
 namespace ringmaster::elastic {
@@ -87,30 +89,40 @@ std::string Write(const PeerEndpoint& peer, const std::string& key) {
 }
 
 std::optional<Introduction> Read(const std::string& said) {
-  const auto json = nlohmann::json::parse(said, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
+  const auto json = fields::ParseOrDiscard(said);
   Introduction who;
-  who.peer.tcp = json.value("tcp", "");
-  who.peer.shm = json.value("shm", "");
-  if (json.contains("key")) who.key = ring_key::Decode(json.value("key", "")).value_or("");
+  who.peer.tcp = fields::Text(json, "tcp");
+  who.peer.shm = fields::Text(json, "shm");
+  who.key = ring_key::Decode(fields::Text(json, "key")).value_or("");
+  if (who.peer.tcp.empty()) return std::nullopt;
   return who;
 }
 
+// What rank 0 says isn't shown: the key is in it.
+Status NotOurs(size_t rank, const std::string& said) {
+  return {RM_ERR_UNAVAILABLE, "rank " + std::to_string(rank) + " says " +
+                                  (rank == 0 ? "something" : "'" + said + "'") +
+                                  ", which is not what Ringmaster says: all ranks have to run "
+                                  "the same script"};
+}
+
+// Without the key of rank 0 there is no ring: one without a key would take in anybody.
 Status ReadAll(const std::vector<std::string>& said, const std::vector<std::string>& hosts,
                engine::View* view, std::string* key) {
   for (size_t rank = 0; rank < said.size(); ++rank) {
     auto who = Read(said[rank]);
-    if (!who) {
-      return {RM_ERR_UNAVAILABLE, "rank " + std::to_string(rank) + " says '" + said[rank] +
-                                      "', which is not what Ringmaster says: all ranks have to "
-                                      "run the same script"};
-    }
+    if (!who) return NotOurs(rank, said[rank]);
     // Ranks of one host share its memory.
     who->peer.pod =
         static_cast<int>(std::find(hosts.begin(), hosts.end(), hosts[rank]) - hosts.begin());
     if (rank == 0) *key = who->key;
     view->peers.push_back(who->peer);
     view->workers.push_back("rank " + std::to_string(rank) + " on " + hosts[rank]);
+  }
+  if (key->empty()) {
+    return {RM_ERR_UNAVAILABLE,
+            "rank 0 says no key of the ring ('key', 32 bytes in base64): without one any process "
+            "could take part. All ranks have to run the same version of Ringmaster"};
   }
   return {};
 }

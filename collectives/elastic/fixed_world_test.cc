@@ -17,6 +17,7 @@ namespace {
 using engine::Engine;
 using engine::Operation;
 using testing::HasSubstr;
+using testing::Not;
 
 Engine::Clock::time_point Soon() { return Engine::Clock::now() + std::chrono::seconds(30); }
 
@@ -147,6 +148,45 @@ TEST_F(FixedWorldTest, WhoSaysSomethingElseIsNamed) {
   const Status status = rank.Found();
   EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
   EXPECT_THAT(status.message(), HasSubstr("rank 1 says 'hello'"));
+}
+
+TEST_F(FixedWorldTest, WhoSaysAnotherTypeIsNamed) {
+  for (const char* said :
+       {R"({"tcp":7,"shm":""})", R"({"tcp":null})", R"({"shm":"s"})", R"(["tcp"])", ""}) {
+    Board board;
+    board.said["host"][1] = "localhost";
+    board.said["worker"][1] = said;
+    const Status status = Rank(&board, 0, 2).Found();
+    EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE) << said;
+    EXPECT_THAT(status.message(), HasSubstr("rank 1 says '" + std::string(said) + "'"));
+  }
+}
+
+// A ring without a key would take in anybody who reaches it.
+TEST_F(FixedWorldTest, WithoutTheKeyOfRank0ThereIsNoRing) {
+  const std::string half(22, 'A');
+  for (const std::string& key : {std::string("7"), std::string("null"), "\"" + half + "\"",
+                                 std::string("\"not base64!\""), std::string("\"\"")}) {
+    Board board;
+    board.said["host"][0] = "localhost";
+    board.said["worker"][0] = R"({"tcp":"127.0.0.1:1","shm":"","key":)" + key + "}";
+    const Status status = Rank(&board, 1, 2).Found();
+    EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE) << key;
+    EXPECT_THAT(status.message(), HasSubstr("rank 0 says no key of the ring"));
+    EXPECT_THAT(status.message(), Not(HasSubstr(half))) << "nobody logs a key";
+  }
+  board_.said["host"][0] = "localhost";
+  board_.said["worker"][0] = R"({"tcp":"127.0.0.1:1","shm":""})";
+  EXPECT_EQ(Rank(&board_, 1, 2).Found().code(), RM_ERR_UNAVAILABLE);
+}
+
+TEST_F(FixedWorldTest, WhatRank0SaysIsNotShown) {
+  board_.said["host"][0] = "localhost";
+  board_.said["worker"][0] = R"({"tcp":"127.0.0.1:1","key":"SECRET)";
+  const Status status = Rank(&board_, 1, 2).Found();
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(status.message(), HasSubstr("rank 0 says something, which is not"));
+  EXPECT_THAT(status.message(), Not(HasSubstr("SECRET")));
 }
 
 }  // namespace

@@ -12,6 +12,10 @@
 namespace ringmaster::elastic {
 namespace {
 
+constexpr char kFusionThreshold[] = "HOROVOD_FUSION_THRESHOLD";
+// Of spec.collectives.fusionThresholdBytes.
+constexpr size_t kDefaultFusionBytes = size_t{64} << 20, kMostFusionBytes = size_t{1} << 30;
+
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -52,6 +56,20 @@ Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
   return {};
 }
 
+// What the operator hands on has the field's default where the job says nothing, and then Horovod's
+// variable may say it.
+Status TakeJobsFusion(size_t bytes, WorkerOptions* options) {
+  if (bytes == kDefaultFusionBytes) return {};
+  if (!Variable(kFusionThreshold).empty() && bytes != options->fusion_bytes) {
+    options->remarks.push_back(
+        std::string(kFusionThreshold) + " is " + std::to_string(options->fusion_bytes) +
+        " and is not followed: the job's fusionThresholdBytes is " + std::to_string(bytes));
+  }
+  options->fusion_bytes = bytes;
+  return {};
+}
+
+// After Horovod's variables (ReadTuning).
 Status ReadCollectives(WorkerOptions* options) {
   const std::string text = Variable("RINGMASTER_COLLECTIVES");
   if (text.empty()) return {};
@@ -80,7 +98,34 @@ Status ReadCollectives(WorkerOptions* options) {
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: fusionThresholdBytes is " + fusion->dump() +
                                 ", allowed is a number of bytes, 0 for no fusion"};
   }
-  options->fusion_bytes = fusion->get<size_t>();
+  return TakeJobsFusion(fusion->get<size_t>(), options);
+}
+
+// Horovod's variables for tuning: one of them says something here.
+Status ReadTuning(WorkerOptions* options) {
+  uint64_t fusion = kDefaultFusionBytes;
+  if (Status s = ReadNumber(kFusionThreshold, kMostFusionBytes, &fusion); !s.ok()) return s;
+  options->fusion_bytes = fusion;
+  const std::string always =
+      "reductions always go through shared memory within a pod first, then "
+      "between pods";
+  const struct {
+    const char* name;
+    std::string why;
+    bool asks_only_if_on;
+  } others[] = {
+      {"HOROVOD_CYCLE_TIME",
+       "an operation starts when all ranks have asked for it: there are no cycles", false},
+      {"HOROVOD_HIERARCHICAL_ALLREDUCE", always, false},
+      {"HOROVOD_HIERARCHICAL_ALLGATHER", always, false},
+      {"HOROVOD_AUTOTUNE",
+       "there is nothing to tune: what is packed together follows from what is ready", true},
+  };
+  for (const auto& [name, why, asks_only_if_on] : others) {
+    const std::string value = Variable(name);
+    if (value.empty() || (asks_only_if_on && value == "0")) continue;
+    options->remarks.push_back(std::string(name) + " has no meaning here and is not read: " + why);
+  }
   return {};
 }
 
@@ -160,6 +205,7 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   if (Status s = ReadFlag("RINGMASTER_LIVE_TIMELINE", &options->keep_recent); !s.ok()) return s;
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
   if (Status s = ReadStallLimits(&options->stall); !s.ok()) return s;
+  if (Status s = ReadTuning(options); !s.ok()) return s;
   return ReadCollectives(options);
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "collectives/engine/stall_watch.h"
 #include "collectives/process_manager/process_manager.h"
@@ -37,6 +38,9 @@ struct WorkerOptions {
   engine::StallLimits stall{std::chrono::seconds(60)};
   std::string timeline_file;  // empty: none is written from the beginning
   bool keep_recent = true;    // the newest events, for the sidecar's GET /timeline
+  // Of variables that are set and mean nothing here, or not what they say: a line each, for the
+  // log.
+  std::vector<std::string> remarks;
   // Not from the environment: what records the timeline; the library's version, for the sidecar.
   timeline::Timeline* timeline = nullptr;
   std::string version;

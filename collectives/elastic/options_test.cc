@@ -105,6 +105,55 @@ TEST(WorkerOptionsTest, StallsAreToldAfterAMinuteOrAsHorovodsVariablesSay) {
             "HOROVOD_STALL_CHECK_DISABLE is 'yes', allowed is a number from 0 to 1");
 }
 
+TEST(WorkerOptionsTest, HorovodsFusionThresholdCountsUnlessTheJobHasAnotherThanTheDefault) {
+  const std::string threshold = "HOROVOD_FUSION_THRESHOLD", job = "RINGMASTER_COLLECTIVES";
+  struct Case {
+    Variables variables;
+    size_t bytes;
+    std::vector<std::string> remarks;
+  };
+  const Case cases[] = {
+      {{}, size_t{64} << 20, {}},
+      {{{threshold, "1024"}}, 1024, {}},
+      {{{threshold, "0"}}, 0, {}},
+      {{{threshold, "1024"}, {job, R"({"fusionThresholdBytes": 67108864})"}}, 1024, {}},
+      {{{job, R"({"fusionThresholdBytes": 4096})"}}, 4096, {}},
+      {{{threshold, "4096"}, {job, R"({"fusionThresholdBytes": 4096})"}}, 4096, {}},
+      {{{threshold, "1024"}, {job, R"({"fusionThresholdBytes": 4096})"}},
+       4096,
+       {"HOROVOD_FUSION_THRESHOLD is 1024 and is not followed: the job's fusionThresholdBytes is "
+        "4096"}},
+  };
+  for (const Case& c : cases) {
+    WorkerOptions options;
+    const Status status = WithVariables(c.variables, &options);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(options.fusion_bytes, c.bytes);
+    EXPECT_EQ(options.remarks, c.remarks);
+  }
+  WorkerOptions options;
+  EXPECT_EQ(WithVariables({{threshold, "64 MB"}}, &options).message(),
+            "HOROVOD_FUSION_THRESHOLD is '64 MB', allowed is a number from 0 to 1073741824");
+}
+
+TEST(WorkerOptionsTest, OfHorovodsOtherTuningEachThatIsSetGetsALineThatSaysWhy) {
+  using ::testing::ElementsAre;
+  using ::testing::StartsWith;
+  WorkerOptions options;
+  ASSERT_TRUE(WithVariables({{"HOROVOD_CYCLE_TIME", "3.5"},
+                             {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"},
+                             {"HOROVOD_AUTOTUNE", "1"}},
+                            &options)
+                  .ok());
+  EXPECT_THAT(options.remarks,
+              ElementsAre(StartsWith("HOROVOD_CYCLE_TIME has no meaning here and is not read: "),
+                          StartsWith("HOROVOD_HIERARCHICAL_ALLREDUCE has no meaning here"),
+                          StartsWith("HOROVOD_AUTOTUNE has no meaning here")));
+  WorkerOptions off;
+  ASSERT_TRUE(WithVariables({{"HOROVOD_AUTOTUNE", "0"}}, &off).ok());
+  EXPECT_TRUE(off.remarks.empty()) << "off is what it is";
+}
+
 TEST(WorkerOptionsTest, TheNewestEventsAreKeptUnlessAVariableSaysNo) {
   WorkerOptions options;
   ASSERT_TRUE(WithVariables({}, &options).ok());

@@ -1,6 +1,7 @@
 #include "collectives/elastic/worker.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -136,6 +137,12 @@ Status Worker::Enter(Clock::time_point deadline) {
 
 void Worker::Entered() {
   sidecar_.Entered();
+  // Their environments are alike, so one rank tells it for all.
+  std::call_once(remarked_, [this] {
+    if (info().membership().rank != 0) return;
+    for (const std::string& remark : options_.remarks)
+      std::fprintf(stderr, "ringmaster: %s\n", remark.c_str());
+  });
   changes_.Begin(info().membership());
   timeline_.Entered(info());
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "collectives/elastic/device_check.h"
@@ -85,6 +86,7 @@ class Worker {
   FixedWorldReports fixed_world_reports_;  // where there is no sidecar
 
   std::atomic<int> counted_sets_{0};
+  std::once_flag remarked_;
   RankTimeline timeline_;
   StepChanges changes_;
 

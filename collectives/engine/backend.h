@@ -22,6 +22,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // How the view comes about that is installed next. `planned`: whoever is not in it any more has
+  // left at a step's end, and nothing was interrupted.
+  virtual void ExpectView(bool /*planned*/) {}
   // A view of `workers`, by rank, stands. `host` is its communicator and stays valid until
   // Uninstall().
   virtual void Install(Communicator* host, const std::vector<std::string>& workers) = 0;
@@ -29,6 +32,10 @@ class Backend {
 
   // The process set is removed: what was kept for it is of no more use.
   virtual void ForgetSet(int32_t process_set) = 0;
+
+  // It moves best where the callers have it, so packing it with others would cost more than it
+  // saves. The same on all ranks of a view: it follows from what they have agreed on and the view.
+  virtual bool RunsAlone(const Request& /*request*/) const { return false; }
 
   // Runs what the ranks have agreed on and puts the result in a buffer of the backend, or, if it
   // sets result->response.direct, where the callers want it: on all ranks alike, and such a result

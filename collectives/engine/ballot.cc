@@ -55,7 +55,12 @@ void Ballot::VoteAsOutsider(int self, Votes* votes) const {
 void Ballot::Heard(const std::vector<const Request*>& pending,
                    const std::vector<const Request*>& announced) {
   for (const Request* request : pending) voted_.insert(request->key());
-  for (const Request* request : announced) announced_.insert(request->key());
+  for (const Request* request : announced) announced_[request->key()] = request->priority;
+}
+
+int32_t Ballot::SaidPriority(const Request& request) const {
+  const auto said = announced_.find(request.key());
+  return said == announced_.end() ? request.priority : said->second;
 }
 
 Late Ballot::Announced(const Late& late) const {
@@ -74,7 +79,7 @@ void Ballot::Forget(const Request& request) {
 void Ballot::ForgetSet(int32_t process_set) {
   const auto is_of_set = [&](const std::string& key) { return SetOfKey(key) == process_set; };
   std::erase_if(voted_, is_of_set);
-  std::erase_if(announced_, is_of_set);
+  std::erase_if(announced_, [&](const auto& said) { return is_of_set(said.first); });
 }
 
 void Ballot::Clear() {

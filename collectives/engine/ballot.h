@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -67,6 +68,9 @@ class Ballot {
   // Of `late` what has been announced: whoever waits for it, too, has said so by the next round.
   Late Announced(const Late& late) const;
 
+  // The priority with which this rank has announced it; of what it has not announced the request's.
+  int32_t SaidPriority(const Request& request) const;
+
   // It has been agreed on.
   void Forget(const Request& request);
   void ForgetSet(int32_t process_set);
@@ -85,8 +89,9 @@ class Ballot {
   const ResponseCache* const cache_;
   const JoinedRanks* const joined_;
 
-  std::set<std::string> voted_;      // keys this rank has voted for or announced before
-  std::set<std::string> announced_;  // keys this rank has announced in full, not run yet
+  std::set<std::string> voted_;  // keys this rank has voted for or announced before
+  // Priorities, by key, of what this rank has announced in full and has not run yet.
+  std::map<std::string, int32_t> announced_;
 };
 
 }  // namespace ringmaster::engine

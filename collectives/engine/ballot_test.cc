@@ -32,7 +32,7 @@ class BallotTest : public ::testing::Test {
 };
 
 TEST_F(BallotTest, WhatTheCacheHasIsVotedForAndTheRestAnnounced) {
-  cache_.Insert(a_);
+  cache_.Insert(a_, 0);
   const Votes votes = Vote({&a_, &b_});
   EXPECT_TRUE(votes.has(*cache_.Find(a_)));
   EXPECT_EQ(announce_, Announce{&b_});
@@ -41,7 +41,7 @@ TEST_F(BallotTest, WhatTheCacheHasIsVotedForAndTheRestAnnounced) {
 }
 
 TEST_F(BallotTest, WhatWasHeardIsNotSaidAgain) {
-  cache_.Insert(a_);
+  cache_.Insert(a_, 0);
   Vote({&a_, &b_});
   ballot_.Heard({&a_, &b_}, announce_);
   const Votes again = Vote({&a_, &b_});
@@ -51,7 +51,7 @@ TEST_F(BallotTest, WhatWasHeardIsNotSaidAgain) {
 }
 
 TEST_F(BallotTest, AVoteWhoseSlotHasGoneIsAnnounced) {
-  cache_.Insert(a_);
+  cache_.Insert(a_, 0);
   Vote({&a_});
   ballot_.Heard({&a_}, announce_);
   cache_.Evict("a");
@@ -61,7 +61,7 @@ TEST_F(BallotTest, AVoteWhoseSlotHasGoneIsAnnounced) {
 }
 
 TEST_F(BallotTest, WhatIsAgreedOnIsNewWhenItIsAskedForOnceMore) {
-  cache_.Insert(a_);
+  cache_.Insert(a_, 0);
   Vote({&a_});
   ballot_.Heard({&a_}, announce_);
   ballot_.Forget(a_);
@@ -69,7 +69,7 @@ TEST_F(BallotTest, WhatIsAgreedOnIsNewWhenItIsAskedForOnceMore) {
 }
 
 TEST_F(BallotTest, WhatHasWaitedForLongIsAnnouncedThoughTheCacheHasIt) {
-  cache_.Insert(a_);
+  cache_.Insert(a_, 0);
   const Late late = {{"a", {}}};
   EXPECT_TRUE(ballot_.Announced(late).empty());
   const Votes votes = Vote({&a_}, late);
@@ -81,15 +81,15 @@ TEST_F(BallotTest, WhatHasWaitedForLongIsAnnouncedThoughTheCacheHasIt) {
 
 TEST_F(BallotTest, WhoIsInNoSetVotesForWhatTheSetMayWant) {
   const int32_t set = sets_.Add({"b", "c"});
-  cache_.Insert(Named("x", set));
-  cache_.Insert(a_);
+  cache_.Insert(Named("x", set), 0);
+  cache_.Insert(a_, 0);
   const Votes votes = Vote({});
   EXPECT_TRUE(votes.has(0));
   EXPECT_FALSE(votes.has(1)) << "of the world it votes for its own";
 }
 
 TEST_F(BallotTest, WhoHasJoinedVotesForAllThatTheOthersMayWantAndForNoPlannedChange) {
-  cache_.Insert(a_);
+  cache_.Insert(a_, 0);
   EXPECT_TRUE(Vote({}, {}, /*armed=*/true).armed());
   joined_.Hear(0);
   const Votes votes = Vote({}, {}, /*armed=*/true);

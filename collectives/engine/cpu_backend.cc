@@ -62,12 +62,10 @@ bool AllShareMemory(const Communicator* host) {
   return true;
 }
 
-bool CpuBackend::RunsDirect(Batch batch) const {
-  const Request& request = batch.front();
+bool CpuBackend::RunsAlone(const Request& request) const {
   // Of a tensor on a GPU this is a copy, and its result goes back there.
-  return all_share_memory_ && batch.size() == 1 && request.kind == Kind::kAllreduce &&
-         !request.on_gpu && request.process_set == 0 && request.op != RM_ADASUM &&
-         request.bytes() >= direct_.bytes;
+  return all_share_memory_ && request.kind == Kind::kAllreduce && !request.on_gpu &&
+         request.process_set == 0 && request.op != RM_ADASUM && request.bytes() >= direct_.bytes;
 }
 
 size_t CpuBackend::PieceBytes() const {
@@ -117,7 +115,7 @@ Status CpuBackend::Execute(const Response& response, const PendingTable& pending
   for (size_t i = 0; i < response.batches.size(); ++i) {
     Part* part = &result->parts.emplace_back();
     const Batch batch = rest.first(response.batches[i]);
-    const bool direct = RunsDirect(batch);
+    const bool direct = batch.size() == 1 && RunsAlone(batch.front());
     result->response.direct |= direct;
     if (Status s = direct ? collectives.DirectAllreduce(batch.front(), PieceBytes(), part)
                           : collectives.Run(batch, response.roots[i], part);

@@ -15,7 +15,7 @@
 
 namespace ringmaster::engine {
 
-// A lone allreduce of at least `bytes` over shared memory is reduced where the callers have it,
+// An allreduce of at least `bytes` over shared memory is reduced where the callers have it,
 // `piece` bytes at a time: a piece comes into the cache once, to be saved and to be reduced. The
 // same on all ranks.
 struct DirectSizes {
@@ -39,6 +39,7 @@ class CpuBackend : public Backend {
   }
   void Uninstall() override { ranks_.Uninstall(); }
   void ForgetSet(int32_t process_set) override { ranks_.ForgetSet(process_set); }
+  bool RunsAlone(const Request& request) const override;
   Status Execute(const Response& response, const PendingTable& pending, Retained* result) override;
   Status Confirm() override { return on_->host->Barrier(); }
   void Withdraw(Retained* result, const PendingTable& pending) override;
@@ -48,8 +49,7 @@ class CpuBackend : public Backend {
  private:
   using Batch = std::span<const Request>;
 
-  // Both the same on all ranks: they depend on what they have agreed on, and on the view.
-  bool RunsDirect(Batch batch) const;
+  // The same on all ranks: it depends on the view.
   size_t PieceBytes() const;
   // After a failure: what was saved goes back to the callers.
   void RestoreInputs(const Retained& result, const PendingTable& pending) const;

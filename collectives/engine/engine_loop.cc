@@ -235,7 +235,7 @@ void EngineLoop::Install(View view, Clock::time_point since) {
   LeaveView();
   if (Status s = connection_.Connect(std::move(view)); !s.ok()) return Break(s);
   const View& in = connection_.view();
-  pipeline_.Install(connection_.communicator(), in.workers);
+  pipeline_.Install(connection_.communicator(), in.workers, in.planned);
   rebuild_.Connected(in.epoch, in.reason, Clock::now() - since);
   info_->SetMembership(MembershipOf(in), in.workers);
   options_.listener->OnInstalled(in.epoch, rebuild_.connect_seconds());
@@ -254,11 +254,13 @@ void EngineLoop::Install(View view, Clock::time_point since) {
 // prefix, so a death in the middle just starts this again in the next view.
 Status EngineLoop::Recover(RecoveryPlan* plan) {
   const Holding mine{standing_.has_state(), gate_.user_waits(),   pipeline_.next_number(),
-                     gate_.step(),          pipeline_.Holdings(), pipeline_.sets()};
+                     gate_.step(),          pipeline_.Holdings(), pipeline_.sets(),
+                     options_.fusion_bytes};
   std::vector<Holding> by_rank;
   if (Status s = ExchangeHoldings(connection_.communicator(), mine, &by_rank); !s.ok()) return s;
   trace_.ViewBegins(connection_.view());
   if (Status s = PlanRecovery(by_rank, plan); !s.ok()) return s;
+  pipeline_.SetFusionBytes(plan->fusion_bytes);
   options_.Reach(FaultPoint::kAfterExchange);
   for (const auto& handover : plan->handovers) {
     const Retained* lacked = nullptr;

@@ -166,6 +166,72 @@ TEST(EngineTest, SmallAllreducesThatAreReadyTogetherAreOneCallOfTheCommunicator)
   EXPECT_LT(after - before, 50);  // without fusion: at least one for each tensor, and the votes
 }
 
+struct Prioritised {
+  std::string name;
+  size_t count;        // of floats
+  int32_t by_rank[2];  // priorities
+};
+
+// What goes over the wire, in floats, when both ranks have asked for all of it at once.
+std::vector<size_t> OnWire(TestWorld* world, const std::vector<Prioritised>& tensors) {
+  std::vector<std::vector<float>> data;
+  data.reserve(2 * (tensors.size() + 1));
+  std::vector<std::shared_ptr<Operation>> asked;
+  const auto ask = [&](int id, const std::string& name, size_t count, int32_t priority) {
+    data.emplace_back(count, 1.0f);
+    Request request{name, Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", count, 1, 1};
+    request.priority = priority;
+    asked.push_back(world->workers[id]->Ask(request, data.back().data(), data.back().data()));
+  };
+  world->HoldRounds();
+  for (int id : {0, 1}) ask(id, "held", 1, 0);
+  world->Await([&] { return world->held == 2; });
+  for (int id : {0, 1}) {
+    for (const auto& [name, count, by_rank] : tensors) ask(id, name, count, by_rank[id]);
+  }
+  world->ReleaseRounds();
+  for (const auto& operation : asked) EXPECT_TRUE(Await(operation).ok());
+  std::lock_guard lock(world->mu);
+  EXPECT_EQ(world->workers[0]->on_wire, world->workers[1]->on_wire);
+  std::vector<size_t> wire = world->workers[0]->on_wire;
+  for (auto& worker : world->workers) worker->on_wire.clear();
+  wire.erase(wire.begin());  // by which they were held
+  return wire;
+}
+
+TEST(EngineTest, OfWhatIsReadyTogetherTheMostUrgentIsFirstOnTheWire) {
+  TestWorld world(2, /*shm=*/false);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  const std::vector<Prioritised> tensors = {
+      {"last", 50'000, {2, 2}}, {"second", 50'001, {1, 1}}, {"first", 50'002, {-1, -1}}};
+  for (int pass = 0; pass < 3; ++pass)
+    EXPECT_EQ(OnWire(&world, tensors), (std::vector<size_t>{50'002, 50'001, 50'000})) << pass;
+}
+
+TEST(EngineTest, RanksThatDifferInPrioritiesRunInOneOrderAndSayThemOnlyOnce) {
+  TestWorld world(2, /*shm=*/false);
+  const uint64_t epoch = world.Install({0, 1});
+  world.Enter({0, 1});
+  const auto calls = [&] {
+    std::lock_guard lock(world.mu);
+    return world.most_calls[epoch];
+  };
+  std::vector<Prioritised> tensors = {{"a", 50'000, {1, 2}}, {"b", 50'001, {2, 1}}};
+  const std::vector<size_t> rank_0s = {50'000, 50'001}, others = {50'001, 50'000};
+  EXPECT_EQ(OnWire(&world, tensors), rank_0s);
+  for (int pass = 0; pass < 2; ++pass) {
+    const int before = calls();
+    EXPECT_EQ(OnWire(&world, tensors), rank_0s);
+    EXPECT_EQ(calls() - before, 2 + 3) << "two rounds without an announcement";
+  }
+  tensors[0].by_rank[0] = 3;
+  EXPECT_EQ(OnWire(&world, tensors), others) << "a priority that changes is heard";
+  const int before = calls();
+  EXPECT_EQ(OnWire(&world, tensors), others);
+  EXPECT_EQ(calls() - before, 2 + 3);
+}
+
 TEST(EngineTest, AGroupOfAnySizesAndTypesRunsAsOneAndAgainFromTheCache) {
   TestWorld world(3);
   world.Install({0, 1, 2});
@@ -363,6 +429,32 @@ TEST(EngineTest, ShutdownReturnsWhenAllHaveCalledIt) {
   world.Await([&] { return world.workers[0]->finished == 1 && world.workers[2]->finished == 1; });
   std::vector<float> data(1);
   EXPECT_EQ(world.workers[0]->Allreduce("x", &data).code(), RM_ERR_SHUTDOWN);
+}
+
+TEST(EngineTest, ThreadsThatCallWhileTheJobIsShutDownHearItAndNobodyHangs) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  std::atomic<int> running{0};
+  OnEach(&world, {0, 1}, [&](TestWorker& w) {
+    std::vector<std::thread> callers;
+    for (int thread = 0; thread < 3; ++thread) {
+      callers.emplace_back([&, thread] {
+        Status status;
+        std::vector<float> data(2000, 0.0f);
+        // Of other tensors than the other rank's threads: what it waits for may never come.
+        const std::string name = std::to_string(thread == 0 ? 0 : 10 * w.id + thread);
+        for (int i = 0; status.ok(); ++i) {
+          status = w.Allreduce(name + "." + std::to_string(i % 2), &data);
+          if (i == 0 && thread == 0) ++running;
+        }
+        EXPECT_EQ(status.code(), RM_ERR_SHUTDOWN) << status.message();
+      });
+    }
+    while (running < 2) std::this_thread::yield();
+    EXPECT_TRUE(w.engine->Shutdown(Engine::Clock::now() + kLong).ok());
+    for (auto& caller : callers) caller.join();
+  });
 }
 
 TEST(EngineTest, AShutdownThatWasNotAgreedInTimeCanBeWaitedForAgain) {

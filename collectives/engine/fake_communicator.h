@@ -75,9 +75,10 @@ class FakeCommunicator : public Communicator {
     aborted = true;
     why_ = why;
   }
-  const char* PathTo(int) const override { return "shm"; }
+  const char* PathTo(int) const override { return path; }
   std::span<std::byte> ArenaBuffer(size_t) override { return {}; }
 
+  const char* path = "shm";
   std::vector<std::string> calls;
   int fail_at = -1;  // the call with this index fails
   std::function<void(void* data, size_t bytes)> from_root;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "collectives/engine/exchange.h"
-#include "collectives/engine/fusion.h"
 #include "collectives/engine/operation_check.h"
 
 namespace ringmaster::engine {
@@ -53,8 +52,8 @@ Status Negotiator::Round(Communicator* communicator, uint64_t number,
   result->responses = FailWhatDiffers(&voted);
   // Who joins in this very round has voted before: it does not stand in rm_step_end.
   const bool armed_by_all = agreed.armed() && joined_.empty();
-  for (Response& response : Fuse(TakeReady(std::move(voted), agreed.only_joins()), fusion_bytes_,
-                                 armed_by_all, &ranks_)) {
+  for (Response& response :
+       Fuse(TakeReady(std::move(voted), agreed.only_joins()), fusion_, armed_by_all, &ranks_)) {
     result->responses.push_back(std::move(response));
   }
   for (const Response& response : result->responses) {
@@ -80,7 +79,7 @@ std::vector<Request> Negotiator::TakeVoted(const Votes& agreed) {
   std::vector<Request> voted;
   for (size_t slot = 0; slot < agreed.slots(); ++slot) {
     if (!agreed.has(slot)) continue;
-    voted.push_back(cache_.At(slot));
+    voted.push_back(cache_.Agreed(slot));
     cache_.Touch(slot);
   }
   return voted;
@@ -180,7 +179,7 @@ std::vector<Request> Negotiator::TakeReady(std::vector<Request> voted, bool only
   std::vector<Request> announced = heard_.TakeReady(&voted);
   std::vector<Request> ready = std::move(voted);
   for (Request& request : announced) {
-    if (GoesOnWithoutJoined(request.kind)) cache_.Insert(request);
+    if (GoesOnWithoutJoined(request.kind)) cache_.Insert(request, ballot_.SaidPriority(request));
     ready.push_back(std::move(request));
   }
   if (only_joins) TakeJoin(&ready);

@@ -12,10 +12,12 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/engine/announcements.h"
 #include "collectives/engine/ballot.h"
+#include "collectives/engine/fusion.h"
 #include "collectives/engine/joined_ranks.h"
 #include "collectives/engine/response.h"
 #include "collectives/engine/response_cache.h"
@@ -34,8 +36,8 @@ struct RoundResult {
 
 class Negotiator {
  public:
-  Negotiator(size_t fusion_bytes, const SetTable* sets)
-      : fusion_bytes_(fusion_bytes),
+  Negotiator(FusionRules fusion, const SetTable* sets)
+      : fusion_(std::move(fusion)),
         sets_(sets),
         ranks_(sets),
         heard_(&ranks_, &joined_),
@@ -46,6 +48,9 @@ class Negotiator {
 
   // A new view of these workers, by rank: what was announced in the old one is void.
   void Reset(std::vector<std::string> workers);
+
+  // What all ranks of the view have agreed on (FusionRules::most_bytes).
+  void SetFusionBytes(size_t bytes) { fusion_.most_bytes = bytes; }
 
   // The set is removed: what was announced in it is void.
   void ForgetSet(int32_t process_set);
@@ -75,7 +80,7 @@ class Negotiator {
   std::vector<Request> TakeReady(std::vector<Request> voted, bool only_joins);
   void TakeJoin(std::vector<Request>* ready);
 
-  const size_t fusion_bytes_;
+  FusionRules fusion_;
   const SetTable* const sets_;
   ViewRanks ranks_;
   ResponseCache cache_;

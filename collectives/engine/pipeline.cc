@@ -4,9 +4,10 @@
 
 namespace ringmaster::engine {
 
-void Pipeline::Install(Communicator* host, const std::vector<std::string>& workers) {
+void Pipeline::Install(Communicator* host, const std::vector<std::string>& workers, bool planned) {
   host_ = host;
   self_ = workers[static_cast<size_t>(host->rank())];
+  backend_->ExpectView(planned);
   backend_->Install(host, workers);
   negotiator_.Reset(workers);
 }

@@ -21,11 +21,18 @@ class Pipeline {
  public:
   // `pending`: what this rank has asked for; what is given out is taken from there. Outlives this.
   Pipeline(std::unique_ptr<Backend> backend, size_t fusion_bytes, PendingTable* pending)
-      : backend_(std::move(backend)), pending_(pending), negotiator_(fusion_bytes, &sets_) {}
+      : backend_(std::move(backend)),
+        pending_(pending),
+        negotiator_({fusion_bytes, [this](const Request& r) { return backend_->RunsAlone(r); }},
+                    &sets_) {}
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
 
   // A view stands, or is over. Between the two nothing is executed.
-  void Install(Communicator* host, const std::vector<std::string>& workers);
+  void Install(Communicator* host, const std::vector<std::string>& workers, bool planned = false);
   void Uninstall();
+  // Up to so many bytes all ranks of the view pack into one buffer.
+  void SetFusionBytes(size_t bytes) { negotiator_.SetFusionBytes(bytes); }
 
   // From any thread: Backend::Abort.
   void Abort(uint64_t epoch) { backend_->Abort(epoch); }

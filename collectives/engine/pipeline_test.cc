@@ -71,6 +71,39 @@ TEST_F(PipelineTest, WhatFailsStaysPendingAndTakesNoNumber) {
   EXPECT_FALSE(operation->done());
 }
 
+TEST_F(PipelineTest, LargeTensorsThatAreReadyTogetherEachRunWhereTheyLieIfTheRanksShareMemory) {
+  for (const bool shares : {true, false}) {
+    FakeCommunicator host(0, 2);
+    if (!shares) host.path = "tcp";
+    PendingTable pending;
+    Pipeline pipeline(std::make_unique<CpuBackend>(DirectSizes{.bytes = 8}), 1 << 20, &pending);
+    pipeline.Install(&host, {"a", "b"});
+    std::vector<float> large = {1, 2}, larger = {1, 2, 3}, small = {1}, smaller = {2};
+    for (auto* data : {&small, &large, &larger, &smaller}) {
+      Request request{"x" + std::to_string(pending.Requests().size()),
+                      Kind::kAllreduce,
+                      RM_FLOAT32,
+                      RM_SUM,
+                      "",
+                      data->size(),
+                      1,
+                      1};
+      pending.Add(std::make_shared<Operation>(request, data->data(), data->data()));
+    }
+    RoundResult round;
+    ASSERT_TRUE(pipeline.Agree(false, {}, &round).ok());
+    ASSERT_EQ(round.responses.size(), shares ? 3u : 1u);
+    for (const Response& response : round.responses) {
+      const Retained* result = nullptr;
+      ASSERT_TRUE(pipeline.Execute(response, &result).ok());
+      EXPECT_EQ(result->response.direct, shares && response.requests[0].bytes() >= 8);
+      pipeline.Publish(*result);
+    }
+    EXPECT_EQ(larger, (std::vector<float>{2, 4, 6}));
+    EXPECT_EQ(smaller, (std::vector<float>{4}));
+  }
+}
+
 // In the view after a fault its number goes to another operation, of which this rank may have no
 // part yet when the next fault comes.
 TEST_F(PipelineTest, WhatWasPreparedInAnEarlierViewIsNotTakenForWhatHasItsNumberLater) {

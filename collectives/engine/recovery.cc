@@ -13,6 +13,7 @@ std::vector<std::byte> WriteHolding(const Holding& holding) {
   out.Put(holding.next_number);
   out.Put(holding.step);
   holding.sets.Write(&out);
+  out.Put(holding.fusion_bytes);
   out.Put(static_cast<uint32_t>(holding.results.size()));
   for (const Holding::Result& result : holding.results) {
     Write(&out, result.response);
@@ -55,6 +56,7 @@ bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
   holding->next_number = in.Get<uint64_t>();
   holding->step = in.Get<uint64_t>();
   holding->sets.Read(&in);
+  holding->fusion_bytes = in.Get<uint64_t>();
   const auto results = in.Get<uint32_t>();
   for (uint32_t i = 0; i < results && in.ok(); ++i) {
     Holding::Result result;
@@ -102,8 +104,10 @@ Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan) {
   *plan = {};
   bool any_state = false;
   uint64_t lowest = UINT64_MAX;
+  plan->fusion_bytes = UINT64_MAX;
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     const Holding& holding = by_rank[rank];
+    plan->fusion_bytes = std::min(plan->fusion_bytes, holding.fusion_bytes);
     if (!holding.has_state) {
       plan->joiners.push_back(static_cast<int>(rank));
       continue;

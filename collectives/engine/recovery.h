@@ -31,6 +31,7 @@ struct Holding {
   };
   std::vector<Result> results;  // retained, by rising number
   SetTable sets;
+  uint64_t fusion_bytes = 0;  // up to which it would pack tensors together
 };
 
 std::vector<std::byte> WriteHolding(const Holding& holding);
@@ -54,6 +55,8 @@ struct RecoveryPlan {
   int donor = 0;                 // the lowest rank with state
   std::vector<int> joiners;      // ranks that need state
   bool all_at_boundary = false;  // after the handovers
+  // The least of all ranks': they have to pack alike, whatever their environments say.
+  uint64_t fusion_bytes = 0;
 };
 
 Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan);

@@ -10,11 +10,18 @@ std::optional<size_t> ResponseCache::Find(const Request& request) const {
   return found->second;
 }
 
-void ResponseCache::Insert(const Request& request) {
+Request ResponseCache::Agreed(size_t slot) const {
+  Request agreed = slots_[slot].request;
+  agreed.priority = slots_[slot].agreed_priority;
+  return agreed;
+}
+
+void ResponseCache::Insert(const Request& request, int32_t own_priority) {
   Evict(request.key());
   const size_t slot = TakeSlot();
   by_key_[request.key()] = slot;
-  slots_[slot] = {request, ++clock_};
+  slots_[slot] = {request, request.priority, ++clock_};
+  slots_[slot].request.priority = own_priority;
 }
 
 void ResponseCache::Evict(const std::string& key) {

@@ -2,7 +2,8 @@
 // round.
 //
 // Slots are the same on all ranks, because all ranks make the same calls in the same order (that of
-// the responses). Thread rule: the engine's thread only.
+// the responses); what is in them is, too, but for a rank's own priorities. Thread rule: the
+// engine's thread only.
 #pragma once
 
 #include <optional>
@@ -18,13 +19,16 @@ class ResponseCache {
  public:
   explicit ResponseCache(size_t capacity = 1024) : capacity_(capacity) {}
 
-  // The slot of exactly this request.
+  // The slot of exactly this request, as this rank has asked for it.
   std::optional<size_t> Find(const Request& request) const;
-  // The request in a slot that Find() has returned in this round.
+  // The request in a slot that is used, as this rank asks for it: in its priority ranks may differ.
   const Request& At(size_t slot) const { return slots_[slot].request; }
+  // The same, as all ranks know it.
+  Request Agreed(size_t slot) const;
   bool IsUsed(size_t slot) const { return slots_[slot].used > 0; }
-  // Puts the request in a free slot, or in that of the least recently used one.
-  void Insert(const Request& request);
+  // Puts the request in a free slot, or in that of the least recently used one. `own_priority`:
+  // with which this rank asks for it. With another one it is announced anew, so that all hear it.
+  void Insert(const Request& request, int32_t own_priority);
   void Touch(size_t slot) { slots_[slot].used = ++clock_; }
   void Evict(const std::string& key);  // Request::key()
   void EvictSet(int32_t process_set);
@@ -39,6 +43,7 @@ class ResponseCache {
  private:
   struct Slot {
     Request request;
+    int32_t agreed_priority = 0;
     uint64_t used = 0;  // 0: free
   };
 

@@ -42,43 +42,45 @@ class CountingCommunicator : public Communicator {
   int size() const override { return real_->size(); }
   uint64_t epoch() const override { return real_->epoch(); }
   Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) override {
-    return Call(out, count * element::Size(dtype),
+    if (dtype == RM_FLOAT32) NoteOnWire(count);
+    return Call("allreduce", out, count * element::Size(dtype),
                 [&] { return real_->Allreduce(in, out, count, dtype, op); });
   }
   Status Allgatherv(const void* send, void* recv, std::span<const size_t> bytes) override {
-    return Call(nullptr, 0, [&] { return real_->Allgatherv(send, recv, bytes); });
+    return Call("allgather", nullptr, 0, [&] { return real_->Allgatherv(send, recv, bytes); });
   }
   Status Broadcast(void* data, size_t bytes, int root) override {
-    return Call(rank() == root ? nullptr : data, bytes,
+    return Call("broadcast", rank() == root ? nullptr : data, bytes,
                 [&] { return real_->Broadcast(data, bytes, root); });
   }
   Status ReduceScatter(const void* in, void* out, std::span<const size_t> counts, rm_dtype dtype,
                        rm_op op) override {
     const size_t own = counts[static_cast<size_t>(rank())] * element::Size(dtype);
-    return Call(out, own, [&] { return real_->ReduceScatter(in, out, counts, dtype, op); });
+    return Call("reducescatter", out, own,
+                [&] { return real_->ReduceScatter(in, out, counts, dtype, op); });
   }
   Status Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) override {
-    return Call(nullptr, 0, [&] { return real_->Alltoallv(send, recv, bytes); });
+    return Call("alltoall", nullptr, 0, [&] { return real_->Alltoallv(send, recv, bytes); });
   }
   Status Barrier() override {
-    return Call(nullptr, 0, [&] { return real_->Barrier(); });
+    return Call("barrier", nullptr, 0, [&] { return real_->Barrier(); });
   }
-  // Not counted: not all ranks make its calls.
-  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override {
-    return real_->Subset(ranks, out);
-  }
+  // Counted by themselves, because not all ranks make its calls.
+  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override;
   void Abort(const std::string& why) override { real_->Abort(why); }
   const char* PathTo(int peer) const override { return real_->PathTo(peer); }
   std::span<std::byte> ArenaBuffer(size_t bytes) override { return real_->ArenaBuffer(bytes); }
 
  private:
-  Status Call(void* out, size_t bytes, const std::function<Status()>& real);
+  Status Call(const char* what, void* out, size_t bytes, const std::function<Status()>& real);
+  void NoteOnWire(size_t count);
 
   TestWorld* const world_;
   const int id_;
   const Fault fault_;
   int* const calls_;
   const std::unique_ptr<Communicator> real_;
+  bool is_subset_ = false;
 };
 
 // One worker: what a process would be.
@@ -104,7 +106,8 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   StateRegistry state;
 
   // The engine's thread only: of the view that it is in.
-  int calls = 0;  // of its communicator, and others that count
+  int calls = 0;      // of its communicator, and others that count
+  int set_calls = 0;  // of its subsets, all together
   Fault call_fault;
   uint64_t call_epoch = 0;
 
@@ -118,6 +121,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   int rebuilt = 0;
   std::vector<job::Stall> stalls;
   int told_stalls = 0;
+  std::vector<size_t> on_wire;  // elements of each allreduce of floats, in their order
 
   // Last, so that the engine's thread has ended before the rest goes.
   std::unique_ptr<Endpoint> endpoint;
@@ -164,12 +168,13 @@ class TestWorld {
     return epoch;
   }
   uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Bootstrap",
-                   bool train = true) {
+                   bool train = true, bool planned = false) {
     View view;
     view.epoch = next_epoch++;
     view.parent = view.epoch - 1;
     view.reason = reason;
     view.train = train;
+    view.planned = planned;
     for (int id : ids) {
       view.peers.push_back(workers[id]->endpoint->Address());
       view.peers.back().pod = shm ? 0 : id;
@@ -193,6 +198,25 @@ class TestWorld {
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), done)) << "waited too long";
   }
 
+  // Each rank stops before its next round, until they are released.
+  void HoldRounds() {
+    std::lock_guard lock(mu);
+    holds = true;
+    held = 0;
+  }
+  void ReleaseRounds() {
+    std::lock_guard lock(mu);
+    holds = false;
+    changed.notify_all();
+  }
+  void HoldHere() {
+    std::unique_lock lock(mu);
+    if (!holds) return;
+    ++held;
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(30), [this] { return !holds; });
+  }
+
   const bool shm;
   const StallLimits stall;
   const MakeBackend make_backend;
@@ -200,28 +224,56 @@ class TestWorld {
   std::condition_variable changed;
   uint64_t next_epoch = (uint64_t{1} << 40) + 1;
   std::map<uint64_t, Fault> faults;  // by epoch; set before Install
+  // The same of calls that subsets make: for worlds in which those who make any make the same.
+  std::map<uint64_t, Fault> set_faults;
   std::map<uint64_t, std::set<int>>
-      past_fault;                      // guarded by mu: ids that have made the faulty call
-  std::map<uint64_t, int> most_calls;  // guarded by mu: calls made on a view
+      past_fault;  // guarded by mu: ids that have made the faulty call
+  std::map<uint64_t, std::set<int>> past_set_fault;  // guarded by mu
+  std::set<std::string> cut_in_set;                  // guarded by mu: which call it was
+  std::map<uint64_t, int> most_calls;                // guarded by mu: calls made on a view
+  bool holds = false;                                // guarded by mu
+  int held = 0;                                      // guarded by mu
   std::vector<std::unique_ptr<TestWorker>> workers;
 };
 
-inline Status CountingCommunicator::Call(void* out, size_t bytes,
+inline Status CountingCommunicator::Subset(std::span<const int> ranks,
+                                           std::unique_ptr<Communicator>* out) {
+  std::unique_ptr<Communicator> real;
+  if (Status s = real_->Subset(ranks, &real); !s.ok()) return s;
+  Fault fault;
+  if (const auto found = world_->set_faults.find(epoch()); found != world_->set_faults.end())
+    fault = found->second;
+  int* const calls = &world_->workers[static_cast<size_t>(id_)]->set_calls;
+  auto subset = std::make_unique<CountingCommunicator>(world_, id_, fault, calls, std::move(real));
+  subset->is_subset_ = true;
+  *out = std::move(subset);
+  return {};
+}
+
+inline Status CountingCommunicator::Call(const char* what, void* out, size_t bytes,
                                          const std::function<Status()>& real) {
   const Status moved(RM_ERR_EPOCH_MOVED, "fault of the test");
   const int call = (*calls_)++;
   if (fault_.call >= 0 && call > fault_.call) return moved;
   Status status = real();
   std::lock_guard lock(world_->mu);
-  int& most = world_->most_calls[epoch()];
-  most = std::max(most, *calls_);
+  if (!is_subset_) {
+    int& most = world_->most_calls[epoch()];
+    most = std::max(most, *calls_);
+  }
   if (call != fault_.call) return status;
-  world_->past_fault[epoch()].insert(id_);
+  (is_subset_ ? world_->past_set_fault : world_->past_fault)[epoch()].insert(id_);
+  if (is_subset_) world_->cut_in_set.insert(what);
   world_->changed.notify_all();
   if (fault_.completes.contains(id_)) return status;
   if (out != nullptr && bytes > 0)
     std::memset(out, 0xAB, bytes);  // undefined after a failure: nobody may use it
   return moved;
+}
+
+inline void CountingCommunicator::NoteOnWire(size_t count) {
+  std::lock_guard lock(world_->mu);
+  world_->workers[static_cast<size_t>(id_)]->on_wire.push_back(count);
 }
 
 inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id), world(world) {
@@ -232,6 +284,9 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   const Status status = Endpoint::Create(options, &endpoint);
   EXPECT_TRUE(status.ok()) << status.message();
   Engine::Options engine_options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall};
+  engine_options.on_point = [this](FaultPoint point, uint64_t) {
+    if (point == FaultPoint::kBeforeNegotiation) this->world->HoldHere();
+  };
   engine_options.direct = {.bytes = 2048, .piece = 2048, .piece_of_two_ranks = 2048};
   if (world->make_backend)
     engine_options.make_backend = [this] { return this->world->make_backend(this); };
@@ -286,7 +341,7 @@ inline Status TestWorker::Create(const CommunicatorOptions& options,
   Fault fault;
   if (const auto found = world->faults.find(options.epoch); found != world->faults.end())
     fault = found->second;
-  calls = 0;
+  calls = set_calls = 0;
   call_fault = fault;
   call_epoch = options.epoch;
   *out = std::make_unique<CountingCommunicator>(world, id, fault, &calls, std::move(real));

@@ -97,7 +97,9 @@ void Trace::OperationEnds(const Response& response) {
         event->name = Shown(request.name);
         event->begin = begin;
         event->end = end;
-        event->numbers = {{{"bytes", static_cast<int64_t>(request.bytes())},
+        // The tensors of one number are of one operation.
+        event->numbers = {{{"number", static_cast<int64_t>(response.number)},
+                           {"bytes", static_cast<int64_t>(request.bytes())},
                            {"process_set", request.process_set}}};
       });
     };

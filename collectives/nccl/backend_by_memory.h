@@ -23,9 +23,15 @@ class BackendByMemory : public engine::Backend {
   BackendByMemory(std::function<const Gpu&()> gpu, int device, Limits limits)
       : find_gpu_(std::move(gpu)), device_(device), limits_(limits) {}
 
+  void ExpectView(bool planned) override {
+    if (on_gpu_ != nullptr) on_gpu_->ExpectView(planned);
+  }
   void Install(Communicator* host, const std::vector<std::string>& workers) override;
   void Uninstall() override;
   void ForgetSet(int32_t process_set) override;
+  bool RunsAlone(const engine::Request& request) const override {
+    return !request.on_gpu && on_host_.RunsAlone(request);
+  }
   Status Execute(const engine::Response& response, const engine::PendingTable& pending,
                  engine::Retained* result) override;
   Status Confirm() override { return last_->Confirm(); }

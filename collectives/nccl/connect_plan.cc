@@ -63,6 +63,9 @@ Status PlanConnect(std::span<const ConnectFacts> by_rank, ConnectPlan* plan) {
   if (first.version < kFirstShrink) return {};
   plan->how = ConnectPlan::How::kShrink;
   plan->revoke = any_revoked;
+  // What was revoked runs nothing any more, and what everybody has left by plan never did.
+  plan->abort = !any_revoked && std::any_of(by_rank.begin(), by_rank.end(),
+                                            [](const auto& f) { return f.faults != 0; });
   for (int rank = 0; rank < first.size; ++rank) {
     const bool here = std::any_of(by_rank.begin(), by_rank.end(),
                                   [&](const auto& facts) { return facts.rank == rank; });

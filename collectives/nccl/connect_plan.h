@@ -16,10 +16,12 @@ namespace ringmaster::nccl {
 
 // What a rank tells about itself. It travels as these bytes.
 struct ConnectFacts {
-  int32_t version = 0;    // of its NCCL; 0: it has none
-  int32_t rank = -1;      // in the communicator that it has from before
-  int32_t size = 0;       // ... and the ranks of that; 0: it has none
-  int32_t revoked = 0;    // ... which has been revoked
+  int32_t version = 0;  // of its NCCL; 0: it has none
+  int32_t rank = -1;    // in the communicator that it has from before
+  int32_t size = 0;     // ... and the ranks of that; 0: it has none
+  int32_t revoked = 0;  // ... which has been revoked
+  int32_t faults = 0;   // ... and the views since then that came by no plan
+  int32_t unused = 0;
   uint64_t launched = 0;  // ... and what has been launched on it here
   uint64_t lineage = 0;   // ... and how that came to be: communicators with the same are the same
 };
@@ -34,6 +36,7 @@ struct ConnectPlan {
   How how = How::kInit;
   std::vector<int> excluded;  // ranks of the communicator from before, ascending
   bool revoke = false;        // first: some ranks have, and so must all
+  bool abort = false;         // it may hang in what a fault has left of it
   std::string why;            // kHost: for people
 
   bool operator==(const ConnectPlan&) const = default;

@@ -36,6 +36,15 @@ TEST(ConnectPlanTest, SurvivorsShrinkWhatTheyHave) {
   EXPECT_FALSE(plan.revoke);
 }
 
+TEST(ConnectPlanTest, WhatAFaultHasLeftIsEndedFirstAndWhatWasRevokedHasEnded) {
+  EXPECT_FALSE(PlanOf({Had(0), Had(2)}).abort) << "who is gone has left by plan";
+  ConnectFacts after_a_fault = Had(2);
+  after_a_fault.faults = 1;
+  EXPECT_TRUE(PlanOf({Had(0), after_a_fault}).abort) << "all give the same flag";
+  after_a_fault.revoked = 1;
+  EXPECT_FALSE(PlanOf({Had(0), after_a_fault}).abort);
+}
+
 TEST(ConnectPlanTest, WhatOneHasRevokedAllRevoke) {
   ConnectFacts revoked = Had(3);
   revoked.revoked = 1;

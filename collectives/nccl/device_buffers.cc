@@ -25,6 +25,7 @@ Status DeviceBuffers::TakeFor(engine::Part* part, uint64_t bytes) {
 
 void DeviceBuffers::Abandon() {
   for (auto& buffer : in_use_) new std::shared_ptr<Buffer>(buffer);
+  pool_.Abandon();
 }
 
 }  // namespace ringmaster::nccl

@@ -46,12 +46,19 @@ std::byte* DevicePool::Kept::Take(size_t* capacity) {
 void DevicePool::Kept::Release(std::byte* data, size_t capacity) {
   {
     sync::MutexLock lock(&mu);
+    if (abandoned) return;
     if (!closed) {
       free.emplace(capacity, data);
       return;
     }
   }
   (void)cuda->Free(data);
+}
+
+void DevicePool::Kept::Abandon() {
+  sync::MutexLock lock(&mu);
+  abandoned = true;
+  free.clear();
 }
 
 void DevicePool::Kept::FreeAll() {

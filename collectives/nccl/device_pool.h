@@ -24,6 +24,8 @@ class DevicePool {
   // On the calling thread's device; nothing of ours runs there. Null when there is no memory.
   std::shared_ptr<engine::Buffer> Get(size_t bytes);
   void FreeUnused() { kept_->FreeAll(); }
+  // The device will never stand still: nothing of it is ever freed or used again.
+  void Abandon() { kept_->Abandon(); }
 
  private:
   // Outlives the pool as long as a buffer does.
@@ -32,11 +34,12 @@ class DevicePool {
     void Release(std::byte* data, size_t capacity);
     std::byte* Take(size_t* capacity);
     void FreeAll();
+    void Abandon();
 
     const std::shared_ptr<CudaApi> cuda;
     sync::Mutex mu;
     std::multimap<size_t, std::byte*> free GUARDED_BY(mu);  // by capacity
-    bool closed GUARDED_BY(mu) = false;
+    bool closed GUARDED_BY(mu) = false, abandoned GUARDED_BY(mu) = false;
   };
   const std::shared_ptr<Kept> kept_;
 };

@@ -73,6 +73,7 @@ void NcclBackend::Uninstall() {
 // All are marked before any is freed: what frees waits for the device, and there may run a kernel
 // of another one that waits for a dead peer.
 void NcclBackend::EndWhatRuns() {
+  if (!broken_.empty()) return;
   const std::vector<NcclGroup*> groups = ranks_.All();
   const bool runs = !stream_.Ended().has_value();
   const bool revoke = runs && gpu_.nccl != nullptr && gpu_.nccl->HasRevoke();
@@ -87,27 +88,29 @@ void NcclBackend::EndWhatRuns() {
   for (NcclGroup* group : groups) {
     if (group != ranks_.world() || !keep) group->GiveUp(&given_up);
   }
-  bool quiet = AbortAll(gpu_.nccl, given_up, limits_.quiet);
+  const Status gone = AbortAll(gpu_.nccl, given_up, limits_.quiet);
   const Patience patience(limits_.quiet, {});
-  quiet =
-      patience.Await("the GPU's work", [&] { return stream_.Ended(); }).code() != RM_ERR_TIMEOUT &&
-      quiet;
-  if (quiet) return;
-  broken_ = true;
-  buffers_.Abandon();
+  const Status ended = patience.Await("the GPU's work", [&] { return stream_.Ended(); });
+  if (ended.code() == RM_ERR_TIMEOUT) broken_ = ended.message() + ": a kernel hangs on it";
+  if (broken_.empty()) broken_ = gone.message();
+  if (!broken_.empty()) buffers_.Abandon();
 }
 
 void NcclBackend::ForgetSet(int32_t process_set) {
-  if (!ranks_.Forget(process_set)) broken_ = true;
+  const Status gone = ranks_.Forget(process_set);
+  if (broken_.empty()) broken_ = gone.message();
 }
 
 // ---- Executing
 
+Status NcclBackend::CheckDevice() const {
+  if (broken_.empty()) return {};
+  return {RM_ERR_INTERNAL, "the GPU did not come to rest after a fault: " + broken_};
+}
+
 // Everything that can go wrong before the ranks need each other, and their communicator.
 Status NcclBackend::Prepare(const Response& response, const PendingTable& pending) {
-  if (broken_) {
-    return {RM_ERR_INTERNAL, "the GPU did not come to rest after a fault: a kernel hangs on it"};
-  }
+  if (Status s = CheckDevice(); !s.ok()) return s;
   const bool joined = pending.Find(engine::kJoinName) != nullptr;
   for (const Request& request : response.requests) {
     const auto operation = pending.Find(request.key());
@@ -261,6 +264,7 @@ Status NcclBackend::RunOnHost(const Work& work) {
 // Through the host: who lacks a result is in the new view with everybody else, and NCCL has no
 // communicator there yet.
 Status NcclBackend::HandOver(int holder, const Retained* held, Retained* result) {
+  if (Status s = CheckDevice(); !s.ok()) return s;
   const bool holds = host_->rank() == holder;
   if (holds) {
     if (Status s = stream_.Use(device_); !s.ok()) return s;
@@ -297,7 +301,8 @@ Status NcclBackend::GiveOut(const Part& part, const Request& request, const std:
 bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
   if (result.response.error != RM_OK) return on_host_->Publish(result, pending);
   bool all_found = true;
-  Status status = stream_.Use(device_);
+  Status status = CheckDevice();
+  if (status.ok()) status = stream_.Use(device_);
   std::vector<std::shared_ptr<Operation>> done;
   std::vector<std::pair<const Part*, std::shared_ptr<Buffer>>> gathered;
   Batch rest = result.response.requests;
@@ -319,7 +324,7 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
     }
     rest = rest.subspan(result.response.batches[i]);
   }
-  if (const Status marked = stream_.Mark(); status.ok()) status = marked;
+  if (status.ok()) status = stream_.Mark();
   // Also when the view is over: the result counts, and copies wait for nobody.
   const Status ended =
       Patience(limits_.quiet, {}).Await("copying results", [&] { return stream_.Ended(); });

@@ -34,6 +34,7 @@ class NcclBackend : public engine::Backend {
   NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, Limits limits);
   ~NcclBackend() override;
 
+  void ExpectView(bool planned) override { ranks_.ExpectView(planned); }
   void Install(Communicator* host, const std::vector<std::string>& workers) override;
   void Uninstall() override;
   void ForgetSet(int32_t process_set) override;
@@ -45,6 +46,9 @@ class NcclBackend : public engine::Backend {
   void Abort(uint64_t epoch) override;
 
  private:
+  // RM_ERR_INTERNAL: nothing can be enqueued any more. It would wait for ever, some of it in the
+  // call.
+  Status CheckDevice() const;
   Status Prepare(const engine::Response& response, const engine::PendingTable& pending);
   Status RunBatch(const Work& work);
   // Null: NCCL can't, and the host does it.
@@ -68,7 +72,7 @@ class NcclBackend : public engine::Backend {
   uint64_t epoch_ = 0;                      // of the view
   std::atomic<uint64_t> aborted_epoch_{0};  // views up to this one are over
   RankGroup* on_ = nullptr;                 // who takes part in the operation that runs
-  bool broken_ = false;      // the device did not come to rest: nothing can be run on it any more
+  std::string broken_;  // why nothing can be run on the device any more: it did not come to rest
   bool in_trouble_ = false;  // a communicator of this view has failed: none of them is kept
   int failed_connects_ = 0;  // in a row
   bool said_why_ = false;

@@ -88,13 +88,33 @@ TEST(NcclFaultTest, WhoLeavesBetweenCollectivesIsShrunkAwayAndTheSameWorkersKeep
   gpus.world.Enter({0, 1, 2});
   SumIs(&gpus, {0, 1, 2}, 3);
   gpus.world.Stop({0, 1, 2});
-  gpus.world.Install({0, 2}, "ScaleDown");
+  gpus.world.Install({0, 2}, "ScaleDown", true, /*planned=*/true);
   SumIs(&gpus, {0, 2}, 2);
   EXPECT_EQ(gpus.cluster.made()["shrink"], 2);
+  EXPECT_EQ(gpus.cluster.made()["shrink with abort"], 0) << "nothing was interrupted";
   gpus.world.Stop({0, 2});
   gpus.world.Install({0, 2}, "Repair");
   SumIs(&gpus, {0, 2}, 2);
   EXPECT_EQ(gpus.cluster.made()["init"] + gpus.cluster.made()["shrink"], 5) << "the same is kept";
+}
+
+// Nothing of ours runs then; but what NCCL itself has to do with the dead rank may hang.
+TEST(NcclFaultTest, WhoDiesBetweenCollectivesIsShrunkAwayWithWhatHangs) {
+  GpuTestWorld gpus(3, {.version = kShrinkOnly});
+  gpus.world.Install({0, 1, 2});
+  gpus.world.Enter({0, 1, 2});
+  SumIs(&gpus, {0, 1, 2}, 3);
+  gpus.world.workers[1]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
+  gpus.world.Stop({0, 2});
+  const uint64_t epoch = gpus.world.Install({0, 2}, "WorkerLost");
+  gpus.world.Await([&] {
+    return gpus.world.workers[0]->installed_views.back() == epoch &&
+           gpus.world.workers[2]->installed_views.back() == epoch;
+  });
+  gpus.world.Stop({0, 2});
+  gpus.world.Install({0, 2}, "Repair", true, /*planned=*/true);  // before a tensor has come
+  SumIs(&gpus, {0, 2}, 2);
+  EXPECT_EQ(gpus.cluster.made()["shrink with abort"], 2);
 }
 
 TEST(NcclFaultTest, WhatNcclNoticesIsToldAndTheNextViewRunsItAgain) {
@@ -142,6 +162,74 @@ TEST(NcclFaultTest, ACommunicatorThatNeverComesEndsTheWorkerWithTheReason) {
     EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
     EXPECT_THAT(status.message(),
                 HasSubstr("a communicator of 2 ranks was not done after 50 ms, in 3 views"));
+  }
+}
+
+// The sidecars hear that the view is broken, and give the workers another one.
+TEST(NcclFaultTest, ACollectiveThatIsNeverDoneBreaksTheViewAndRunsAgainInTheNext) {
+  GpuTestWorld gpus(2, {.limits = {.collective = std::chrono::milliseconds(100)}});
+  for (int id : {0, 1}) {
+    gpus.process(id).next_fate = [first = true]() mutable {
+      return std::exchange(first, false) ? Fate::kAbsent : Fate::kRun;
+    };
+  }
+  const uint64_t epoch = gpus.world.Install({0, 1});
+  gpus.world.Enter({0, 1});
+  std::thread again([&] {
+    gpus.world.Await([&] { return gpus.world.workers[0]->broken.contains(epoch); });
+    gpus.world.Stop({0, 1});
+    gpus.world.Install({0, 1}, "LinkBroken");
+  });
+  SumIs(&gpus, {0, 1}, 2);
+  again.join();
+  EXPECT_EQ(gpus.cluster.made()["init"], 4) << "a communicator in which something hung is not kept";
+}
+
+// Worker 0's kernel has given its input and hangs; worker 1 has the result, and can't give it to a
+// GPU on which nothing runs any more.
+TEST(NcclFaultTest, AKernelThatNoAbortEndsEndsTheWorkerWithTheReason) {
+  for (int version : {kNoShrink, kAllThereIs}) {
+    GpuTestWorld gpus(2, {.version = version, .limits = {.quiet = std::chrono::milliseconds(100)}});
+    gpus.world.Install({0, 1});
+    gpus.world.Enter({0, 1});
+    SumIs(&gpus, {0, 1}, 2);
+    gpus.process(0).next_fate = [] { return Fate::kDeaf; };
+    std::vector<std::shared_ptr<Operation>> asked;
+    for (int id : {0, 1}) {
+      asked.push_back(AskSum(&gpus, *gpus.world.workers[id], gpus.OnDevice<float>(id, {1})));
+    }
+    EXPECT_TRUE(Await(asked[1]).ok());
+    gpus.world.Stop({0, 1});
+    gpus.world.Install({0, 1}, "Stalled");
+    const Status status = Await(asked[0]);
+    EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
+    EXPECT_THAT(status.message(), HasSubstr("the GPU did not come to rest after a fault: the GPU's "
+                                            "work was not done after 100 ms: a kernel hangs"));
+    gpus.cluster.EndDeafKernels();
+  }
+}
+
+TEST(NcclFaultTest, AnAbortThatNcclRefusesEndsTheWorkerWithTheReason) {
+  for (int version : {kNoShrink, kAllThereIs}) {
+    GpuTestWorld gpus(3, {.version = version});
+    gpus.world.Install({0, 1, 2});
+    gpus.world.Enter({0, 1, 2});
+    SumIs(&gpus, {0, 1, 2}, 3);
+    gpus.process(2).next_fate = [] { return Fate::kAbsent; };
+    std::vector<std::shared_ptr<Operation>> asked;
+    for (int id : {0, 1, 2}) {
+      asked.push_back(AskSum(&gpus, *gpus.world.workers[id], gpus.OnDevice<float>(id, {1})));
+    }
+    ASSERT_TRUE(gpus.cluster.AwaitKernels(3));
+    gpus.world.workers[2]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
+    gpus.cluster.AnswerAborts(Result::kInternalError);
+    gpus.world.Stop({0, 1});
+    gpus.world.Install({0, 1}, "WorkerLost");
+    for (int id : {0, 1}) {
+      const Status status = Await(asked[id]);
+      EXPECT_EQ(status.code(), RM_ERR_INTERNAL);
+      EXPECT_THAT(status.message(), HasSubstr("NCCL: giving up a communicator: fake result 3"));
+    }
   }
 }
 

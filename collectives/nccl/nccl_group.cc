@@ -23,6 +23,7 @@ Status NcclGroup::Connect(Communicator* host, const Patience::Over& over) {
       break;
   }
   connected_ = status.ok();
+  faults_ = 0;
   if (status.ok()) return {};
   // So that the next view doesn't try the same once more.
   std::vector<Comm> failed;
@@ -38,6 +39,7 @@ Status NcclGroup::Exchange(Communicator* host, ConnectPlan* plan) {
     mine.rank = link_->rank();
     mine.size = link_->size();
     mine.revoked = link_->revoked();
+    mine.faults = faults_;
     mine.launched = link_->launched();
     mine.lineage = link_->lineage();
   }
@@ -47,7 +49,6 @@ Status NcclGroup::Exchange(Communicator* host, ConnectPlan* plan) {
   return PlanConnect(by_rank, plan);
 }
 
-// After a fault the flag ends what the parent still runs. A parent that was revoked runs nothing.
 Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience) {
   const std::unique_ptr<NcclLink> parent = std::move(link_);
   Status status;
@@ -56,20 +57,18 @@ Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience) {
     status = parent->AwaitRevoked(patience);
   }
   if (status.ok()) {
-    const int flags = plan.revoke ? kShrinkDefault : kShrinkAbort;
+    const int flags = plan.abort ? kShrinkAbort : kShrinkDefault;
     status = parent->Shrink(plan.excluded, flags, patience, &link_);
   }
   // Never destroyed: that waits for ranks that are gone.
-  if (AbortAll(api_, {parent->Release()}, limits_.quiet) || !status.ok()) return status;
-  return {RM_ERR_TIMEOUT, "NCCL: the communicator from before could not be given up"};
+  const Status given_up = AbortAll(api_, {parent->Release()}, limits_.quiet);
+  return status.ok() ? given_up : status;
 }
 
 Status NcclGroup::Init(Communicator* host, const Patience& patience) {
   std::vector<Comm> old;
   GiveUp(&old);
-  if (!AbortAll(api_, old, limits_.quiet)) {
-    return {RM_ERR_TIMEOUT, "NCCL: the communicator from before could not be given up"};
-  }
+  if (Status s = AbortAll(api_, old, limits_.quiet); !s.ok()) return s;
   struct {
     Result result = Result::kSuccess;
     UniqueId id = {};

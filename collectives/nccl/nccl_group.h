@@ -34,6 +34,9 @@ class NcclGroup {
   NcclLink* link() const { return connected_ ? link_.get() : nullptr; }
   const std::string& why_on_host() const { return why_on_host_; }
 
+  // The next view has come about: by a plan, or after a fault.
+  void ExpectView(bool planned) { faults_ += planned ? 0 : 1; }
+
   // ---- The view is over. First MarkRevoked() of all groups, then AwaitRevoked() of all.
   void MarkRevoked();
   // False: it may still run.
@@ -52,6 +55,7 @@ class NcclGroup {
   const Limits limits_;
   std::unique_ptr<NcclLink> link_;  // of this view if connected_, else of one before
   bool connected_ = false;
+  int faults_ = 0;  // views since link_ was made that came by no plan
   std::string why_on_host_;
 };
 

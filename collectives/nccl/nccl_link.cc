@@ -75,12 +75,21 @@ struct Aborting {
   sync::Mutex mu;
   sync::CondVar changed;
   size_t left GUARDED_BY(mu) = 0;
+  Result failure GUARDED_BY(mu) = Result::kSuccess;
 };
+
+void AbortOne(NcclApi* api, Comm comm, Aborting* aborting) {
+  const Result result = api->CommAbort(comm);
+  sync::MutexLock lock(&aborting->mu);
+  if (result != Result::kSuccess && result != Result::kInProgress) aborting->failure = result;
+  --aborting->left;
+  aborting->changed.NotifyAll();
+}
 
 }  // namespace
 
-bool AbortAll(const std::shared_ptr<NcclApi>& api, const std::vector<Comm>& comms,
-              std::chrono::milliseconds limit) {
+Status AbortAll(const std::shared_ptr<NcclApi>& api, const std::vector<Comm>& comms,
+                std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   const auto aborting = std::make_shared<Aborting>();
   {
@@ -88,18 +97,17 @@ bool AbortAll(const std::shared_ptr<NcclApi>& api, const std::vector<Comm>& comm
     aborting->left = comms.size();
   }
   for (Comm comm : comms) {
-    std::thread([api, comm, aborting] {
-      (void)api->CommAbort(comm);
-      sync::MutexLock lock(&aborting->mu);
-      --aborting->left;
-      aborting->changed.NotifyAll();
-    }).detach();
+    std::thread([api, comm, aborting] { AbortOne(api.get(), comm, aborting.get()); }).detach();
   }
   sync::MutexLock lock(&aborting->mu);
   while (aborting->left > 0) {
-    if (!aborting->changed.WaitUntil(&aborting->mu, deadline)) return aborting->left == 0;
+    if (aborting->changed.WaitUntil(&aborting->mu, deadline) || aborting->left == 0) continue;
+    return {RM_ERR_TIMEOUT, "NCCL: giving up a communicator was not done after " +
+                                std::to_string(limit.count()) + " ms"};
   }
-  return true;
+  if (aborting->failure == Result::kSuccess) return {};
+  return {RM_ERR_INTERNAL,
+          "NCCL: giving up a communicator: " + api->ErrorString(aborting->failure)};
 }
 
 }  // namespace ringmaster::nccl

@@ -64,9 +64,10 @@ class NcclLink {
 };
 
 // Ends and frees these communicators, all at once: freeing one waits for the device, on which a
-// kernel of another one may run until that is aborted too. False: it has taken longer than `limit`,
-// and goes on in threads of its own.
-bool AbortAll(const std::shared_ptr<NcclApi>& api, const std::vector<Comm>& comms,
-              std::chrono::milliseconds limit);
+// kernel of another one may run until that is aborted too. RM_ERR_TIMEOUT: it has taken longer than
+// `limit`, and goes on in threads of its own. Another error is NCCL's: what runs on one of them may
+// run on.
+Status AbortAll(const std::shared_ptr<NcclApi>& api, const std::vector<Comm>& comms,
+                std::chrono::milliseconds limit);
 
 }  // namespace ringmaster::nccl

@@ -41,12 +41,12 @@ Status RankGroups::Choose(const engine::Response& response, RankGroup** out) {
   return {};
 }
 
-bool RankGroups::Forget(int32_t process_set) {
+Status RankGroups::Forget(int32_t process_set) {
   const auto set = sets_.find(process_set);
-  if (set == sets_.end()) return true;
+  if (set == sets_.end()) return {};
   std::vector<Comm> given_up;
   set->second.group->GiveUp(&given_up);
-  const bool quiet = AbortAll(nccl_, given_up, limits_.quiet);
+  const Status quiet = AbortAll(nccl_, given_up, limits_.quiet);
   sets_.erase(set);
   return quiet;
 }

@@ -31,12 +31,13 @@ class RankGroups {
   RankGroups(const RankGroups&) = delete;
   RankGroups& operator=(const RankGroups&) = delete;
 
+  void ExpectView(bool planned) { world_.group->ExpectView(planned); }
   // Of a view.
   void Install(Communicator* host, const std::vector<std::string>& workers);
   // Null: the operation is not this rank's.
   Status Choose(const engine::Response& response, RankGroup** out);
-  // False: what it had on the device did not come to rest.
-  bool Forget(int32_t process_set);
+  // An error: what it had on the device did not come to rest.
+  Status Forget(int32_t process_set);
   // The view is over. What the view's own communicator was it stays, for the next one; those of
   // sets are gone.
   void Leave();

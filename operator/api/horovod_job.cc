@@ -204,7 +204,7 @@ void ReadFailurePolicy(ObjectReader& failure, FailurePolicy* policy) {
 }
 
 Json ReadCollectives(ObjectReader& collectives, bool taken_up) {
-  std::string backend = "Auto", encryption = "Off", timeline = "On";
+  std::string backend = "Auto", encryption = "Off", timeline = "On", gpus = "All";
   const std::initializer_list<std::pair<const char*, std::string>> switches = {{"On", "On"},
                                                                                {"Off", "Off"}};
   int fusion = 64 << 20;
@@ -221,11 +221,16 @@ Json ReadCollectives(ObjectReader& collectives, bool taken_up) {
   collectives.Enum("encryption", switches, &encryption);
   collectives.Int("fusionThresholdBytes", 0, 1 << 30, &fusion);
   collectives.Enum("timeline", switches, &timeline);
+  collectives.Enum("visibleGpus", {{"All", std::string("All")}, {"Own", std::string("Own")}},
+                   &gpus);
   collectives.RefuseUnknown();
-  return {{"backend", backend},
-          {"encryption", encryption},
-          {"fusionThresholdBytes", fusion},
-          {"timeline", timeline}};
+  Json read = {{"backend", backend},
+               {"encryption", encryption},
+               {"fusionThresholdBytes", fusion},
+               {"timeline", timeline}};
+  // Pods of jobs that an earlier operator took up have to stay alike.
+  if (gpus != "All") read["visibleGpus"] = gpus;
+  return read;
 }
 
 Json FailurePolicyToJson(const FailurePolicy& policy) {

@@ -164,7 +164,9 @@ struct Status {
   int ring_omitted = 0;  // ranks that `ring` leaves out
   std::optional<LastRebuild> last_rebuild;
   std::int64_t steps_lost = 0;  // of all rebuilds together
-  int worker_restarts = 0;      // in place, by the launcher
+  // The steps since that was written are lost, too, and nobody knows how many: counted here alone.
+  int restarts_from_checkpoint = 0;
+  int worker_restarts = 0;  // in place, by the launcher
   int pods_replaced = 0;
   int faults = 0;                           // of the application: what backoffLimit bounds
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end

@@ -30,6 +30,7 @@ TEST(HorovodJobTest, TheSmallestManifestGetsAllDefaults) {
   EXPECT_EQ(job->spec.collectives["backend"], "Auto");
   EXPECT_EQ(job->spec.collectives["encryption"], "Off");
   EXPECT_EQ(job->spec.collectives["fusionThresholdBytes"], 64 << 20);
+  EXPECT_FALSE(job->spec.collectives.contains("visibleGpus")) << "pods stay as they were";
   EXPECT_EQ(job->WantedPods(), 4);
 }
 
@@ -46,7 +47,8 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
       "schedulingPolicy": {"priorityClass": "high"}},
     "failurePolicy": {"rules": [{"onExitCodes": [137], "action": "RestartWorker"},
       {"onReasons": ["Evicted"], "action": "ReplacePod"}], "nodeCooldownSeconds": 10},
-    "collectives": {"backend": "Cpu", "encryption": "On", "fusionThresholdBytes": 1024, "timeline": "Off"}})"));
+    "collectives": {"backend": "Cpu", "encryption": "On", "fusionThresholdBytes": 1024, "timeline": "Off",
+      "visibleGpus": "Own"}})"));
   const auto job = ParseHorovodJob(json);
   ASSERT_TRUE(job) << ToString(job.error());
   EXPECT_EQ(job->WantedPods(), 4) << "5 is not an allowed size";
@@ -57,6 +59,7 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
   EXPECT_EQ(job->spec.failure_policy_json["rules"][0]["onExitCodes"], Json::parse("[137]"));
   EXPECT_EQ(job->spec.collectives["timeline"], "Off");
   EXPECT_EQ(job->spec.collectives["encryption"], "On");
+  EXPECT_EQ(job->spec.collectives["visibleGpus"], "Own");
 }
 
 struct BadCase {

@@ -87,6 +87,8 @@ Json StatusToJson(const Status& status) {
   json["worldSize"] = status.world_size;
   json["ring"] = Json::array();
   json["stepsLost"] = status.steps_lost;
+  if (status.restarts_from_checkpoint != 0)
+    json["restartsFromCheckpoint"] = status.restarts_from_checkpoint;
   json["workerRestarts"] = status.worker_restarts;
   json["podsReplaced"] = status.pods_replaced;
   json["faults"] = status.faults;
@@ -148,6 +150,7 @@ Status StatusFromJson(const Json& json) {
                     Get<double>(rebuild, "seconds"), Get<std::int64_t>(rebuild, "stepsLost")};
   }
   status.steps_lost = Get<std::int64_t>(json, "stepsLost");
+  status.restarts_from_checkpoint = Get<int>(json, "restartsFromCheckpoint");
   status.worker_restarts = Get<int>(json, "workerRestarts");
   status.pods_replaced = Get<int>(json, "podsReplaced");
   status.faults = Get<int>(json, "faults");

@@ -17,6 +17,7 @@ TEST(StatusTest, ComesBackFromJsonAsItWas) {
   status.ring = {{0, "digits-worker-0", 0, "node-1"}};
   status.last_rebuild = LastRebuild{(1ull << 40) | 7, "PodDrained", 0.08, 1};
   status.steps_lost = 1;
+  status.restarts_from_checkpoint = 2;
   status.worker_restarts = 2;
   status.pods_replaced = 3;
   status.faults = 1;

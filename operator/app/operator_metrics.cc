@@ -85,6 +85,9 @@ void AddStatus(const Labels& of_job, const api::Status& status, Builder* out) {
   out->Gauge("ringmaster_job_world_size", "Ranks in the newest view", of_job, status.world_size);
   out->Counter("ringmaster_job_steps_lost_total", "Steps lost in all rebuilds", of_job,
                static_cast<double>(status.steps_lost));
+  out->Counter("ringmaster_job_restarts_from_checkpoint_total",
+               "Times that nobody held the state, so that the job began again", of_job,
+               status.restarts_from_checkpoint);
   out->Counter("ringmaster_job_worker_restarts_total", "Workers restarted in place", of_job,
                status.worker_restarts);
   out->Counter("ringmaster_job_pods_replaced_total", "Pods that another took the place of", of_job,

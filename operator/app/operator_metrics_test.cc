@@ -39,6 +39,7 @@ runtime::ObjectPtr Job(const std::string& name, const std::string& state) {
              {"epoch", 1099511627783},
              {"worldSize", 3},
              {"stepsLost", 5},
+             {"restartsFromCheckpoint", 2},
              {"workerRestarts", 6},
              {"podsReplaced", 7},
              {"faults", 8},
@@ -120,6 +121,8 @@ TEST_F(OperatorMetricsTest, EverySeriesHasItsValue) {
            "ringmaster_job_epoch{namespace=\"default\",job_name=\"digits\"} 1099511627783\n",
            "ringmaster_job_world_size{namespace=\"default\",job_name=\"digits\"} 3\n",
            "ringmaster_job_steps_lost_total{namespace=\"default\",job_name=\"digits\"} 5\n",
+           "ringmaster_job_restarts_from_checkpoint_total{namespace=\"default\",job_name="
+           "\"digits\"} 2\n",
            "ringmaster_job_worker_restarts_total{namespace=\"default\",job_name=\"digits\"} 6\n",
            "ringmaster_job_pods_replaced_total{namespace=\"default\",job_name=\"digits\"} 7\n",
            "ringmaster_job_faults_total{namespace=\"default\",job_name=\"digits\"} 8\n",

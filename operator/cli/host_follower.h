@@ -13,15 +13,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "common/sync/mutex.h"
+#include "operator/cli/awaited_hosts.h"
 #include "operator/cli/host_script.h"
-#include "operator/cli/hosts.h"
+#include "operator/cli/host_table.h"
 #include "operator/cli/machine.h"
 #include "operator/cli/outcome.h"
 #include "operator/kube/kube_api.h"
@@ -61,15 +61,6 @@ class HostFollower {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Stage { kFailed, kLooking, kSeen, kJoining, kRuns, kLeaves };
-  struct Place {
-    Machine machine;
-    Stage stage = Stage::kFailed;
-    int failures = 0;  // one after the other
-    Clock::time_point retry_at{}, running_since{};
-    std::string said;  // of the newest failure
-    std::jthread work;
-  };
   struct Result {
     std::string host;
     Machine machine;
@@ -81,62 +72,35 @@ class HostFollower {
     std::string ns, job;  // empty: not yet made
     int workers = 0;
   };
-  // What the API server says of the run's nodes and pods.
-  struct Observed {
-    std::map<std::string, kube::Json> nodes;
-    std::vector<kube::Json> pods;
-    std::set<std::string> troubled;  // nodes on which workers fail
-  };
 
   void Run(const std::stop_token& stop);
   void AskScript();
   void TakeResults();
-  void TakeResult(Result result);
-  void OnFailure(Place* place, const std::string& why);
-  void Welcome();
-  void StartWork(const std::string& host, Place* place, Stage stage,
-                 std::function<Outcome<void>(Machine*)> work);
+  void BeginSteps(const Cluster& cluster);
+  Outcome<void> Take(const HostTable::Step& step, const std::filesystem::path& kubeconfig,
+                     Machine* machine);
   void FindAddress();
-  static Outcome<Observed> Observe(const Cluster& cluster);
-  void EndUnknownNodes(const Cluster& cluster, const Observed& seen);
-  void TendNodes(const Cluster& cluster, const Observed& seen);
-  bool TendNode(const Cluster& cluster, const Observed& seen, Place* place, bool wanted);
-  void LeaveOutTroubled(const Observed& seen);
-  void Scale(const Cluster& cluster, const Observed& seen);
-  bool DrainSurplus(const Cluster& cluster, const Observed& seen, int wanted);
-  bool OperatorKnowsWhoLeaves(const Observed& seen) const;
-  bool Offers(const std::string& name, const Place& place) const;
-  const Host* Desired(const std::string& name) const;
-  int Slots() const;
-  int Wanted() const;
-  void Publish();
-  std::string WhyFew() const REQUIRES(mu_);
+  void Tend(const Cluster& cluster);
+  void Scale(const Cluster& cluster, const RunNodes& seen);
+  void Report();
+  Cluster cluster() const;
 
   const HostFollowerOptions options_;
   const Say say_;
   const HostScript script_;
-  const Clock::time_point deadline_;
   std::stop_source stop_;
   const std::stop_callback<std::function<void()>> on_stop_;
   MachineSetup setup_;
+  AwaitedHosts awaited_;
   mutable sync::Mutex mu_;
   sync::StoppableCondVar changed_;
   std::deque<Result> results_ GUARDED_BY(mu_);
   Cluster cluster_ GUARDED_BY(mu_);
-  // What the owner waits for:
-  std::string address_ GUARDED_BY(mu_);
-  int ready_slots_ GUARDED_BY(mu_) = 0;
-  std::string first_error_ GUARDED_BY(mu_);  // of the script, when it was asked first
-  std::map<std::string, std::string> troubles_ GUARDED_BY(mu_);  // by host
   // Of the thread:
-  std::vector<Host> desired_;
-  bool asked_ = false;
-  std::string script_said_;
-  std::map<std::string, Place> places_;  // by the host's name
-  std::vector<Machine> gone_;            // nodes that were let go
-  std::set<std::string> left_out_;       // hosts on which workers fail
-  int next_index_ = 0;
-  std::jthread thread_;  // last: uses the others
+  HostTable table_;
+  std::optional<std::string> script_said_;    // its newest failure; nothing: it was never asked
+  std::map<std::string, std::jthread> work_;  // by host
+  std::jthread thread_;                       // last: uses the others
 };
 
 }  // namespace ringmaster::cli

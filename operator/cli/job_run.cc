@@ -177,6 +177,10 @@ int64_t JobRun::StepsLost() const {
   return std::max(progress_.steps_lost(), NumberAt<int64_t>(job_, "/status/stepsLost", 0));
 }
 
+int64_t JobRun::RestartsFromCheckpoint() const {
+  return NumberAt<int64_t>(job_, "/status/restartsFromCheckpoint", 0);
+}
+
 Json JobRun::Summary(const std::string& exit_reason, double seconds) const {
   Json views = Json::array();
   for (const auto& [epoch, view] : progress_.views()) {
@@ -196,6 +200,7 @@ Json JobRun::Summary(const std::string& exit_reason, double seconds) const {
           {"message", end_ ? end_->message : ""},
           {"steps", progress_.step()},
           {"stepsLost", StepsLost()},
+          {"restartsFromCheckpoint", RestartsFromCheckpoint()},
           {"worldSize", progress_.world_size()},
           {"seconds", seconds},
           {"values", progress_.values()},
@@ -208,6 +213,12 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
   lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", name_,
                               exit_reason, seconds, progress_.step(), StepsLost(),
                               Counted(progress_.world_size(), "worker")));
+  if (const int64_t again = RestartsFromCheckpoint(); again > 0) {
+    lines.push_back(fmt::format(
+        "  began again from its checkpoint {}: no worker was left that held the state. The steps "
+        "since that was written are lost, too, and not counted above",
+        again == 1 ? "once" : fmt::format("{} times", again)));
+  }
   std::string values;
   for (const auto& [name, value] : progress_.values())
     if (name != "total_steps" && name != "samples")

@@ -70,6 +70,7 @@ class JobRun {
   bool LabelsLines() const;
 
   int64_t StepsLost() const;
+  int64_t RestartsFromCheckpoint() const;
   Json Summary(const std::string& exit_reason, double seconds) const;
   std::vector<std::string> SummaryLines(const std::string& exit_reason, double seconds) const;
 

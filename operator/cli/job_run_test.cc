@@ -176,6 +176,20 @@ TEST_F(JobRunTest, SummaryHasEveryViewAndTheLargerCountOfLostSteps) {
               Contains(AllOf(HasSubstr("1.2"), HasSubstr("2 -> 1"))));
 }
 
+TEST_F(JobRunTest, SummarySaysHowOftenTheJobBeganAgainFromItsCheckpoint) {
+  run_.OnJob(Job("Succeeded"), false);
+  EXPECT_EQ(run_.Summary("Succeeded", 1.5)["restartsFromCheckpoint"], 0);
+  EXPECT_THAT(run_.SummaryLines("Succeeded", 1.5), Not(Contains(HasSubstr("checkpoint"))));
+  Json job = Job("Succeeded");
+  for (const auto& [count, text] :
+       {std::pair{1, "checkpoint once: "}, {3, "checkpoint 3 times: "}}) {
+    job["status"]["restartsFromCheckpoint"] = count;
+    run_.OnJob(job, false);
+    EXPECT_EQ(run_.Summary("Succeeded", 1.5)["restartsFromCheckpoint"], count);
+    EXPECT_THAT(run_.SummaryLines("Succeeded", 1.5), Contains(HasSubstr(text)));
+  }
+}
+
 TEST(JobsTableTest, ShowsWorkersWithTheirProcessesAndPodsWithoutAny) {
   Json job = Job("Running");
   job["status"]["epoch"] = kFirst;

@@ -24,11 +24,19 @@ constexpr std::chrono::seconds kAskedAgain{5};
 
 // What the page shows of a job: its template may be long, and there may be many jobs.
 Json Slim(const Json& job) {
-  Json slim = {{"metadata", Json::object()},
-               {"spec", {{"worker", {{"replicas", fields::At(job, "/spec/worker/replicas")}}}}},
+  const std::string priority = fields::TextAt(job, "/spec/worker/template/spec/priorityClassName");
+  Json policy = fields::ObjectAt(job, "/spec/runPolicy/schedulingPolicy");
+  if (!priority.empty()) policy["priorityClass"] = priority;
+  Json slim = {{"metadata", {{"labels", Json::object()}}},
+               {"spec",
+                {{"elasticPolicy", fields::ObjectAt(job, "/spec/elasticPolicy")},
+                 {"runPolicy", {{"schedulingPolicy", std::move(policy)}}},
+                 {"worker", {{"replicas", fields::At(job, "/spec/worker/replicas")}}}}},
                {"status", fields::At(job, "/status")}};
-  for (const char* field : {"namespace", "name", "uid"})
+  for (const char* field : {"namespace", "name", "uid", "creationTimestamp"})
     slim["metadata"][field] = fields::Text(fields::At(job, "/metadata"), field);
+  slim["metadata"]["labels"][api::kQueueLabel] =
+      fields::Text(fields::At(job, "/metadata/labels"), api::kQueueLabel);
   return slim;
 }
 
@@ -38,6 +46,7 @@ PageSource::Answer<std::vector<Json>> PageSource::Jobs() {
   app::OperatorSample sample = sample_();
   std::vector<Json> jobs;
   for (const auto& job : sample.jobs) jobs.push_back(Slim(*job));
+  for (const auto& pod : sample.pods) priorities_.Remember(*pod);
   sync::MutexLock lock(&mu_);
   pods_ = std::move(sample.pods);
   return jobs;

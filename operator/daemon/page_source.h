@@ -8,11 +8,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/sync/mutex.h"
 #include "operator/app/operator_metrics.h"
+#include "operator/cli/ui/pod_priorities.h"
 #include "operator/cli/ui/source.h"
 #include "operator/kube/kube_api.h"
 
@@ -29,6 +31,7 @@ class PageSource final : public ui::Source {
   Answer<std::vector<Json>> Jobs() override;
   // The pods are those of the newest Jobs().
   Answer<cli::Inspection> Inspect(Json job) override;
+  std::optional<int> PriorityOf(const Json& job) override { return priorities_.Of(job); }
   Json History(const cli::Inspection& look) override;
   cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) override;
   Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
@@ -48,6 +51,7 @@ class PageSource final : public ui::Source {
   const std::function<app::OperatorSample()> sample_;
   const std::shared_ptr<kube::KubeApi> api_;
   const std::function<Clock::time_point()> now_;
+  ui::PodPriorities priorities_;
   mutable sync::Mutex mu_;
   std::vector<runtime::ObjectPtr> pods_ GUARDED_BY(mu_);
   std::map<std::string, KnownToken> tokens_ GUARDED_BY(mu_);  // by the job's uid

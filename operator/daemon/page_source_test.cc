@@ -55,6 +55,7 @@ class PageSourceTest : public testing::Test {
               {"labels", {{"ringmaster.dev/job-uid", job_uid}}},
               {"ownerReferences", {{{"uid", job_uid}, {"controller", true}}}},
               {"annotations", {{"ringmaster.dev/http", address}}}}},
+            {"spec", {{"priority", 7}}},
             {"status", {{"phase", "Running"}, {"podIP", ip}}}};
   }
   static app::OperatorSample Sample(const std::string& job_uid, const json& pod) {
@@ -104,6 +105,25 @@ class PageSourceTest : public testing::Test {
   std::string token_ GUARDED_BY(mu_);  // with which the sidecar was asked last
   std::thread thread_;
 };
+
+TEST_F(PageSourceTest, WhatTheLineNeedsOfAJobIsKept) {
+  json job = Job("u");
+  job["metadata"]["creationTimestamp"] = "2026-01-31T12:00:00Z";
+  job["metadata"]["labels"] = {{"kueue.x-k8s.io/queue-name", "gpus"}, {"another", "label"}};
+  job["spec"]["elasticPolicy"] = {{"minReplicas", 2}};
+  job["spec"]["worker"]["template"] = {{"spec", {{"priorityClassName", "high"}}}};
+  app::OperatorSample sample = Sample("u", Pod("u", "127.0.0.1", "127.0.0.1:1"));
+  sample.jobs = {std::make_shared<json>(job)};
+  PageSource source([&] { return sample; }, api_);
+  const auto jobs = source.Jobs();
+  EXPECT_EQ(source.PriorityOf(jobs->front()), 7);
+  EXPECT_EQ(source.PriorityOf(Job("another")), std::nullopt);
+  const json& kept = jobs->front();
+  EXPECT_EQ(kept["metadata"]["creationTimestamp"], "2026-01-31T12:00:00Z");
+  EXPECT_EQ(kept["metadata"]["labels"], json({{"kueue.x-k8s.io/queue-name", "gpus"}}));
+  EXPECT_EQ(kept["spec"]["elasticPolicy"]["minReplicas"], 2);
+  EXPECT_EQ(kept["spec"]["runPolicy"]["schedulingPolicy"]["priorityClass"], "high");
+}
 
 TEST_F(PageSourceTest, AsksTheSidecarsOfTheJobsPods) {
   const auto look = Look(Pod("u", "127.0.0.1", "127.0.0.1:" + port_));

@@ -142,13 +142,22 @@ bool AllWereKilled(const Snapshot& in) {
   return killed;
 }
 
+// The first view of a lineage that begins from the checkpoint may have successors before we look.
+bool HasBegunAgain(const Snapshot& in) {
+  const api::Status& known = in.job.status;
+  const std::uint64_t lineage = membership::EpochLineage(in.view->epoch);
+  if (lineage <= 1 || known.epoch >= membership::MakeEpoch(lineage, 1)) return false;
+  if (in.view->reason == membership::Reason::kBootstrap) return true;
+  const api::Condition* rebuilding = known.Find("Rebuilding");
+  return in.view->reason != membership::Reason::kQuorumRecovered && rebuilding != nullptr &&
+         rebuilding->reason == kStartingAgain;
+}
+
 // One that kills all workers again and again must come to an end.
 void CountStartAgain(PlanContext& plan) {
-  const membership::ViewPtr& view = plan.in.view;
-  if (view == nullptr || view->epoch <= plan.in.job.status.epoch) return;
-  const bool again =
-      membership::EpochLineage(view->epoch) > 1 && view->reason == membership::Reason::kBootstrap;
-  if (again && AllWereKilled(plan.in)) CountFault(plan, kAllKilled);
+  if (plan.in.view == nullptr || !HasBegunAgain(plan.in)) return;
+  ++plan.out.status.restarts_from_checkpoint;
+  if (AllWereKilled(plan.in)) CountFault(plan, kAllKilled);
 }
 
 // A pod that ended with 0 although nobody said that the ranks had agreed to end.

@@ -81,6 +81,7 @@ inline constexpr std::size_t kMostUids = 1000;
 
 // Conditions that are no news for an event: it may pass, or has been said as it began.
 inline constexpr char kStalled[] = "Stalled";
+inline constexpr char kStartingAgain[] = "StartingAgain";
 inline constexpr char kQuorumLost[] = "QuorumLost";
 inline constexpr char kDrainHeld[] = "DrainHeld";
 

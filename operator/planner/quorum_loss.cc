@@ -198,7 +198,7 @@ void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
     plan.out.first_view = nullptr;
     return;
   }
-  plan.stall_reason = "StartingAgain";
+  plan.stall_reason = kStartingAgain;
   plan.stall_message = fmt::format(
       "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
       "needed for that: {}",
@@ -207,7 +207,8 @@ void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
   plan.AddEvent(
       true, "StartedAgain",
       "no living worker held the job's state: the job starts again from its checkpoint. What "
-      "was done since that was written is lost; status.stepsLost is without it");
+      "was done since that was written is lost; status.stepsLost is without it, "
+      "status.restartsFromCheckpoint counts it");
   AddIgnoredEvent(plan, end.ignored);
 }
 

@@ -104,6 +104,48 @@ TEST(StartAgainTest, ThatAllWorkersWereKilledIsOneFaultOnceTheJobHasBegunAgain) 
   EXPECT_EQ(Plan(job.in).status.faults, 1) << "counted once";
 }
 
+TEST(StartAgainTest, EveryStartFromTheCheckpointIsCountedOnce) {
+  Stalled lost(2);
+  lost.ProvenDead(0).ProvenDead(1).Add(2).Add(3).QuorumLost({2, 3});
+  Decision out = Plan(lost.in);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.status.restarts_from_checkpoint, 0) << "not written yet, and may be decided again";
+  const membership::ViewPtr first = out.first_view;
+  lost.in.job.status = out.status;
+  lost.in.view = first;
+  out = Plan(lost.in);
+  EXPECT_EQ(out.status.restarts_from_checkpoint, 1);
+  EXPECT_EQ(Begun(KilledInPlace(137)).status.restarts_from_checkpoint, 1);
+  lost.in.job.status = out.status;
+  EXPECT_EQ(Plan(lost.in).status.restarts_from_checkpoint, 1) << "counted once";
+}
+
+TEST(StartAgainTest, AStartFromTheCheckpointIsCountedWhenItsFirstViewWasNeverSeen) {
+  Stalled lost(2);
+  lost.ProvenDead(0).ProvenDead(1).Add(2).Add(3).QuorumLost({2, 3});
+  Decision out = Plan(lost.in);
+  lost.in.job.status = out.status;
+  membership::View later = *out.first_view;
+  ++later.epoch;
+  for (const auto& [reason, counted] :
+       {std::pair{membership::Reason::kPodJoined, 1}, {membership::Reason::kQuorumRecovered, 0}}) {
+    later.reason = reason;
+    lost.in.view = std::make_shared<const membership::View>(later);
+    EXPECT_EQ(Plan(lost.in).status.restarts_from_checkpoint, counted)
+        << membership::ReasonText(reason);
+  }
+}
+
+TEST(StartAgainTest, AJobThatGoesOnWithWhatIsLeftDoesNotBeginAgain) {
+  Stalled job(3);
+  membership::View later = *job.in.view;
+  later.epoch = membership::MakeEpoch(2, 1);
+  later.reason = membership::Reason::kQuorumRecovered;
+  job.in.job.status.epoch = job.in.view->epoch;
+  job.in.view = std::make_shared<const membership::View>(later);
+  EXPECT_EQ(Plan(job.in).status.restarts_from_checkpoint, 0);
+}
+
 TEST(StartAgainTest, AfterTheLastFaultThatBackoffLimitAllowsTheJobFailsInstead) {
   Stalled job = KilledInPlace(137);
   job.in.job.spec.run_policy.backoff_limit = 1;

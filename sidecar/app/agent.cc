@@ -28,6 +28,11 @@ membership::Config MemberConfig(const membership::Pod& self) {
   return config;
 }
 
+// Nothing of the job was before it.
+bool IsFirst(const membership::View& view) {
+  return view.reason == membership::Reason::kBootstrap && membership::EpochLineage(view.epoch) == 1;
+}
+
 WorkerTableOptions TableOptions(const SidecarOptions& options) {
   return {.job = options.job_uid,
           .pod = options.pod_name,
@@ -48,6 +53,7 @@ Agent::Agent(const SidecarOptions& options, membership::Pod self, membership::Pe
       outputs_(std::move(outputs)),
       metrics_(metrics),
       history_(options.slots, metrics),
+      handover_(self_.uid, &history_, outputs_.peers.hand_history),
       reports_(outputs_.job_operator),
       membership_(MemberConfig(self_), std::move(state), Hooks()),
       table_(TableOptions(options), TableCallbacks()),
@@ -114,6 +120,8 @@ void Agent::Start() {
                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
+    if (view->FindPod(self_.uid) >= 0)
+      handover_.Entered(*view, /*begins=*/false, started_at_, outputs_.clock.unix_ms());
     // It may be the only one who can tell an operator that finds no record, even where it has begun
     // to leave the view and hands it out no more.
     reports_.View(*view, nullptr, 0);
@@ -164,6 +172,7 @@ void Agent::Install(const ViewPtr& view) {
   const job::Rebuild* rebuild =
       history_.Installed(before.get(), *view, now, outputs_.clock.unix_ms());
   reports_.View(*view, rebuild, history_.progress().Step(table_.processes().all()));
+  if (listed) handover_.Entered(*view, IsFirst(*view), now, outputs_.clock.unix_ms());
 }
 
 void Agent::AfterEvents() {
@@ -193,6 +202,7 @@ void Agent::Tick() {
   ReportStalls();
   history_.Sample(table_.processes().all(), membership_.installed(), outputs_.clock.now(),
                   outputs_.clock.unix_ms());
+  handover_.Tick(outputs_.clock.now(), membership_.member().changing());
   orders_.CheckFresh();
   departure_.CheckFinish();
   departure_.CheckTermination();
@@ -204,6 +214,7 @@ SteadyTime Agent::NextWake() const {
   if (auto deadline = membership_.member().NextDeadline()) wake = std::min(wake, *deadline);
   if (membership_.waits()) return now + milliseconds(50);  // its deadlines can't be met before
   if (departure_.terminating()) wake = std::min(wake, now + milliseconds(50));
+  if (auto look = table_.NextWake()) wake = std::min(wake, *look);
   if (table_.processes().Doubtful()) wake = std::min(wake, now + milliseconds(5));
   return wake;
 }

@@ -14,6 +14,7 @@
 #include "common/membership/member.h"
 #include "sidecar/app/agent_outputs.h"
 #include "sidecar/app/departure.h"
+#include "sidecar/app/history_handover.h"
 #include "sidecar/app/membership_loop.h"
 #include "sidecar/app/operator_orders.h"
 #include "sidecar/app/operator_reports.h"
@@ -44,6 +45,10 @@ class Agent {
   WorkerMonitor& workers() { return workers_; }
   PeerMonitor& peers() { return peers_; }
   OperatorOrders& orders() { return orders_; }
+  // Takes what other sidecars ask and tell of the time before.
+  void OnHistory(const std::string& body, const std::string& from) {
+    handover_.OnMessage(body, from, outputs_.clock.now());
+  }
 
   // SIGTERM: drain, then end.
   void Terminate() { departure_.Terminate(); }
@@ -77,6 +82,7 @@ class Agent {
   const AgentOutputs outputs_;
   health::Metrics* const metrics_;
   TrainingHistory history_;
+  HistoryHandover handover_;
   OperatorReports reports_;
   MembershipLoop membership_;
   WorkerTable table_;

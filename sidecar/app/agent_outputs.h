@@ -39,6 +39,9 @@ struct PeerOutputs {
   std::function<void(const std::string& pod, const std::string& address,
                      const membership::Message&)>
       deliver;
+  // A message of HistoryHandover; null: nobody is asked.
+  std::function<void(const std::string& pod, const std::string& address, const std::string& body)>
+      hand_history;
   // The pods of the view that is installed now, the own one included.
   std::function<void(const std::vector<membership::Pod>&)> watch;
   std::function<bool(const std::string& pod)> suspects;

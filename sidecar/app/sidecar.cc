@@ -30,7 +30,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kDeliverDeadline{1000}, kRecordDeadline{500};
+constexpr milliseconds kDeliverDeadline{1000}, kRecordDeadline{500}, kHistoryDeadline{3000};
 // Connections are opened ahead in worlds of up to so many pods; in larger ones that would be too
 // many.
 constexpr size_t kMaxPrepared = 16;
@@ -173,7 +173,11 @@ class SidecarImpl final : public Sidecar {
          .self = options_.pod_uid,
          .tls_dir = options_.tls_dir},
         [this](rendezvous::Envelope envelope) {
-          Do([&] { agent_->peers().OnMessage(envelope.body, envelope.from, envelope.address); });
+          Do([&] {
+            if (envelope.kind == rendezvous::Envelope::Kind::kHistory)
+              return agent_->OnHistory(envelope.body, envelope.from);
+            agent_->peers().OnMessage(envelope.body, envelope.from, envelope.address);
+          });
         },
         error);
     return rendezvous_ != nullptr;
@@ -389,10 +393,28 @@ AgentOutputs SidecarImpl::Outputs() {
                                           const membership::Message& message) {
     if (where.empty()) return;
     peers_->Send(where,
-                 {options_.job_uid, options_.pod_uid, message.incarnation, to, address,
-                  membership::EncodeMessage(message)},
+                 {.job_uid = options_.job_uid,
+                  .from = options_.pod_uid,
+                  .incarnation = message.incarnation,
+                  .to = to,
+                  .address = address,
+                  .body = membership::EncodeMessage(message)},
                  kDeliverDeadline, [to](const std::string& why) {
                    spdlog::debug("message not delivered to={} reason=\"{}\"", to, why);
+                 });
+  };
+  outputs.peers.hand_history = [this, address](const std::string& to, const std::string& where,
+                                               const std::string& body) {
+    if (where.empty()) return;
+    peers_->Send(where,
+                 {.kind = rendezvous::Envelope::Kind::kHistory,
+                  .job_uid = options_.job_uid,
+                  .from = options_.pod_uid,
+                  .to = to,
+                  .address = address,
+                  .body = body},
+                 kHistoryDeadline, [to](const std::string& why) {
+                   spdlog::debug("history not delivered to={} reason=\"{}\"", to, why);
                  });
   };
   outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {

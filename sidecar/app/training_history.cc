@@ -2,11 +2,28 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "common/fields/fields.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app {
+namespace {
+
+// A page is at most some 100 KB, of rows of the longest numbers, and mostly 20.
+constexpr std::size_t kSamplesInPage = 256;
+constexpr std::size_t kRebuildBytesInPage = 24 << 10;
+constexpr std::size_t kMostNames = 100;  // of a change's workers: there may be thousands
+
+nlohmann::json InShort(job::Rebuild rebuild) {
+  for (auto* names : {&rebuild.members, &rebuild.left, &rebuild.joined})
+    names->resize(std::min(names->size(), kMostNames));
+  return job::ToJson(rebuild);
+}
+
+}  // namespace
 
 const job::Rebuild* TrainingHistory::Installed(const membership::View* before,
                                                const membership::View& view, SteadyTime now,
@@ -34,6 +51,35 @@ const job::Rebuild* TrainingHistory::Rebuilt(const job::Rebuild& figures) {
                job::ToJson(rebuild->seconds).dump(), rebuild->steps_lost);
   if (rebuild->steps_lost > 0) progress_.RestartFrom(figures.steps_resumed);
   return rebuild;
+}
+
+nlohmann::json TrainingHistory::Before(int64_t unix_ms, Epoch epoch) const {
+  nlohmann::json page = record_.Before(unix_ms, kSamplesInPage);
+  std::vector<nlohmann::json> newest_first;
+  std::size_t bytes = 0;
+  const auto& all = rebuilds_.all();
+  for (auto rebuild = all.rbegin(); rebuild != all.rend() && bytes < kRebuildBytesInPage;
+       ++rebuild) {
+    if (rebuild->epoch >= epoch) continue;
+    newest_first.push_back(InShort(*rebuild));
+    bytes += newest_first.back().dump().size();
+  }
+  std::reverse(newest_first.begin(), newest_first.end());
+  page["rebuilds"] = std::move(newest_first);
+  return page;
+}
+
+bool TrainingHistory::Take(const nlohmann::json& page, int64_t* unix_ms, Epoch* epoch) {
+  std::vector<job::Rebuild> before;
+  for (const nlohmann::json& json : fields::List(page, "rebuilds")) {
+    const auto rebuild = job::RebuildFromJson(json);
+    if (rebuild && rebuild->epoch < *epoch) before.push_back(*rebuild);
+  }
+  const std::size_t rebuilds = rebuilds_.Prepend(before);
+  const std::size_t samples = record_.Prepend(page, *unix_ms);
+  if (samples > 0) *unix_ms = record_.since_unix_ms();
+  if (rebuilds > 0) *epoch = rebuilds_.all().front().epoch;
+  return samples + rebuilds > 0;
 }
 
 void TrainingHistory::Remember(const std::vector<WorkerProcess>& workers,

@@ -1,10 +1,12 @@
-// What this pod's workers have done so far: the rebuilds, and the progress of the training. Feeds
+// What this pod's workers have done so far, and before it came others': the rebuilds, and the
+// progress of the training. Feeds
 // the metrics of both.
 //
 // Thread rule: the sidecar's loop only; time is handed in.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "sidecar/app/progress.h"
@@ -31,6 +33,14 @@ class TrainingHistory {
   void Remember(const std::vector<WorkerProcess>& workers, const ViewPtr& installed);
   void Sample(const std::vector<WorkerProcess>& workers, const ViewPtr& installed, SteadyTime now,
               int64_t unix_ms);
+
+  // What it remembers of before that time and that view, a page of it, the newest:
+  // {"periodSeconds", "values", "samples": as GET /history, "rebuilds": as GET /status}
+  nlohmann::json Before(int64_t unix_ms, Epoch epoch) const;
+  // Takes such a page of another sidecar; what is asked for next is set to what is before it.
+  // False: there was nothing in it.
+  bool Take(const nlohmann::json& page, int64_t* unix_ms, Epoch* epoch);
+  void ForgetSamples() { record_.Clear(); }
 
   RebuildTracker& tracker() { return tracker_; }
   const health::RebuildLog& rebuilds() const { return rebuilds_; }

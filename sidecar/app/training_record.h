@@ -1,7 +1,7 @@
-// The course of the training as this sidecar has seen it since it began: world size, step and the
-// values that the script reports, again and again. Who opens a page in the night sees the evening
-// by it. It never grows beyond some 150 KB: when it is full every second sample goes, and from then
-// on samples are taken half as often.
+// The course of the training as this sidecar has seen it, and as others have before it came: world
+// size, step and the values that the script reports, again and again. Who opens a page in the night
+// sees the evening by it. It never grows beyond some 150 KB: when it is full every second sample
+// goes, and from then on samples are taken half as often.
 //
 // Plain data of the sidecar's loop; time is handed in.
 #pragma once
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,14 @@ class TrainingRecord {
   // When it began, Unix time in ms; 0: not yet.
   int64_t since_unix_ms() const { return samples_.empty() ? 0 : samples_.front().unix_ms; }
   // GET /history (docs/contracts.md, section 5).
-  nlohmann::json ToJson() const;
+  nlohmann::json ToJson() const { return RowsOf(0, samples_.size()); }
+
+  // The same, of the samples before that time the newest `most`.
+  nlohmann::json Before(int64_t unix_ms, std::size_t most) const;
+  // Puts another's Before(unix_ms) in front of the own samples. How many were taken: what is no
+  // sample, not before that time, or not before what there is, is left out.
+  std::size_t Prepend(const nlohmann::json& history, int64_t unix_ms);
+  void Clear() { samples_.clear(); }
 
  private:
   struct Sample {
@@ -41,7 +49,11 @@ class TrainingRecord {
     uint32_t world_size = 0;
     std::array<float, kMostValues> values = {};  // NaN: it has not been reported yet
   };
+  static std::optional<Sample> SampleOf(const nlohmann::json& row,
+                                        const std::vector<std::size_t>& places);
   std::size_t IndexOf(const std::string& name);
+  void KeepEverySecond();
+  nlohmann::json RowsOf(std::size_t begin, std::size_t end) const;
 
   std::vector<std::string> names_;
   std::vector<Sample> samples_;

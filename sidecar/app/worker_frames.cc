@@ -21,6 +21,7 @@ ProcessName ReadProcessName(const nlohmann::json& frame) {
   name.slot = ReadSlot(frame, name.standby);
   name.incarnation = fields::Unsigned(frame, "incarnation");
   name.pid = fields::Integer(frame, "pid");
+  name.stopped = fields::Flag(frame, "stopped");
   name.standby_incarnation = fields::Unsigned(frame, "standbyIncarnation");
   return name;
 }

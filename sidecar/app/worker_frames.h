@@ -18,6 +18,7 @@ struct ProcessName {
   int slot = -1;
   uint64_t incarnation = 0;
   int64_t pid = 0;
+  bool stopped = false;              // by a signal
   uint64_t standby_incarnation = 0;  // of a promoted standby, before it was; 0: it was none
 };
 ProcessName ReadProcessName(const nlohmann::json& frame);

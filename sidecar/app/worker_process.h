@@ -49,8 +49,10 @@ struct WorkerProcess {
   job::WorkerTimes times;
   std::vector<job::Stall> stalls;  // in the view `stalls_epoch`
   Epoch stalls_epoch = 0;
-  SteadyTime heard{};                        // the last frame
-  SteadyTime looked{};                       // the launcher was asked what it does instead
+  SteadyTime heard{};   // the last frame
+  SteadyTime looked{};  // the launcher was asked what it does instead
+  // Since then a signal has stopped it, says its launcher.
+  std::optional<SteadyTime> halted_at = {};
   std::optional<SteadyTime> closed_at = {};  // its socket closed and nobody has said that it ended
   // Only a stored view names it: neither it nor the launcher has told this sidecar that it lives.
   bool unheard = false;

@@ -29,13 +29,13 @@ WorkerTable::WorkerTable(const WorkerTableOptions& options, WorkerTableCallbacks
 void WorkerTable::OnHello(uint64_t connection, bool launcher, const json& hello, int peer_pid,
                           SteadyTime now) {
   if (launcher) {
-    OnLauncherHello(connection, hello);
+    OnLauncherHello(connection, hello, now);
   } else {
     OnWorkerHello(connection, hello, peer_pid, now);
   }
 }
 
-void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello) {
+void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello, SteadyTime now) {
   const int64_t slots = fields::Integer(hello, "slots");
   if (slots != options_.slots) {
     callbacks_.refuse(connection, "launcher has " + std::to_string(slots) +
@@ -48,6 +48,7 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello) {
   std::vector<ProcessName> names;
   for (const json& process : running) names.push_back(ReadProcessName(process));
   const std::vector<uint64_t> promoted = processes_.KeepOnly(names);
+  for (const ProcessName& name : names) watch_.OnHalt(name, name.stopped, now);
   for (const WorkerProcess& worker : processes_.all()) {
     const bool news = std::count(promoted.begin(), promoted.end(), worker.standby_incarnation) > 0;
     if (news) orders_.Promoted(worker);
@@ -150,6 +151,8 @@ void WorkerTable::OnLauncherFrame(const json& frame, SteadyTime now) {
     if (worker == nullptr) return;
     orders_.Promoted(*worker);
     callbacks_.changed();
+  } else if (type == "halted" || type == "continued") {
+    watch_.OnHalt(ReadProcessName(frame), type == "halted", now);
   } else if (type == "state") {
     watch_.OnState(frame, now);
   } else if (type == "term") {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sidecar/app/launcher_peer.h"
@@ -34,6 +35,8 @@ class WorkerTable {
   void OnClosed(uint64_t connection, SteadyTime now);
   // Looks after those whose socket closed and those that went silent.
   void Tick(SteadyTime now);
+  // When Tick is needed at the latest, if sooner than it comes anyway.
+  std::optional<SteadyTime> NextWake() const { return watch_.NextWake(view()); }
 
   std::chrono::milliseconds fence() const { return options_.fence; }
 
@@ -45,7 +48,7 @@ class WorkerTable {
   const PodView& view() const { return orders_.view(); }
 
  private:
-  void OnLauncherHello(uint64_t connection, const nlohmann::json& hello);
+  void OnLauncherHello(uint64_t connection, const nlohmann::json& hello, SteadyTime now);
   void OnWorkerHello(uint64_t connection, const nlohmann::json& hello, int peer_pid,
                      SteadyTime now);
   void NoteLibrary(const std::string& version, WorkerProcess* worker) const;

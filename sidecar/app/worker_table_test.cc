@@ -6,104 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sidecar/app/testing/worker_table_fixture.h"
+
 namespace ringmaster::app {
 namespace {
-
-using membership::MakeEpoch;
-using membership::View;
-using nlohmann::json;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-const Epoch kFirst = MakeEpoch(1, 1), kSecond = MakeEpoch(1, 2);
-
-class WorkerTableTest : public testing::Test {
- protected:
-  void Make(int slots, bool settle = true) {
-    WorkerTableCallbacks callbacks;
-    callbacks.send = [this](uint64_t connection, const json& frame) {
-      sent_.push_back({connection, frame});
-    };
-    callbacks.refuse = [this](uint64_t, const std::string& message) {
-      refused_.push_back(message);
-    };
-    callbacks.changed = [this] { ++changes_; };
-    callbacks.stopped = [this](Epoch epoch) { stopped_.push_back(epoch); };
-    callbacks.boundary = [this](Epoch epoch) { boundaries_.push_back(epoch); };
-    callbacks.rebuilt = [](const job::Rebuild&) {};
-    callbacks.ran = [this](Epoch epoch) { ran_.push_back(epoch); };
-    callbacks.suspects = [](Epoch, int, const std::string&) {};
-    callbacks.broken = [](Epoch, int, const std::string&) {};
-    callbacks.finished = [](Epoch) {};
-    callbacks.exited = [this](const job::WorkerExit& exit) { exits_.push_back(exit); };
-    callbacks.terminate = [] {};
-    table_ = std::make_unique<WorkerTable>(
-        WorkerTableOptions{.job = "job", .pod = "p0", .pod_uid = "u0", .slots = slots}, callbacks);
-    if (settle) table_->orders().SettleWelcome();
-  }
-
-  void Launcher(json running = json::array()) {
-    table_->OnHello(1, true, {{"slots", Slots()}, {"running", running}}, 0, now_);
-  }
-  // pid 0 and peer 0: another pid namespace.
-  void Worker(uint64_t connection, int slot, uint64_t incarnation, Epoch epoch = 0,
-              bool standby = false, int pid = 0) {
-    table_->OnHello(connection, false,
-                    {{"slot", slot},
-                     {"incarnation", incarnation},
-                     {"standby", standby},
-                     {"epoch", epoch},
-                     {"tcp", "t"},
-                     {"shm", "s"},
-                     {"pid", pid}},
-                    pid, now_);
-  }
-  void Frame(uint64_t connection, const json& frame) { table_->OnFrame(connection, frame, now_); }
-  int Slots() const { return slots_; }
-
-  static ViewPtr MakeView(Epoch epoch, std::vector<std::pair<int, uint64_t>> own) {
-    View view;
-    view.epoch = epoch;
-    view.parent = epoch - 1;
-    view.pods.push_back({.uid = "u0", .name = "p0"});
-    for (auto [slot, incarnation] : own) {
-      view.ranks.push_back(
-          {.pod = 0, .slot = static_cast<uint32_t>(slot), .incarnation = incarnation});
-    }
-    return std::make_shared<const View>(view);
-  }
-
-  std::vector<std::string> TypesTo(uint64_t connection) const {
-    std::vector<std::string> types;
-    for (const auto& [to, frame] : sent_) {
-      if (to == connection) types.push_back(frame["t"]);
-    }
-    return types;
-  }
-  json LastTo(uint64_t connection, const std::string& type) const {
-    for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
-      if (it->first == connection && it->second["t"] == type) return it->second;
-    }
-    return json::object();
-  }
-
-  // Time passes, and the table is looked after as in a sidecar that is awake.
-  void Pass(milliseconds time) {
-    for (const SteadyTime end = now_ + time; now_ < end;) {
-      now_ = std::min(end, now_ + milliseconds(250));
-      table_->Tick(now_);
-    }
-  }
-
-  int slots_ = 1;
-  std::unique_ptr<WorkerTable> table_;
-  std::vector<std::pair<uint64_t, json>> sent_;
-  std::vector<std::string> refused_;
-  std::vector<Epoch> stopped_, boundaries_, ran_;
-  std::vector<job::WorkerExit> exits_;
-  int changes_ = 0;
-  SteadyTime now_{};
-};
 
 using Types = std::vector<std::string>;
 
@@ -359,38 +265,6 @@ TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
   EXPECT_EQ(table_->processes().Living().size(), 1u);
 }
 
-TEST_F(WorkerTableTest, AWorkerThatASignalStoppedIsKilledAfterASecond) {
-  Make(1);
-  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
-  Worker(2, 0, 3, 0, false, 7);
-  const auto state = [&](const char* letter) {
-    Frame(1, {{"t", "state"}, {"slot", 0}, {"incarnation", 3}, {"state", letter}});
-  };
-  table_->Tick(now_ + milliseconds(749));
-  EXPECT_EQ(LastTo(1, "look"), json::object()) << "two pings may be late on a busy machine";
-  table_->Tick(now_ += milliseconds(750));
-  EXPECT_EQ(LastTo(1, "look")["pid"], 7);
-  state("T");
-  EXPECT_EQ(LastTo(1, "kill"), json::object()) << "somebody may go on with it at once";
-  now_ += milliseconds(250);
-  state("S");
-  state("t");
-  EXPECT_EQ(LastTo(1, "kill"), json::object()) << "it computes, or is looked at with a debugger";
-  state("T");
-  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
-}
-
-TEST_F(WorkerTableTest, AWorkerThatWasStoppedWhileTheSidecarWasAwayIsKilledToo) {
-  Make(1);
-  table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);
-  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
-  Pass(milliseconds(750));
-  EXPECT_EQ(LastTo(1, "look")["pid"], 5) << "its own word for itself was the former sidecar's";
-  Pass(milliseconds(250));
-  Frame(1, {{"t", "state"}, {"slot", 0}, {"incarnation", 3}, {"state", "T"}});
-  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
-}
-
 TEST_F(WorkerTableTest, AWorkerThatNeverComesBackToARestartedSidecarIsKilledAfterItsFence) {
   Make(1);
   table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);
@@ -402,15 +276,6 @@ TEST_F(WorkerTableTest, AWorkerThatNeverComesBackToARestartedSidecarIsKilledAfte
   Pass(milliseconds(1));
   EXPECT_EQ(stopped_, std::vector<Epoch>{kFirst});
   EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
-}
-
-TEST_F(WorkerTableTest, AScriptThatHasNotCalledInitYetIsLeftAlone) {
-  Make(1);
-  table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);
-  Launcher({{{"slot", 0}, {"incarnation", 4}, {"pid", 5}}});
-  Pass(seconds(60));
-  EXPECT_EQ(LastTo(1, "look"), json::object());
-  EXPECT_EQ(LastTo(1, "kill"), json::object());
 }
 
 TEST_F(WorkerTableTest, AFencedWorkerThatAViewStillListsIsReplacedAndNobodysFault) {

@@ -1,5 +1,6 @@
 #include "sidecar/app/worker_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,6 +8,9 @@
 #include "common/fields/fields.h"
 
 namespace ringmaster::app {
+
+using nlohmann::json;
+
 namespace {
 
 // How long a worker may say nothing before the launcher is asked what it does: three pings.
@@ -17,6 +21,11 @@ constexpr std::chrono::milliseconds kLongTick{1000};
 // Half a second without a launcher is its death, and its workers', so for that less is long, too.
 constexpr std::chrono::milliseconds kLongTickForLauncher{350};
 
+// One that is in no view may connect when it likes.
+bool IsWaitedFor(const WorkerProcess& worker, const PodView& view) {
+  return !worker.standby() && (worker.connection != 0 || view.Lists(worker));
+}
+
 }  // namespace
 
 WorkerWatch::WorkerWatch(const WorkerTableOptions* options, WorkerProcesses* processes,
@@ -25,23 +34,45 @@ WorkerWatch::WorkerWatch(const WorkerTableOptions* options, WorkerProcesses* pro
 
 std::vector<WorkerProcess> WorkerWatch::Tick(SteadyTime now, const PodView& view) {
   ForgiveOwnSleep(now);
-  AskAboutSilent(now, view);
+  AskAboutThoseThatStandStill(now, view);
   const auto fence =
       options_->without.Has(GlueClause::kFenceWaited) ? -options_->fence : options_->fence;
   return processes_->TakeDead(now, fence, launcher_->lost_at());
 }
 
+void WorkerWatch::OnHalt(const ProcessName& name, bool stopped, SteadyTime now) {
+  WorkerProcess* worker = processes_->Find(name.standby, name.slot, name.incarnation);
+  if (worker == nullptr) return;
+  if (!stopped) return worker->halted_at.reset();
+  if (!worker->halted_at) worker->halted_at = now;
+}
+
+std::optional<SteadyTime> WorkerWatch::NextWake(const PodView& view) const {
+  std::optional<SteadyTime> wake;
+  for (const WorkerProcess& worker : processes_->all()) {
+    if (!worker.halted_at || !IsWaitedFor(worker, view)) continue;
+    const SteadyTime at = AskedAt(worker);
+    if (!wake || at < *wake) wake = at;
+  }
+  return wake;
+}
+
 // The others wait for it in the ring, and can't tell it from one that computes for long. A debugger
 // has its reasons; only the fence ends its patience.
 void WorkerWatch::OnState(const json& frame, SteadyTime now) {
-  if (fields::Text(frame, "state") != "T") return;
-  const WorkerProcess* worker =
+  WorkerProcess* worker =
       processes_->Find(false, static_cast<int>(fields::Integer(frame, "slot", -1)),
                        fields::Unsigned(frame, "incarnation"));
-  if (worker == nullptr || now - worker->heard < options_->stopped_for) return;
-  const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - worker->heard);
-  launcher_->Kill(*worker, "stopped by a signal, silent for " + std::to_string(silent.count()) +
-                               " ms (elasticPolicy.stoppedWorkerSeconds)");
+  if (worker == nullptr) return;
+  // Who stands still may be the script above it; or somebody has let it go on.
+  if (fields::Text(frame, "state") != "T") return worker->halted_at.reset();
+  const auto still = now - worker->halted_at.value_or(worker->heard);
+  if (still < options_->stopped_for) return;
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(still).count();
+  launcher_->Kill(*worker, std::string("stopped by a signal, ") +
+                               (worker->halted_at ? "as its launcher heard " : "and silent for ") +
+                               std::to_string(ms) + (worker->halted_at ? " ms ago" : " ms") +
+                               " (elasticPolicy.stoppedWorkerSeconds)");
 }
 
 // What was said meanwhile has yet to be read.
@@ -50,22 +81,28 @@ void WorkerWatch::ForgiveOwnSleep(SteadyTime now) {
   ticked_ = now;
   if (slept >= kLongTickForLauncher) launcher_->ForgiveSleep(slept);
   if (slept < kLongTick) return;
+  // What has been read since it woke up is of now.
+  const auto forgive = [&](SteadyTime since) { return std::min(since + slept, now); };
   for (WorkerProcess& worker : processes_->all()) {
-    worker.heard += slept;
-    worker.looked += slept;
-    if (worker.closed_at) *worker.closed_at += slept;
+    worker.heard = forgive(worker.heard);
+    worker.looked = forgive(worker.looked);
+    if (worker.closed_at) worker.closed_at = forgive(*worker.closed_at);
+    if (worker.halted_at) worker.halted_at = forgive(*worker.halted_at);
   }
 }
 
-void WorkerWatch::AskAboutSilent(SteadyTime now, const PodView& view) {
+void WorkerWatch::AskAboutThoseThatStandStill(SteadyTime now, const PodView& view) {
   for (WorkerProcess& worker : processes_->all()) {
-    // One that is in no view may connect when it likes.
-    if ((worker.connection == 0 && !view.Lists(worker)) || worker.standby()) continue;
-    if (now - worker.heard < kPingsMissed * options_->ping) continue;
-    if (now - worker.looked < options_->ping) continue;
+    if (!IsWaitedFor(worker, view) || now < AskedAt(worker)) continue;
     worker.looked = now;
     launcher_->Look(worker);
   }
+}
+
+SteadyTime WorkerWatch::AskedAt(const WorkerProcess& worker) const {
+  const SteadyTime due = worker.halted_at ? *worker.halted_at + options_->stopped_for
+                                          : worker.heard + kPingsMissed * options_->ping;
+  return std::max(due, worker.looked + options_->ping);
 }
 
 }  // namespace ringmaster::app

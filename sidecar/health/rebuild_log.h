@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "common/job/rebuild.h"
 
@@ -26,6 +27,17 @@ class RebuildLog {
       if (it->epoch == epoch) return &*it;
     }
     return nullptr;
+  }
+  // Those that another sidecar has seen before the first of these, the oldest first. How many were
+  // taken: as many of the newest as there is room for.
+  size_t Prepend(const std::vector<job::Rebuild>& before) {
+    size_t taken = 0;
+    for (auto it = before.rbegin(); it != before.rend() && rebuilds_.size() < kKeep; ++it) {
+      if (!rebuilds_.empty() && it->epoch >= rebuilds_.front().epoch) continue;
+      rebuilds_.push_front(*it);
+      ++taken;
+    }
+    return taken;
   }
   const std::deque<job::Rebuild>& all() const { return rebuilds_; }
 

@@ -35,6 +35,8 @@ std::vector<std::string> WorkerEnvironment(const Options& options, int slot, uin
   set("HOROVOD_LOCAL_SIZE", options.slots);
   set("HOROVOD_CROSS_RANK", options.replica_index);
   set("HOROVOD_CROSS_SIZE", options.replicas);
+  if (!options.own_gpus.empty())
+    env.push_back("CUDA_VISIBLE_DEVICES=" + options.own_gpus[static_cast<size_t>(local)]);
   return env;
 }
 
@@ -61,7 +63,7 @@ std::string Children::Label(int slot) const {
 
 pid_t Children::PromoteStandby(int slot, uint64_t incarnation, TimePoint now) {
   for (auto& [pid, child] : children_) {
-    if (!child.standby()) continue;
+    if (!child.standby() || child.stopped) continue;
     child.slot = slot;
     child.standby_incarnation = std::exchange(child.incarnation, incarnation);
     child.began = now;
@@ -69,6 +71,26 @@ pid_t Children::PromoteStandby(int slot, uint64_t incarnation, TimePoint now) {
     return pid;
   }
   return 0;
+}
+
+// A process that a debugger holds is hidden from us here; of one that was stopped and went on only
+// the latter is left to be heard.
+std::optional<Child> Children::NextHalt() {
+  siginfo_t info{};
+  while (waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0) {
+    const auto known = children_.find(info.si_pid);
+    if (known != children_.end()) {
+      known->second.stopped = info.si_code == CLD_STOPPED;
+      return known->second;
+    }
+    info = {};
+  }
+  return std::nullopt;
+}
+
+bool Children::Stopped(pid_t pid) const {
+  const auto known = children_.find(pid);
+  return known != children_.end() && known->second.stopped;
 }
 
 std::optional<ChildExit> Children::ReapNext() {
@@ -137,6 +159,7 @@ nlohmann::json Children::Running() const {
                        {"incarnation", child.incarnation},
                        {"pid", pid},
                        {"standby", child.standby()},
+                       {"stopped", child.stopped},
                        {"standbyIncarnation", child.standby_incarnation}});
   }
   return running;

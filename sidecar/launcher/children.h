@@ -27,6 +27,7 @@ struct Child {
   uint64_t standby_incarnation = 0;  // that it had before it got a slot; 0: it has begun with one
   TimePoint began;                   // started, or promoted
   bool ended_by_us = false;          // killed, for no failure of its own
+  bool stopped = false;              // by a signal, until SIGCONT
   bool standby() const { return slot < 0; }
 };
 
@@ -47,8 +48,10 @@ class Children {
   // `slot` -1: a standby. `own`: NAME=value, replaces what the worker would find else.
   StartedProcess Start(int slot, uint64_t incarnation, TimePoint now,
                        const std::vector<std::string>& own = {});
-  // A standby gets this slot; its process id, or 0 where there is none.
+  // A standby that no signal has stopped gets this slot; its process id, or 0 where there is none.
   pid_t PromoteStandby(int slot, uint64_t incarnation, TimePoint now);
+  // The next child that a signal has stopped, or that goes on since, as it stands now.
+  std::optional<Child> NextHalt();
   // The next child that has ended, with its process group; it is none of ours any more.
   std::optional<ChildExit> ReapNext();
 
@@ -64,6 +67,8 @@ class Children {
   Output* output() { return &output_; }
 
   bool empty() const { return children_.empty(); }
+  // A signal has stopped it. False also for one that is none of ours.
+  bool Stopped(pid_t pid) const;
   // For `hello`.
   nlohmann::json Running() const;
 

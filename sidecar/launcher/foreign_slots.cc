@@ -111,6 +111,7 @@ json ForeignSlots::Running() const {
                        {"incarnation", slot.incarnation},
                        {"pid", slot.pid},
                        {"standby", false},
+                       {"stopped", parts_.children->Stopped(slot.pid)},
                        {"standbyIncarnation", 0}});
   }
   return running;

@@ -27,6 +27,13 @@ json StartedFrame(int slot, uint64_t incarnation, pid_t pid) {
           {"standby", slot < 0}};
 }
 
+json HaltFrame(const Child& child) {
+  return {{"t", child.stopped ? "halted" : "continued"},
+          {"slot", child.slot},
+          {"incarnation", child.incarnation},
+          {"standby", child.standby()}};
+}
+
 json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us, const std::string& message) {
   json frame = job::FrameJson({.slot = exit.child.slot,
                                .exit_code = exit.exit_code,

@@ -11,6 +11,8 @@ namespace ringmaster::launcher {
 
 // `slot` below 0: a standby.
 nlohmann::json StartedFrame(int slot, uint64_t incarnation, pid_t pid);
+// `halted` or `continued`: a signal has stopped it, or lets it go on.
+nlohmann::json HaltFrame(const Child& child);
 nlohmann::json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us,
                            const std::string& message);
 

@@ -58,6 +58,7 @@ int Launcher::Run() {
   while (!(slots_.AllClosed() && children_.empty()) && !orphaned_) {
     WaitForSomething();
     HandleSignals();
+    while (auto child = children_.NextHalt()) OnHalt(*child);
     while (auto exit = children_.ReapNext()) {
       children_.output()->Pass(Clock::now());  // its last words come before what is said of its end
       OnExit(*exit);
@@ -121,6 +122,13 @@ void Launcher::RunTimers() {
                             : "terminated, and no sidecar to drain");
   }
   if (shutdown_.TakeKill(now)) children_.SignalAll(SIGKILL);
+}
+
+// ---- Processes that stand still
+
+// A sidecar that is away hears it by the next greeting.
+void Launcher::OnHalt(const Child& child) {
+  if (link_.fd() >= 0) link_.Send(HaltFrame(child));
 }
 
 // ---- Processes that end

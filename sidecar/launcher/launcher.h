@@ -35,6 +35,7 @@ class Launcher {
   void HandleSignals();
   void RunTimers();
 
+  void OnHalt(const Child& child);
   void OnExit(const ChildExit& exit);
   void OnWorkerExit(const ChildExit& exit, const ExitDecision& decision);
   void OnStandbyExit(const ChildExit& exit);

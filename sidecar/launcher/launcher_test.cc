@@ -181,6 +181,22 @@ $HOROVOD_LOCAL_RANK $HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK $HOROVOD_CROSS_SIZE 
   EXPECT_EQ(line, "1 1 0 3 6 1 2 1 3");
 }
 
+// The container's list has more than there are slots.
+TEST_F(LauncherTest, ASlotSeesItsOwnGpuAloneWhereTheJobAsksForIt) {
+  Listen();
+  Start("echo $CUDA_VISIBLE_DEVICES > $DIR/gpus.$RINGMASTER_SLOT",
+        {"RINGMASTER_SLOTS=2", "CUDA_VISIBLE_DEVICES=4,GPU-abc,6",
+         R"(RINGMASTER_COLLECTIVES={"visibleGpus":"Own"})"});
+  Accept();
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+  std::string first, second;
+  std::ifstream(Path("gpus.0")) >> first;
+  std::ifstream(Path("gpus.1")) >> second;
+  EXPECT_EQ(first, "4");
+  EXPECT_EQ(second, "GPU-abc");
+}
+
 TEST_F(LauncherTest, WorkersFindLibraryAndPackageBeforeWhatTheImageHas) {
   Listen();
   Start("echo $LD_LIBRARY_PATH $PYTHONPATH > $DIR/env",
@@ -420,6 +436,46 @@ TEST_F(LauncherTest, TellsWhetherASignalStoppedAWorker) {
   ExitCode();
 }
 
+TEST_F(LauncherTest, SaysAtOnceThatASignalStopsAWorkerOrLetsItGoOn) {
+  Listen();
+  Start("exec sleep 1000");
+  Accept();
+  const pid_t worker = Await("started")["pid"];
+  kill(worker, SIGSTOP);
+  const json halted = Await("halted");
+  EXPECT_EQ(halted["slot"], 0);
+  EXPECT_EQ(halted["incarnation"], 1);
+  EXPECT_EQ(halted["standby"], false);
+  close(connection_);
+  Accept();
+  EXPECT_EQ(hello_["running"][0]["stopped"], true) << "to a sidecar that has not heard it";
+  kill(worker, SIGCONT);
+  EXPECT_EQ(Await("continued")["incarnation"], 1);
+  close(connection_);
+  Accept();
+  EXPECT_EQ(hello_["running"][0]["stopped"], false);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, AStandbyThatASignalStoppedTakesNobodysPlace) {
+  Listen();
+  Start("exec sleep 1000", {"RINGMASTER_STANDBYS=1"});
+  Accept();
+  json worker = Await("started"), standby = Await("started");
+  if (worker["standby"] == true) std::swap(worker, standby);
+  kill(standby["pid"], SIGSTOP);
+  const json halted = Await("halted");
+  EXPECT_EQ(halted["standby"], true);
+  EXPECT_EQ(halted["incarnation"], 1);
+  kill(worker["pid"], SIGKILL);
+  const json next = AwaitOneOf({"promoted", "started"});
+  EXPECT_EQ(next["t"], "started");
+  EXPECT_EQ(next["slot"], 0);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
 TEST_F(LauncherTest, ADroppedWorkerIsStartedAgainAndNobodysFault) {
   Listen();
   Start("[ $RINGMASTER_INCARNATION = 1 ] && exit 79; exec sleep 1000");
@@ -436,6 +492,16 @@ TEST_F(LauncherTest, SaysWhatIsWrongWithAVariable) {
   StartCommand({"true"}, {"RINGMASTER_SLOTS=zero"});
   EXPECT_EQ(ExitCode(), 2);
   EXPECT_EQ(Log().rfind("ringmaster-launcher: error: RINGMASTER_SLOTS", 0), 0u) << Log();
+}
+
+TEST_F(LauncherTest, GpusThatCannotBeSharedOutAreRefused) {
+  const std::string own = R"(RINGMASTER_COLLECTIVES={"visibleGpus":"Own"})";
+  StartCommand({"true"}, {"RINGMASTER_SLOTS=2", "CUDA_VISIBLE_DEVICES=0", own});
+  EXPECT_NE(ExitCode(), 0);
+  EXPECT_NE(Log().find("CUDA_VISIBLE_DEVICES is '0', must name 2 or more"), std::string::npos);
+  StartCommand({"true"}, {"RINGMASTER_SLOTS=2", "RINGMASTER_STANDBYS=1", own});
+  EXPECT_NE(ExitCode(), 0);
+  EXPECT_NE(Log().find("standbyPerPod must be 0"), std::string::npos);
 }
 
 // ---- Processes whose collectives are not ours: the launcher is the member of the view.
@@ -655,6 +721,16 @@ TEST_F(ForeignLauncherTest, ASidecarThatStartsAgainHearsAgainThatTheProcessHasFi
   Reconnect();
   Send({{"t", "welcome"}, {"state", "member"}, {"epoch", 1}, {"pingMs", 60000}});
   EXPECT_EQ(Await("finished")["epoch"], 1);
+}
+
+TEST_F(ForeignLauncherTest, SaysAtOnceThatASignalStopsTheProcessOfAView) {
+  StartInView("echo $$ > $DIR/pids; exec sleep 1000");
+  const pid_t pid = Pids("pids", 1)[0];
+  kill(pid, SIGSTOP);
+  ToLauncher();
+  const json halted = Await("halted");
+  EXPECT_EQ(halted["slot"], 0);
+  EXPECT_EQ(halted["incarnation"], 1) << "the stand-in's, which is the member";
 }
 
 TEST_F(ForeignLauncherTest, AWorkerThatTheSidecarReplacesComesAgainAsAnother) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "common/fields/fields.h"
@@ -69,6 +70,32 @@ bool ReadBackend(Options* options, std::string* error) {
   return false;
 }
 
+// spec.collectives.visibleGpus: each slot's own, of those that the container sees.
+bool ReadGpus(Options* options, std::string* error) {
+  const std::string text = Lookup(options->environment, "RINGMASTER_COLLECTIVES");
+  if (text.empty()) return true;
+  const auto collectives = fields::Parse(text, "RINGMASTER_COLLECTIVES");
+  if (!collectives) return *error = collectives.error(), false;
+  if (fields::Text(*collectives, "visibleGpus") != "Own") return true;
+  if (options->standbys > 0 && options->slots > 1) {
+    *error =
+        "spec.collectives.visibleGpus is Own, so spec.elasticPolicy.standbyPerPod must be 0: "
+        "a standby learns its slot, and so its GPU, when a worker has died";
+    return false;
+  }
+  const std::string given = Lookup(options->environment, "CUDA_VISIBLE_DEVICES");
+  std::istringstream list(given);
+  for (std::string gpu; std::getline(list, gpu, ',');) options->own_gpus.push_back(gpu);
+  if (given.empty()) {
+    for (int slot = 0; slot < options->slots; ++slot)
+      options->own_gpus.push_back(std::to_string(slot));
+  }
+  if (options->own_gpus.size() >= static_cast<size_t>(options->slots)) return true;
+  *error = "CUDA_VISIBLE_DEVICES is '" + given + "', must name " + std::to_string(options->slots) +
+           " or more, one for each slot: spec.collectives.visibleGpus is Own";
+  return false;
+}
+
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, char** environment, Options* options, std::string* error) {
@@ -100,6 +127,7 @@ bool ParseOptions(int argc, char** argv, char** environment, Options* options, s
   }
   options->grace = std::chrono::seconds(grace);
   if (options->foreign) options->standbys = 0;  // there is nothing that could wait in init()
+  if (!ReadGpus(options, error)) return false;
   const std::string installed = Lookup(env, "RINGMASTER_MOUNT_RINGMASTER_BIN");
   if (!installed.empty()) {
     PrefixPath(&options->environment, "LD_LIBRARY_PATH", installed + "/" + kLibraryDir);

@@ -19,6 +19,8 @@ struct Options {
   int slots = 1;
   int standbys = 0;
   bool foreign = false;  // the workers' collectives are not ours (spec.collectives.backend: None)
+  // By slot: what the worker there finds in CUDA_VISIBLE_DEVICES; empty: what the container has.
+  std::vector<std::string> own_gpus;
   int replica_index = 0;
   int replicas = 1;
   std::chrono::seconds grace{30};           // of the pod

@@ -10,6 +10,7 @@
 #include "sidecar/net/address.h"
 #include "sidecar/rendezvous/heartbeat_connection.h"
 #include "sidecar/rendezvous/heartbeat_echo.h"
+#include "sidecar/rendezvous/peer_silence.h"
 #include "sidecar/rendezvous/watch_choice.h"
 
 namespace ringmaster::rendezvous {
@@ -39,12 +40,13 @@ class Watched : public std::enable_shared_from_this<Watched> {
         peer_(std::move(peer)),
         options_(options),
         callbacks_(callbacks),
-        proven_(proven) {}
+        proven_(proven),
+        silence_(options->interval, options->suspect_after) {}
 
   const HeartbeatPeer& peer() const { return peer_; }
   bool suspected() const { return suspected_; }
   bool unreachable() const { return unreachable_; }
-  bool late() const { return silence_ > 2 * options_->interval; }
+  bool late() const { return silence_.Late(); }
   // Whether it lives is known.
   bool settled() const { return suspected_ || (heard_ && !late()); }
 
@@ -52,13 +54,10 @@ class Watched : public std::enable_shared_from_this<Watched> {
   // missing.
   bool Tick(milliseconds elapsed) {
     if (closed_) return false;
-    silence_ += elapsed;
-    if (silence_ > options_->suspect_after)
-      Suspect("silent for " + std::to_string(silence_.count()) + " ms");
-    // Whatever TCP has in flight on a link that is cut it sends again later and later, after
-    // minutes in the end. A new connection is heard as soon as the link is back.
-    attempt_age_ += elapsed;
-    if (attempt_age_ > options_->suspect_after) Disconnect();
+    silence_.Pass(elapsed);
+    if (silence_.IsSuspicious())
+      Suspect("silent for " + std::to_string(silence_.lasted().count()) + " ms");
+    if (silence_.IsRedialDue()) Disconnect();
     if (connection_ == nullptr) {
       Connect();
     } else {
@@ -83,7 +82,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   void Connect() {
     asio::ip::tcp::endpoint endpoint;
     if (!net::ParseEndpoint(peer_.address, &endpoint)) return;  // silence will tell
-    attempt_age_ = milliseconds(0);
+    silence_.Dialled();
     const bool must_prove =
         !options_->key.empty() && (peer_.proves || proven_->count(peer_.uid) > 0);
     connection_ = std::make_shared<HeartbeatConnection>(
@@ -123,7 +122,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   void Heard(const HeartbeatNews& news, uint64_t late) {
     const auto late_for = static_cast<int64_t>(late) * options_->interval;
     if (late_for > kMaxLate * options_->suspect_after) return;
-    silence_ = attempt_age_ = milliseconds(0);
+    silence_.Heard();
     heard_ = true;
     suspected_ = unreachable_ = false;
     callbacks_->on_heard(peer_.uid, news);
@@ -161,9 +160,8 @@ class Watched : public std::enable_shared_from_this<Watched> {
   const HeartbeatCallbacks* const callbacks_;
   std::set<std::string>* const proven_;
   std::shared_ptr<HeartbeatConnection> connection_;  // null: between two tries
-  milliseconds silence_{0};
-  milliseconds attempt_age_{0};  // since the newest one was begun, or an echo came on it
-  bool heard_ = false;           // ever
+  PeerSilence silence_;
+  bool heard_ = false;  // ever
   bool suspected_ = false, unreachable_ = false, closed_ = false;
 };
 

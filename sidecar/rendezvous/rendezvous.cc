@@ -63,6 +63,16 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
  private:
   grpc::ServerUnaryReactor* Deliver(grpc::CallbackServerContext* context,
                                     const v1::MemberMessage* message, v1::Delivered*) override {
+    return Take(Envelope::Kind::kMember, context, message);
+  }
+  grpc::ServerUnaryReactor* DeliverHistory(grpc::CallbackServerContext* context,
+                                           const v1::MemberMessage* message,
+                                           v1::Delivered*) override {
+    return Take(Envelope::Kind::kHistory, context, message);
+  }
+
+  grpc::ServerUnaryReactor* Take(Envelope::Kind kind, grpc::CallbackServerContext* context,
+                                 const v1::MemberMessage* message) {
     auto* reactor = context->DefaultReactor();
     if (message->job_uid() != options_.job_uid || message->to() != options_.self) {
       reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION,
@@ -70,8 +80,13 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
                            ", this is pod " + options_.self + " of job " + options_.job_uid});
       return reactor;
     }
-    Envelope envelope{message->job_uid(), message->from(),    message->incarnation(),
-                      message->to(),      message->address(), message->body()};
+    Envelope envelope{.kind = kind,
+                      .job_uid = message->job_uid(),
+                      .from = message->from(),
+                      .incarnation = message->incarnation(),
+                      .to = message->to(),
+                      .address = message->address(),
+                      .body = message->body()};
     asio::post(*loop_, [receive = receive_, envelope = std::move(envelope)] { receive(envelope); });
     reactor->Finish(grpc::Status::OK);
     return reactor;
@@ -114,17 +129,20 @@ class GrpcRendezvousClient final : public RendezvousClient {
     if (!calls_->Begin(&call->context)) return;
     const auto patience = CallDeadline::Begin(loop_, call, deadline);
     const Peer& peer = PeerAt(address);
-    peer.stub->async()->Deliver(
-        &call->context, &call->request, &call->reply,
-        [loop = loop_, calls = calls_, call, patience, failed = std::move(failed),
-         silent = peer.silent](grpc::Status status) {
-          if (patience->Passed(status)) *silent = true;
-          asio::post(*loop, [patience, failed, ok = status.ok(), why = patience->Why(status)] {
-            patience->End();
-            if (!ok && failed) failed(why);
-          });
-          calls->End(&call->context);
-        });
+    auto done = [loop = loop_, calls = calls_, call, patience, failed = std::move(failed),
+                 silent = peer.silent](grpc::Status status) {
+      if (patience->Passed(status)) *silent = true;
+      asio::post(*loop, [patience, failed, ok = status.ok(), why = patience->Why(status)] {
+        patience->End();
+        if (!ok && failed) failed(why);
+      });
+      calls->End(&call->context);
+    };
+    auto* const stub = peer.stub->async();
+    if (envelope.kind == Envelope::Kind::kHistory)
+      stub->DeliverHistory(&call->context, &call->request, &call->reply, std::move(done));
+    else
+      stub->Deliver(&call->context, &call->request, &call->reply, std::move(done));
   }
 
   void Prepare(const std::string& address) override {

@@ -19,12 +19,17 @@ class io_context;
 namespace ringmaster::rendezvous {
 
 struct Envelope {
+  enum class Kind {
+    kMember,   // a message of the membership protocol
+    kHistory,  // of what the training has done so far: nothing waits for it
+  };
+  Kind kind = Kind::kMember;
   std::string job_uid;
   std::string from;          // pod uid
   uint64_t incarnation = 0;  // of the sender's membership state
   std::string to;            // pod uid
   std::string address;       // where the sender listens
-  std::string body;          // common/membership/message_json.h
+  std::string body;          // common/membership/message_json.h, or sidecar/app/history_handover.h
 };
 
 struct RendezvousOptions {
@@ -63,8 +68,9 @@ class RendezvousClient {
   // when its last one goes.
   virtual void Retain(const std::set<std::string>& addresses) = 0;
 
-  // Sent once, with a deadline; `failed` says why it did not arrive (it may have). Nothing is tried
-  // again: the membership protocol does that where it matters.
+  // Sent once, with a deadline; `failed` says why it did not arrive (it may have), as a sidecar of
+  // a version before the kind does not take it. Nothing is tried again: the membership protocol
+  // does that where it matters.
   virtual void Send(const std::string& address, const Envelope& envelope,
                     std::chrono::milliseconds deadline,
                     std::function<void(const std::string& why)> failed) = 0;

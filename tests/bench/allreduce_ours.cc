@@ -1,7 +1,7 @@
 // Our communicator's side of the comparison: allreduce_ours RANKS SIZES SECONDS
-// in-place|arena|tcp|encrypted|engine|engine-apart Forks its ranks; they tell each other their
-// addresses through anonymous shared memory. "engine": named tensors through the engine, in == out,
-// in ordinary memory; "engine-apart": the same, in != out.
+// in-place|apart|arena|tcp|encrypted|engine|engine-apart Forks its ranks; they tell each other
+// their addresses through anonymous shared memory. "apart": in != out; "engine": named tensors
+// through the engine, in == out, in ordinary memory; "engine-apart": the same, in != out.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -92,7 +92,7 @@ void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes
   if (Status s = Communicator::Create(endpoint.get(), options, &communicator); !s.ok())
     Die("communicator", s);
 
-  std::vector<float> own;
+  std::vector<float> own, beside;
   float* data = nullptr;
   if (mode == "arena") {
     auto memory = communicator->ArenaBuffer(largest);
@@ -103,13 +103,15 @@ void RunRank(Board* board, int rank, int ranks, const std::vector<size_t>& sizes
     own.assign(largest / sizeof(float) + 1, 0.0f);
     data = own.data();
   }
+  if (mode == "apart") beside.assign(own.size(), 0.0f);
+  float* const out = mode == "apart" ? beside.data() : data;
   const auto results = ringmaster::bench::TimeAllreduce(
       sizes, seconds,
       [&] {
         if (Status s = communicator->Barrier(); !s.ok()) Die("barrier", s);
       },
       [&](size_t count) {
-        if (Status s = communicator->Allreduce(data, data, count, RM_FLOAT32, RM_SUM); !s.ok())
+        if (Status s = communicator->Allreduce(data, out, count, RM_FLOAT32, RM_SUM); !s.ok())
           Die("allreduce", s);
       });
   if (rank == 0) ringmaster::bench::PrintResults("result", ranks, results);
@@ -123,7 +125,7 @@ int main(int argc, char** argv) {
   if (ranks < 1 || ranks > kMaxRanks) {
     std::fprintf(stderr,
                  "usage: allreduce_ours RANKS(1..64) SIZES SECONDS "
-                 "in-place|arena|tcp|encrypted|engine|engine-apart\n");
+                 "in-place|apart|arena|tcp|encrypted|engine|engine-apart\n");
     return 2;
   }
   const auto sizes = ringmaster::bench::SizesFromArgument(argv[2]);

@@ -3,6 +3,7 @@
 import pathlib
 import re
 import subprocess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -74,6 +75,32 @@ def test_the_pages_of_python_have_every_public_name(package, page):
     names = re.findall(r'"(\w+?)(?:_async)?_?"', re.search(r"__all__ = \[(.*?)\]", source, re.S).group(1))
     assert len(names) > 10
     assert [name for name in names if not re.search(r"\b%s(_async)?\b" % name, text_of(page))] == []
+
+
+def test_the_picture_of_the_readme_is_small_drawn_from_a_run_and_for_light_and_dark():
+    beginning = text_of("README.md").split("```")[0]
+    assert "](docs/images/run.svg)" in beginning, "it is not on the first screen"
+    svg = text_of("docs/images/run.svg")
+    assert len(svg) < 150_000
+    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert any(re.search(r"\d+ steps on one machine, 0 steps lost", text) for text in texts), texts
+    assert any(text.startswith("a worker is killed") for text in texts), texts
+    dark = re.search(r"@media \(prefers-color-scheme: dark\) \{(.*?)\n\}", svg, re.S)[1]
+    assert "text {" in dark and ".ground {" in dark
+
+
+def stem(name):
+    """As the tables name it: without the endings of its forms, and an option without its `--no-`."""
+    return re.sub(r"(?<!sparse_allreduce)(_async)?_?$", "", re.sub("^--no-", "--", name))
+
+
+def test_horovods_names_are_in_the_page_about_them():
+    """Each public name of Horovod, and each option of its command: same, better, or said not to be there."""
+    rows = [line.split() for line in text_of("tests/docs/horovod_names.txt").splitlines() if not line.startswith("#")]
+    assert len(rows) > 250 and len({module for module, _ in rows}) > 12
+    page = text_of("docs/horovod.md")
+    missing = [(module, name) for module, name in rows if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(name), page)]
+    assert [(module, name) for module, name in missing if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(stem(name)), page)] == []
 
 
 def test_every_top_folder_says_what_lives_in_it():

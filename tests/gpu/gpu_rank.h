@@ -1,44 +1,49 @@
-// One rank of the GPU tests: a backend, a view, memory on the GPU.
+// One rank of the GPU tests, which is a process: a backend, a view, memory on the GPU.
 //
-// Thread rule: the rank's thread; Abort() from any.
+// Thread rule: the rank's thread. A thread of its own ends what waits when the board says that the
+// view is over.
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "collectives/nccl/backend_by_memory.h"
-#include "tests/gpu/thread_communicator.h"
+#include "tests/gpu/board_communicator.h"
 
 namespace ringmaster::gpu_test {
 
 class GpuRank {
  public:
-  GpuRank(nccl::Gpu gpu, int device)
-      : gpu_(std::move(gpu)),
+  GpuRank(DrillBoard* board, const nccl::Gpu& gpu, int device, nccl::Limits limits)
+      : board_(board),
+        gpu_(gpu),
         device_(device),
-        backend_([this]() -> const nccl::Gpu& { return gpu_; }, device, nccl::Limits()),
-        stream_(gpu_.cuda) {}
+        backend_([this]() -> const nccl::Gpu& { return gpu_; }, device, limits),
+        stream_(gpu.cuda),
+        watch_([this](const std::stop_token& stop) { Watch(stop); }) {}
   ~GpuRank() {
     Leave();
     for (void* data : allocated_) (void)gpu_.cuda->Free(data);
   }
 
-  nccl::Gpu& gpu() { return gpu_; }
+  const nccl::Gpu& gpu() const { return gpu_; }
+  DrillBoard& board() { return *board_; }
   int rank() const { return host_->rank(); }
   int size() const { return host_->size(); }
   Communicator* host() { return host_.get(); }
-  // The calling thread's device is the rank's.
-  Status Use() { return stream_.Use(device_); }
   // The rank's own stream, beside the backend's.
   nccl::GpuStream& stream() { return stream_; }
 
-  Status Enter(std::shared_ptr<Meeting> meeting, int rank, uint64_t epoch) {
+  // The first `size` ranks call it.
+  Status Enter(int rank, int size, uint64_t epoch) {
     Leave();
-    host_ = std::make_unique<ThreadCommunicator>(std::move(meeting), rank, epoch);
+    host_ = std::make_unique<BoardCommunicator>(board_, rank, size, epoch);
     std::vector<std::string> workers;
-    for (int r = 0; r < host_->size(); ++r) workers.push_back("worker " + std::to_string(r));
+    for (int r = 0; r < size; ++r) workers.push_back("worker " + std::to_string(r));
     backend_.Install(host_.get(), workers);
     return stream_.Use(device_);
   }
@@ -46,7 +51,6 @@ class GpuRank {
     if (host_ != nullptr) backend_.Uninstall();
     host_ = nullptr;
   }
-  void Abort(uint64_t epoch) { backend_.Abort(epoch); }
 
   // ---- Memory
   void* Allocate(size_t bytes) {
@@ -86,6 +90,9 @@ class GpuRank {
     return std::make_shared<engine::Operation>(std::move(request), in, out, rows, std::move(splits),
                                                engine::Operation::OnDevice{.device = device_});
   }
+  Asked AskSum(const void* in, void* out, uint64_t floats) {
+    return Ask({"x", engine::Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", floats, 1, 1}, in, out);
+  }
   // Until its result is in place.
   Status Run(const Asked& operation, int root = -1) {
     engine::PendingTable pending;
@@ -102,12 +109,23 @@ class GpuRank {
   }
 
  private:
-  nccl::Gpu gpu_;
+  void Watch(const std::stop_token& stop) {
+    uint64_t known = 0;
+    while (!stop.stop_requested()) {
+      const uint64_t now = board_->aborted_epoch;
+      if (now > known) backend_.Abort(known = now);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  DrillBoard* const board_;
+  const nccl::Gpu& gpu_;
   const int device_;
   nccl::BackendByMemory backend_;
   nccl::GpuStream stream_;
-  std::unique_ptr<ThreadCommunicator> host_;
+  std::unique_ptr<BoardCommunicator> host_;
   std::vector<void*> allocated_;
+  std::jthread watch_;  // last: it uses the others
 };
 
 }  // namespace ringmaster::gpu_test

@@ -52,9 +52,9 @@ def check(out, lineage=None):
 class Job:
     """A run of elastic_worker."""
 
-    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, **spec):
+    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, front=(), **spec):
         self.out = out
-        front = [network.in_pod] if network else []
+        front = [*([network.in_pod] if network else []), *front]
         text = manifest(command=[*front, harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
                         elasticPolicy__standbyPerPod=standby, **spec)
         self.run = Run(write(text), program=network.program if network else ())
@@ -241,6 +241,41 @@ def test_standby_takes_the_place_of_a_killed_worker(write, tmp_path):
         job.world(2, epoch + 1)
         assert job.run.workers("job")[victim[0]]["pid"] in standby
         job.finish()
+
+
+def fake_gpu(folder, **more):
+    """The environment of workers whose NCCL and CUDA are the fake (collectives/nccl/fake/library). `folder`: of its files."""
+    folder.mkdir()
+    return dict(more, LD_LIBRARY_PATH=harness.BIN.parent / "fake_gpu", RINGMASTER_FAKE_GPU_FOLDER=folder)
+
+
+def gpu_events(folder):
+    """What the fake libraries of all workers have noted: communicators that were made, wrong use."""
+    return [line for file in folder.glob("events.*") for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("nccl, shrinks", [(22005, False), (23203, True)])
+def test_a_worker_with_tensors_on_a_gpu_is_killed(write, tmp_path, nccl, shrinks):
+    fake = tmp_path / "gpu"
+    with Job(write, tmp_path, 4, options=["--gpu", 1, "--floats", 1024], collectives__backend="Nccl",
+             env=fake_gpu(fake, RINGMASTER_FAKE_NCCL=nccl)) as job:
+        epoch = job.world(4)
+        before = gpu_events(fake)
+        assert before.count("made: init") >= 4 and "made: shrink" not in before, "NCCL is not what carries the tensors"
+        job.kill(rank(job, 2)[1]["pid"])
+        job.world(4, epoch + 1)
+        job.finish()
+    events = gpu_events(fake)
+    assert (events.count("made: shrink") >= 3) == shrinks, "three survivors had a communicator of their own"
+    assert events.count("made: init") >= len(before) + (4 if shrinks else 7), "and then one with the newcomer"
+    assert not [event for event in events if event.startswith("misuse")]
+
+
+def test_a_job_for_nccl_fails_with_the_reason_where_there_is_no_gpu(write, tmp_path):
+    with Job(write, tmp_path, 1, collectives__backend="Nccl", runPolicy__backoffLimit=0,
+             env=fake_gpu(tmp_path / "gpu", RINGMASTER_FAKE_GPUS=0)) as job:
+        assert job.run.wait() == 1, job.run.text()
+        assert "rm_init: the job's collectives.backend is Nccl: no GPU can be used: no CUDA-capable device is detected" in job.run.text()
 
 
 def test_np_runs_a_command_and_shows_what_it_prints(tmp_path):

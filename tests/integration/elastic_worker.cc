@@ -4,10 +4,14 @@
 //
 //   step epoch rank size monotonic_ns hash_of_the_state
 //
-// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2]
+// elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2] [--ballast-mib N] [--gpu 1]
+// With --gpu 1 the allreduce is of memory of CUDA's first device.
 // Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 the worker that
 // gives the state (2: each that takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits
 // for OUT_DIR/go. While OUT_DIR/absent.RANK exists the worker of that rank begins no step.
+// With OUT_DIR/eats.RANK it takes memory until somebody ends it. Ballast is state that nobody
+// changes; a worker that has got it from others says in OUT_DIR/ballast.PID whether all of it is
+// right.
 #include <unistd.h>
 
 #include <chrono>
@@ -15,11 +19,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "ringmaster/ringmaster.h"
+#include "tests/integration/device_floats.h"
 
 namespace {
 
@@ -32,6 +38,8 @@ struct Options {
   int sleep_ms = 10;
   size_t floats = 65536;
   int hold = 0;
+  size_t ballast_mib = 0;
+  bool gpu = false;
 };
 
 bool Parse(int argc, char** argv, Options* options) {
@@ -46,6 +54,10 @@ bool Parse(int argc, char** argv, Options* options) {
       options->floats = static_cast<size_t>(value);
     else if (name == "--hold")
       options->hold = value;
+    else if (name == "--ballast-mib")
+      options->ballast_mib = static_cast<size_t>(value);
+    else if (name == "--gpu")
+      options->gpu = value != 0;
     else
       return false;
   }
@@ -80,6 +92,35 @@ long long Nanoseconds() {
       .count();
 }
 
+// State that is large: a number in each page tells whether the page came, and to its place.
+class Ballast {
+ public:
+  explicit Ballast(size_t bytes)
+      : bytes_(bytes), words_(static_cast<uint64_t*>(std::calloc(bytes, 1))) {}
+  ~Ballast() { std::free(words_); }
+  Ballast(const Ballast&) = delete;
+  Ballast& operator=(const Ballast&) = delete;
+
+  void Register() { rm_state_register("ballast", words_, bytes_); }
+  void Fill() {
+    for (size_t at = 0; at < Words(); at += kStep) words_[at] = Right(at);
+    words_[Words() - 1] = Right(Words() - 1);
+  }
+  bool IsRight() const {
+    bool right = words_[Words() - 1] == Right(Words() - 1);
+    for (size_t at = 0; at < Words(); at += kStep) right = right && words_[at] == Right(at);
+    return right;
+  }
+
+ private:
+  static constexpr size_t kStep = 4096 / sizeof(uint64_t);
+  static uint64_t Right(size_t at) { return at * 0x9e3779b97f4a7c15u + 1; }
+  size_t Words() const { return bytes_ / sizeof(uint64_t); }
+
+  const size_t bytes_;
+  uint64_t* const words_;
+};
+
 class Worker {
  public:
   explicit Worker(const Options& options)
@@ -90,6 +131,12 @@ class Worker {
       std::perror(file.c_str());
       std::exit(1);
     }
+    if (!options.gpu) return;
+    on_gpu_ = std::make_unique<integration::DeviceFloats>(options.floats);
+    if (!on_gpu_->ok()) {
+      std::fprintf(stderr, "elastic_worker: no memory of a GPU\n");
+      std::exit(1);
+    }
   }
 
   // The exit status.
@@ -98,9 +145,13 @@ class Worker {
     rm_state_register("steps", &steps_, sizeof steps_);
     rm_state_register("stop", &stop_, sizeof stop_);
     if (options_.hold != 0) rm_state_callbacks(Save, Load, this);
+    Ballast ballast(options_.ballast_mib << 20);
+    if (options_.ballast_mib != 0) ballast.Register();
     if (Left(rm_enter(kPatience), "rm_enter")) return 0;
+    if (options_.ballast_mib != 0) Settle(&ballast);
     while (stop_ == 0) {
       StayAway();
+      EatIfAsked();
       rm_status done = Step();
       if (done == RM_ERR_DROPPED) done = rm_enter(kPatience);  // again, with the others' state
       if (done == RM_ERR_DROPPED) return RM_EXIT_DROPPED;
@@ -133,6 +184,26 @@ class Worker {
       std::this_thread::sleep_for(milliseconds(5));
   }
 
+  // Who begins the job makes it, who comes later has been given it.
+  void Settle(Ballast* ballast) const {
+    if (steps_ == 0) return ballast->Fill();
+    const std::string file = options_.out + "/ballast." + std::to_string(getpid());
+    const std::string whole = file + ".new";
+    std::FILE* said = std::fopen(whole.c_str(), "w");
+    if (said == nullptr) Die("ballast");
+    std::fputs(ballast->IsRight() ? "right" : "wrong", said);
+    std::fclose(said);
+    std::rename(whole.c_str(), file.c_str());
+  }
+
+  // One worker once: its successor finds the file gone.
+  void EatIfAsked() const {
+    const std::string file = options_.out + "/eats." + std::to_string(rm_rank());
+    if (unlink(file.c_str()) != 0) return;
+    constexpr size_t kBite = 16u << 20;
+    for (std::vector<std::vector<char>> eaten;;) eaten.emplace_back(kBite, 'x');
+  }
+
   void StayAway() const {
     const std::string file = options_.out + "/absent." + std::to_string(rm_rank());
     for (int i = 0; i < 24000 && access(file.c_str(), F_OK) == 0; ++i)
@@ -146,12 +217,7 @@ class Worker {
       gradient_[i] = own + static_cast<float>(i % 113) * 0.01f;
     gradient_[0] = access((options_.out + "/stop").c_str(), F_OK) == 0 ? 1 : 0;
 
-    rm_handle handle = 0;
-    rm_status done = rm_allreduce_async("gradient", gradient_.data(), sum_.data(), sum_.size(),
-                                        RM_FLOAT32, RM_SUM, 1, 1, &handle);
-    if (done != RM_OK) return done;
-    done = rm_wait(handle, kPatience);
-    rm_release(handle);
+    rm_status done = Allreduce();
     if (done != RM_OK) return done;
     stop_ = sum_[0] > 0 ? 1 : 0;
     for (size_t i = 0; i < state_.size(); ++i) state_[i] = 0.9f * state_[i] + 0.1f * sum_[i];
@@ -166,7 +232,31 @@ class Worker {
     return RM_OK;
   }
 
+  rm_status Allreduce() {
+    const size_t shape[] = {sum_.size()};
+    rm_request request = rm_request_of(RM_ALLREDUCE, "gradient");
+    request.in = gradient_.data();
+    request.out = sum_.data();
+    request.shape = shape;
+    request.dimensions = 1;
+    request.dtype = RM_FLOAT32;
+    request.op = RM_SUM;
+    if (on_gpu_ != nullptr) {
+      if (!on_gpu_->Upload(gradient_)) return RM_ERR_INTERNAL;
+      request.in = request.out = on_gpu_->data();
+      request.device = 1;
+    }
+    rm_handle handle = 0;
+    rm_status done = rm_submit(&request, 1, &handle);
+    if (done != RM_OK) return done;
+    done = rm_wait(handle, kPatience);
+    rm_release(handle);
+    if (done == RM_OK && on_gpu_ != nullptr && !on_gpu_->Download(&sum_)) return RM_ERR_INTERNAL;
+    return done;
+  }
+
   const Options options_;
+  std::unique_ptr<integration::DeviceFloats> on_gpu_;  // null: the host's memory
   std::vector<float> state_, gradient_, sum_;
   uint64_t steps_ = 0;
   uint8_t stop_ =
@@ -179,7 +269,7 @@ class Worker {
 int main(int argc, char** argv) {
   Options options;
   if (!Parse(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: elastic_worker OUT_DIR [--sleep-ms N] [--floats N]\n");
+    std::fprintf(stderr, "usage: elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--gpu 1]\n");
     return 2;
   }
   if (rm_init(kPatience) != RM_OK) Die("rm_init");

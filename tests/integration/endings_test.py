@@ -52,6 +52,29 @@ def test_a_job_that_fails(write, tmp_path):
         assert "code 7" in run.text()
 
 
+NO_MEMORY = """
+import resource, time, torch, ringmaster.torch as rm
+rm.init()
+rm.allreduce(torch.ones(3), name="a")
+if rm.rank() == 1:
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+    batch = bytearray(1 << 30)
+for step in range(500):  # the others have more to do than it takes to hear of it
+    rm.allreduce(torch.ones(3), name="b")
+    time.sleep(0.02)
+rm.shutdown()
+"""
+
+
+def test_a_script_that_gets_no_memory_ends_the_job_and_says_so(write):
+    write(NO_MEMORY, "train.py")
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=2))) as run:
+        assert run.wait() == 1, run.text()
+        assert "exited with 1" in run.text()
+        assert "MemoryError" in run.text()
+
+
 ONE_FAILS = """
 import sys, torch, ringmaster.torch as rm
 rm.init()

@@ -2,7 +2,9 @@
 is lost while a worker that has the state lives, and nothing hangs."""
 
 import os
+import pathlib
 import random
+import resource
 import signal
 import sys
 import time
@@ -10,6 +12,8 @@ import time
 import pytest
 
 import elastic_test
+import harness
+import memory_limit
 from elastic_test import Job, rank
 from harness import wait_for
 
@@ -184,6 +188,58 @@ def test_a_worker_that_is_stopped_for_longer_than_the_fence_is_replaced(write, t
         os.kill(victim, signal.SIGSTOP)
         job.world(3, epoch + 1)
         assert victim not in by_rank(job)
+        job.finish()
+
+
+def eats(job, victim):
+    """The worker takes memory until somebody ends it; another one has its place then."""
+    epoch = job.run.job("job")["status"]["epoch"]
+    (job.out / ("eats.%d" % next(w["rank"] for w in job.run.workers("job").values() if w["pid"] == victim))).touch()
+    job.world(3, epoch + 1)
+    assert victim not in by_rank(job)
+    return wait_for("the restart in the status", lambda: (status := job.run.job("job")["status"])["workerRestarts"] and status)
+
+
+def test_a_worker_that_the_kernel_kills_for_its_memory_is_replaced(write, tmp_path):
+    if memory_limit.missing():
+        pytest.skip(memory_limit.missing())
+    with memory_limit.MemoryLimit(64 << 20) as limit, Job(write, tmp_path, 3) as job:
+        job.world(3)
+        victim = by_rank(job)[1]
+        limit.take(victim)
+        status = eats(job, victim)
+        assert limit.kills() == 1, "it ended in another way"
+        assert (status["workerRestarts"], status["faults"]) == (1, 0), "a kill may be anybody's: it is not counted as the script's fault"
+        job.finish()
+
+
+def test_a_worker_that_gets_no_more_memory_crashes_and_is_replaced_and_that_counts(write, tmp_path):
+    with Job(write, tmp_path, 3) as job:
+        job.world(3)
+        victim = by_rank(job)[1]
+        pages = int(pathlib.Path("/proc/%d/statm" % victim).read_text().split()[0])
+        resource.prlimit(victim, resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 20), resource.RLIM_INFINITY))
+        status = eats(job, victim)
+        assert (status["workerRestarts"], status["faults"]) == (1, 1)
+        pod = next(pod for (pod, _), w in job.run.workers("job").items() if w["rank"] == 2)
+        assert "std::bad_alloc" in (job.run.dir / "logs" / pod / "worker.log").read_text()
+        job.finish()
+
+
+BALLAST_MIB = 2100
+
+
+def test_a_joiner_gets_a_state_of_more_than_two_gibibytes(write, tmp_path):
+    """One pod has it, another one comes: both processes hold it, and the one that gives it may need it once more."""
+    available = next(int(line.split()[1]) >> 10 for line in open("/proc/meminfo") if line.startswith("MemAvailable:"))
+    if available < 4 * BALLAST_MIB:
+        pytest.skip("SKIPPED: needs %d MiB of free memory, this machine has %d" % (4 * BALLAST_MIB, available))
+    with Job(write, tmp_path, 1, options=("--ballast-mib", BALLAST_MIB)) as job:
+        epoch = job.world(1)
+        job.run.do("scale", "job", "--replicas", 2)
+        job.world(2, epoch)
+        said = wait_for("the joiner's word", lambda: list(job.out.glob("ballast.*[0-9]")), alive=job.run.alive)
+        assert [path.read_text() for path in said] == ["right"]
         job.finish()
 
 

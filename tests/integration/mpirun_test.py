@@ -73,6 +73,7 @@ FIRST = True
 if FIRST:
     from mpi4py import MPI
 hvd.init()
+assert hvd.mpi_threads_supported()
 if not FIRST:
     from mpi4py import MPI
 for i in range(20):

@@ -1,11 +1,12 @@
-"""The page of `ringmaster ui`, in a real browser, on a real run that loses a worker."""
+"""The page of `ringmaster ui` and of `ringmaster run --ui`, in a real browser, on real runs."""
 
 import re
+import time
 
 from selenium.webdriver.common.by import By
 
 import harness
-from browser import chromium
+from browser import chromium, narrow
 from harness import Run, manifest, wait_for
 from commands_test import Reader
 
@@ -67,8 +68,8 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 (tmp_path / "absent.1").unlink()
                 wait_for("it in the timeline", lambda: "Rank 1 (" in text(page, "#timeline-says") or stand_still(tmp_path / "absent.1", page))
 
-                page.set_window_size(400, 900)
-                wait_for("the narrow layout", lambda: page.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"))
+                narrow(page, 400, 900)
+                wait_for("the narrow layout", lambda: page.execute_script("return window.innerWidth === 400 && document.documentElement.scrollWidth <= 400"))
                 complaints = [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
                 assert complaints == []
 
@@ -84,6 +85,92 @@ def stand_still(absent, page):
     looks = len(page.execute_script("return page.samples"))
     wait_for("a look", lambda: len(page.execute_script("return page.samples")) > looks)
     absent.unlink()
+
+
+def luminance(css):
+    """Of a color as a browser says it, 0 (black) to 1."""
+    red, green, blue = (int(part) / 255 for part in re.findall(r"\d+", css)[:3])
+    return 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2
+
+
+def contrast(page, css):
+    """Between the text of an element and what is behind it (WCAG: 4.5 is readable)."""
+    front, ground = page.execute_script(
+        "let at = document.querySelector(arguments[0]); const front = getComputedStyle(at).color; "
+        "while (at.parentElement && getComputedStyle(at).backgroundColor === 'rgba(0, 0, 0, 0)') at = at.parentElement; "
+        "return [front, getComputedStyle(at).backgroundColor]", css)
+    light, dark = sorted((luminance(front), luminance(ground)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def waiting(name, priority):
+    """A job for whose pods no node is the right one."""
+    return manifest(name=name, command=["sleep", "600"], replicas=3, elasticPolicy__minReplicas=2, worker__template__spec__priority=priority,
+                    worker__template__spec__nodeSelector={"gpu": "a100"})
+
+
+def test_the_page_of_a_run_shows_the_line_and_is_dark_and_narrow_where_that_is_wanted(write, tmp_path):
+    job = manifest(command=[str(harness.WORKER), str(tmp_path)], replicas=2)
+    with Run("--ui", write(job)) as run, chromium(400, 900, dark=True) as page:
+        page.get(run.line(r"page (http://127\.0\.0\.1:\d+/\?token=\w+)$")[1])
+        wait_for("two ranks", lambda: len(rows(page, "ranks")) == 2, alive=run.alive)
+        assert not page.find_element(By.ID, "line").is_displayed(), "nobody waits"
+        for name, priority in (("first", 0), ("second", 0), ("important", 7)):
+            run.do("apply", write(waiting(name, priority), name + ".yaml"))
+
+        def line():
+            return [[row[0], row[1], row[2]] for row in rows(page, "waiting")]
+        wait_for("the line", lambda: line() == [["1", "default/important", "7"], ["2", "default/first", "0"], ["3", "default/second", "0"]],
+                 alive=run.alive)
+        _, _, _, waits, pods, lacks = rows(page, "waiting")[0]
+        assert re.fullmatch(r"\d+ s|\d min", waits), waits
+        assert pods == "needs 2 to 3"
+        assert re.match(r"pods with a node: 0 of 3; .*didn't match Pod's node affinity/selector.*\(Unschedulable\)$", lacks), lacks
+
+        assert luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.05, "it is not dark"
+        for css in ("h1", "#state", "#waiting td.why", "#waiting td[data-label]", ".cards span", "#heat-says", "#changes td.why", "#ranks td"):
+            assert contrast(page, css) > 4.5, css
+        assert page.execute_script("return [window.innerWidth, document.documentElement.scrollWidth]") == [400, 400], "it is wider than the window"
+        for shows in ("share", "step", "own"):
+            page.execute_script("document.getElementById('heat-shows').value = arguments[0]; drawHeat()", shows)
+            wait_for("the rows of " + shows, lambda: drawn(page) > 20)
+        assert re.match(r"0 to [\d.]+ m?s$", text(page, "#heat-scale"))
+
+        page.find_element(By.CSS_SELECTOR, "#waiting button").click()  # the first in the line is shown
+        wait_for("the job that was chosen", lambda: text(page, "#state") == "Pending")
+        wait_for("why it waits", lambda: "didn't match" in text(page, "#troubles"))
+        for name in ("first", "second", "important"):
+            run.do("delete", name)
+        wait_for("an empty line", lambda: not page.find_element(By.ID, "line").is_displayed())
+        assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+
+
+def test_a_job_whose_pods_have_all_been_replaced_is_shown_from_its_first_steps_on(write, tmp_path):
+    job = manifest(command=[str(harness.WORKER), str(tmp_path)], replicas=2)
+    with Run(write(job)) as run:
+        epoch = run.world("job", 2)
+        wait_for("steps", lambda: all(worker["step"] > 20 for worker in run.workers("job").values()))
+        first, before = {pod["uid"] for pod in run.job("job")["status"]["pods"]}, time.time() * 1000
+        told = 0
+        for pod in sorted(name for name, _ in run.workers("job")):
+            run.do("drain", pod)
+            told += 1
+            wait_for("what was before, told to the next one", lambda: sum(
+                log.read_text().count("has been told") for log in run.dir.glob("logs/*/ringmaster-sidecar.log")) == told, alive=run.alive)
+            epoch = run.world("job", 2, epoch)
+        wait_for("two others", lambda: not first & {pod["uid"] for pod in run.job("job")["status"]["pods"]})
+        with Reader("ui", "--run-dir", run.dir) as ui, chromium() as page:
+            ui.has("^http")
+            page.get(ui.lines[0])
+            wait_for("the changes", lambda: sum("PodDrained" in row[2] for row in rows(page, "changes")) == 2)
+            times, steps = page.execute_script("const past = page.samples.slice(0, page.past); return [past.map(s => s.t), past.map(s => s.step)]")
+            assert times[0] < before and steps[0] < 20, "it knows the job since step %s" % steps[:1]
+            assert times == sorted(times) and steps == sorted(steps)
+            assert page.execute_script("return document.getElementById('since').textContent === new Date(page.samples[0].t).toLocaleString()")
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
 
 
 def test_whoever_lacks_the_token_sees_nothing(write, tmp_path):

@@ -1,7 +1,7 @@
 """The pages of docs/ that answer a question: their scripts run, their commands are typed, and what these print is what the page shows.
 
-A ```python block whose first line is `# NAME.py` is that file. In a ```console block what follows `$ ` is typed in the folder of these
-files; a line `...` stands for any lines, and numbers, times, folders and process ids may differ, but not ranks, slots and pods. A run
+A ```python block whose first line is `# NAME.py` is that file, on other pages, too. In a ```console block what follows `$ ` is typed in the folder of
+these files, but for what tests/docs/doc_commands.py has another test for; a line `...` stands for any lines, and numbers, times, folders and process ids may differ, but not ranks, slots and pods. A run
 goes on in the background until the page begins another one. Other commands are repeated until they print what the page shows.
 """
 
@@ -19,12 +19,10 @@ import pytest
 import harness
 from harness import REPOSITORY, wait_for
 
-# Other pages with such blocks, and why they are not typed here.
-ELSEWHERE = {"api": "kubectl on a cluster: tests/crd and tests/e2e", "cli": "pictures of jobs whose scripts are not shown; the commands are those of commands_test.py",
-             "gpu": "for machines with a GPU: tests/gpu", "horovodrun-ssh": "a design",
-             "from-mpi-operator": "operator/cli/convert_test.cc", "horovod": "horovodrun_test.py", "kubernetes-client": "for contributors", "operations": "helm and kubectl on a cluster: tests/chart, operator_cluster_e2e_test.cc",
-             "reliability": "tests/chaos"}
-PAGES = ["my-job-hangs", "my-job-is-slow", "where-are-my-logs", "debugging-a-rank", "notebooks", "tensorboard"]
+sys.path.insert(0, str(REPOSITORY / "tests/docs"))
+import doc_commands  # noqa: E402
+
+PAGES = doc_commands.TYPED
 
 
 def plain(line):
@@ -45,15 +43,19 @@ def matches(shown, printed):
     return re.fullmatch(pattern, "".join(plain(line) + "\n" for line in printed)) is not None
 
 
-def commands(text):
-    """[(command, lines that the page shows)] of a page, in order."""
-    found = []
-    for block in re.findall(r"```console\n(.*?)```", text, re.S):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line)
+def commands(page):
+    """[(command, lines that the page shows)] of what is typed of a page, in order."""
+    return [(command, shown) for command, shown in doc_commands.commands(doc_commands.page_file(page).read_text())
+            if not doc_commands.rows_of(page, command)]
+
+
+def scripts():
+    """{name: text} of the files of all pages."""
+    found = {}
+    for page in PAGES:
+        for name, script in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", doc_commands.page_file(page).read_text(), re.S):
+            assert name not in found, "two pages have a " + name
+            found[name] = "#\n" + script  # the line numbers are those of the page
     return found
 
 
@@ -124,20 +126,19 @@ def environment(folder):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_the_page_shows_is_what_happens(page, tmp_path):
-    text = (REPOSITORY / "docs" / (page + ".md")).read_text()
     with tempfile.TemporaryDirectory(prefix="rm-") as runs:  # short, for sockets; the logs of runs that fail stay there
-        check_page(page, text, tmp_path, dict(environment(tmp_path), XDG_RUNTIME_DIR=runs))
+        check_page(page, tmp_path, dict(environment(tmp_path), XDG_RUNTIME_DIR=runs))
 
 
-def check_page(page, text, tmp_path, env):
+def check_page(page, tmp_path, env):
     if page == "tensorboard" and subprocess.run(["/usr/bin/python3", "-c", "import tensorboard"], env=env, capture_output=True).returncode:
         pytest.skip("TensorBoard is not there (hack/lib/tensorflow installs it): the page was NOT tried")
-    for name, script in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.S):
-        (tmp_path / name).write_text("#\n" + script)  # the line numbers are those of the page
+    for name, script in scripts().items():
+        (tmp_path / name).write_text(script)
     terminal = None
     try:
-        assert len(commands(text)) >= 1
-        for command, shown in commands(text):
+        assert len(commands(page)) >= 1
+        for command, shown in commands(page):
             if is_run(command):
                 if terminal:
                     terminal.close()
@@ -148,11 +149,6 @@ def check_page(page, text, tmp_path, env):
     finally:
         if terminal:
             terminal.close()
-
-
-def test_every_page_with_commands_is_tried_here_or_elsewhere():
-    with_commands = {file.stem for file in (REPOSITORY / "docs").glob("*.md") if "```console\n$" in file.read_text()}
-    assert with_commands == {*PAGES, *ELSEWHERE}
 
 
 def test_the_comparison_sees_another_rank_another_word_and_a_line_too_many():

@@ -138,7 +138,11 @@ void World::Inject(Fault fault, int index) {
         const Micros length = random_.Chance(700) ? random_.Between(50 * kMs, 3 * kSecond)
                                                   : random_.Between(3 * kSecond, 14 * kSecond);
         worker->stopped_until = time_.now() + length;
-        time_.After(length, [this, worker] { Thaw(worker); });
+        TellHalt(worker);
+        time_.After(length, [this, worker] {
+          TellHalt(worker);
+          Thaw(worker);
+        });
       }
       return;
     case Fault::kKillSidecar:
@@ -294,6 +298,7 @@ void World::Heal() {
     for (const Child& child : std::vector<Child>(pod->launcher.children)) {
       if (child.worker->stopped_until <= time_.now()) continue;
       child.worker->stopped_until = time_.now();
+      TellHalt(child.worker);
       Thaw(child.worker);
     }
   }

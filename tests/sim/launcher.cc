@@ -35,6 +35,7 @@ void World::LauncherConnect(int index) {
                        {"incarnation", child.incarnation},
                        {"pid", child.worker->pid},
                        {"standby", child.slot < 0},
+                       {"stopped", child.worker->stopped_until > time_.now()},
                        {"standbyIncarnation", child.standby_incarnation}});
   }
   SendToSidecar(launcher.stream, {{"t", "hello"},
@@ -98,6 +99,23 @@ void World::LauncherFrame(int index, const json& frame) {
                          {"slot", frame["slot"]},
                          {"incarnation", frame["incarnation"]},
                          {"state", state}});
+  }
+}
+
+// It hears at once that a signal stops its child, or lets it go on.
+void World::TellHalt(const WorkerPtr& worker) {
+  SimPod& pod = *pods_[worker->pod];
+  if (pod.gone || !worker->alive) return;
+  if (pod.machine_until > time_.now()) {
+    pod.asleep.push_back([this, worker] { TellHalt(worker); });
+    return;
+  }
+  for (const Child& child : pod.launcher.children) {
+    if (child.worker != worker || pod.launcher.stream == 0) continue;
+    SendToSidecar(pod.launcher.stream,
+                  launcher::HaltFrame({.slot = child.slot,
+                                       .incarnation = child.incarnation,
+                                       .stopped = worker->stopped_until > time_.now()}));
   }
 }
 
@@ -258,7 +276,7 @@ void World::Restart(int index, const Child& child) {
 bool World::PromoteStandby(int index, int slot) {
   Launcher& launcher = pods_[index]->launcher;
   for (Child& child : launcher.children) {
-    if (child.slot >= 0) continue;
+    if (child.slot >= 0 || child.worker->stopped_until > time_.now()) continue;
     child.standby_incarnation = child.incarnation;
     child.slot = slot;
     child.incarnation = ++launcher.slots[slot].incarnation;

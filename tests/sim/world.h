@@ -261,6 +261,7 @@ class World {
   void LauncherConnect(int pod);
   void LauncherClosed(int pod, std::uint64_t stream);
   void LauncherSend(int pod, json frame);
+  void TellHalt(const WorkerPtr& worker);
   void LauncherFrame(int pod, const json& frame);
   launcher::TimePoint LauncherNow() const;
   void LauncherSleeps(int pod);

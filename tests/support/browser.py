@@ -8,6 +8,14 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 
+LEAST = 500  # a window of Chromium's is not narrower
+
+
+def narrow(driver, width, height):
+    """The page believes to be on a screen of this size."""
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True})
+
+
 @contextlib.contextmanager
 def chromium(width=1200, height=1500, dark=False):
     """A browser with a window of width x height pixels. Everything that it writes is gone afterwards."""
@@ -19,6 +27,8 @@ def chromium(width=1200, height=1500, dark=False):
             options.add_argument(argument)
         driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver", env={"TMPDIR": home, "HOME": home, "PATH": "/usr/bin:/bin"}),
                                   options=options)
+        if width < LEAST:
+            narrow(driver, width, height)
         try:
             yield driver
         finally:

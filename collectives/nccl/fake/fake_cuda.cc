@@ -8,7 +8,7 @@ namespace ringmaster::nccl {
 namespace {
 
 constexpr std::chrono::seconds kForEver{20};
-constexpr CudaResult kInvalidValue = 1;
+constexpr CudaResult kInvalidValue = 1, kCudaNoDevice = 100;
 
 void RunStream(FakeStream* stream, std::mutex* mu, std::condition_variable* changed) {
   std::unique_lock lock(*mu);
@@ -28,6 +28,27 @@ void RunStream(FakeStream* stream, std::mutex* mu, std::condition_variable* chan
 
 FakeCluster::FakeCluster() = default;
 FakeCluster::~FakeCluster() = default;
+
+void FakeCluster::Blame(const std::string& what) {
+  misuse_.push_back(what);
+  if (on_event) on_event("misuse: " + what);
+}
+
+void FakeCluster::CountMade(const std::string& how) {
+  ++made_[how];
+  if (on_event) on_event("made: " + how);
+}
+
+void FakeCluster::EndDeafKernels() {
+  std::lock_guard lock(mu_);
+  deaf_end_ = true;
+  changed_.notify_all();
+}
+
+void FakeCluster::AnswerAborts(Result result) {
+  std::lock_guard lock(mu_);
+  aborts_answer_ = result;
+}
 
 std::vector<std::string> FakeCluster::misuse() {
   std::lock_guard lock(mu_);
@@ -55,9 +76,10 @@ bool FakeCluster::AwaitOrBlame(std::unique_lock<std::mutex>* lock, const std::st
   return false;
 }
 
-FakeProcess::FakeProcess(FakeCluster* cluster, int version)
+FakeProcess::FakeProcess(FakeCluster* cluster, int version, int devices)
     : cluster_(cluster),
       version_(version),
+      devices_(devices),
       cuda_(MakeFakeCuda(cluster, this)),
       nccl_(MakeFakeNccl(cluster, this, version)) {}
 
@@ -71,13 +93,16 @@ FakeProcess::~FakeProcess() {
     cluster_->changed_.notify_all();
   }
   for (const auto& stream : streams) stream->thread.join();
+  // A thread that gives up a communicator may outlive who has started it (AbortAll).
+  std::unique_lock lock(cluster_->mu_);
+  cluster_->changed_.wait(lock, [&] { return aborting_ == 0; });
   for (const auto& [at, bytes] : memory_) delete[] at;
 }
 
 Gpu FakeProcess::gpu(bool nccl) const {
   Gpu gpu;
   gpu.cuda = cuda_;
-  gpu.devices = 1;
+  gpu.devices = devices_;
   if (nccl) gpu.nccl = nccl_;
   if (!nccl) gpu.no_nccl = "the test has none";
   return gpu;
@@ -123,8 +148,8 @@ class FakeCuda : public CudaApi {
 
   int version() const override { return 12090; }
   CudaResult GetDeviceCount(int* count) override {
-    *count = 1;
-    return kCudaSuccess;
+    *count = process_->devices_;
+    return *count > 0 ? kCudaSuccess : kCudaNoDevice;
   }
   CudaResult SetDevice(int) override { return kCudaSuccess; }
   CudaResult Malloc(void** data, size_t bytes) override {
@@ -210,6 +235,7 @@ class FakeCuda : public CudaApi {
     return kCudaSuccess;
   }
   std::string ErrorString(CudaResult result) override {
+    if (result == kCudaNoDevice) return "no CUDA-capable device is detected";
     return "fake error " + std::to_string(result);
   }
 

@@ -1,8 +1,8 @@
-// NCCL and CUDA without a GPU: ranks are threads of one process, the device's memory is the host's,
-// streams are threads. What blocks on a GPU blocks here: a kernel spins until its peers have come
-// or its communicator is aborted or revoked on this rank, a stream runs one thing after the other,
-// freeing memory (and so aborting a communicator) waits for the device, nonblocking calls are in
-// progress for a while.
+// NCCL and CUDA without a GPU: ranks are threads of one process (of several with library/), the
+// device's memory is the host's, streams are threads. What blocks on a GPU blocks here: a kernel
+// spins until its peers have come or its communicator is aborted or revoked on this rank, a stream
+// runs one thing after the other, freeing memory (and so aborting a communicator) waits for the
+// device, nonblocking calls are in progress for a while.
 //
 // Wrong use that a real GPU would answer with a hang, or not at all, is counted: misuse().
 //
@@ -33,11 +33,12 @@ enum class Fate {
   kAbsent,   // doesn't even give its input: nobody completes
   kError,    // as absent, and NCCL notices: an asynchronous error
   kRefused,  // the call itself fails
+  kDeaf,     // gives its input and never ends, not even when it is aborted: a kernel that hangs
 };
 
 class FakeProcess;
 struct FakeComm;
-struct FakeRing;
+class FakeRing;
 
 // What all ranks have in common: who is in which communicator, and what was given to whom.
 class FakeCluster {
@@ -52,13 +53,26 @@ class FakeCluster {
   std::map<std::string, int> made();
   // Until so many kernels run or wait for their peers. False: they don't for long.
   bool AwaitKernels(int kernels);
+  // Kernels that nothing has ended do now.
+  void EndDeafKernels();
+  // What ncclCommAbort answers from now on.
+  void AnswerAborts(Result result);
+
+  // ---- Of ranks in several processes. Set before anything runs.
+  // Makes what all ranks of a communicator share; empty: in this process's memory.
+  std::function<std::shared_ptr<FakeRing>(const std::string& key, int size)> make_ring;
+  // Hears of what misuse() and made() count, with mu_ held.
+  std::function<void(const std::string& what)> on_event;
+  // Before the number of an id.
+  std::string id_prefix;
 
  private:
   friend class FakeProcess;
   friend class FakeCuda;
   friend class FakeNccl;
 
-  void Blame(const std::string& what) { misuse_.push_back(what); }  // mu_ is held
+  void Blame(const std::string& what);     // mu_ is held
+  void CountMade(const std::string& how);  // mu_ is held
   // Waits with the lock until it is so. False: never; that is blamed.
   bool AwaitOrBlame(std::unique_lock<std::mutex>* lock, const std::string& what,
                     const std::function<bool()>& done);
@@ -69,6 +83,8 @@ class FakeCluster {
   std::vector<std::string> misuse_;
   std::map<std::string, int> made_;
   int ids_ = 0;
+  bool deaf_end_ = false;
+  Result aborts_answer_ = Result::kSuccess;
   std::map<std::string, std::shared_ptr<FakeRing>> rings_;  // by what all their ranks know
   std::vector<std::unique_ptr<FakeComm>> comms_;            // also freed ones
 };
@@ -78,7 +94,7 @@ struct FakeStream;
 // One rank's GPU and libraries.
 class FakeProcess {
  public:
-  explicit FakeProcess(FakeCluster* cluster, int version = 23203);
+  explicit FakeProcess(FakeCluster* cluster, int version = 23203, int devices = 1);
   // Ends all that still runs here.
   ~FakeProcess();
 
@@ -104,11 +120,12 @@ class FakeProcess {
   bool Idle() const;                    // mu_ is held
 
   FakeCluster* const cluster_;
-  const int version_;
+  const int version_, devices_;
   std::shared_ptr<CudaApi> cuda_;
   std::shared_ptr<NcclApi> nccl_;
   // All guarded by cluster_->mu_.
   bool ended_ = false;
+  int aborting_ = 0;  // calls of ncclCommAbort that have not returned
   std::set<std::unique_ptr<FakeStream>> streams_;
   std::map<const std::byte*, size_t> memory_;
 };

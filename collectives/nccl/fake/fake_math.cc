@@ -110,15 +110,13 @@ void Reduce(const std::vector<const std::byte*>& inputs, size_t count, const Fak
   }
 }
 
-using Lists = std::vector<std::shared_ptr<const std::vector<FakeCall>>>;
-
 bool SameCall(const FakeCall& a, const FakeCall& b) {
   return a.kind == b.kind && a.count == b.count && a.type == b.type && a.op == b.op &&
          a.factor == b.factor && a.peer == b.peer;
 }
 
 // Sends and receives pair up by their order between two ranks.
-std::optional<std::string> ReceiveFromPeer(const Lists& all, int rank, size_t at,
+std::optional<std::string> ReceiveFromPeer(const FakeLists& all, int rank, size_t at,
                                            std::vector<std::byte>* bytes) {
   const FakeCall& call = (*all[rank])[at];
   size_t before = 0;
@@ -139,7 +137,7 @@ std::optional<std::string> ReceiveFromPeer(const Lists& all, int rank, size_t at
 
 size_t FakeSize(DataType type) { return element::Size(TypeOf(type)); }
 
-std::optional<std::string> Receive(const Lists& all, int rank, size_t at,
+std::optional<std::string> Receive(const FakeLists& all, int rank, size_t at,
                                    std::vector<std::byte>* bytes) {
   const FakeCall& call = (*all[rank])[at];
   if (call.kind == CallKind::kSend) return std::nullopt;

@@ -6,6 +6,19 @@
 
 namespace ringmaster::nccl {
 
+void FakeRing::Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> calls) {
+  FakeLists& lists = launches_[launch];
+  lists.resize(static_cast<size_t>(size));
+  lists[static_cast<size_t>(rank)] = std::move(calls);
+}
+
+bool FakeRing::Given(uint64_t launch, FakeLists* all) {
+  const auto found = launches_.find(launch);
+  if (found == launches_.end()) return false;
+  *all = found->second;
+  return std::all_of(all->begin(), all->end(), [](const auto& list) { return list != nullptr; });
+}
+
 class FakeNccl : public NcclApi {
  public:
   FakeNccl(FakeCluster* cluster, FakeProcess* process, int version)
@@ -16,7 +29,7 @@ class FakeNccl : public NcclApi {
   Result GetUniqueId(UniqueId* id) override {
     std::lock_guard lock(cluster_->mu_);
     *id = {};
-    const std::string key = "id " + std::to_string(++cluster_->ids_);
+    const std::string key = "id " + cluster_->id_prefix + std::to_string(++cluster_->ids_);
     std::copy(key.begin(), key.end(), id->bytes);
     return Result::kSuccess;
   }
@@ -27,7 +40,7 @@ class FakeNccl : public NcclApi {
     if (!known || rank < 0 || rank >= ranks) return Result::kInvalidArgument;
     std::unique_lock lock(cluster_->mu_);
     if (config->blocking != 0) cluster_->Blame("a blocking communicator");
-    ++cluster_->made_["init"];
+    cluster_->CountMade("init");
     return Join(id.bytes, ranks, rank, comm, &lock);
   }
 
@@ -54,7 +67,8 @@ class FakeNccl : public NcclApi {
       key += " " + std::to_string(g);
       rank -= g < from->rank;
     }
-    ++cluster_->made_["shrink"];
+    cluster_->CountMade("shrink");
+    if (flags == kShrinkAbort) cluster_->CountMade("shrink with abort");
     return Join(key + (flags == kShrinkAbort ? " abort" : ""), from->ring->size - excluded, rank,
                 comm, &lock);
   }
@@ -79,11 +93,14 @@ class FakeNccl : public NcclApi {
     of->aborted = true;
     of->launch = {};
     cluster_->changed_.notify_all();
-    (void)cluster_->AwaitOrBlame(&lock, "ncclCommAbort", [&] {
-      return of->running == 0 && (process_->ended_ || OthersEnd(of));
-    });
+    ++process_->aborting_;
+    const auto rests = [&] { return of->running == 0 && (process_->ended_ || OthersEnd(of)); };
+    if (of->deaf > 0) cluster_->changed_.wait(lock, rests);  // as long as the kernel hangs
+    (void)cluster_->AwaitOrBlame(&lock, "ncclCommAbort", rests);
     of->freed = true;
-    return Result::kSuccess;
+    --process_->aborting_;
+    cluster_->changed_.notify_all();
+    return cluster_->aborts_answer_;
   }
 
   Result CommGetAsyncError(Comm comm, Result* error) override {
@@ -190,9 +207,8 @@ class FakeNccl : public NcclApi {
               std::unique_lock<std::mutex>* lock) {
     auto& ring = cluster_->rings_[key];
     if (ring == nullptr) {
-      ring = std::make_shared<FakeRing>();
-      ring->key = key;
-      ring->size = size;
+      ring = cluster_->make_ring ? cluster_->make_ring(key, size)
+                                 : std::make_shared<FakeRing>(key, size);
     }
     auto comm = std::make_unique<FakeComm>();
     comm->process = process_;
@@ -206,15 +222,15 @@ class FakeNccl : public NcclApi {
       comes = process_->comes_to_connect();
       lock->lock();
     }
-    if (comes) ++ring->arrived;
-    if (ring->arrived > ring->size) cluster_->Blame("more ranks than a communicator has");
+    if (comes) ring->Arrive(rank);
+    if (ring->arrived() > ring->size) cluster_->Blame("more ranks than a communicator has");
     return Result::kInProgress;
   }
 
   Result State(FakeComm* of) {
     if (of->error != Result::kSuccess) return of->error;
     if (of->revoked) return of->running > 0 ? Result::kInProgress : Result::kSuccess;
-    if (!of->ready && of->ring->arrived < of->ring->size) return Result::kInProgress;
+    if (!of->ready && of->ring->arrived() < of->ring->size) return Result::kInProgress;
     if (of->polls_left > 0) {
       --of->polls_left;
       return Result::kInProgress;
@@ -255,13 +271,15 @@ class FakeNccl : public NcclApi {
     if (fate == Fate::kRefused) return Result::kSystemError;
     auto* const stream = static_cast<FakeStream*>(calls.front().stream);
     const uint64_t number = of->launches++;
-    const auto list = std::make_shared<std::vector<FakeCall>>(std::move(calls));
+    const auto list = std::make_shared<FakeCalls>(std::move(calls));
     of->polls_left = 1;
     of->launch = [this, of, stream, number, list, fate] {
       ++of->running;
+      of->deaf += fate == Fate::kDeaf;
       stream->tasks.push_back([this, of, number, list, fate](std::unique_lock<std::mutex>* held) {
         Kernel(of, number, list, fate, held);
         --of->running;
+        of->deaf -= fate == Fate::kDeaf;
         cluster_->changed_.notify_all();
       });
       cluster_->changed_.notify_all();
@@ -269,27 +287,26 @@ class FakeNccl : public NcclApi {
     return Result::kInProgress;
   }
 
-  void Kernel(FakeComm* of, uint64_t number, const std::shared_ptr<std::vector<FakeCall>>& list,
-              Fate fate, std::unique_lock<std::mutex>* lock) {
-    FakeSlot& slot = of->ring->slots[number];
-    slot.by_rank.resize(static_cast<size_t>(of->ring->size));
-    if (fate == Fate::kRun || fate == Fate::kHang) {
+  void Kernel(FakeComm* of, uint64_t number, const std::shared_ptr<FakeCalls>& list, Fate fate,
+              std::unique_lock<std::mutex>* lock) {
+    if (fate == Fate::kRun || fate == Fate::kHang || fate == Fate::kDeaf) {
       for (FakeCall& call : *list) TakeInput(of, &call);
-      slot.by_rank[static_cast<size_t>(of->rank)] = list;
-      ++slot.given;
+      of->ring->Give(number, of->rank, list);
       cluster_->changed_.notify_all();
     }
     if (fate == Fate::kError) of->error = Result::kRemoteError;
+    FakeLists all;
+    bool complete = false;
     cluster_->changed_.wait(*lock, [&] {
-      const bool complete = fate == Fate::kRun && slot.given == slot.by_rank.size();
+      if (fate == Fate::kDeaf) return cluster_->deaf_end_ || process_->ended_;
+      complete = fate == Fate::kRun && of->ring->Given(number, &all);
       return complete || of->ends_kernels() || process_->ended_;
     });
-    const bool complete = fate == Fate::kRun && slot.given == slot.by_rank.size();
     for (size_t i = 0; i < list->size(); ++i) {
       const FakeCall& call = (*list)[i];
       std::vector<std::byte> bytes;
       if (complete) {
-        if (const auto wrong = Receive(slot.by_rank, of->rank, i, &bytes)) cluster_->Blame(*wrong);
+        if (const auto wrong = Receive(all, of->rank, i, &bytes)) cluster_->Blame(*wrong);
       } else if (call.recv != nullptr) {  // undefined: nobody may use it
         bytes.assign(call.count * FakeSize(call.type), std::byte{0xAB});
       }

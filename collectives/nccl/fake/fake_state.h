@@ -42,18 +42,30 @@ struct FakeCall {
   std::vector<std::byte> input;  // what `send` held when the kernel ran
 };
 
-// One launch of all ranks.
-struct FakeSlot {
-  std::vector<std::shared_ptr<const std::vector<FakeCall>>> by_rank;
-  size_t given = 0;
-};
+using FakeCalls = std::vector<FakeCall>;
+// Of one launch, by rank.
+using FakeLists = std::vector<std::shared_ptr<const FakeCalls>>;
 
-// A communicator as all its ranks see it.
-struct FakeRing {
-  std::string key;
-  int size = 0;
-  int arrived = 0;
-  std::map<uint64_t, FakeSlot> slots;
+// A communicator as all its ranks see it; here of ranks that are threads of this process.
+class FakeRing {
+ public:
+  FakeRing(std::string name, int ranks) : key(std::move(name)), size(ranks) {}
+  virtual ~FakeRing() = default;
+
+  // The rank has come to make it.
+  virtual void Arrive(int) { ++arrived_; }
+  virtual int arrived() { return arrived_; }
+  // What the rank has launched, with its inputs.
+  virtual void Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> calls);
+  // All ranks have given; `all` is everybody's.
+  virtual bool Given(uint64_t launch, FakeLists* all);
+
+  const std::string key;
+  const int size;
+
+ private:
+  int arrived_ = 0;
+  std::map<uint64_t, FakeLists> launches_;
 };
 
 // ... and as one rank does.
@@ -67,6 +79,7 @@ struct FakeComm {
   Result error = Result::kSuccess;
   bool aborted = false, revoked = false, stopped = false, freed = false;
   int running = 0;  // kernels
+  int deaf = 0;     // of these: those that no abort ends
   uint64_t launches = 0;
 
   bool ends_kernels() const { return aborted || revoked || stopped; }
@@ -74,9 +87,8 @@ struct FakeComm {
 
 // What rank `rank` receives by call `at` of its list, given everybody's lists. `bytes`: to be
 // written to the call's `recv`. An error: the ranks' calls don't fit each other.
-std::optional<std::string> Receive(
-    const std::vector<std::shared_ptr<const std::vector<FakeCall>>>& all, int rank, size_t at,
-    std::vector<std::byte>* bytes);
+std::optional<std::string> Receive(const FakeLists& all, int rank, size_t at,
+                                   std::vector<std::byte>* bytes);
 
 size_t FakeSize(DataType type);
 std::shared_ptr<CudaApi> MakeFakeCuda(FakeCluster* cluster, FakeProcess* process);

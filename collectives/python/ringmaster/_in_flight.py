@@ -77,12 +77,14 @@ def start(function, *args, buffers=None):
 def submit(requests, buffers):
     """Asks for all of `requests`, or none; more than one are a group. Returns their operations.
 
-    `buffers`: what the library may touch, for each request.
+    `buffers`: what the library may touch, for each request; what a request itself holds (the event
+    that its input waits for) is kept as long.
     """
     _release_abandoned()
     count = len(requests)
     numbers = (c_uint64 * count)()  # the operations' own, so that an interrupt loses none
-    operations = [Operation(buffers[i], c_uint64.from_buffer(numbers, i * ctypes.sizeof(c_uint64)))
+    operations = [Operation((buffers[i], requests[i]),
+                            c_uint64.from_buffer(numbers, i * ctypes.sizeof(c_uint64)))
                   for i in range(count)]
     _in_flight.update(operations)
     try:

@@ -55,6 +55,7 @@ _FUNCTIONS = {
     "rm_dtype_size": (c_size_t, [c_int]),
     "rm_init": (c_int, [c_double]),
     "rm_initialized": (c_int, []),
+    "rm_nccl_version": (c_int, []),
     "rm_is_joining": (c_int, []),
     "rm_enter": (c_int, [c_double]),
     "rm_shutdown": (c_int, [c_double]),

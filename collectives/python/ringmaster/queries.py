@@ -40,14 +40,22 @@ def mpi_enabled():
 
 
 def mpi_threads_supported():
-    """False: no MPI is used, so a script must not mix its own calls of MPI with these collectives.
+    """Whether the script may call MPI itself beside these collectives, from any thread of its own.
+
+    True where mpirun or mpiexec has started it: the two never wait for each other. False elsewhere,
+    because MPI would know of this process alone. ValueError before init().
     """
-    return False
+    return _core.size() > 1 and not _core.has_sidecar()
 
 
 def nccl_built():
-    """0: tensors on GPUs can't be given to these functions yet. (The C API takes them.)"""
-    return 0
+    """The version of NCCL that this process can use for tensors on GPUs, 22703 for 2.27.3; 0: none.
+
+    Nothing is built with NCCL: it is looked for when this is called, or the first such tensor
+    comes. Where it is 0, tensors on GPUs are refused, or go through the host's memory
+    (docs/gpu.md). ImportError where the library itself is not there.
+    """
+    return _core.library().rm_nccl_version()
 
 
 def ddl_built():
@@ -61,10 +69,10 @@ def ccl_built():
 
 
 def cuda_built():
-    """False: tensors on GPUs can't be given to these functions yet."""
-    return False
+    """True where there is a GPU, CUDA's runtime and NCCL for tensors on GPUs: nccl_built()."""
+    return nccl_built() != 0
 
 
 def rocm_built():
-    """False: there is no GPU data path."""
+    """False: GPUs are CUDA's."""
     return False

@@ -19,6 +19,7 @@ class Peers:
 
     def __init__(self, monkeypatch, alive, batch):
         self.sent = []
+        self.copies = 0
         self._alive = iter(alive)
         self._batch = batch
         monkeypatch.setattr(buckets, "start_allreduce", self._start)
@@ -30,8 +31,9 @@ class Peers:
         monkeypatch.setattr(_core, "register_state", lambda *_, **__: None)
         monkeypatch.setattr(_core, "unregister_state", lambda *_: None)
 
-    def _start(self, source, target, name, op, process_set):
-        self.sent.append(name)
+    def _start(self, source, target, name, op, process_set, priority):
+        self.sent.append((name, priority))
+        self.copies += source is not target
         target.copy_(source)
         if next(self._alive):
             target[:-self._batch] += 3 * source[:-self._batch]  # its gradient is three times ours
@@ -73,6 +75,13 @@ def test_ADeathBetweenTwoBucketsReducesBothAgainAmongTheSurvivors(step, first):
     assert sampler.last_settled.counted == [0, 1]
     assert torch.allclose(weight, torch.ones(1, 3).double())
     assert torch.allclose(bias, torch.ones(1).double())
+
+
+def test_FirstLayersAreTheMostUrgentAndBucketsAreReducedInPlace(monkeypatch, step):
+    peers, _, _ = step([True, True])
+    (bias, later), (weight, sooner) = peers.sent  # the last parameters' gradients are ready first
+    assert sooner < later and bias != weight
+    assert peers.copies == 0
 
 
 def test_AStepWithoutAnyContributionChangesNothing(monkeypatch, step):
@@ -129,7 +138,7 @@ def test_TheMeanIsDividedByExactlyTheRanksThatTookPart(monkeypatch, dtype, ranks
     peers = Peers(monkeypatch, alive=[], batch=0)
     divided_by = []
 
-    def start(source, target, name, op, process_set):
+    def start(source, target, name, op, process_set, priority):
         elements = source.numel() - len(presence.flags(0))
         target.copy_(source)
         for rank in range(1, ranks):

@@ -10,6 +10,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 
+def fake_gpu(folder, **more):
+    """The environment in which NCCL and CUDA are the fake (collectives/nccl/fake/library)."""
+    from ringmaster import _library
+    libraries = os.path.join(os.path.dirname(os.path.realpath(_library.load()._name)), "..",
+                             "fake_gpu")
+    assert os.path.exists(os.path.join(libraries, "libnccl.so.2")), \
+        "not built: ringmaster_fake_gpu_library"
+    return dict(more, LD_LIBRARY_PATH=libraries, RINGMASTER_FAKE_GPU_FOLDER=str(folder))
+
+
 @pytest.fixture(autouse=True)
 def no_optimizers_of_other_tests(monkeypatch):
     """A script has its own; here they share a process."""

@@ -162,7 +162,7 @@ def test_EveryKeyOfAConfigFileIsAnOption(tmp_path):
                 options.parse(["-np", "1", *config_file.words(str(file)), "c"], "1")
 
 
-SWITCHES = {"--hierarchical-allreduce", "--hierarchical-allgather", "--autotune",
+SWITCHES = {"--hierarchical-allreduce", "--hierarchical-allgather", "--torus-allreduce", "--autotune",
             "--timeline-mark-cycles", "--stall-check", "--mpi-threads-disable",
             "--log-with-timestamp"}
 

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from conftest import fake_gpu
+
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_EveryCollectiveOnEveryRank(passes, size):
@@ -36,6 +38,12 @@ def test_EachOptionOfAnOptimizerDoesWhatHorovodsDoes(passes, size):
 
 def test_WithoutSharedMemoryTheResultsAreTheSame(passes):
     passes("optimizers.py", 2, RINGMASTER_SHM="0")
+
+
+def test_TensorsOnAGpuDoWhatThoseOnTheCpuDo(passes, tmp_path):
+    passes("on_gpu.py", 3, **fake_gpu(tmp_path))
+    said = [file.read_text() for file in tmp_path.glob("events.*")]
+    assert len(said) == 3 and not any("misuse" in text for text in said), said
 
 
 @pytest.mark.parametrize("victim", [0, 1])

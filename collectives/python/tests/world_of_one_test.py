@@ -2,18 +2,21 @@
 
 import ctypes
 import gc
+import itertools
 import json
 import mmap
 import os
 import pickle
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
 
 import ringmaster
 import ringmaster.torch as rm
+from conftest import fake_gpu
 from ringmaster import _core, _in_flight, _library, errors
 
 
@@ -364,8 +367,9 @@ def test_AnOperationThatCompletesBetweenTwoLooksHasItsOwnResult(monkeypatch):
         _in_flight.wait(1)
 
 
-def _run(code, **options):
-    environ = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(ringmaster.__file__)))
+def _run(code, environ=(), **options):
+    environ = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(ringmaster.__file__)),
+                   **dict(environ))
     return subprocess.run([sys.executable, "-c", code], env=environ, timeout=120, text=True,
                           capture_output=True, **options)
 
@@ -404,3 +408,65 @@ def test_StateOfMoreThanTwoGibibytesIsLoaded(world, monkeypatch):
     finally:
         _core.unregister_state("large")
     assert loaded == ["the state"]
+
+
+def test_NcclIsWhatThisProcessCanLoad(tmp_path):
+    asks = "import ringmaster; print(ringmaster.nccl_built(), ringmaster.cuda_built())"
+    assert _run(asks, fake_gpu(tmp_path, RINGMASTER_FAKE_NCCL="22703")).stdout == "22703 True\n"
+    assert _run(asks, fake_gpu(tmp_path, RINGMASTER_FAKE_GPUS="0")).stdout == "0 False\n"
+
+
+@pytest.mark.parametrize("environ, reason", [
+    ({"RINGMASTER_FAKE_GPUS": "0"}, "no GPU can be used: no CUDA-capable device is detected"),
+    ({"RINGMASTER_FAKE_NCCL": "21200"}, "libnccl.so.2 is version 21200; 2.14 is the first")])
+def test_AJobForNcclIsRefusedWithTheReasonWhereThereIsNone(tmp_path, environ, reason):
+    environ = fake_gpu(tmp_path, RINGMASTER_COLLECTIVES='{"backend": "Nccl"}', **environ)
+    ended = _run("import ringmaster; ringmaster.init()", environ)
+    assert ended.returncode != 0
+    assert "rm_init: the job's collectives.backend is Nccl: " + reason in ended.stderr
+
+
+def test_TensorsThatAreOnNoGpuOfCudaAreRefused():
+    with pytest.raises(ValueError, match="is on meta, must be on the CPU or on a GPU of CUDA"):
+        rm.allreduce(torch.empty(1, device="meta"))
+
+
+def test_AnOptimizersParametersLieInOneMemoryThatIsKnown():
+
+    def parameter(device):
+        class Placed(torch.nn.Parameter):
+            pass
+        Placed.device = property(lambda self: torch.device(device))
+        one = torch.nn.Parameter(torch.ones(1))
+        one.__class__ = Placed
+        return one
+
+    for devices, refused in ((["cuda:0", "cuda:1"], "are on cuda:0 and cuda:1, must be on one GPU"),
+                             (["cpu", "xpu:0"], "one is on xpu:0, must be on the CPU or on a GPU")):
+        optimizer = torch.optim.SGD([parameter(device) for device in devices], lr=0.1)
+        with pytest.raises(ValueError, match=refused):
+            rm.DistributedOptimizer(optimizer)
+
+
+def test_ThreadsThatCallWhileAnotherShutsDownHearItAndNobodyHangs():
+    rm.init()
+    begun, ended = threading.Barrier(4), []
+
+    def call(number):
+        for step in itertools.count():
+            try:
+                rm.allreduce(torch.ones(100), name="thread%d.%d" % (number, step % 2))
+            except (ValueError, rm.HorovodInternalError) as error:
+                ended.append(str(error))
+                return
+            if step == 0:
+                begun.wait(30)
+
+    threads = [threading.Thread(target=call, args=(number,), daemon=True) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    begun.wait(30)
+    rm.shutdown()
+    for thread in threads:
+        thread.join(30)
+    assert len(ended) == 3 and all("init" in error or "shut" in error for error in ended), ended

@@ -74,10 +74,16 @@ Json StragglerJson(const std::vector<cli::RankTimes>& ranks) {
           {"othersWait", straggler->least_of_others}};
 }
 
+// Seconds that a step took; null: none has ended since the look before.
+Json PaceOf(const cli::RankTimes& times) {
+  if (times.steps == 0 || times.between.seconds <= 0) return nullptr;
+  return times.between.seconds / static_cast<double>(times.steps);
+}
+
 Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& ranks,
             std::size_t most_ranks, std::int64_t unix_ms) {
   const cli::SidecarStatus* teller = Teller(look);
-  Json computes = Json::array();
+  Json computes = Json::array(), paces = Json::array();
   uint64_t step = teller == nullptr ? 0 : teller->step;
   double samples_per_second = 0;
   for (const auto& [pod, status] : look.answers) samples_per_second += status.samples_per_second;
@@ -86,6 +92,7 @@ Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& rank
     if (computes.size() == most_ranks) continue;
     const bool known = times.between.seconds > 0;
     computes.push_back(known ? Json(1 - times.Share(times.between.blocked)) : Json());
+    paces.push_back(PaceOf(times));
   }
   const auto seconds = cli::StepSeconds(ranks);
   return {{"t", unix_ms},
@@ -94,7 +101,8 @@ Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& rank
           {"stepSeconds", seconds ? Json(*seconds) : Json()},
           {"samplesPerSecond", samples_per_second},
           {"values", teller == nullptr ? Json::object() : Json(teller->values)},
-          {"computes", std::move(computes)}};
+          {"computes", std::move(computes)},
+          {"paces", std::move(paces)}};
 }
 
 // A row of a sidecar's history as a sample; `before` is the one that it follows, or null.
@@ -113,7 +121,8 @@ Json PastSample(const Json& row, const Json& names, const Json& before) {
           {"stepSeconds", steps > 0 && seconds > 0 ? Json(seconds / steps) : Json()},
           {"samplesPerSecond", 0.0},
           {"values", std::move(values)},
-          {"computes", Json::array()}};
+          {"computes", Json::array()},
+          {"paces", Json::array()}};
 }
 
 bool IsRow(const Json& row) {

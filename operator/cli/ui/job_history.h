@@ -41,7 +41,8 @@ class JobHistory {
   Json Now() const;
   // {"t": unix ms, "workers": ranks in the view, "step", "stepSeconds" (null: none was completed
   // since the sample before), "samplesPerSecond", "values": what the script reports,
-  // "computes": by rank, the share of its time in which it was not blocked (null: not known)}
+  // "computes": by rank, the share of its time in which it was not blocked (null: not known),
+  // "paces": by rank, the seconds of a step (null: none has ended)}
   const Json& newest() const { return samples_.back(); }
   // Those of the past first, which are as the others, with no rank of "computes".
   Json Samples() const;

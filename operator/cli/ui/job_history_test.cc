@@ -38,7 +38,8 @@ TEST(JobHistoryTest, ASampleTellsWhatHappenedSinceTheOneBefore) {
                                               {"stepSeconds", 0.5},
                                               {"samplesPerSecond", 0.0},
                                               {"values", {{"loss", 0.5}}},
-                                              {"computes", {0.75, 0.75}}}));
+                                              {"computes", {0.75, 0.75}},
+                                              {"paces", {0.5, 0.5}}}));
 }
 
 TEST(JobHistoryTest, WithoutAnAnswerASampleIsEmptyAndTheJobStaysToldOf) {
@@ -105,7 +106,8 @@ TEST(JobHistoryTest, WhatASidecarHasKeptComesBeforeTheFirstLook) {
                                         {"stepSeconds", 0.5},
                                         {"samplesPerSecond", 0.0},
                                         {"values", {{"loss", 0.5}}},
-                                        {"computes", nlohmann::json::array()}}));
+                                        {"computes", nlohmann::json::array()},
+                                        {"paces", nlohmann::json::array()}}));
   EXPECT_EQ(samples[2]["stepSeconds"], nullptr) << "no step was completed";
   EXPECT_EQ(samples[3]["t"], 7000);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "operator/cli/ui/waiting_line.h"
 
 namespace ringmaster::ui {
 namespace {
@@ -64,12 +65,14 @@ void Observatory::SomebodyAsks() {
 
 void Observatory::LookAtAll(const std::stop_token& stop) {
   auto jobs = source_->Jobs();
+  Json line = jobs ? LineOf(*jobs) : Json();
   {
     sync::MutexLock lock(&mu_);
     error_ = jobs ? "" : jobs.error();
     if (!jobs) return;
     listed_.clear();
     for (const Json& job : *jobs) listed_[KeyOf(job)] = Summary(job);
+    line_ = std::move(line);
   }
   std::set<std::string> there;
   for (const Json& job : *jobs) there.insert(KeyOf(job));
@@ -81,6 +84,11 @@ void Observatory::LookAtAll(const std::stop_token& stop) {
     const Json past = WantsPast(*look) ? source_->History(*look) : Json();
     Keep(std::move(*look), past);
   }
+}
+
+Json Observatory::LineOf(const std::vector<Json>& jobs) {
+  const auto priority_of = [this](const Json& job) { return source_->PriorityOf(job); };
+  return WaitingLine(jobs, priority_of, std::chrono::system_clock::now(), options_.line);
 }
 
 std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
@@ -154,7 +162,7 @@ Json Observatory::Jobs() {
     jobs.push_back(Summary(watched.history.job()));
     jobs.back()["state"] = kDeleted;
   }
-  return {{"since", since_unix_ms_}, {"error", error_}, {"jobs", std::move(jobs)}};
+  return {{"since", since_unix_ms_}, {"error", error_}, {"jobs", std::move(jobs)}, {"line", line_}};
 }
 
 Json Observatory::NowOf(const Watched& watched) {

@@ -28,7 +28,8 @@ class Observatory {
     // Not 0: only those are looked at that somebody has asked for within this time, of more the
     // latest; and nothing is, while nobody asks.
     std::chrono::seconds asked_within{0};
-    std::size_t gone = 20;  // deleted jobs that are still shown
+    std::size_t gone = 20;   // deleted jobs that are still shown
+    std::size_t line = 200;  // jobs that wait, the first
     JobHistory::Limits limits = {};
   };
 
@@ -38,7 +39,7 @@ class Observatory {
   void RequestStop() { thread_.request_stop(); }
 
   // {"since": unix ms of the first look, "error": why the newest look failed, or "",
-  //  "jobs": as Summary()}
+  //  "jobs": as Summary(), "line": WaitingLine()}
   Json Jobs();
   // {"job": JobHistory::Now(), "samples": [..], "past": how many of them are from before the first
   // look, as a sidecar has kept them}. `key`: "namespace/name". Null: there is none. A
@@ -61,6 +62,7 @@ class Observatory {
 
   void Run(std::stop_token stop);
   void LookAtAll(const std::stop_token& stop);
+  Json LineOf(const std::vector<Json>& jobs);
   // Which of them this look is for.
   std::vector<Json> Chosen(std::vector<Json> jobs);
   bool WantsPast(const cli::Inspection& look) const;
@@ -84,6 +86,7 @@ class Observatory {
   std::string error_ GUARDED_BY(mu_);
   // By namespace/name.
   std::map<std::string, Json> listed_ GUARDED_BY(mu_);  // all that there are, in short
+  Json line_ GUARDED_BY(mu_) = Json::array();           // those of them that wait
   std::map<std::string, Watched> jobs_ GUARDED_BY(mu_);
   std::map<std::string, std::chrono::steady_clock::time_point> asked_ GUARDED_BY(mu_);
 

@@ -23,9 +23,13 @@ class ThreeJobs final : public Source {
     std::vector<json> jobs;
     for (const char* name : {"a", "b", "c"})
       jobs.push_back({{"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
-                      {"status", {{"state", "Running"}, {"worldSize", 1}}}});
+                      {"status", {{"state", waits_ ? "Pending" : "Running"}, {"worldSize", 1}}}});
     return jobs;
   }
+  std::optional<int> PriorityOf(const json& job) override {
+    return job["metadata"]["name"].get<std::string>()[0] - '`';  // a: 1, b: 2, c: 3
+  }
+  void LetWait() { waits_ = true; }
   Answer<cli::Inspection> Inspect(json job) override {
     const std::string name = job["metadata"]["name"];
     {
@@ -57,6 +61,7 @@ class ThreeJobs final : public Source {
   }
 
  private:
+  std::atomic<bool> waits_{false};
   mutable sync::Mutex mu_;
   std::map<std::string, int> looks_ GUARDED_BY(mu_);
   int histories_ GUARDED_BY(mu_) = 0;
@@ -76,9 +81,11 @@ class ObservatoryTest : public testing::Test {
   }
 
   const std::shared_ptr<ThreeJobs> source_ = std::make_shared<ThreeJobs>();
-  Observatory observatory_{
-      source_,
-      {.interval = std::chrono::milliseconds(1), .jobs = 2, .asked_within = std::chrono::hours(1)}};
+  Observatory observatory_{source_,
+                           {.interval = std::chrono::milliseconds(1),
+                            .jobs = 2,
+                            .asked_within = std::chrono::hours(1),
+                            .line = 2}};
 };
 
 TEST_F(ObservatoryTest, AllAreListedAndOnlyThoseAreLookedAtThatSomebodyAsksFor) {
@@ -109,6 +116,18 @@ TEST_F(ObservatoryTest, WhatWasBeforeIsAskedForOnce) {
   const json job = observatory_.Job("default/a");
   EXPECT_EQ(job["past"], 1);
   EXPECT_EQ(job["samples"][0]["t"], 1000);
+}
+
+TEST_F(ObservatoryTest, ThoseThatWaitAreInLineByTheirPriority) {
+  ASSERT_TRUE(Until([&] { return Listed().size() == 3; }));
+  EXPECT_THAT(observatory_.Jobs()["line"], IsEmpty()) << "all run";
+  source_->LetWait();
+  ASSERT_TRUE(Until([&] { return observatory_.Jobs()["line"].size() == 2; }))
+      << "of three the first two are told: the options say so";
+  const json line = observatory_.Jobs()["line"];
+  EXPECT_EQ(line[0]["name"], "c");
+  EXPECT_EQ(line[0]["priority"], 3);
+  EXPECT_EQ(line[1]["name"], "b");
 }
 
 // Jobs none of which can be looked at; the first look tells the observatory to stop.

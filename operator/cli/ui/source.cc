@@ -5,6 +5,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/cli/inspection.h"
+#include "operator/cli/ui/pod_priorities.h"
 
 namespace ringmaster::ui {
 namespace {
@@ -22,8 +23,11 @@ class OverApi final : public Source {
   Answer<cli::Inspection> Inspect(Json job) override {
     auto look = cli::Inspect(to_, std::move(job));
     if (!look) return tl::unexpected(look.error().message);
+    priorities_.Remember(look->pods);
     return std::move(*look);
   }
+
+  std::optional<int> PriorityOf(const Json& job) override { return priorities_.Of(job); }
 
   Json History(const cli::Inspection& look) override { return cli::HistoryOf(to_, look); }
 
@@ -45,6 +49,7 @@ class OverApi final : public Source {
 
  private:
   const cli::Connection to_;
+  PodPriorities priorities_;
 };
 
 }  // namespace

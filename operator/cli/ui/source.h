@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -29,6 +30,12 @@ class Source {
   virtual Answer<std::vector<Json>> Jobs() = 0;
   // The job's pods, and what their sidecars say.
   virtual Answer<cli::Inspection> Inspect(Json job) = 0;
+  // Of the job's pods, as far as they have been seen; nullopt: none has been.
+  // The default knows none: for fakes.
+  virtual std::optional<int> PriorityOf(const Json& job) {
+    (void)job;
+    return std::nullopt;
+  }
   // What a sidecar has kept of the job's training (docs/contracts.md, section 5); null: none has.
   virtual Json History(const cli::Inspection& look) = 0;
   // What the job's ranks did in the last seconds. Of `job` its namespace, name and uid are enough.

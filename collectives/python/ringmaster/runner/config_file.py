@@ -8,7 +8,8 @@ _SECTIONS = {
     "params": {
         "fusion_threshold_mb": "--fusion-threshold-mb", "cycle_time_ms": "--cycle-time-ms",
         "cache_capacity": "--cache-capacity", "hierarchical_allreduce": "--hierarchical-allreduce",
-        "hierarchical_allgather": "--hierarchical-allgather"
+        "hierarchical_allgather": "--hierarchical-allgather",
+        "torus_allreduce": "--torus-allreduce"
     },
     "autotune": {
         "enabled": "--autotune", "log_file": "--autotune-log-file",

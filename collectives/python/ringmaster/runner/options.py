@@ -26,6 +26,7 @@ WITHOUT_MEANING = (
      "it"),
     (("--hierarchical-allreduce", "--no-hierarchical-allreduce"), None, _HIERARCHY),
     (("--hierarchical-allgather", "--no-hierarchical-allgather"), None, _HIERARCHY),
+    (("--torus-allreduce", "--no-torus-allreduce"), None, "NCCL is not used"),
     (("--autotune",), None, _NOTHING_TO_TUNE),
     (("--no-autotune",), None, None),
     (("--autotune-log-file",), str, _NOTHING_TO_TUNE),

@@ -12,23 +12,29 @@ from ringmaster.torch.starting import start_allgathers, start_allreduce
 
 
 class DenseBucket:
-    """Gradients of parameters of one type, and room for the contribution, in one allreduce."""
+    """Gradients of parameters of one type in one memory, and room for the contribution, in one
+    allreduce.
+
+    It is reduced in place, so beside the gradients there is one copy of them. Whatever has to be
+    sent again is filled again: the gradients stay as they are until scatter().
+    """
 
     is_sparse = False
 
-    def __init__(self, name, parameters, process_set):
+    def __init__(self, name, parameters, process_set, priority=0):
         self.name = name.encode()
+        self.priority = priority
         self.parameters = parameters
         self.pending = set(parameters)
         self.handle = None
         self._process_set = process_set
-        self._input = self._output = None
+        self._data = self._result = None
 
     def fill(self, weight, contribution, compression):
         """Packs gradients * weight and the contribution into what is sent."""
-        dtype = self.parameters[0].dtype
+        dtype, device = self.parameters[0].dtype, self.parameters[0].device
         self._elements = sum(parameter.numel() for parameter in self.parameters)
-        packed = torch.empty(self._elements + len(contribution), dtype=dtype)
+        packed = torch.empty(self._elements + len(contribution), dtype=dtype, device=device)
         at = 0
         for parameter in self.parameters:
             part = packed[at:at + parameter.numel()]
@@ -40,12 +46,11 @@ class DenseBucket:
                 torch.mul(gradient.reshape(-1), weight, out=part)
             at += parameter.numel()
         packed[at:] = torch.tensor(contribution, dtype=dtype)
-        self._input, self._context = compression.compress(packed)
+        self._data, self._context = compression.compress(packed)
 
     def send(self):
-        self._output = torch.empty_like(self._input)
-        self.handle = start_allreduce(self._input, self._output, self.name, Sum,
-                                      self._process_set)
+        self.handle = start_allreduce(self._data, self._data, self.name, Sum, self._process_set,
+                                      priority=self.priority)
 
     def receive(self, compression):
         """Waits; returns the summed contribution as a list."""
@@ -66,7 +71,7 @@ class DenseBucket:
 
     def reset(self):
         self.pending = set(self.parameters)
-        self._input = self._output = self._result = None
+        self._data = self._result = None
 
 
 class SparseBucket:
@@ -86,20 +91,21 @@ class SparseBucket:
 
     def fill(self, weight, contribution, _compression):
         parameter, = self.parameters
-        gradient = parameter.grad
+        gradient, device = parameter.grad, parameter.device
         if weight == 0.0 or gradient is None:
             count = 0
-            indices = torch.empty(0, dtype=torch.int64)
-            values = torch.empty(0, dtype=parameter.dtype)
+            indices = torch.empty(0, dtype=torch.int64, device=device)
+            values = torch.empty(0, dtype=parameter.dtype, device=device)
         else:
             gradient = gradient.detach()
             gradient = gradient if gradient.is_sparse else gradient.to_sparse(self._sparse_dim)
             indices, values = gradient._indices(), gradient._values() * weight
             count = indices.shape[1]
         self._contributors = len(contribution)
-        self._input = torch.cat([_bytes_of(torch.tensor([count])), _bytes_of(indices),
-                                 _bytes_of(values),
-                                 _bytes_of(torch.tensor(contribution, dtype=torch.float64))])
+        self._input = torch.cat([_bytes_of(torch.tensor([count], device=device)),
+                                 _bytes_of(indices), _bytes_of(values),
+                                 _bytes_of(torch.tensor(contribution, dtype=torch.float64,
+                                                        device=device))])
 
     def send(self):
         self._lengths = []  # in bytes, by rank
@@ -151,7 +157,8 @@ def _bytes_of(tensor):
 def make_buckets(parameters, bucket_bytes, groups, prefix, process_set):
     """Buckets in the order in which they become ready: gradients of the last layers come first.
 
-    `groups`: lists of parameters that travel together; the others are divided by size.
+    `groups`: lists of parameters that travel together; the others are divided by size. Of what is
+    ready together the first layers' go first, which the next forward pass needs first.
     """
     grouped = {parameter for group in groups for parameter in group}
     parts = [part for group in groups for part in _by_type(group)]
@@ -159,21 +166,21 @@ def make_buckets(parameters, bucket_bytes, groups, prefix, process_set):
                       bucket_bytes)
     place = {parameter: index for index, parameter in enumerate(parameters)}
     parts.sort(key=lambda part: -max(place[parameter] for parameter in part))
-    return [DenseBucket("%s.%d" % (prefix, index), part, process_set)
+    return [DenseBucket("%s.%d" % (prefix, index), part, process_set, len(parts) - 1 - index)
             for index, part in enumerate(parts)]
 
 
 def _by_type(parameters):
     parts = {}
     for parameter in reversed(parameters):
-        parts.setdefault(parameter.dtype, []).append(parameter)
+        parts.setdefault((parameter.dtype, parameter.device), []).append(parameter)
     return list(parts.values())
 
 
 def _by_size(parameters, bucket_bytes):
     open_parts, sizes, parts = {}, {}, []
     for parameter in reversed(parameters):
-        key = parameter.dtype
+        key = parameter.dtype, parameter.device
         size = parameter.numel() * parameter.element_size()
         if key not in open_parts or sizes[key] + size > bucket_bytes:
             open_parts[key], sizes[key] = [], 0

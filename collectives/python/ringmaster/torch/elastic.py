@@ -8,6 +8,7 @@ import torch
 
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, run
 from ringmaster.torch.data_loader import ElasticDataLoader
+from ringmaster.torch.devices import to_host
 
 __all__ = ["ElasticDataLoader", "ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
            "TorchState", "run"]
@@ -25,15 +26,25 @@ class TorchState(ObjectState):
                  if value is not None}
         super().__init__(**dict(others, **given))
 
+    def capture(self):
+        captured = super().capture()
+        return dict(captured, parts=to_host(captured["parts"]))
+
     def random_states(self):
-        return dict(super().random_states(), torch=torch.get_rng_state().numpy().tobytes(),
-                    numpy=_numpy_state())
+        states = dict(super().random_states(), torch=torch.get_rng_state().numpy().tobytes(),
+                      numpy=_numpy_state())
+        if torch.cuda.is_initialized():
+            states["cuda"] = torch.cuda.get_rng_state().numpy().tobytes()
+        return states
 
     def set_random_states(self, states):
         super().set_random_states(states)
         if "torch" in states:
             kept = bytearray(states["torch"])
             torch.set_rng_state(torch.frombuffer(kept, dtype=torch.uint8))
+        if "cuda" in states and torch.cuda.is_available():
+            kept = bytearray(states["cuda"])
+            torch.cuda.set_rng_state(torch.frombuffer(kept, dtype=torch.uint8))
         _set_numpy_state(states.get("numpy"))
 
 

@@ -2,8 +2,9 @@
 
 For all of them:
 
-* Tensors are on the CPU, of types uint8 to uint64, int8 to int64, float16, bfloat16, float32,
-  float64 or bool, and of any strides. What is not in place returns new, contiguous tensors.
+* Tensors are on the CPU or, but for send and recv, on the worker's GPU (docs/gpu.md), of types
+  uint8 to uint64, int8 to int64, float16, bfloat16, float32, float64 or bool, and of any strides.
+  What is not in place returns new, contiguous tensors in the same memory.
 * `name` says which calls of the ranks belong together; without it calls are counted within a step,
   so all ranks must make the same ones in the same order.
 * `process_set`: the ranks that take part, by default all.

@@ -5,7 +5,7 @@ Gradients travel in buckets (last layers first). Behind its gradients each bucke
 *contribution* (see sampler.py; without a sampler presence.py): the sum says which ranks' gradients
 are in the result, and divides it. If a death falls between two buckets of a step, one may have the
 dead worker's part and the other not: the sums then differ, all survivors see the same, and all
-reduce the step's buckets again from the inputs, which are kept. So the gradient of a step is always
+reduce the step's buckets again from the gradients, which are kept until then. So the gradient of a step is always
 exactly the mean over one set of samples, and that set is what the sampler counts as done.
 """
 
@@ -165,7 +165,7 @@ class _Distributed(GivesState):
         while any(other != sums[0] for other in sums):
             # A death fell between two buckets. All survivors see the same sums, so all come here.
             for bucket in self._buckets:
-                bucket.send()
+                self._launch(bucket)
             sums = self._receive_all()
         divisor = self._settle(sums[0])
         for bucket in self._buckets:

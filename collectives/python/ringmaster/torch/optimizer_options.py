@@ -9,6 +9,7 @@ import torch
 
 from ringmaster.process_sets import ProcessSet
 from ringmaster.reductions import OPS, Adasum, Average, Sum, choose_op
+from ringmaster.torch.tensors import DEVICES
 
 
 def check(optimizer, named_parameters, backward_passes_per_step, op, gradient_predivide_factor,
@@ -40,14 +41,23 @@ def check(optimizer, named_parameters, backward_passes_per_step, op, gradient_pr
         raise ValueError("sampler: divides the samples between all ranks, so process_set must be "
                          "global_process_set")
     _check_names(named_parameters, parameters_of(optimizer))
-    for parameter in parameters_of(optimizer):
-        if parameter.device.type != "cpu":
-            raise ValueError("parameters: one is on %s, must be on the CPU (there is no GPU data "
-                             "path yet)" % parameter.device)
+    _check_devices(parameters_of(optimizer))
 
 
 def parameters_of(optimizer):
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _check_devices(parameters):
+    for parameter in parameters:
+        if parameter.device.type not in DEVICES:
+            raise ValueError("parameters: one is on %s, must be on the CPU or on a GPU of CUDA"
+                             % parameter.device)
+    gpus = sorted({str(parameter.device) for parameter in parameters
+                   if parameter.device.type != "cpu"})
+    if len(gpus) > 1:
+        raise ValueError("parameters: they are on %s, must be on one GPU: a worker uses one"
+                         % " and ".join(gpus))
 
 
 def _check_names(named_parameters, parameters):

@@ -10,6 +10,7 @@ import torch
 
 from ringmaster import _core, _in_flight, _library
 from ringmaster.process_sets import global_process_set
+from ringmaster.torch import devices
 from ringmaster.torch.tensors import (described, dtype_of, dtype_of_rows, like, packed, put_back,
                                       request)
 
@@ -22,14 +23,16 @@ def start_group(requests, buffers, finish):
 
 
 def start_allreduce(source, target, name, op, process_set=global_process_set, prescale=1.0,
-                    postscale=1.0, finish=None):
-    """Reduces `source`, which is contiguous, into `target`."""
+                    postscale=1.0, finish=None, priority=0):
+    """Reduces `source`, which is contiguous, into `target`. `priority`: of what is ready together,
+    lower numbers run first.
+    """
     dtype = dtype_of(source)
     finish = finish or (lambda _: target)
-    if process_set.number():
+    if process_set.number() or priority or source.device.type != "cpu":
         wanted = request(_library.ALLREDUCE, name, source, dtype, process_set, op=op,
                          output=target.data_ptr(), prescale=float(prescale),
-                         postscale=float(postscale))
+                         postscale=float(postscale), priority=priority)
         operation, = _in_flight.submit([wanted], [(source, target)])
     else:  # a call that costs less
         operation = _in_flight.start("rm_allreduce_tensor_async", name, source.data_ptr(),
@@ -90,12 +93,14 @@ def start_alltoall(tensor, splits, name, process_set):
         if any(split < 0 for split in rows):
             raise ValueError("splits: is %r, must not be negative" % rows)
         wanted.splits, wanted.splits_count = (c_size_t * max(1, len(rows)))(*rows), len(rows)
-    splits_type = splits.dtype if isinstance(splits, torch.Tensor) else torch.int32
+    given = isinstance(splits, torch.Tensor)
+    like_splits = {"dtype": splits.dtype if given else torch.int32,
+                   "device": splits.device if given else "cpu"}
 
     def finish(operation):
         received = []
         result = _rows_like(source, received)(operation)
-        return result, torch.tensor(received, dtype=splits_type)
+        return result, torch.tensor(received, **like_splits)
 
     return start_group([wanted], [source], [finish]).single()
 
@@ -112,7 +117,7 @@ def start_broadcast(tensor, root, name, process_set=global_process_set):
 
 def _rows_like(tensor, rows_by_rank=None):
     """Makes the result of an operation whose rows are like those of `tensor`."""
-    shape, dtype = tuple(tensor.shape[1:]), tensor.dtype
+    shape, dtype, device = tuple(tensor.shape[1:]), tensor.dtype, tensor.device
 
     def finish(operation):
         address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
@@ -121,9 +126,13 @@ def _rows_like(tensor, rows_by_rank=None):
                    byref(ranks))
         if rows_by_rank is not None:
             rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
-        result = torch.empty((rows.value,) + shape, dtype=dtype)
-        if result.numel():
-            memmove(result.data_ptr(), address.value, result.numel() * result.element_size())
+        result = torch.empty((rows.value,) + shape, dtype=dtype, device=device)
+        count = result.numel() * result.element_size()
+        if count and device.type != "cpu":
+            copy = devices.copy_of(address.value, count, device)
+            return copy.view(dtype).view(result.shape)
+        if count:
+            memmove(result.data_ptr(), address.value, count)
         return result
 
     return finish

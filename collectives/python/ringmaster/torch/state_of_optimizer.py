@@ -1,6 +1,7 @@
 """What a DistributedOptimizer gives joiners by itself: parameters and its own state."""
 
 from ringmaster import _core
+from ringmaster.torch.devices import to_host
 
 
 class GivesState:
@@ -10,7 +11,8 @@ class GivesState:
         groups = self.param_groups
 
         def save():
-            return ([p.data for group in groups for p in group["params"]], self.state_dict())
+            parameters = [p.data for group in groups for p in group["params"]]
+            return to_host([parameters, self.state_dict()])
 
         def load(saved):
             for parameter, data in zip((p for g in groups for p in g["params"]), saved[0]):

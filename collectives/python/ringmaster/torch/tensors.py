@@ -7,6 +7,7 @@ import torch
 
 from ringmaster._library import Request
 from ringmaster._requests import described
+from ringmaster.torch import devices
 
 _DTYPES = {
     torch.uint8: 0, torch.int8: 1, torch.int32: 2, torch.int64: 3, torch.float16: 4,
@@ -16,14 +17,15 @@ _DTYPES = {
 _DTYPES.update({getattr(torch, name): number for name, number in
                 (("uint16", 9), ("uint32", 11), ("uint64", 12)) if hasattr(torch, name)})
 
+DEVICES = ("cpu", "cuda")
+
 
 def dtype_of(tensor):
     """The library's number for the tensor's type."""
     if not isinstance(tensor, torch.Tensor):
         raise ValueError("tensor: is a %s, must be a torch.Tensor" % type(tensor).__name__)
-    if tensor.device.type != "cpu":
-        raise ValueError("tensor: is on %s, must be on the CPU (there is no GPU data path yet)"
-                         % tensor.device)
+    if tensor.device.type not in DEVICES:
+        raise ValueError("tensor: is on %s, must be on the CPU or on a GPU of CUDA" % tensor.device)
     if tensor.layout != torch.strided:
         raise ValueError("tensor: has layout %s, must be torch.strided; sparse_allreduce_async() "
                          "and DistributedOptimizer take sparse ones" % tensor.layout)
@@ -50,7 +52,7 @@ def packed(tensor):
 
 def like(tensor):
     """Room for a result of the tensor's shape. (empty_like would keep its strides.)"""
-    return torch.empty(tensor.shape, dtype=tensor.dtype)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
 
 def put_back(data, tensor):
@@ -62,7 +64,12 @@ def put_back(data, tensor):
 
 
 def request(kind, name, tensor, dtype, process_set, **fields):
+    """To be made when all memory that it names is there: on a GPU it remembers the moment."""
     shape = described(tuple(tensor.shape), dtype)
-    return Request(kind, name, input=tensor.data_ptr(), shape=shape.shape,
+    made = Request(kind, name, input=tensor.data_ptr(), shape=shape.shape,
                    dimensions=shape.dimensions, dtype=dtype, process_set=process_set.number(),
-                   **fields)
+                   device=devices.number_of(tensor), **fields)
+    if made.device:
+        made.event = devices.event_now(tensor)  # lives as long as the request
+        made.ready_event = made.event.cuda_event
+    return made

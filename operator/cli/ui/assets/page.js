@@ -5,6 +5,22 @@
 const PHASES = ["detect", "decide", "connect", "redo", "resume"];
 const MOST_SAMPLES = 900;
 const HEAT_ROW = { least: 6, most: 22, height: 280 };
+// What the coloured rows may show: of a rank in a sample, with the most that the scale goes to where that is fixed.
+const HEAT = {
+  own: {
+    of: (sample, rank) => product(sample.paces[rank], sample.computes[rank]),
+    says: "A step less what the rank stood still in collectives: the rank that the others wait for has the darkest row.",
+  },
+  share: {
+    of: (sample, rank) => sample.computes[rank],
+    most: 1,
+    says: "All but the time in which the rank stood still in collectives: the rank that the others wait for has the darkest row.",
+  },
+  step: {
+    of: (sample, rank) => sample.paces[rank],
+    says: "From the end of a step to the end of the next. Ranks wait for each other, so that all rows are alike where each step has a collective.",
+  },
+};
 
 const $ = (id) => document.getElementById(id);
 const percent = (share) => (share === null || share === undefined ? "-" : Math.round(share * 100) + " %");
@@ -20,6 +36,16 @@ function duration(seconds) {
 function number(value) {
   if (value === null || value === undefined || !isFinite(value)) return "-";
   return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
+}
+
+const product = (a, b) => (known(a) && known(b) ? a * b : null);
+const known = (value) => value !== null && value !== undefined;
+
+function waited(seconds) {
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  if (minutes < 1) return Math.floor(seconds) + " s";
+  if (hours < 1) return minutes + " min";
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : Math.floor(hours / 24) + " days";
 }
 
 const time = (unixMs) => new Date(unixMs).toLocaleTimeString([], { hour12: false });
@@ -179,26 +205,53 @@ function pickValue() {
   options.value = page.value;
 }
 
-// A row for each rank, a column for each sample.
-function drawHeat() {
+// A row for each rank, a column for each look. Where no step has ended since the look before, the one
+// before counts.
+function heatCells(looks, ranks, of) {
+  const last = new Array(ranks).fill(null);
+  return looks.map((sample) => {
+    for (let rank = 0; rank < ranks; ++rank) {
+      const value = rank < sample.computes.length ? of(sample, rank) : null;
+      if (known(value) || rank >= sample.computes.length) last[rank] = value;
+    }
+    return last.slice();
+  });
+}
+
+// One look that took very long leaves the others their colours.
+function heatMost(cells) {
+  const values = cells.flat().filter(known).sort((a, b) => a - b);
+  return values.length ? values[Math.floor(0.98 * (values.length - 1))] : 0;
+}
+
+function heatCanvas(ranks, tall) {
   const canvas = $("heat");
-  const ranks = Math.max(1, ...page.samples.map((sample) => sample.computes.length));
-  const tall = Math.max(HEAT_ROW.least, Math.min(HEAT_ROW.most, Math.floor(HEAT_ROW.height / ranks)));
   const scale = window.devicePixelRatio || 1;
-  const margin = 34;
   const width = canvas.clientWidth || 600;
   canvas.style.height = ranks * tall + "px";
   canvas.width = width * scale;
   canvas.height = ranks * tall * scale;
   const ctx = canvas.getContext("2d");
   ctx.scale(scale, scale);
+  return { ctx, width, scale };
+}
+
+function drawHeat() {
+  const shows = HEAT[$("heat-shows").value];
   const looks = page.samples.filter((sample) => sample.computes.length);  // the past has no ranks
+  const ranks = Math.max(1, ...looks.map((sample) => sample.computes.length));
+  const tall = Math.max(HEAT_ROW.least, Math.min(HEAT_ROW.most, Math.floor(HEAT_ROW.height / ranks)));
+  const { ctx, width, scale } = heatCanvas(ranks, tall);
+  const margin = 34;
   const wide = (width - margin) / Math.max(looks.length, 60);
+  const cells = heatCells(looks, ranks, shows.of);
+  const most = shows.most || heatMost(cells);
   ctx.fillStyle = color("--accent");
-  looks.forEach((sample, column) => sample.computes.forEach((share, rank) => {
-    if (share === null) return;
-    ctx.globalAlpha = 0.04 + 0.96 * share;
-    ctx.fillRect(margin + column * wide, rank * tall, Math.ceil(wide), tall - 1);
+  const edge = (x) => Math.round((margin + x * wide) * scale) / scale;  // on a pixel: what is between two would be painted twice
+  cells.forEach((column, x) => column.forEach((value, rank) => {
+    if (!known(value)) return;
+    ctx.globalAlpha = 0.04 + 0.96 * (most > 0 ? Math.min(1, value / most) : 0);
+    ctx.fillRect(edge(x), rank * tall, edge(x + 1) - edge(x), tall - 1);
   }));
   ctx.globalAlpha = 1;
   ctx.fillStyle = color("--quiet");
@@ -206,8 +259,9 @@ function drawHeat() {
   ctx.textBaseline = "middle";
   const each = Math.ceil(12 / tall);
   for (let rank = 0; rank < ranks; rank += each) ctx.fillText(String(rank), 6, rank * tall + tall / 2);
+  $("heat-scale").textContent = shows.most ? "0 % to 100 %" : `0 to ${duration(most)}`;
   const hidden = page.job.ranks.length - ranks;
-  if (hidden > 0) $("heat-says").textContent = `The first ${ranks} of ${page.job.ranks.length} ranks. The darker, the more a rank computes.`;
+  $("heat-says").textContent = (hidden > 0 && looks.length ? `The first ${ranks} of ${page.job.ranks.length} ranks. ` : "") + shows.says;
 }
 
 // ---- Tables
@@ -268,6 +322,43 @@ function drawRanks() {
     rank.rank === late ? "late" : "")));
 }
 
+// ---- The line
+
+function priority(job) {
+  const number = job.priority === null ? "" : String(job.priority);
+  if (!job.priorityClass) return number || "-";
+  return number ? `${number} (${job.priorityClass})` : job.priorityClass;
+}
+
+function pods(job) {
+  if (job.grows) return `${job.pods} of ${job.wanted}, trains`;
+  return job.pods > 0 ? `${job.pods}, needs ${job.least}` : `needs ${job.least}` + (job.wanted > job.least ? ` to ${job.wanted}` : "");
+}
+
+function showButton(key) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = key;
+  button.addEventListener("click", () => { show(key); $("jobs").value = key; });
+  return button;
+}
+
+function drawLine(line) {
+  $("line").hidden = line.length === 0;
+  const body = $("waiting").tBodies[0];
+  if (body.contains(document.activeElement)) return;  // a button that somebody is about to press
+  $("line-says").textContent = line.length === 1 ? "one job" : `${line.length} jobs, the next one first`;
+  const labels = ["", "", "priority", "waits", "pods", ""];
+  body.replaceChildren(...line.map((job) => {
+    const key = job.namespace + "/" + job.name;
+    const tr = row([job.place === null ? `queue ${job.queue}` : job.place, showButton(key), priority(job), waited(job.waited), pods(job),
+                    job.lacks + (job.reason ? ` (${job.reason})` : "")], key === page.key ? "shown" : "");
+    labels.forEach((label, i) => { if (label) tr.cells[i].dataset.label = label; });
+    tr.cells[5].className = "why";
+    return tr;
+  }));
+}
+
 function openLog(pod) {
   const { namespace } = page.job;
   $("log").hidden = false;
@@ -299,12 +390,14 @@ function listJobs() {
       else if (keys.length) show(keys.includes(wanted) ? wanted : keys[0]);
       if (page.key) $("jobs").value = page.key;
       $("none").hidden = keys.length > 0;
+      drawLine(seen.line);
     })
     .catch(() => {});
 }
 
 $("jobs").addEventListener("change", (event) => show(event.target.value));
 $("value").addEventListener("change", (event) => { page.value = event.target.value; drawCharts(); });
+$("heat-shows").addEventListener("change", () => { if (page.job) drawHeat(); });
 $("log-close").addEventListener("click", () => { $("log").hidden = true; });
 window.addEventListener("resize", () => { if (page.job) { drawCharts(); drawHeat(); } });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (page.job) { makeCharts(); draw(); } });

@@ -88,7 +88,8 @@ class _Mean:
         """Starts a bucket's reduction; with the last one all are finished."""
         gradients = bucket.buffer()
         weight, contribution = self._contribution()
-        packed = torch.empty(gradients.numel() + len(contribution), dtype=gradients.dtype)
+        packed = torch.empty(gradients.numel() + len(contribution), dtype=gradients.dtype,
+                             device=gradients.device)
         if weight == 0.0:
             packed.zero_()  # not multiplied: the gradient of an empty batch is not a number
         else:
@@ -138,7 +139,8 @@ class _Mean:
         parts = list(self._parts)
         self.give_up()
         for part in parts:
-            part.result = torch.zeros(part.elements, dtype=part.packed.dtype)
+            part.result = torch.zeros(part.elements, dtype=part.packed.dtype,
+                                      device=part.packed.device)
             part.fulfil(1.0)
 
     def give_up(self):

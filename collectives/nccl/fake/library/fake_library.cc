@@ -1,0 +1,78 @@
+#include "collectives/nccl/fake/library/fake_library.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "collectives/nccl/fake/fake_gpu.h"
+#include "collectives/nccl/fake/library/file_ring.h"
+
+namespace ringmaster::nccl {
+namespace {
+
+// How soon what another process has written is seen.
+constexpr std::chrono::milliseconds kLook{1};
+
+int NumberOf(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+class Library {
+ public:
+  static Library& Get() {
+    static auto* const library = new Library;
+    return *library;
+  }
+  const Gpu& gpu() const { return gpu_; }
+  void Hold(void* stream) {
+    process_->Enqueue(stream, [this, until = releases_ + 1] { return releases_ >= until; });
+  }
+  void Release() { ++releases_; }
+
+ private:
+  Library() {
+    const char* named = std::getenv("RINGMASTER_FAKE_GPU_FOLDER");
+    const std::string folder = named == nullptr ? "/tmp" : named;
+    const std::string pid = std::to_string(getpid());
+    cluster_.id_prefix = pid + ".";
+    cluster_.make_ring = [folder](const std::string& key, int size) {
+      return std::make_shared<FileRing>(folder, key, size);
+    };
+    cluster_.on_event = [events = folder + "/events." + pid](const std::string& what) {
+      std::ofstream(events, std::ios::app) << what << "\n";
+    };
+    // Made here, when the cluster knows all that it asks it for.
+    process_ = new FakeProcess(&cluster_, NumberOf("RINGMASTER_FAKE_NCCL", 23203),
+                               NumberOf("RINGMASTER_FAKE_GPUS", 1));
+    gpu_ = process_->gpu();
+    std::thread([this] {
+      while (true) {
+        std::this_thread::sleep_for(kLook);
+        process_->Notify();
+      }
+    }).detach();
+  }
+
+  FakeCluster cluster_;
+  FakeProcess* process_ = nullptr;
+  Gpu gpu_;
+  std::atomic<int> releases_{0};
+};
+
+}  // namespace
+
+NcclApi& FakeLibraryNccl() { return *Library::Get().gpu().nccl; }
+CudaApi& FakeLibraryCuda() { return *Library::Get().gpu().cuda; }
+
+extern "C" {
+void fake_gpu_hold(void* stream) { Library::Get().Hold(stream); }
+void fake_gpu_release() { Library::Get().Release(); }
+}
+
+}  // namespace ringmaster::nccl

@@ -1,0 +1,47 @@
+// What the owner of a run waits for while its hosts come and go: an address by which they reach
+// this machine, and enough slots to start the job.
+//
+// Thread rule: any thread. Every wait ends by `patience` after the construction, or at the stop.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <stop_token>
+#include <string>
+
+#include "common/sync/mutex.h"
+#include "operator/cli/outcome.h"
+
+namespace ringmaster::cli {
+
+class AwaitedHosts {
+ public:
+  // `np`: the slots that the job needs to start.
+  AwaitedHosts(int np, std::chrono::seconds patience)
+      : np_(np), patience_(patience), deadline_(std::chrono::steady_clock::now() + patience) {}
+
+  void SetAddress(const std::string& address);
+  std::string address() const;
+  // The script, when it was asked first, has failed: nobody waits any longer.
+  void SetFirstError(const std::string& error);
+  // `troubles`: by host, what keeps it from offering any.
+  void SetSlots(int slots, std::map<std::string, std::string> troubles);
+
+  Outcome<std::string> AwaitAddress(const std::stop_token& stop);
+  // How many slots there are.
+  Outcome<int> AwaitSlots(const std::stop_token& stop);
+
+ private:
+  std::string WhyFew() const REQUIRES(mu_);
+
+  const int np_;
+  const std::chrono::seconds patience_;
+  const std::chrono::steady_clock::time_point deadline_;
+  mutable sync::Mutex mu_;
+  sync::StoppableCondVar changed_;
+  std::string address_ GUARDED_BY(mu_), first_error_ GUARDED_BY(mu_);
+  int slots_ GUARDED_BY(mu_) = 0;
+  std::map<std::string, std::string> troubles_ GUARDED_BY(mu_);
+};
+
+}  // namespace ringmaster::cli
