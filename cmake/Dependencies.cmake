@@ -32,6 +32,7 @@ if(RINGMASTER_CLUSTER)
   find_package(Protobuf REQUIRED)  # module mode, before gRPC asks for its config
   find_package(gRPC CONFIG REQUIRED)
   find_package(OpenSSL REQUIRED)
+  find_package(ZLIB REQUIRED)
   find_package(yaml-cpp REQUIRED)
   find_package(spdlog REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
+#include <tuple>
 
 namespace ringmaster::membership {
 namespace {
@@ -38,21 +41,26 @@ void AddJoiners(const Change& change, View* next) {
   std::sort(joiners.begin(), joiners.end(), [](const Joiner* a, const Joiner* b) {
     return TopologyLess(a->candidate.pod, b->candidate.pod);
   });
+  // A thousand may join at once.
+  std::map<std::string, std::uint32_t> pods;  // by uid
+  for (const Pod& pod : next->pods) pods.emplace(pod.uid, pods.size());
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> ranks;
+  for (const RankEntry& rank : next->ranks) ranks.emplace(rank.pod, rank.slot, rank.incarnation);
   for (const Joiner* joiner : joiners) {
-    int pod = next->FindPod(joiner->candidate.pod.uid);
-    if (pod < 0) {
-      pod = static_cast<int>(next->pods.size());
-      next->pods.push_back(joiner->candidate.pod);
-    } else if (next->pods[pod].incarnation != joiner->candidate.pod.incarnation) {
+    const Pod& candidate = joiner->candidate.pod;
+    const auto [at, is_new] = pods.emplace(candidate.uid, next->pods.size());
+    const std::uint32_t pod = at->second;
+    if (is_new) {
+      next->pods.push_back(candidate);
+    } else if (next->pods[pod].incarnation != candidate.incarnation) {
       continue;  // its old self has to leave first
     }
     std::vector<Worker> workers = joiner->candidate.workers;
     std::sort(workers.begin(), workers.end(),
               [](const Worker& a, const Worker& b) { return a.slot < b.slot; });
     for (const Worker& worker : workers) {
-      if (next->FindRank(joiner->candidate.pod.uid, worker.slot, worker.incarnation) >= 0) continue;
-      next->ranks.push_back({static_cast<std::uint32_t>(pod), worker.slot, worker.incarnation,
-                             worker.tcp, worker.shm, true});
+      if (!ranks.emplace(pod, worker.slot, worker.incarnation).second) continue;
+      next->ranks.push_back({pod, worker.slot, worker.incarnation, worker.tcp, worker.shm, true});
     }
   }
 }

@@ -256,6 +256,11 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
     return;  // what replicas would be compared with makes no sense
   }
   const bool none = replicas == 0;  // as if it were suspended
+  if (std::int64_t{replicas} * spec.slots_per_worker > kMaxWorkers) {
+    errors->push_back(
+        {"spec.worker.replicas", fmt::format("{} with {} slotsPerWorker is more than {} workers",
+                                             replicas, spec.slots_per_worker, kMaxWorkers)});
+  }
   if (!none && replicas < elastic.min_replicas) {
     errors->push_back(
         {"spec.worker.replicas", fmt::format("{} is less than elasticPolicy.minReplicas ({})",

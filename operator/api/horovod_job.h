@@ -25,6 +25,8 @@ inline constexpr char kWorkerContainer[] = "worker";
 // <job>-worker-<index> has to be a DNS label (63 characters), whatever the index.
 inline constexpr int kMaxNameLength = 50;
 inline constexpr int kMaxReplicas = 10000;
+// Workers of a job: of more the record of who trains would not fit into an API object.
+inline constexpr int kMaxWorkers = 16384;
 
 // One thing that is wrong in a manifest, e.g.
 //   spec.elasticPolicy.minReplicas: 9 is more than maxReplicas (8)
@@ -159,6 +161,7 @@ struct Status {
   std::uint64_t epoch = 0;
   int world_size = 0;
   std::vector<RingEntry> ring;
+  int ring_omitted = 0;  // ranks that `ring` leaves out
   std::optional<LastRebuild> last_rebuild;
   std::int64_t steps_lost = 0;  // of all rebuilds together
   // The steps since that was written are lost, too, and nobody knows how many: counted here alone.

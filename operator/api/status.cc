@@ -98,6 +98,7 @@ Json StatusToJson(const Status& status) {
     json["conditions"].push_back(ConditionToJson(condition));
   }
   for (const RingEntry& entry : status.ring) json["ring"].push_back(RingEntryToJson(entry));
+  if (status.ring_omitted != 0) json["ringOmitted"] = status.ring_omitted;
   if (status.last_rebuild) {
     json["lastRebuild"] = {{"epoch", status.last_rebuild->epoch},
                            {"reason", status.last_rebuild->reason},
@@ -137,6 +138,7 @@ Status StatusFromJson(const Json& json) {
   status.selector = Get<std::string>(json, "selector");
   status.epoch = Get<std::uint64_t>(json, "epoch");
   status.world_size = Get<int>(json, "worldSize");
+  status.ring_omitted = Get<int>(json, "ringOmitted");
   for (const Json& entry : fields::List(json, "ring")) {
     status.ring.push_back({Get<int>(entry, "rank"), Get<std::string>(entry, "pod"),
                            Get<int>(entry, "slot"), Get<std::string>(entry, "node")});

@@ -1,6 +1,7 @@
 #include "operator/app/operator_app.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "common/sync/mutex.h"
 #include "operator/app/operator_identity.h"
@@ -8,6 +9,7 @@
 #include "operator/app/operator_metrics.h"
 #include "operator/controllers/certificate_authority.h"
 #include "operator/controllers/job_controller.h"
+#include "operator/controllers/pod_groups.h"
 
 namespace ringmaster::app {
 namespace {
@@ -35,6 +37,7 @@ class App final : public OperatorApp {
                                                   options_.metrics_namespace};
       controller.child_objects->ring_key = options_.ring_key;
       controller.pod.sidecar_resources = options_.sidecar_resources;
+      FindPodGroups(&*controller.child_objects);
     }
     std::optional<tls::Files> tls;
     if (!local && options_.tls) {
@@ -131,6 +134,15 @@ class App final : public OperatorApp {
   }
 
  private:
+  void FindPodGroups(controllers::ChildObjectOptions* objects) {
+    if (!options_.pod_groups) return;
+    objects->pod_groups = controllers::ServedPodGroups(*api_, options_.watch_namespaces);
+    spdlog::info("gangs are kept together by={}",
+                 objects->pod_groups       ? "PodGroup of " + objects->pod_groups->ApiVersion()
+                 : options_.gang_admission ? "our own admission"
+                                           : "nobody");
+  }
+
   kube::Result<void> MakeIdentity(std::optional<tls::KeyPair>* authority) {
     auto loaded = controllers::LoadCertificateAuthority(api_.get(), options_.operator_namespace,
                                                         std::chrono::system_clock::now());

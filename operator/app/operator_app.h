@@ -36,6 +36,8 @@ struct OperatorOptions {
   // Pods wait with a scheduling gate until minReplicas of a job fit together. Reads all nodes and
   // pods of the cluster.
   bool gang_admission = false;
+  // Where the API server serves PodGroups, jobs have them instead of our gates.
+  bool pod_groups = false;
   bool kueue = false;  // jobs may name a queue of Kueue
   // Which jobs an autoscaler hears of, and how long nodes take: see
   // controllers::JobControllerOptions.

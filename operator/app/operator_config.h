@@ -24,6 +24,7 @@ struct OperatorConfig {
   std::string metrics_namespace;  // who may read sidecars' metrics; empty: everybody
   int workers = 4;
   bool gang_admission = true;
+  std::string pod_groups = "Auto";  // or Never
   bool kueue = false;
   std::string autoscaling = "None";      // or Pending
   int autoscaling_after_seconds = 30;    // a job has waited for room

@@ -11,6 +11,7 @@
 
 #include "common/logging/log.h"
 #include "common/rpc/keep_alive.h"
+#include "common/rpc/message_size.h"
 #include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
@@ -28,8 +29,6 @@ using planner::Notice;
 // Of a connection, and a sidecar has one: its stream, and the record calls of its campaigns.
 constexpr int kMostStreams = 32;
 constexpr int kMostMetadata = 16 << 10;
-// A view of some thousand pods.
-constexpr int kMostBytes = 4 << 20;
 // So that connections and streams that do nothing don't add up: a sidecar registers at once, and
 // has a stream as long as it has a connection.
 constexpr std::chrono::seconds kRegisterWithin{5};
@@ -200,7 +199,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     // Two operators on one port would each see half of the sidecars.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     rpc::KeepAlive(&builder);
-    builder.SetMaxReceiveMessageSize(kMostBytes);
+    rpc::LimitMessages(&builder);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);

@@ -215,6 +215,7 @@ void OperatorProcess::CheckRights() {
       .lease_namespace = config_.leader_elect ? LeaseNamespace() : "",
       .authority_namespace = config_.tls ? OwnNamespace() : "",
       .whole_cluster = config_.gang_admission,
+      .pod_groups = config_.pod_groups == "Auto",
       .kueue = config_.kueue,
       .trust_node_deletion = config_.trust_node_deletion,
       .reviews = config_.metrics_secure || !config_.page_listen.empty(),
@@ -292,6 +293,7 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.watch_namespaces = Names(config_.watch_namespaces);
   options.workers = config_.workers;
   options.gang_admission = config_.gang_admission;
+  options.pod_groups = config_.pod_groups == "Auto";
   options.kueue = config_.kueue;
   options.node_calls = {.calls = config_.autoscaling == "Pending",
                         .after = seconds(config_.autoscaling_after_seconds),

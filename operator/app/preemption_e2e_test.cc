@@ -1,7 +1,7 @@
-// Two jobs share the GPUs of a local cluster that runs real sidecars and workers, before an
-// operator that counts the GPUs: the more important one takes what the other can do without, or all
-// of it, and the other one has it back afterwards; what is idle is shared out fairly. The workers'
-// own files tell whether a step was lost.
+// Two jobs, or three, share the GPUs of a local cluster that runs real sidecars and workers, before
+// an operator that counts the GPUs: the more important one takes what the other can do without, or
+// all of it, and the other one has it back afterwards; what is idle is shared out fairly. The
+// workers' own files tell whether a step was lost.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -26,7 +26,7 @@ using Steps = std::map<int, std::set<std::string>>;
 class PreemptionE2e : public ClusterE2e {
  protected:
   void SetUp() override {
-    for (const char* sub : {"low", "high"}) fs::create_directory(dir_ / sub);
+    for (const char* sub : {"low", "mid", "high"}) fs::create_directory(dir_ / sub);
     StartCluster({.bin_dir = RM_BIN_DIR});
     SetGpus(4);
     operator_ = std::make_unique<RunningOperator>(RunningOperator::Options{
@@ -124,7 +124,7 @@ class PreemptionE2e : public ClusterE2e {
     EXPECT_EQ(status.faults, 0) << name;
   }
   void TellWhatWas() {
-    for (const char* job : {"low", "high"}) {
+    for (const char* job : {"low", "mid", "high"}) {
       std::cerr << "---- " << job << "\n" << api::StatusToJson(Status(job)).dump(1) << "\n";
     }
     if (operator_ != nullptr) std::cerr << operator_->Log();
@@ -165,6 +165,29 @@ TEST_F(PreemptionE2e, AnImportantJobTakesWhatAnotherCanDoWithoutAndGivesItBackAt
   End("low");
   ASSERT_TRUE(Until([&] { return Status("low").state == "Succeeded"; }));
   for (const char* job : {"low", "high"}) ExpectNoStepLost(job);
+}
+
+TEST_F(PreemptionE2e, OfThreeJobsTheLeastImportantGivesAndTheOneBetweenTrainsOn) {
+  SetGpus(6);
+  ApplyJob("low", 4, 0, 1);
+  ASSERT_TRUE(Trains("low", 4));
+  ApplyJob("mid", 2, 50, 1);
+  ASSERT_TRUE(Trains("mid", 2));
+  const std::uint64_t epoch = Status("mid").epoch;
+  ApplyJob("high", 2, 100);
+  ASSERT_TRUE(Trains("high", 2));
+  EXPECT_TRUE(Trains("low", 2));
+  EXPECT_EQ(Status("mid").epoch, epoch) << "nothing was asked of it";
+  EXPECT_EQ(Status("mid").Find("Preempted"), nullptr);
+  for (const char* name : {"low", "mid", "high"}) EXPECT_TRUE(StepsGoOn(name)) << name;
+  End("high");
+  ASSERT_TRUE(Until([&] { return Status("high").state == "Succeeded"; }));
+  EXPECT_TRUE(Trains("low", 4));
+  for (const char* name : {"low", "mid"}) End(name);
+  for (const char* name : {"low", "mid", "high"}) {
+    ASSERT_TRUE(Until([&] { return Status(name).state == "Succeeded"; }));
+    ExpectNoStepLost(name);
+  }
 }
 
 TEST_F(PreemptionE2e, NoJobGivesUpWhatItNeedsNorAnythingForItsLike) {

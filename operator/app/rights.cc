@@ -61,6 +61,13 @@ const std::vector<Rule>& TrustRules() {
   return kRules;
 }
 
+const std::vector<Rule>& PodGroupRules() {
+  static const std::vector<Rule> kRules = {
+      {"scheduling.k8s.io", "podgroups", "", {"get", "list", "watch", "create", "patch"}},
+  };
+  return kRules;
+}
+
 const std::vector<Rule>& QueueRules() {
   static const std::vector<Rule> kRules = {
       {"kueue.x-k8s.io", "workloads", "", {"list", "watch", "create", "patch", "delete"}},
@@ -120,6 +127,7 @@ std::vector<Right> WantedRights(const RightsScope& scope) {
   const auto add_for_jobs = [&](const std::string& ns) {
     add(JobRules(), ns);
     if (scope.page) add(PageRules(), ns);
+    if (scope.pod_groups) add(PodGroupRules(), ns);
     if (scope.kueue) add(QueueRules(), ns);
   };
   if (scope.watch_namespaces.empty()) add_for_jobs("");

@@ -28,6 +28,7 @@ struct RightsScope {
   std::string lease_namespace;                // empty: nobody is elected
   std::string authority_namespace;            // empty: no TLS with sidecars
   bool whole_cluster = false;                 // it looks at all nodes and pods
+  bool pod_groups = false;                    // jobs may have PodGroups of Kubernetes
   bool kueue = false;                         // jobs may name a queue of Kueue
   bool trust_node_deletion = false;
   bool reviews = false;  // it asks who others are and what they may

@@ -88,6 +88,11 @@ std::vector<Setting> JobSettings() {
        10, 86400},
       {"autoscaling-jobs", &C::autoscaling_jobs,
        "with --autoscaling=Pending: so many jobs wait for nodes at a time", 1, 1000},
+      {.flag = "pod-groups",
+       .field = &C::pod_groups,
+       .help = "whether the scheduler keeps the pods of a job together by a PodGroup, instead of "
+               "our gates: where the API server serves them, or never",
+       .words = {"Auto", "Never"}},
       {"kueue", &C::kueue, "jobs may name a queue of Kueue, which then decides when they start"},
   };
 }

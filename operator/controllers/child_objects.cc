@@ -5,6 +5,7 @@
 
 #include "common/ring_key/ring_key.h"
 #include "operator/api/labels.h"
+#include "operator/controllers/pod_groups.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
 
@@ -48,11 +49,16 @@ ChildObjects::ChildObjects(std::shared_ptr<kube::KubeApi> api, ChildObjectOption
       services_(api_, kube::Services(), Ours(options_.watch_namespaces), Report(changed)),
       budgets_(api_, kube::PodDisruptionBudgets(), Ours(options_.watch_namespaces),
                Report(changed)),
-      policies_(api_, kube::NetworkPolicies(), Ours(options_.watch_namespaces), Report(changed)) {}
+      policies_(api_, kube::NetworkPolicies(), Ours(options_.watch_namespaces), Report(changed)),
+      pod_groups_(options_.pod_groups ? std::make_unique<runtime::Informer>(
+                                            api_, *options_.pod_groups,
+                                            Ours(options_.watch_namespaces), Report(changed))
+                                      : nullptr) {}
 
 std::vector<runtime::Informer*> ChildObjects::informers() {
   std::vector<runtime::Informer*> all = {&services_, &budgets_};
   if (options_.network_policy.enabled) all.push_back(&policies_);
+  if (pod_groups_ != nullptr) all.push_back(pod_groups_.get());
   return all;
 }
 
@@ -64,7 +70,7 @@ void ChildObjects::Stop() {
   for (runtime::Informer* informer : informers()) informer->Stop();
 }
 
-ChildObjects::Outcome ChildObjects::Keep(const api::HorovodJob& job) {
+ChildObjects::Outcome ChildObjects::Keep(const api::HorovodJob& job, bool grouped) {
   Outcome outcome;
   const auto note = [&](const kube::Result<void>& kept) {
     if (!kept) outcome.problems.push_back(kept.error());
@@ -78,6 +84,12 @@ ChildObjects::Outcome ChildObjects::Keep(const api::HorovodJob& job) {
   if (options_.network_policy.enabled) {
     note(KeepObject(job, kube::NetworkPolicies(), &policies_,
                     BuildNetworkPolicy(job, options_.network_policy)));
+  }
+  if (grouped && pod_groups_ != nullptr) {
+    Json group = BuildPodGroup(job, *options_.pod_groups);
+    const auto live = pod_groups_->Get(job.ns, MetaField(group, "name"));
+    if (live != nullptr) KeepWhatIsFixed(*live, &group);
+    note(KeepObject(job, *options_.pod_groups, pod_groups_.get(), group));
   }
   return outcome;
 }

@@ -27,6 +27,8 @@ struct ChildObjectOptions {
   std::optional<tls::KeyPair> authority;      // none: no TLS, so no Secret either
   std::string ring_key;                       // of all jobs; empty: each has one of its own
   NetworkPolicyOptions network_policy;
+  // Where the API server serves PodGroups and they are used: which version.
+  std::optional<kube::Resource> pod_groups;
   // Secrets are not watched (the right to watch all of them would be much to ask for): they are
   // looked at this often.
   std::chrono::milliseconds secret_check{std::chrono::minutes(10)};
@@ -47,7 +49,8 @@ class ChildObjects {
     std::vector<kube::Error> problems;  // empty: all is as it should be
     std::optional<std::chrono::milliseconds> look_again;
   };
-  Outcome Keep(const api::HorovodJob& job);
+  // `grouped`: the job has a PodGroup.
+  Outcome Keep(const api::HorovodJob& job, bool grouped = false);
   void Forget(const std::string& job_uid);
 
  private:
@@ -60,6 +63,7 @@ class ChildObjects {
   const std::shared_ptr<kube::KubeApi> api_;
   const ChildObjectOptions options_;
   runtime::Informer services_, budgets_, policies_;
+  std::unique_ptr<runtime::Informer> pod_groups_;  // null: none are used
   sync::Mutex mu_;
   // When the Secret of a job (by uid) was last found good.
   std::map<std::string, std::chrono::steady_clock::time_point> secret_seen_ GUARDED_BY(mu_);

@@ -78,6 +78,13 @@ bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes
 }  // namespace
 
 planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
+  if (snapshot->grouped) {
+    // The scheduler decides for all of its pods together.
+    Forget(snapshot->job.Key());
+    planner::Decision decision = planner::Plan(*snapshot);
+    for (planner::PodCreate& create : decision.creates) create.grouped = true;
+    return decision;
+  }
   if (loop_ == nullptr) return planner::Plan(*snapshot);
   if (snapshot->queue) {
     // Its queue has decided for all of its pods together.

@@ -138,6 +138,7 @@ JobReconciler JobController::MakeReconciler() {
        .observer = {options_.disruption_taints, options_.preparation_patience, options_.clock},
        .nodes_within =
            options_.node_calls.calls ? std::optional(options_.nodes_within) : std::nullopt,
+       .pod_groups = options_.child_objects && options_.child_objects->pod_groups,
        .pods = {options_.pod, options_.proof_finalizer, options_.calls_at_once, options_.clock},
        .most_events_waiting = options_.most_events_waiting,
        .clock = options_.clock,

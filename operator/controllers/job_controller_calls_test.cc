@@ -154,6 +154,33 @@ TEST_F(JobControllerCallsTest, AGateIsLiftedFromTheVersionThatWasReadAndOthersSt
   }
 }
 
+// Its pods may take long to make: the API server is slow, or there are a thousand.
+TEST_F(JobControllerCallsTest, ADrainPassesAnAdmissionThatIsUnderWay) {
+  StartOperator(true);
+  ASSERT_TRUE(api_->Create(kube::Nodes(), "",
+                           {{"metadata", {{"name", "n"}}},
+                            {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}}));
+  Apply("digits", {{"worker", {{"replicas", 3}}}});
+  ASSERT_TRUE(Trains(3));
+  std::atomic<bool> under_way = false, over = false;
+  api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
+    const bool of_large =
+        call.verb == "create" && call.body.dump().find("large-worker") != std::string::npos;
+    if (!of_large || call.body.value("kind", "") != "Pod") return std::nullopt;
+    under_way = true;
+    (void)Until([&] { return over.load(); });
+    return ErrorCode::kForbidden;
+  });
+  Apply("large", {{"worker", {{"replicas", 4}}}});
+  ASSERT_TRUE(Until([&] { return under_way.load(); }));
+  ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-2",
+                               {{"metadata", {{"annotations", {{api::kDrainAnnotation, "try"}}}}}},
+                               {}));
+  EXPECT_TRUE(Until([&] { return cluster_->WasTold("digits-worker-2", "Drain"); }));
+  EXPECT_FALSE(over) << "the other job's pods are still being made";
+  over = true;
+}
+
 TEST_F(JobControllerCallsTest, RoomThatAPodTakesBesideItsContainersIsTaken) {
   ASSERT_TRUE(api_->Create(kube::Nodes(), "",
                            {{"metadata", {{"name", "n"}}},

@@ -8,6 +8,7 @@
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/metrics.h"
+#include "operator/controllers/pod_groups.h"
 
 namespace ringmaster::controllers {
 
@@ -31,6 +32,7 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       jobs_(around.jobs),
       child_objects_(around.child_objects),
       job_queue_(around.job_queue),
+      pod_groups_(options.pod_groups && around.child_objects != nullptr),
       events_(
           api, options.instance, around.pods,
           [metrics = options.metrics] {
@@ -91,9 +93,10 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
     admission_.Forget(job.Key());
     return false;
   }
-  const bool kept = KeepChildObjects(job);
   JobQueue::Answer in_queue = job_queue_->Look(*snapshot);
   snapshot->queue = std::move(in_queue.standing);
+  snapshot->grouped = pod_groups_ && MayUsePodGroup(*snapshot);
+  const bool kept = KeepChildObjects(*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
   snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
@@ -111,11 +114,12 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   return applied;
 }
 
-bool JobReconciler::KeepChildObjects(const api::HorovodJob& job) {
+bool JobReconciler::KeepChildObjects(const planner::Snapshot& snapshot) {
+  const api::HorovodJob& job = snapshot.job;
   // Of a job that has ended they stay as they are until it is deleted.
   if (child_objects_ == nullptr || !job.status.completion_time.empty()) return true;
   if (backoff_.Waits(job, Needed::kObjects)) return true;
-  const ChildObjects::Outcome outcome = child_objects_->Keep(job);
+  const ChildObjects::Outcome outcome = child_objects_->Keep(job, snapshot.grouped);
   if (outcome.look_again) queue_->AddAfter(job.Key(), *outcome.look_again);
   if (outcome.problems.empty()) {
     backoff_.Worked(job, Needed::kObjects);

@@ -25,6 +25,7 @@ struct JobReconcilerOptions {
   runtime::WorkQueueOptions creation_backoff;
   JobObserverOptions observer;
   std::optional<std::chrono::seconds> nodes_within;  // planner::Snapshot::nodes_within
+  bool pod_groups = false;                           // jobs that suit them have PodGroups
   PodWriterOptions pods;
   std::size_t most_events_waiting = kMostEventsWaiting;
   runtime::Clock clock;
@@ -56,7 +57,7 @@ class JobReconciler {
 
  private:
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
-  bool KeepChildObjects(const api::HorovodJob& job);
+  bool KeepChildObjects(const planner::Snapshot& snapshot);
   void AfterStatus(const planner::Snapshot& snapshot, const planner::Decision& decision);
 
   SidecarRegistry* const registry_;
@@ -64,6 +65,7 @@ class JobReconciler {
   runtime::Informer* const jobs_;
   ChildObjects* const child_objects_;
   JobQueue* const job_queue_;
+  const bool pod_groups_;
   EventWriter events_;
   CreationBackoff backoff_;
   JobObserver observer_;

@@ -250,6 +250,7 @@ void FollowTheWorker(const Json& status, PodFacts* facts) {
 
 // Gates of others than us keep the pod from every node.
 void ReadGates(const Json& spec, PodFacts* facts) {
+  facts->grouped = spec.contains("schedulingGroup");
   std::string others;
   for (const Json& gate : fields::Member(spec, "schedulingGates")) {
     const std::string name = fields::Text(gate, "name");

@@ -14,6 +14,7 @@
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_annotations.h"
 #include "operator/controllers/pod_builder.h"
+#include "operator/controllers/pod_groups.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
 
@@ -124,6 +125,7 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   options.gang_gate = options.gang_gate && !create.granted;
   Json pod = BuildPod(job, create.index, options);
   DropOwnAnnotations(pod);
+  if (create.grouped) JoinPodGroup(job.name, &pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);
   KeepOffNodes(pod, create.keep_off);

@@ -6,17 +6,16 @@
 
 #include "common/fields/fields.h"
 #include "common/membership/message_json.h"
-#include "common/membership/state_json.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/record_object.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using kube::Json;
 
-constexpr char kDataKey[] = "record";
 // Each lost race means that somebody else's write succeeded, so a few are plenty.
 constexpr int kTries = 5;
 
@@ -27,14 +26,15 @@ kube::Error Broken(const JobIdentity& job, const std::string& why) {
 }
 
 Json MakeObject(const JobIdentity& job, const membership::QuorumRecord& state) {
-  return {{"apiVersion", "v1"},
-          {"kind", "ConfigMap"},
-          {"metadata",
-           {{"name", RecordName(job.name)},
-            {"namespace", job.ns},
-            {"labels", {{api::kJobUidLabel, job.uid}}},
-            {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}}},
-          {"data", {{kDataKey, membership::EncodeRecord(state)}}}};
+  Json object = {{"apiVersion", "v1"},
+                 {"kind", "ConfigMap"},
+                 {"metadata",
+                  {{"name", RecordName(job.name)},
+                   {"namespace", job.ns},
+                   {"labels", {{api::kJobUidLabel, job.uid}}},
+                   {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}}}};
+  PutRecord(state, &object);
+  return object;
 }
 
 // The highest lineage that the job's status says was begun; 0: none.
@@ -78,7 +78,7 @@ kube::Result<void> QuorumRecordStore::Load(const JobIdentity& job, Entry& entry)
   if (object) {
     // Of a job of the same name that was deleted: the garbage collector takes it away soon.
     if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));
-    auto state = membership::DecodeRecord(fields::Text(fields::Member(*object, "data"), kDataKey));
+    auto state = RecordOf(*object);
     if (!state) return tl::unexpected(Broken(job, state.error()));
     entry.state = std::move(*state);
     entry.resource_version = ResourceVersion(*object);

@@ -1,10 +1,15 @@
 // The record of a job on each of the API servers: two operators that both believe to be the one.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <thread>
 
+#include "common/fields/parse.h"
 #include "common/membership/message_json.h"
+#include "common/membership/state_json.h"
+#include "common/membership/view_json.h"
 #include "operator/api/testing/job_object.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/local/testing/conformance.h"
@@ -95,6 +100,125 @@ TEST_P(QuorumRecordStoreServersTest, OfTwoWhoFoundAtTheSameTimeOneSucceeds) {
     EXPECT_EQ(bootstrapped, 1);
     ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
   }
+}
+
+// As sidecars register: each pod on a node, with addresses and workers of its own.
+membership::ViewPtr Large(int pods, int slots, const std::string& generation = "0") {
+  std::vector<membership::Candidate> candidates;
+  std::mt19937_64 random(7);
+  const auto port = [&] { return ":" + std::to_string(30000 + random() % 30000); };
+  for (int i = 0; i < pods; ++i) {
+    const std::string uid =
+        fmt::format("{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}", random() >> 32, random() >> 48,
+                    random() >> 52, random() >> 52, random() >> 16);
+    const std::string host = fmt::format("10.{}.{}.{}", random() % 256, i / 250, i % 250 + 1);
+    membership::Candidate candidate;
+    candidate.pod = {uid,
+                     fmt::format("a-job-with-a-name-worker-{}", i),
+                     1,
+                     fmt::format("ip-10-0-{}-{}.eu-central-1.compute.internal", i / 250, i % 250),
+                     "eu-central-1a",
+                     host + port(),
+                     host + port(),
+                     host + port(),
+                     true};
+    for (int slot = 0; slot < slots; ++slot) {
+      candidate.workers.push_back({.slot = static_cast<std::uint32_t>(slot),
+                                   .incarnation = 1,
+                                   .tcp = host + port(),
+                                   .shm = fmt::format("rm-{}-{}{:016x}", uid, generation, random()),
+                                   .ready = true});
+    }
+    candidates.push_back(std::move(candidate));
+  }
+  return std::make_shared<const membership::View>(
+      membership::BootstrapView(std::move(candidates), 1));
+}
+
+// The next view: a twentieth of the pods is lost.
+membership::ViewPtr After(const membership::View& view) {
+  membership::View next = view;
+  next.epoch += 1;
+  next.parent = view.epoch;
+  next.reason = membership::Reason::kPodLost;
+  const auto stays = [](std::size_t pod) { return pod % 20 != 19; };
+  next.pods.clear();
+  next.ranks.clear();
+  std::vector<std::uint32_t> index(view.pods.size());
+  for (std::size_t i = 0; i < view.pods.size(); ++i) {
+    index[i] = static_cast<std::uint32_t>(next.pods.size());
+    if (stays(i)) next.pods.push_back(view.pods[i]);
+  }
+  for (membership::RankEntry rank : view.ranks) {
+    if (!stays(rank.pod)) continue;
+    rank.pod = index[rank.pod];
+    next.ranks.push_back(rank);
+  }
+  return std::make_shared<const membership::View>(next);
+}
+
+membership::Message ProposalOf(const membership::ViewPtr& base) {
+  membership::Message propose;
+  propose.kind = MessageKind::kPropose;
+  propose.from = base->pods[0].uid;
+  propose.incarnation = 1;
+  propose.view = base->epoch;
+  propose.ballot = {1, base->pods[0].uid};
+  propose.base = base;
+  propose.value = After(*base);
+  return propose;
+}
+
+// The plain form of either is above what an API server takes.
+TEST_P(QuorumRecordStoreServersTest, AJobOfAThousandPodsOfEightIsFoundedAndVotedOn) {
+  const auto first = Large(1000, 8);
+  ASSERT_GT(membership::EncodeView(*first).size(), std::size_t{1} << 20);
+  const auto made = a_->Bootstrap(job_, first);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(Prepare(*a_, id_, first, 1, first->pods[0].uid), MessageKind::kPromise);
+  const membership::Message propose = ProposalOf(first);
+  const auto text = b_->Answer(id_, membership::EncodeMessage(propose));
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_EQ(membership::DecodeMessage(*text)->kind, MessageKind::kAccepted);
+  QuorumRecordStore another(api_);
+  const auto read = another.Newest(id_);
+  ASSERT_TRUE(read && *read) << read.error().message;
+  EXPECT_EQ(*(**read).view, *first);
+  EXPECT_EQ(*(**read).accepted_value, *propose.value);
+  ASSERT_TRUE(another.BeginRecovery(id_, 2, first));
+}
+
+// What the schema lets in: as many pods as there may be, and as many workers.
+TEST_P(QuorumRecordStoreServersTest, TheLargestJobsFitIntoARecordAndAMessage) {
+  for (const auto& [pods, slots] : {std::pair{api::kMaxReplicas, 1}, {api::kMaxWorkers / 8, 8}}) {
+    const auto first = Large(pods, slots);
+    QuorumRecordStore records(api_);
+    const auto made = records.Bootstrap(job_, first);
+    ASSERT_TRUE(made) << made.error().message;
+    const std::string propose = membership::EncodeMessage(ProposalOf(first));
+    EXPECT_LT(propose.size() + 4096, fields::Limits().bytes);
+    const auto text = records.Answer(id_, propose);
+    ASSERT_TRUE(text) << text.error().message;
+    EXPECT_EQ(membership::DecodeMessage(*text)->kind, MessageKind::kAccepted);
+    ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
+  }
+}
+
+// Smaller ones stand there as ever: an operator of the version before can take over.
+TEST_P(QuorumRecordStoreServersTest, WhatAnOlderOperatorCouldWriteItCanRead) {
+  const auto first = Large(300, 8);
+  ASSERT_TRUE(a_->Bootstrap(job_, first));
+  const auto object = api_->Get(kube::ConfigMaps(), ns_, RecordName("digits"));
+  ASSERT_TRUE(object);
+  const auto read = membership::DecodeRecord((*object)["data"]["record"].get<std::string>());
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(*read->view, *first);
+  // A vote makes it too long for that: nothing of before is left beside it.
+  ASSERT_TRUE(a_->Answer(id_, membership::EncodeMessage(ProposalOf(first))));
+  ASSERT_TRUE(b_->Newest(id_));
+  const auto large = api_->Get(kube::ConfigMaps(), ns_, RecordName("digits"));
+  ASSERT_TRUE(large);
+  EXPECT_NE(large->contains("data"), large->contains("binaryData"));
 }
 
 TEST_P(QuorumRecordStoreServersTest, APromiseBindsTheOtherOperatorToo) {

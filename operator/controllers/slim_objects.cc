@@ -69,10 +69,10 @@ Json SlimPod(Json pod) {
     }
     DropNotes(slim["metadata"]);
   }
-  slim["spec"] =
-      Only(std::move(spec), {"nodeName", "schedulingGates", "nodeSelector", "affinity",
-                             "tolerations", "resources", "overhead", "priority", "preemptionPolicy",
-                             "terminationGracePeriodSeconds", "containers", "initContainers"});
+  slim["spec"] = Only(std::move(spec),
+                      {"nodeName", "schedulingGates", "schedulingGroup", "nodeSelector", "affinity",
+                       "tolerations", "resources", "overhead", "priority", "preemptionPolicy",
+                       "terminationGracePeriodSeconds", "containers", "initContainers"});
   for (const char* list : {"containers", "initContainers"}) {
     SlimEach(slim["spec"], list, {"name", "restartPolicy", "resources"});
   }

@@ -72,6 +72,7 @@ const Resource& PriorityClasses();
 const Resource& Workloads();  // Kueue's, as the two below
 const Resource& ResourceFlavors();
 const Resource& WorkloadPriorityClasses();
+const Resource& PodGroups();  // scheduling.k8s.io/v1beta1; served behind a feature gate
 
 struct ListOptions {
   std::string label_selector;

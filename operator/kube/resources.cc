@@ -23,6 +23,7 @@ enum Index : size_t {
   kWorkloads,
   kResourceFlavors,
   kWorkloadPriorityClasses,
+  kPodGroups,
 };
 
 }  // namespace
@@ -47,6 +48,7 @@ const std::vector<Resource>& AllResources() {
       {"kueue.x-k8s.io", "v1beta2", "workloads", "Workload", true},
       {"kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor", false},
       {"kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", false},
+      {"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", true},
   };
   return kAll;
 }
@@ -68,6 +70,7 @@ const Resource& PriorityClasses() { return AllResources()[kPriorityClasses]; }
 const Resource& Workloads() { return AllResources()[kWorkloads]; }
 const Resource& ResourceFlavors() { return AllResources()[kResourceFlavors]; }
 const Resource& WorkloadPriorityClasses() { return AllResources()[kWorkloadPriorityClasses]; }
+const Resource& PodGroups() { return AllResources()[kPodGroups]; }
 
 const Resource* FindResource(std::string_view group, std::string_view version,
                              std::string_view plural) {

@@ -201,6 +201,20 @@ std::vector<Cause> CheckService(const Json& service) {
   return {{"FieldValueRequired", "Required value", "spec.ports"}};
 }
 
+// Of an object that holds files.
+std::vector<Cause> CheckDataSize(const Json& object) {
+  constexpr std::size_t kMost = 1u << 20;
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : Field(object, "data", kEmptyObject).items()) {
+    if (value.is_string()) bytes += value.get_ref<const std::string&>().size();
+  }
+  for (const auto& [key, value] : Field(object, "binaryData", kEmptyObject).items()) {
+    if (value.is_string()) bytes += value.get_ref<const std::string&>().size() / 4 * 3;
+  }
+  if (bytes <= kMost) return {};
+  return {{"FieldValueTooLong", "Too long: may not be more than 1048576 bytes", ""}};
+}
+
 }  // namespace
 
 Traits TraitsOf(const Resource& resource) {
@@ -208,7 +222,7 @@ Traits TraitsOf(const Resource& resource) {
   if (resource == kube::Nodes()) return {.status = true, .status_on_create = true};
   if (resource == kube::Namespaces() || resource == kube::Services()) return {.status = true};
   if (resource == kube::PodDisruptionBudgets() || resource == kube::HorovodJobs() ||
-      resource == kube::Workloads()) {
+      resource == kube::Workloads() || resource == kube::PodGroups()) {
     return {.status = true, .generation = true, .unconditional_update = false};
   }
   if (resource == kube::NetworkPolicies()) return {.generation = true};
@@ -265,6 +279,7 @@ std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
   if (resource == kube::Leases()) return CheckLease(object);
   if (resource == kube::Events()) return CheckEvent(object);
   if (resource == kube::Services()) return CheckService(object);
+  if (resource == kube::ConfigMaps()) return CheckDataSize(object);
   return {};
 }
 
@@ -304,6 +319,7 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
             {"FieldValueForbidden", "Forbidden: field is immutable when `immutable` is set", key}};
       }
     }
+    if (resource == kube::ConfigMaps()) return CheckDataSize(after);
   }
   return {};
 }

@@ -73,8 +73,8 @@ std::optional<Json> Discover(const std::string& path, const CrdSchema& crd) {
   while (at.size() > 1 && at.back() == '/') at.pop_back();
   if (at == "/version") {
     return Json{{"major", "1"},
-                {"minor", "34"},
-                {"gitVersion", "v1.34.0-ringmaster-local"},
+                {"minor", "37"},
+                {"gitVersion", "v1.37.0-ringmaster-local"},
                 {"platform", "linux/amd64"}};
   }
   if (at == "/api") {

@@ -29,6 +29,7 @@ struct PodCreate {
   // Ends of nodes that are announced and would not keep the pod off: reasons by node.
   std::map<std::string, std::string> announced;
   bool granted = false;   // it may look for a node at once: no gate
+  bool grouped = false;   // in the job's PodGroup
   bool shielded = false;  // autoscalers are to leave it where it is: the job has yet to start
   std::string domain;     // on nodes with this value of the topology's label; empty: on any
   std::shared_ptr<const kueue::PodChanges> of_queue;  // of its admission; null: it is in none

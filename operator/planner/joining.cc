@@ -31,7 +31,7 @@ void SetCantJoin(PlanContext& plan) {
   const std::string message = fmt::format(
       "{} can't join those who train: the script registers no state (elastic.run and a "
       "State would let it in)",
-      fmt::join(names, ", "));
+      Names(names));
   SetCondition(plan, kType, true, kReason, message);
   if (!before) plan.AddEvent(true, kReason, message);
 }

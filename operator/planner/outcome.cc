@@ -241,7 +241,7 @@ void EvaluateDeadlines(PlanContext& plan) {
 void EvaluateInit(PlanContext& plan) {
   if (plan.in.view != nullptr || plan.in.job.status.epoch != 0) return;
   const auto timeout = std::chrono::seconds(plan.in.job.spec.init_timeout_seconds);
-  std::string missing;
+  std::vector<std::string> missing;
   for (const PodFacts* pod : plan.active) {
     const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
     if (plan.away.count(pod->uid) != 0) continue;  // another one is on its way
@@ -250,14 +250,13 @@ void EvaluateInit(PlanContext& plan) {
     if (plan.in.now < end) {
       plan.LookAgainAt(end);
     } else {
-      missing +=
-          fmt::format("{}{} ({})", missing.empty() ? "" : ", ", pod->name, WhatIsMissing(sidecar));
+      missing.push_back(fmt::format("{} ({})", pod->name, WhatIsMissing(sidecar)));
     }
   }
   if (!missing.empty()) {
     Fail(plan, "InitTimeout",
          fmt::format("after initTimeoutSeconds ({} s) these have not come to init(): {}",
-                     timeout.count(), missing));
+                     timeout.count(), Names(missing)));
   }
 }
 
@@ -329,6 +328,9 @@ void CountEnds(PlanContext& plan) {
     return;
   }
   for (const PodFacts& pod : plan.in.pods) {
+    // What is counted goes, and makes room for the next ones. While all ranks end nothing is
+    // replaced: then it is as many as the job has pods.
+    if (status.accounted_pods.size() >= kMostUids && !plan.finishing) break;
     if (pod.ended() && !IsAccounted(plan.in, pod.uid)) CountPod(plan, pod);
   }
   CountWorkerExits(plan);

@@ -65,6 +65,7 @@ bool IsProvenDead(const Snapshot& in, const std::string& pod_uid);
 // A worker of a pod outside of the view has failed the job, its sidecar says; the pod has yet to
 // end with that. The other ranks may agree to end meanwhile.
 bool IsAboutToFail(PlanContext& plan, const PodFacts& pod);
+bool IsKeptProof(const Snapshot& in, const std::string& pod_uid);  // in the status
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid);
 bool JobHasEnded(const Snapshot& in);  // and its status says so
 bool Contains(const std::vector<std::string>& texts, const std::string& text);
@@ -73,6 +74,10 @@ std::string WhatIsMissing(const SidecarFacts* sidecar);
 std::string Plural(std::size_t n, const std::string& noun);
 // "a, b, c, d and 996 more": a thousand pods wait for the same thing as one.
 std::string Names(const std::vector<std::string>& names);
+std::string Listed(const std::vector<std::string>& texts, const char* between);
+
+// What a status lists: at most so many, 40 bytes each. etcd takes an object of 1.5 MiB.
+inline constexpr std::size_t kMostUids = 1000;
 
 // Conditions that are no news for an event: it may pass, or has been said as it began.
 inline constexpr char kStalled[] = "Stalled";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "operator/planner/plan_context.h"
+#include "operator/planner/snapshot_index.h"
 
 namespace ringmaster::planner {
 
@@ -32,33 +33,45 @@ void PlanContext::AddEvent(bool warning, std::string reason, std::string message
   out.events.push_back({warning, std::move(reason), std::move(message), std::move(pod)});
 }
 
-std::string Names(const std::vector<std::string>& names) {
+std::string Listed(const std::vector<std::string>& texts, const char* between) {
   constexpr std::size_t kMost = 4;
-  const std::size_t shown = std::min(names.size(), kMost);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  const std::size_t shown = std::min(texts.size(), kMost);
+  std::string text = fmt::format("{}", fmt::join(texts.begin(), texts.begin() + shown, between));
+  if (shown < texts.size()) text += fmt::format(" and {} more", texts.size() - shown);
   return text;
 }
 
+std::string Names(const std::vector<std::string>& names) { return Listed(names, ", "); }
+
+namespace {
+
+// Without an index, as for a single question, each is looked for.
+template <typename List, typename Key>
+const typename List::value_type* FindIn(const List& list, Key key, const std::string& wanted) {
+  const auto at =
+      std::find_if(list.begin(), list.end(), [&](const auto& e) { return e.*key == wanted; });
+  return at == list.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
 const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid) {
-  const auto at = std::find_if(in.sidecars.begin(), in.sidecars.end(),
-                               [&](const SidecarFacts& s) { return s.pod_uid == pod_uid; });
-  return at == in.sidecars.end() ? nullptr : &*at;
+  if (in.index != nullptr) return in.index->Sidecar(pod_uid);
+  return FindIn(in.sidecars, &SidecarFacts::pod_uid, pod_uid);
 }
 
 const PodFacts* FindPod(const Snapshot& in, const std::string& pod_uid) {
-  const auto at = std::find_if(in.pods.begin(), in.pods.end(),
-                               [&](const PodFacts& p) { return p.uid == pod_uid; });
-  return at == in.pods.end() ? nullptr : &*at;
+  if (in.index != nullptr) return in.index->Pod(pod_uid);
+  return FindIn(in.pods, &PodFacts::uid, pod_uid);
 }
 
 const NodeFacts* FindNode(const Snapshot& in, const std::string& name) {
-  const auto at = std::find_if(in.nodes.begin(), in.nodes.end(),
-                               [&](const NodeFacts& n) { return n.name == name; });
-  return at == in.nodes.end() ? nullptr : &*at;
+  if (in.index != nullptr) return in.index->Node(name);
+  return FindIn(in.nodes, &NodeFacts::name, name);
 }
 
 bool InView(const Snapshot& in, const std::string& pod_uid) {
+  if (in.index != nullptr) return in.index->IsMember(pod_uid);
   return in.view != nullptr && in.view->FindPod(pod_uid) >= 0;
 }
 
@@ -73,10 +86,16 @@ bool IsGone(const Snapshot& in, const std::string& pod_uid) {
 bool IsProvenDead(const Snapshot& in, const std::string& pod_uid) {
   const PodFacts* pod = FindPod(in, pod_uid);
   if (pod != nullptr && pod->proven_dead) return true;
+  return IsKeptProof(in, pod_uid);
+}
+
+bool IsKeptProof(const Snapshot& in, const std::string& pod_uid) {
+  if (in.index != nullptr) return in.index->IsProvenDead(pod_uid);
   return Contains(in.job.status.proven_dead, pod_uid);
 }
 
 bool IsAccounted(const Snapshot& in, const std::string& pod_uid) {
+  if (in.index != nullptr) return in.index->IsAccounted(pod_uid);
   return Contains(in.job.status.accounted_pods, pod_uid);
 }
 
@@ -102,6 +121,7 @@ bool PodsStillEnd(PlanContext& plan) {
 }
 
 Decision Plan(const Snapshot& snapshot) {
+  const WithIndex index(snapshot);
   PlanContext plan{.in = snapshot};
   plan.out.status = snapshot.job.status;
   plan.wanted = snapshot.job.WantedPods();

@@ -99,7 +99,7 @@ void WaitFor(PlanContext& plan, const std::vector<std::string>& waits) {
       "too few of the view live to go on, and {} may still train somewhere: no word "
       "from there and no proof of death. Goes on when it is heard again or proven "
       "dead; {}",
-      fmt::join(waits, ", "), kHelp);
+      Names(waits), kHelp);
 }
 
 // What the former leader said may still be so.
@@ -114,7 +114,7 @@ void WaitForTheSidecars(PlanContext& plan) {
 void AwaitReports(PlanContext& plan, const std::vector<std::string>& waits) {
   plan.stall_reason = kQuorumLost;
   plan.stall_message = fmt::format("asked to make way for lineage {}, and not heard yet: {}",
-                                   plan.in.lineage, fmt::join(waits, ", "));
+                                   plan.in.lineage, Names(waits));
 }
 
 // Its members may decide the next one by themselves, and mostly have within kStallSaid.
@@ -204,7 +204,7 @@ void AddIgnoredEvent(PlanContext& plan, const std::vector<std::string>& ignored)
       true, "ForkPossible",
       fmt::format("onQuorumLoss is RestartFromCheckpoint: {} was not waited for. If it still "
                   "runs, the job runs twice until it is reached",
-                  fmt::join(ignored, ", ")));
+                  Names(ignored)));
 }
 
 // A step needs every member of its view, so a pod that holds the newest view holds its steps, and
@@ -226,7 +226,7 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
                     "; the steps of epoch {} are lost with {}. status.stepsLost is without "
                     "them, as no pod that lives has counted them: "
                     "ringmaster_sidecar_step of these pods may still be in Prometheus",
-                    membership::EpochText(in.view->epoch), fmt::join(lost, ", "));
+                    membership::EpochText(in.view->epoch), Names(lost));
 }
 
 void StartAgain(PlanContext& plan, const QuorumRecovery& end) {

@@ -28,7 +28,7 @@ std::string WhyRelease(const PlanContext& plan, const PodFacts& pod) {
   if (!pod.proven_dead) return "";
   // A member's proof may be asked for until there is a view without it: first it goes into the
   // status, which outlives the object.
-  const bool is_kept = Contains(plan.in.job.status.proven_dead, pod.uid);
+  const bool is_kept = IsKeptProof(plan.in, pod.uid);
   return InView(plan.in, pod.uid) && !is_kept ? "" : pod.proof;
 }
 
@@ -59,8 +59,10 @@ void KeepProofs(PlanContext& plan) {
   if (plan.outcome.ended()) return kept.clear();
   std::erase_if(kept, [&](const std::string& uid) { return !InView(plan.in, uid); });
   for (const PodFacts& pod : plan.in.pods) {
+    // The objects of the others stay, and so do their proofs, until there is a view without these.
+    if (kept.size() >= kMostUids) return;
     if (!pod.proven_dead || !InView(plan.in, pod.uid)) continue;
-    if (!Contains(kept, pod.uid)) kept.push_back(pod.uid);
+    if (!IsKeptProof(plan.in, pod.uid)) kept.push_back(pod.uid);
   }
 }
 

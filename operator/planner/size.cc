@@ -39,7 +39,7 @@ void ReportHeld(PlanContext& plan, const std::vector<std::string>& held) {
   const std::string message = fmt::format(
       "nobody would be left that has the job's state: {} leave{} when a pod that stays has joined "
       "the ring",
-      fmt::join(held, ", "), held.size() == 1 ? "s" : "");
+      Names(held), held.size() == 1 ? "s" : "");
   SetCondition(plan, kDrainHeld, true, "LastWithState", message);
   if (!said) plan.AddEvent(true, kDrainHeld, message, held.front());
 }

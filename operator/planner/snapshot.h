@@ -49,6 +49,7 @@ struct PodFacts {
   bool scheduled = false;
   bool deleting = false;
   bool gated = false;           // our scheduling gate is on it
+  bool grouped = false;         // it is in a PodGroup of Kubernetes
   bool all_terminated = false;  // every container, as the kubelet wrote it
   // It can never again say, store or compute anything (docs/proof-of-death.md). Nothing else counts
   // as death where safety depends on it: an object that is gone or `ended` may still run somewhere.
@@ -134,6 +135,8 @@ struct SidecarFacts : job::Registration {
   std::optional<Time> step_awaited_since;
 };
 
+class SnapshotIndex;
+
 struct Snapshot {
   api::HorovodJob job;
   std::vector<PodFacts> pods;  // by index
@@ -163,7 +166,11 @@ struct Snapshot {
   std::vector<scheduler::PodDemand> demands;
   // The API server has refused pods of the job, and it is too early to ask for them again.
   bool creation_waits = false;
+  // A PodGroup keeps its pods together: the scheduler decides when they start, and nobody counts.
+  bool grouped = false;
   Time now;
+  // While the planner looks at it; it changes nothing of what is said here.
+  mutable const SnapshotIndex* index = nullptr;
 };
 
 }  // namespace ringmaster::planner

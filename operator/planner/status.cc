@@ -26,8 +26,7 @@ void SetCondition(PlanContext& plan, const std::string& type, bool on, std::stri
 
 namespace {
 
-// Of a ring: 100 KB of JSON. A status of megabytes doesn't fit into etcd; worldSize has their
-// number.
+// Of a ring: 100 KB of JSON. A status of megabytes doesn't fit into etcd.
 constexpr std::size_t kMostRanks = 1000;
 
 using membership::EpochText;
@@ -120,7 +119,7 @@ void SetRebuilding(PlanContext& plan) {
   }
   SetCondition(plan, "Rebuilding", true, std::string(ReasonText(plan.in.view->reason)),
                fmt::format("epoch {} is not in use yet by {}", EpochText(plan.in.view->epoch),
-                           fmt::join(names, ", ")));
+                           Names(names)));
 }
 
 // Ranks that others wait for and that don't come. They may compute for long, or never ask.
@@ -137,7 +136,7 @@ void SetRanksMissing(PlanContext& plan) {
     }
     return;
   }
-  const std::string message = fmt::format("{}", fmt::join(stalls, "; "));
+  const std::string message = Listed(stalls, "; ");
   SetCondition(plan, kType, true, kType, message);
   if (!before) plan.AddEvent(true, kType, message);
 }
@@ -183,7 +182,7 @@ void SetRing(PlanContext& plan) {
   api::Status& status = plan.out.status;
   const membership::ViewPtr& view = plan.in.view;
   if (plan.suspended) {
-    status.world_size = 0;
+    status.world_size = status.ring_omitted = 0;
     status.ring.clear();
     return;
   }
@@ -203,6 +202,7 @@ void SetRing(PlanContext& plan) {
   status.world_size = static_cast<int>(view->ranks.size());
   status.ring.clear();
   const std::size_t shown = std::min(view->ranks.size(), kMostRanks);
+  status.ring_omitted = static_cast<int>(view->ranks.size() - shown);
   for (std::size_t rank = 0; rank < shown; ++rank) {
     const membership::RankEntry& entry = view->ranks[rank];
     const membership::Pod& pod = view->pods[entry.pod];

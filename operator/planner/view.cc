@@ -71,6 +71,9 @@ class Notices {
   void All(const Notice& notice) {
     for (const SidecarFacts& sidecar : plan_.in.sidecars) One(sidecar, notice);
   }
+  void Of(const std::string& pod_uid, const Notice& notice) {
+    if (const SidecarFacts* sidecar = FindSidecar(plan_.in, pod_uid)) One(*sidecar, notice);
+  }
   void One(const SidecarFacts& sidecar, const Notice& notice) {
     if (sidecar.connected) plan_.out.notices.push_back({sidecar.pod_uid, notice});
   }
@@ -85,7 +88,7 @@ void NotifyView(PlanContext& plan, Notices& notices) {
   const membership::ViewPtr view = plan.in.view;
   if (view == nullptr) return;
   for (const SidecarFacts& sidecar : plan.in.sidecars) {
-    const bool member = view->FindPod(sidecar.pod_uid) >= 0;
+    const bool member = InView(plan.in, sidecar.pod_uid);
     const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
     if (pod != nullptr && pod->leaving() && !member) continue;
     // A view that is being given up is not joined any more: a pod that comes now may begin the next
@@ -118,11 +121,9 @@ void NotifyDrains(PlanContext& plan, Notices& notices) {
     if (!pod->drain_since && !pod->deleting) continue;
     const DrainNotice drain{
         {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
-    for (const SidecarFacts& sidecar : plan.in.sidecars) {
-      const bool coordinator =
-          plan.in.view != nullptr && plan.in.view->coordinator == sidecar.pod_uid;
-      if (coordinator || sidecar.pod_uid == pod->uid) notices.One(sidecar, drain);
-    }
+    const std::string coordinator = plan.in.view == nullptr ? "" : plan.in.view->coordinator;
+    if (coordinator != pod->uid) notices.Of(coordinator, drain);
+    notices.Of(pod->uid, drain);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "common/rpc/keep_alive.h"
+#include "common/rpc/message_size.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
@@ -115,6 +116,7 @@ class GrpcOperatorClient final : public OperatorClient {
     grpc::ChannelArguments arguments;
     DialOnce(&arguments);
     rpc::KeepAlive(&arguments);
+    rpc::LimitMessages(&arguments);
     // Another channel to the same address has a connection of its own.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     // Whatever the Service is called: the name that is asked for is the certificate's.

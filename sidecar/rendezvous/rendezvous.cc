@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/rpc/message_size.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "rendezvous.grpc.pb.h"
@@ -41,6 +42,7 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
                                      {.exact = tls::JobName(options_.job_uid)});
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    rpc::LimitMessages(&builder);
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();

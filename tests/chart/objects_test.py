@@ -163,11 +163,11 @@ def test_images_follow_the_charts_version_a_tag_or_a_digest():
 def test_what_the_operator_knows_by_itself_is_no_flag_and_what_is_set_is():
     words = ("--sidecar-resources", "--network-policy", "--metrics-namespace", "--disruption-taints",
              "--trust-node-deletion", "--watch-namespaces", "--config", "--gang-admission", "--autoscaling",
-             "--kueue")
+             "--kueue", "--pod-groups")
     assert not [a for a in operator_container()["args"] if a.startswith(words)]
     args = operator_container(
         sidecar={"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}},
-        jobs={"gangAdmission": False, "kueue": True,
+        jobs={"gangAdmission": False, "kueue": True, "podGroups": "Never",
               "autoscaling": {"mode": "Pending", "afterSeconds": 5, "withinSeconds": 600, "jobs": 2},
               "networkPolicy": {"enabled": False, "metricsNamespace": "monitoring"}},
         nodes={"disruptionTaints": ["a/b", "c"], "trustNodeDeletion": True},
@@ -176,7 +176,7 @@ def test_what_the_operator_knows_by_itself_is_no_flag_and_what_is_set_is():
     assert json.loads(resources.split("=", 1)[1]) == {"requests": {"cpu": "1"},
                                                       "limits": {"memory": "1Gi"}}
     assert {"--autoscaling=Pending", "--autoscaling-after-seconds=5", "--autoscaling-within-seconds=600",
-            "--autoscaling-jobs=2", "--gang-admission=false", "--kueue", "--network-policy=false",
+            "--autoscaling-jobs=2", "--gang-admission=false", "--kueue", "--pod-groups=Never", "--network-policy=false",
             "--metrics-namespace=monitoring", "--disruption-taints=a/b,c",
             "--trust-node-deletion", "--watch-namespaces=team-a"} <= set(args)
 

@@ -27,6 +27,8 @@ pretend kernel/panic 10
 pretend kernel/panic_on_oops 1
 pretend kernel/keys/root_maxkeys 1000000
 pretend kernel/keys/root_maxbytes 25000000
+# All machines share one kernel. One that was started again shows its kubelet a boot id of its own.
+[ ! -e "$state/boot-id" ] || pretend kernel/random/boot_id "$(<"$state/boot-id")"
 
 # Its own /var and /run, so that no two kubelets meet and none leaves anything behind.
 chmod 1777 "$state/var/tmp" "$state/run/lock"

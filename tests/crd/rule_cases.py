@@ -45,6 +45,11 @@ CREATE = {
     ("spec", "size(self.elasticPolicy.allowedSizes) == 0"): [
         ({"spec.elasticPolicy": {"allowedSizes": [6, 8]}}, "spec.worker.replicas",
          "2 is less than every size in elasticPolicy.allowedSizes")],
+    ("spec", "self.worker.replicas * self.slotsPerWorker"): [
+        ({"spec.slotsPerWorker": 8, "spec.worker.replicas": 2049}, "spec.worker.replicas",
+         "2049 with 8 slotsPerWorker is more than 16384 workers"),
+        ({"spec.slotsPerWorker": 1024, "spec.worker.replicas": 10000}, "spec.worker.replicas",
+         "10000 with 1024 slotsPerWorker is more than 16384 workers")],
     ("spec.runPolicy.schedulingPolicy.topology", "!has(self.required)"): [
         ({"spec.runPolicy": {"schedulingPolicy": {"topology": {"required": "example.com/rack", "preferred": "example.com/rack"}}}},
          "spec.runPolicy.schedulingPolicy.topology", "has both of the fields required and preferred: leave one out")],

@@ -29,6 +29,9 @@
 {{- if not .Values.jobs.gangAdmission }}
 - --gang-admission=false
 {{- end }}
+{{- if ne .Values.jobs.podGroups "Auto" }}
+- --pod-groups={{ .Values.jobs.podGroups }}
+{{- end }}
 {{- if ne .Values.jobs.autoscaling.mode "None" }}
 - --autoscaling={{ .Values.jobs.autoscaling.mode }}
 - --autoscaling-after-seconds={{ .Values.jobs.autoscaling.afterSeconds }}

@@ -36,6 +36,11 @@
   resources: [pods/log]
   verbs: [get]
 {{- end }}
+{{- if ne .Values.jobs.podGroups "Never" }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch]
+{{- end }}
 {{- if .Values.jobs.kueue }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]

@@ -10,6 +10,7 @@
 #include "common/membership/quorum_record.h"
 #include "common/membership/view_json.h"
 #include "common/rpc/keep_alive.h"
+#include "common/rpc/message_size.h"
 #include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
@@ -32,6 +33,7 @@ class FakeOperator::Impl final : public v1::OperatorLink::Service {
                                           : tls::ServerCredentials(tls::FilesIn(tls_dir_),
                                                                    {.suffix = tls::kJobDomain}));
     rpc::KeepAlive(&builder);
+    rpc::LimitMessages(&builder);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }

@@ -44,7 +44,7 @@ class Cluster:
     def up(self, options):
         wanted = {"nodes": options.nodes, "fake_nodes": options.fake_nodes, "gpus": options.gpus,
                   "grace": options.grace or (fake_nodes.GRACE if options.fake_nodes else control_plane.DEFAULT_GRACE),
-                  "eviction_delay": options.eviction_delay}
+                  "eviction_delay": options.eviction_delay, "feature_gates": options.feature_gates}
         self.layout.lock()
         self.facts = self.layout.facts()
         if self.is_up():
@@ -90,7 +90,7 @@ class Cluster:
             os.chown(self.layout.kubeconfig, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
         say("control plane")
         control_plane.start_etcd(self.control)
-        control_plane.start_api_server(self.control, pki, self.facts["eviction_delay"])
+        control_plane.start_api_server(self.control, pki, self.facts)
         for each in self.nodes():
             self._start_machine(each, pki)
         if self.nodes():
@@ -98,8 +98,8 @@ class Cluster:
             images.load(self.nodes(), images.base_archive())
         api = self.api()
         control_plane.wait_for_api(self.control, api)
-        control_plane.start_controllers(self.control, pki, self.facts["grace"])
-        control_plane.start_scheduler(self.control, pki)
+        control_plane.start_controllers(self.control, pki, self.facts)
+        control_plane.start_scheduler(self.control, pki, self.facts)
         control_plane.start_dns(self.control, pki, api)
         for each in self.nodes():
             self._start_kubelet(each, pki)
@@ -228,13 +228,13 @@ class Cluster:
         self._start_api_server(Pki(self.layout))
 
     def _start_api_server(self, pki):
-        control_plane.start_api_server(self.control, pki, self.facts["eviction_delay"])
+        control_plane.start_api_server(self.control, pki, self.facts)
         control_plane.wait_for_api(self.control, self.api())
         # They would come back by themselves, after pauses that grow to a minute. Elsewhere they lose their leases and start again.
         for program in ("kube-controller-manager", "kube-scheduler"):
             self.control.stop(program)
-        control_plane.start_controllers(self.control, pki, self.facts["grace"])
-        control_plane.start_scheduler(self.control, pki)
+        control_plane.start_controllers(self.control, pki, self.facts)
+        control_plane.start_scheduler(self.control, pki, self.facts)
 
     def replace_token_key(self):
         """Kubelets keep the tokens that they were given for their pods: they have to start again, to ask for others."""

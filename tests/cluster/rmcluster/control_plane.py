@@ -21,9 +21,17 @@ def start_etcd(control):
                   "--initial-cluster=default=http://127.0.0.1:2380")
 
 
-def start_api_server(control, pki, eviction_delay):
+def _gates(facts):
+    """What `up --feature-gates` asked for, of every program of Kubernetes' that knows them."""
+    return ["--feature-gates=" + facts["feature_gates"]] if facts.get("feature_gates") else []
+
+
+def start_api_server(control, pki, facts):
+    eviction_delay = facts["eviction_delay"]
+    # Kinds that a gate lets in are of versions that are off by default.
+    gates = _gates(facts) + (["--runtime-config=api/beta=true"] if _gates(facts) else [])
     control.start(
-        "kube-apiserver", _bin("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
+        "kube-apiserver", _bin("kube-apiserver"), *gates, "--etcd-servers=http://127.0.0.1:2379",
         "--advertise-address=" + layout.CONTROL_ADDRESS, "--secure-port=%d" % layout.API_PORT,
         "--service-cluster-ip-range=" + layout.SERVICES, "--allow-privileged=true",
         "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
@@ -61,16 +69,16 @@ def _client(pki, name):
             "--kubeconfig=" + path, "--authentication-kubeconfig=" + path, "--authorization-kubeconfig=" + path]
 
 
-def start_controllers(control, pki, grace):
+def start_controllers(control, pki, facts):
     control.start(
-        "kube-controller-manager", _bin("kube-controller-manager"), *_client(pki, "controller-manager"),
-        "--node-monitor-period=1s", "--node-monitor-grace-period=%ds" % grace, "--use-service-account-credentials=true",
+        "kube-controller-manager", _bin("kube-controller-manager"), *_gates(facts), *_client(pki, "controller-manager"),
+        "--node-monitor-period=1s", "--node-monitor-grace-period=%ds" % facts["grace"], "--use-service-account-credentials=true",
         "--root-ca-file=" + pki.file("ca.crt"), "--service-account-private-key-file=" + pki.file("sa.key"),
         "--cluster-signing-cert-file=" + pki.file("ca.crt"), "--cluster-signing-key-file=" + pki.file("ca.key"))
 
 
-def start_scheduler(control, pki):
-    control.start("kube-scheduler", _bin("kube-scheduler"), *_client(pki, "scheduler"))
+def start_scheduler(control, pki, facts):
+    control.start("kube-scheduler", _bin("kube-scheduler"), *_gates(facts), *_client(pki, "scheduler"))
 
 
 def start_dns(control, pki, api):

@@ -9,7 +9,6 @@ SOCKET = "/run/containerd/containerd.sock"
 PAUSE = "localhost/ringmaster-pause:1"
 IMAGE_NAMESPACE = "k8s.io"  # where the kubelet looks
 GPU = "nvidia.com/gpu"
-KERNEL_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 CONTAINERD = """version = 2
 root = "/var/lib/containerd"
@@ -92,7 +91,6 @@ def start_containers(node):
 def start_kubelet(node, pki, index):
     node.start("kubelet", _bin("kubelet"), "--config=" + node.path("kubelet.json"), "--v=2",
                "--kubeconfig=" + pki.file("node-%s.kubeconfig" % node.name), "--hostname-override=" + node.name,
-               "--boot-id-file=%s,%s" % (node.path("boot-id"), KERNEL_BOOT_ID),  # the first that exists
                "--node-ip=" + layout.node_address(index))
 
 
@@ -105,7 +103,8 @@ def start_proxy_and_devices(node, gpus):
 
 
 def renew_boot_id(node):
-    """A computer that starts again has a new boot id. All machines share one kernel, and show its id after their first start."""
+    """A computer that starts again has a new boot id. All machines share one kernel, and show its id after their first start
+    (machine-init.sh)."""
     layout.write(node.path("boot-id"), str(uuid.uuid4()) + "\n")
 
 

@@ -5,6 +5,7 @@ hash of that folder and of what it is built with; when the hash is the one of th
 """
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -21,12 +22,14 @@ MODULES = {  # folder of go/: (module whose version it is, packages to build)
     "devices": (None, ["."]),
     "helm": ("helm.sh/helm/v3", ["helm.sh/helm/v3/cmd/helm"]),
     "kwok": ("sigs.k8s.io/kwok", ["sigs.k8s.io/kwok/cmd/kwok"]),
+    "kueue": ("sigs.k8s.io/kueue", []),  # its kinds alone: nothing of it runs
     "kustomize": ("sigs.k8s.io/kustomize/kustomize/v5", ["sigs.k8s.io/kustomize/kustomize/v5"]),
 }
 NEEDED_TO_RUN = ["kubernetes", "coredns", "devices"]  # kwok with fake nodes; helm, kustomize when asked for
 KWOK_STAGES = ["node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
                "pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml"]
-MINIMUM_GO = (1, 24)
+KUEUE_KINDS = ["workloads", "resourceflavors", "workloadpriorityclasses"]  # those that the operator speaks of
+MINIMUM_GO = (1, 26)
 
 
 def install_packages():
@@ -56,7 +59,7 @@ def _linker_flags(thing):
 
 
 def _fingerprint(thing):
-    digest = hashlib.sha256(repr((MODULES[thing], _linker_flags(thing), KWOK_STAGES * (thing == "kwok"))).encode())
+    digest = hashlib.sha256(repr((MODULES[thing], _linker_flags(thing), KWOK_STAGES * (thing == "kwok") + KUEUE_KINDS * (thing == "kueue"))).encode())
     folder = os.path.join(layout.HERE, "go", thing)
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as file:
@@ -155,9 +158,11 @@ def _build(thing, env):
     log = os.path.join(layout.cache(), "build-%s.log" % thing)
     say("building %s%s from its Go module (log: %s)" % (thing, " " + version(thing) if MODULES[thing][0] else "", log))
     started = time.monotonic()
+    command = ["go", "build", "-trimpath", "-ldflags", _linker_flags(thing), "-o", fresh + "/", *MODULES[thing][1]]
+    if not MODULES[thing][1]:  # nothing of it is run
+        command = ["go", "mod", "download", MODULES[thing][0]]
     with open(log, "w") as out:
-        done = subprocess.run(["go", "build", "-trimpath", "-ldflags", _linker_flags(thing), "-o", fresh + "/",
-                               *MODULES[thing][1]], cwd=folder, env=env, stdout=out, stderr=out, timeout=3600)
+        done = subprocess.run(command, cwd=folder, env=env, stdout=out, stderr=out, timeout=3600)
     if done.returncode != 0:
         with open(log) as out:
             words = [line for line in out if not line.startswith("go: downloading")]
@@ -168,6 +173,8 @@ def _build(thing, env):
     os.rmdir(fresh)
     if thing == "kwok":
         _keep_kwok_stages(folder, env)
+    if thing == "kueue":
+        _keep_kueue_kinds(folder, env)
     layout.write(_stamp(thing), _fingerprint(thing) + "\n")
     os.unlink(log)
     say("%s is built (%d s)" % (thing, time.monotonic() - started))
@@ -177,11 +184,23 @@ def _keep_kwok_stages(folder, env):
     """kwok needs to be told how nodes and pods behave; its module has the usual ways."""
     module = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", MODULES["kwok"][0]], cwd=folder, env=env,
                             capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    _keep_documents([os.path.join(module, "kustomize", "stage", stage) for stage in KWOK_STAGES], "kwok-stages.yaml")
+
+
+def _keep_kueue_kinds(folder, env):
+    """What Kueue's API server would judge our objects by."""
+    said = subprocess.run(["go", "mod", "download", "-json", MODULES["kueue"][0]], cwd=folder, env=env, capture_output=True, text=True,
+                          check=True, timeout=60).stdout
+    kinds = os.path.join(json.loads(said)["Dir"], "config", "components", "crd", "bases")
+    _keep_documents([os.path.join(kinds, "kueue.x-k8s.io_%s.yaml" % kind) for kind in KUEUE_KINDS], "kueue-kinds.yaml")
+
+
+def _keep_documents(files, name):
     parts = []
-    for stage in KWOK_STAGES:
-        with open(os.path.join(module, "kustomize", "stage", stage)) as file:
+    for path in files:
+        with open(path) as file:
             parts.append(file.read().strip())
-    layout.write(os.path.join(layout.cache(), "kwok-stages.yaml"), "\n---\n".join(parts) + "\n")
+    layout.write(os.path.join(layout.cache(), name), "\n---\n".join(parts) + "\n")
 
 
 def _drop_go_caches(env):

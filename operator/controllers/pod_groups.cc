@@ -1,0 +1,84 @@
+#include "operator/controllers/pod_groups.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "common/logging/log.h"
+#include "operator/api/labels.h"
+#include "operator/controllers/pod_identity.h"
+
+namespace ringmaster::controllers {
+
+using kube::Json;
+
+const std::vector<kube::Resource>& PodGroupVersions() {
+  static const std::vector<kube::Resource> kVersions = {
+      kube::PodGroups(),                                                 // Kubernetes 1.37
+      {"scheduling.k8s.io", "v1alpha3", "podgroups", "PodGroup", true},  // 1.37
+      {"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true},  // 1.36
+  };
+  return kVersions;
+}
+
+std::optional<kube::Resource> ServedPodGroups(kube::KubeApi& api,
+                                              const std::vector<std::string>& namespaces) {
+  const std::string ns = namespaces.empty() ? "" : namespaces.front();
+  for (const kube::Resource& version : PodGroupVersions()) {
+    const auto listed =
+        api.ListAll(version, ns, {.label_selector = "ringmaster.dev/none", .chunk = 1});
+    if (listed) return version;
+    if (listed.error().code == kube::ErrorCode::kNotFound) continue;
+    spdlog::warn("PodGroups are served and not used version={} error={}", version.ApiVersion(),
+                 logging::Value(listed.error().message));
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string PodGroupName(const std::string& job) { return job + "-workers"; }
+
+Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version) {
+  Json spec = {
+      {"schedulingPolicy", {{"gang", {{"minCount", job.spec.elastic_policy.min_replicas}}}}}};
+  // That of its pods: whom the group may preempt goes by its own.
+  const Json& pod = job.spec.worker.pod_template.at("spec");
+  std::string priority = pod.value("priorityClassName", "");
+  if (priority.empty()) priority = job.spec.run_policy.scheduling_policy.priority_class;
+  if (!priority.empty()) spec["priorityClassName"] = priority;
+  return {{"apiVersion", version.ApiVersion()},
+          {"kind", version.kind},
+          {"metadata",
+           {{"name", PodGroupName(job.name)},
+            {"namespace", job.ns},
+            {"labels",
+             {{api::kJobNameLabel, job.name},
+              {api::kJobUidLabel, job.uid},
+              {api::kManagedByLabel, api::kManagedBy}}},
+            {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}}},
+          {"spec", std::move(spec)}};
+}
+
+void KeepWhatIsFixed(const Json& live, Json* wanted) {
+  constexpr char kFixed[] = "priorityClassName";
+  const Json spec = live.value("spec", Json::object());
+  (*wanted)["spec"].erase(kFixed);
+  if (spec.contains(kFixed)) (*wanted)["spec"][kFixed] = spec[kFixed];
+}
+
+void JoinPodGroup(const std::string& job, Json* pod) {
+  (*pod)["spec"]["schedulingGroup"] = {{"podGroupName", PodGroupName(job)}};
+}
+
+bool SuitsPodGroup(const api::HorovodJob& job) {
+  return job.queue.empty() && job.spec.run_policy.scheduling_policy.topology.label.empty() &&
+         job.spec.elastic_policy.allowed_sizes.empty();
+}
+
+bool MayUsePodGroup(const planner::Snapshot& snapshot) {
+  return SuitsPodGroup(snapshot.job) && !snapshot.queue &&
+         std::all_of(snapshot.pods.begin(), snapshot.pods.end(),
+                     [](const planner::PodFacts& pod) { return pod.grouped || pod.ended(); });
+}
+
+}  // namespace ringmaster::controllers

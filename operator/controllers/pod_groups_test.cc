@@ -1,0 +1,149 @@
+// Jobs whose pods the scheduler keeps together.
+#include "operator/controllers/pod_groups.h"
+
+#include "operator/controllers/testing/job_controller_fixture.h"
+#include "operator/runtime/testing/scripted_api.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+using ::testing::IsEmpty;
+using testing::JobControllerTest;
+
+api::HorovodJob Job(const Json& spec = Json::object()) {
+  Json object = api::testing::JobObject("digits", 4, 3);
+  object["metadata"]["uid"] = "u";
+  object["spec"].merge_patch(spec);
+  const auto job = api::ParseHorovodJob(object);
+  EXPECT_TRUE(job) << api::ToString(job.error());
+  return *job;
+}
+
+// Serves one version of PodGroups, as an API server does.
+class OneVersionApi : public runtime::ScriptedApi {
+ public:
+  std::string served;
+  kube::ErrorCode otherwise = kube::ErrorCode::kNotFound;
+  std::vector<std::string> asked;
+
+  kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
+                                   const kube::ListOptions&) override {
+    asked.push_back(resource.version + " " + ns);
+    if (resource.version == served) return kube::List{};
+    return tl::unexpected(kube::Error{.code = otherwise, .message = "no"});
+  }
+};
+
+TEST(ServedPodGroupsTest, TheNewestVersionThatIsServed) {
+  for (const kube::Resource& version : PodGroupVersions()) {
+    OneVersionApi api;
+    api.served = version.version;
+    EXPECT_EQ(ServedPodGroups(api, {}), version);
+  }
+  OneVersionApi none;
+  EXPECT_EQ(ServedPodGroups(none, {"team"}), std::nullopt);
+  EXPECT_EQ(none.asked.size(), PodGroupVersions().size());
+  EXPECT_EQ(none.asked[0], "v1beta1 team");
+}
+
+TEST(ServedPodGroupsTest, OnesThatMayNotBeReadAreNotUsed) {
+  OneVersionApi api;
+  api.otherwise = kube::ErrorCode::kForbidden;
+  EXPECT_EQ(ServedPodGroups(api, {}), std::nullopt);
+  EXPECT_EQ(api.asked.size(), 1u) << "served, but not to us: an older version would not be either";
+}
+
+TEST(PodGroupTest, CountsToMinReplicasWithThePriorityOfThePods) {
+  const kube::Resource& version = PodGroupVersions().front();
+  Json group = BuildPodGroup(Job(), version);
+  EXPECT_EQ(group["apiVersion"], "scheduling.k8s.io/v1beta1");
+  EXPECT_EQ(group["metadata"]["name"], "digits-workers");
+  EXPECT_EQ(group["metadata"]["ownerReferences"][0]["uid"], "u");
+  EXPECT_EQ(group["spec"], Json::parse(R"({"schedulingPolicy":{"gang":{"minCount":3}}})"));
+  const Json high = {{"runPolicy", {{"schedulingPolicy", {{"priorityClass", "high"}}}}}};
+  EXPECT_EQ(BuildPodGroup(Job(high), version)["spec"]["priorityClassName"], "high");
+}
+
+TEST(PodGroupTest, KeepsThePriorityThatItWasMadeWith) {
+  const kube::Resource& version = PodGroupVersions().front();
+  const auto with = [&](const std::string& priority) {
+    return BuildPodGroup(
+        Job({{"runPolicy", {{"schedulingPolicy", {{"priorityClass", priority}}}}}}), version);
+  };
+  for (const std::string before : {"", "low"}) {
+    Json wanted = with("high");
+    KeepWhatIsFixed(with(before), &wanted);
+    EXPECT_EQ(wanted, with(before));
+  }
+}
+
+TEST(PodGroupTest, IsForJobsThatAskForNothingElse) {
+  EXPECT_TRUE(SuitsPodGroup(Job()));
+  EXPECT_FALSE(SuitsPodGroup(Job({{"elasticPolicy", {{"allowedSizes", {3, 4}}}}})));
+  const auto with = [](const Json& policy) {
+    return Job({{"runPolicy", {{"schedulingPolicy", policy}}}});
+  };
+  EXPECT_FALSE(SuitsPodGroup(with({{"queue", "q"}})));
+  EXPECT_FALSE(SuitsPodGroup(with({{"topology", {{"preferred", "rack"}}}})));
+}
+
+TEST(PodGroupTest, IsUsedWhenNoPodIsOfATimeBefore) {
+  planner::Snapshot snapshot{.job = Job()};
+  EXPECT_TRUE(MayUsePodGroup(snapshot));
+  snapshot.pods.push_back({.name = "digits-worker-0", .grouped = true});
+  EXPECT_TRUE(MayUsePodGroup(snapshot));
+  snapshot.pods.push_back({.name = "digits-worker-1"});
+  EXPECT_FALSE(MayUsePodGroup(snapshot));
+  snapshot.pods[1].phase = planner::PodPhase::kFailed;
+  EXPECT_TRUE(MayUsePodGroup(snapshot)) << "it takes no part any more";
+}
+
+class PodGroupControllerTest : public JobControllerTest {
+ protected:
+  void SetUp() override {
+    options_.gang_admission = options_.pod.gang_gate = true;
+    options_.child_objects.emplace();
+    options_.child_objects->pod_groups = PodGroupVersions().front();
+    ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
+  }
+  Json Group() {
+    const auto group = api_->Get(PodGroupVersions().front(), ns_, "digits-workers");
+    return group ? *group : Json();
+  }
+  int MinCount() { return Group().value("/spec/schedulingPolicy/gang/minCount"_json_pointer, 0); }
+};
+
+// There is no node that our own admission could count.
+TEST_P(PodGroupControllerTest, PodsAreMadeWithoutAGateAndNameTheGroup) {
+  Apply(3, {{"elasticPolicy", {{"minReplicas", 2}}}});
+  ASSERT_TRUE(TrainsAs({0, 1, 2}));
+  EXPECT_EQ(MinCount(), 2);
+  for (const std::string& name : Names({0, 1, 2})) {
+    const Json pod = PodObject(name);
+    EXPECT_EQ(pod["spec"]["schedulingGroup"]["podGroupName"], "digits-workers");
+    EXPECT_THAT(pod["spec"].value("schedulingGates", Json::array()), IsEmpty());
+  }
+  // It follows the spec, and new pods are in it, too.
+  Change({{"worker", {{"replicas", 5}}}, {"elasticPolicy", {{"minReplicas", 4}}}});
+  ASSERT_TRUE(TrainsAs({0, 1, 2, 3, 4}));
+  EXPECT_TRUE(Eventually([&] { return MinCount() == 4; }));
+  EXPECT_TRUE(PodObject("digits-worker-4")["spec"].contains("schedulingGroup"));
+  pods_->EndPod("digits-worker-1", 137);
+  ASSERT_TRUE(TrainsAsOneOf({{0, 2, 3, 4, 5}, {0, 1, 2, 3, 4}}));
+}
+
+TEST_P(PodGroupControllerTest, AJobWithAllowedSizesStaysInOurLine) {
+  Apply(2, {{"elasticPolicy", {{"allowedSizes", {2, 4}}}}});
+  ASSERT_TRUE(Eventually([&] { return Pods().size() == 2; }));
+  EXPECT_FALSE(PodObject("digits-worker-0")["spec"].contains("schedulingGroup"));
+  EXPECT_FALSE(PodObject("digits-worker-0")["spec"]["schedulingGates"].empty());
+  EXPECT_TRUE(Group().is_null());
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, PodGroupControllerTest,
+                         ::testing::Values(local::testing::Backends().front()),
+                         local::testing::NameOf);
+
+}  // namespace
+}  // namespace ringmaster::controllers

@@ -1,0 +1,45 @@
+#include "operator/controllers/record_object.h"
+
+#include <optional>
+
+#include "common/fields/fields.h"
+#include "common/membership/compact_record.h"
+#include "common/membership/state_json.h"
+#include "operator/kube/base64.h"
+#include "operator/kube/deflate.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+constexpr char kKey[] = "record";
+constexpr char kPlain[] = "data";
+constexpr char kPacked[] = "binaryData";
+// An API server takes 1,048,576 bytes, the key's among them.
+constexpr std::size_t kMostPlainBytes = 1'000'000;
+// As long as what the plain form's reader takes.
+constexpr std::size_t kMostTextBytes = 16u << 20;
+
+}  // namespace
+
+void PutRecord(const membership::QuorumRecord& record, kube::Json* config_map) {
+  const std::string plain = membership::EncodeRecord(record);
+  if (plain.size() <= kMostPlainBytes) {
+    (*config_map)[kPlain][kKey] = plain;
+  } else {
+    (*config_map)[kPacked][kKey] =
+        kube::EncodeBase64(kube::Deflate(membership::EncodeCompactRecord(record)));
+  }
+}
+
+tl::expected<membership::QuorumRecord, std::string> RecordOf(const kube::Json& config_map) {
+  const std::string packed = fields::Text(fields::Member(config_map, kPacked), kKey);
+  if (packed.empty()) {
+    return membership::DecodeRecord(fields::Text(fields::Member(config_map, kPlain), kKey));
+  }
+  const std::optional<std::string> bytes = kube::DecodeBase64(packed);
+  const auto text = bytes ? kube::Inflate(*bytes, kMostTextBytes) : std::nullopt;
+  if (!text) return tl::unexpected(std::string("its binaryData is not a deflated record"));
+  return membership::DecodeCompactRecord(*text);
+}
+
+}  // namespace ringmaster::controllers

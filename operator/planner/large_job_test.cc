@@ -1,0 +1,107 @@
+// A job of thousands of pods: its status fits into an object, and what doesn't is said.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/planner/planner.h"
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using testing::HasSubstr;
+
+// etcd takes 1.5 MiB, of which the template may need half.
+constexpr std::size_t kMostStatus = 768 << 10;
+
+World Training(int pods) {
+  World world = World::Training(pods);
+  world.in.job.spec.worker.replicas = pods;
+  return world;
+}
+
+TEST(LargeJobTest, TheRingSaysHowManyRanksItLeavesOut) {
+  World world = Training(1300);
+  api::Status status = Plan(world.in).status;
+  EXPECT_EQ(status.ring.size(), 1000u);
+  EXPECT_EQ(status.ring_omitted, 300);
+  EXPECT_EQ(api::StatusFromJson(api::StatusToJson(status)).ring_omitted, 300);
+  World small = Training(3);
+  status = Plan(small.in).status;
+  EXPECT_EQ(status.ring_omitted, 0);
+  EXPECT_FALSE(api::StatusToJson(status).contains("ringOmitted"));
+}
+
+TEST(LargeJobTest, ProofsAreKeptAThousandAtATimeAndTheOthersStayOnTheirPods) {
+  World world = Training(2400);
+  for (int i = 0; i < 2300; ++i) {
+    PodFacts& pod = world.in.pods[i];
+    pod.deleting = pod.all_terminated = pod.proven_dead = pod.has_finalizer = true;
+    pod.proof = "terminated";
+    pod.delete_at = world.in.now;
+    world.in.sidecars[i].connected = false;
+  }
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.proven_dead.size(), 1000u);
+  EXPECT_THAT(out.releases, testing::IsEmpty()) << "first the status is written";
+  world.in.job.status = out.status;
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.proven_dead.size(), 1000u);
+  EXPECT_EQ(out.releases.size(), 1000u) << "the others are held, and are proof themselves";
+  EXPECT_LT(api::StatusToJson(out.status).dump().size(), kMostStatus);
+  // There is a view without any of them: the others go, too.
+  std::vector<int> rest(100);
+  for (int i = 0; i < 100; ++i) rest[i] = 2300 + i;
+  world.Members(2, rest);
+  out = Plan(world.in);
+  EXPECT_THAT(out.status.proven_dead, testing::IsEmpty());
+  EXPECT_EQ(out.releases.size(), 2300u);
+}
+
+TEST(LargeJobTest, EndsAreCountedAThousandAtATimeUntilAllAre) {
+  World world = Training(2500);
+  world.in.job.spec.run_policy.backoff_limit = 100;
+  for (int i = 0; i < 2400; ++i) {
+    PodFacts& pod = world.in.pods[i];
+    pod.phase = PodPhase::kFailed;
+    pod.exit_code = 137;
+    pod.reason = "Evicted";
+    pod.ended_at = world.in.now;
+    pod.all_terminated = true;
+    world.in.sidecars[i].connected = false;
+  }
+  int replaced = 0;
+  for (const std::size_t left : {1500u, 500u, 100u}) {
+    const Decision out = Plan(world.in);
+    EXPECT_LE(out.status.accounted_pods.size(), 1000u);
+    EXPECT_LT(api::StatusToJson(out.status).dump().size(), kMostStatus);
+    world.in.job.status = out.status;
+    // What is counted is deleted, and goes.
+    for (const PodDelete& gone : Plan(world.in).deletes) {
+      std::erase_if(world.in.pods, [&](const PodFacts& pod) { return pod.uid == gone.uid; });
+    }
+    EXPECT_EQ(world.in.pods.size(), left);
+    replaced = out.status.pods_replaced;
+  }
+  EXPECT_EQ(replaced, 2400);
+}
+
+TEST(LargeJobTest, ConditionsNameAFewPodsAndCountTheOthers) {
+  World world = Training(1200);
+  for (int i = 600; i < 1200; ++i) world.in.sidecars[i].epoch = 0;
+  world.Members(2, [] {
+    std::vector<int> all(1200);
+    for (int i = 0; i < 1200; ++i) all[i] = i;
+    return all;
+  }());
+  membership::View view = *world.in.view;
+  view.reason = membership::Reason::kPodLost;
+  world.in.view = std::make_shared<const membership::View>(view);
+  for (int i = 600; i < 1200; ++i) world.in.sidecars[i].epoch = view.epoch - 1;
+  const api::Status status = Plan(world.in).status;
+  ASSERT_TRUE(status.Is("Rebuilding"));
+  EXPECT_THAT(status.Find("Rebuilding")->message, HasSubstr(" and 596 more"));
+  EXPECT_LT(status.Find("Rebuilding")->message.size(), 200u);
+}
+
+}  // namespace
+}  // namespace ringmaster::planner
