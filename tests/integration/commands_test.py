@@ -255,22 +255,22 @@ def test_zsh_completes_commands_options_and_files(tmp_path):
         zsh.completes("ringmaster get --kubeconfig %s/jo" % tmp_path, "/job.yaml ")
 
 
-def fish(line):
+def fish(home, line):
     done = subprocess.run(["fish", "--no-config", "-c", "%s completion fish | source; complete -C '%s'" % (BIN / "ringmaster", line)],
                           capture_output=True, text=True, timeout=harness.PATIENCE, stdin=subprocess.DEVNULL,
-                          env=harness.environment(HOME=tempfile.gettempdir()))
+                          env=harness.environment(HOME=str(home)))  # it leaves folders there
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [offered.split("\t")[0] for offered in done.stdout.splitlines()]
 
 
 def test_fish_completes_commands_options_and_files(tmp_path):
     needs("fish")
-    assert fish("ringmaster des") == ["describe"]
-    assert fish("ringmaster logs --ta") == ["--tail"]
+    assert fish(tmp_path, "ringmaster des") == ["describe"]
+    assert fish(tmp_path, "ringmaster logs --ta") == ["--tail"]
     (tmp_path / "job.yaml").touch()
-    assert fish("ringmaster run %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
-    assert fish("ringmaster get --kubeconfig %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
-    assert fish("ringmaster logs %s/jo" % tmp_path) == [], "it takes no files"
+    assert fish(tmp_path, "ringmaster run %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
+    assert fish(tmp_path, "ringmaster get --kubeconfig %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
+    assert fish(tmp_path, "ringmaster logs %s/jo" % tmp_path) == [], "it takes no files"
 
 
 def test_a_script_without_its_interpreter_is_understood(write, tmp_path):

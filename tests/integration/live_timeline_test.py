@@ -51,8 +51,10 @@ def test_four_ranks_are_one_picture_through_the_loss_of_one(write, tmp_path):
             assert "NEGOTIATE_ALLREDUCE" in names(events, process, "waits")
         # One clock: no rank has an operation's result before every rank has begun it.
         numbers = {}
+        found = {process: rows(events, process) for process in ranks}
         for event in events:
-            if event["name"] == "ALLREDUCE" and "number" in event["args"]:
+            operation = event["ph"] != "M" and found.get(event["pid"], {}).get(event["tid"]) == "operations"
+            if operation and event["name"] == "ALLREDUCE" and "number" in event["args"]:
                 numbers.setdefault(event["args"]["number"], []).append((event["ts"], event["ts"] + event["dur"]))
         whole = [spans for spans in numbers.values() if len(spans) == 4]
         assert len(whole) > 10
