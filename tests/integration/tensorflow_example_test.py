@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import tempfile
 
 import pytest
 
@@ -25,7 +26,7 @@ def with_version(version):
 
 
 def test_the_manifest_trains_a_loop_of_tensorflow_2_on_four_workers():
-    done = harness.ringmaster("run", "tensorflow2-job.yaml", cwd=EXAMPLE, **with_version(OLDEST))
+    done = harness.ringmaster("run", "tensorflow2-job.yaml", cwd=EXAMPLE, timeout=300, **with_version(OLDEST))  # four imports of TensorFlow
     assert done.returncode == 0, done.stdout + done.stderr
     assert accuracy_of(done.stdout) > 0.9, done.stdout
     assert "4 workers in 2 pods" in done.stdout + done.stderr
@@ -38,7 +39,9 @@ def test_the_elastic_forms_lose_a_worker_and_get_it_back(tmp_path, version, job,
         path = tmp_path / "job.yaml"
         path.write_text(harness.manifest(job, command=["python3", EXAMPLE / script], replicas=2,
                                          elasticPolicy={"minReplicas": 2, "maxReplicas": 2}))
-    with harness.Run(path, cwd=EXAMPLE, **with_version(version)) as run:
+    # A worker that is killed leaves what TensorFlow has made of its functions.
+    with tempfile.TemporaryDirectory(prefix="rm-") as scratch, \
+            harness.Run(path, cwd=EXAMPLE, TMPDIR=scratch, **with_version(version)) as run:
         run.line(r"(?i)epoch 1\b.*2 workers")
         before = run.world(job, 2)
         workers = run.workers(job)
