@@ -40,7 +40,7 @@ class ControlPlane(apiserver.ApiServer):
         """Kueue's kinds as its module has them: what the operator writes is judged by the schema that it meets there."""
         kinds = pathlib.Path(apiserver.find("kube-apiserver")).parents[1] / "kueue-kinds.yaml"
         assert kinds.exists(), "%s is missing: tests/cluster/cluster build kueue" % kinds
-        for kind in yaml.safe_load_all(kinds.read_text()):
+        for kind in filter(None, yaml.safe_load_all(kinds.read_text())):  # some documents of the file are empty
             status, answer = self.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", kind)
             assert status == 201, answer
             path = "/apis/kueue.x-k8s.io/v1beta2/" + kind["spec"]["names"]["plural"]
