@@ -253,7 +253,7 @@ TEST_P(KubeConformance, BadMetadataIsInvalidAndTheFieldIsNamed) {
            {{{"labels", {{"ok", std::string(64, 'x')}}}}, "metadata.labels"},
            {{{"annotations", {{"a b", "c"}}}}, "metadata.annotations"},
            {{{"annotations", {{"big", std::string(300'000, 'x')}}}}, "metadata.annotations"},
-           {{{"ownerReferences", {{{"name", "x"}}}}}, "metadata.ownerReferences.uid"},
+           {{{"ownerReferences", {{{"name", "x"}}}}}, "metadata.ownerReferences"},
            {{{"finalizers", {"bad name"}}}, "metadata.finalizers"}}) {
     Json object = ConfigMap("a");
     object["metadata"].update(c.metadata);
