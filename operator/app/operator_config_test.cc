@@ -111,6 +111,7 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
       {"--autoscaling-within-seconds", "9", "an integer from 10 to 86400"},
       {"--autoscaling-jobs", "1001", "an integer from 1 to 1000"},
       {"--kueue", "yes", "true or false"},
+      {"--pod-groups", "auto", "one of Auto, Never"},
       {"--health-listen", "8081", "host:port, port 0 to 65535 (0: any free one)"},
       {"--metrics-listen", "0.0.0.0:65536", "host:port"},
       {"--page-listen", "8443", "host:port"},

@@ -153,6 +153,7 @@ void JobController::Listen() {
   });
   registry_->SetPodLookup(
       [this](const job::Registration& registration) { return IsPodOfJob(registration); });
+  records_->SetJobWriteHandler([this](const Json& job) { jobs_.Observe(job); });
 }
 
 void JobController::Take(const kube::Resource& resource, kube::WatchEvent event) {
@@ -231,6 +232,7 @@ JobController::State JobController::state() const {
 void JobController::Stop() {
   registry_->SetChangeHandler(nullptr);
   registry_->SetPodLookup(nullptr);
+  records_->SetJobWriteHandler(nullptr);
   for (std::jthread& thread : threads_) thread.request_stop();
   const bool worked = !threads_.empty();
   threads_.clear();  // joins

@@ -160,7 +160,20 @@ kube::Result<Json> QuorumRecordStore::ReadJob(const JobIdentity& job) {
 kube::Result<Json> QuorumRecordStore::WriteBegun(const JobIdentity& job, Json object,
                                                  std::uint64_t lineage) {
   object["status"]["epoch"] = membership::MakeEpoch(lineage, 0);
-  return api_->Update(kube::HorovodJobs(), job.ns, object, "status");
+  auto written = api_->Update(kube::HorovodJobs(), job.ns, object, "status");
+  if (!written) return written;
+  std::function<void(const Json&)> hears;
+  {
+    const sync::MutexLock lock(&mu_);
+    hears = job_written_;
+  }
+  if (hears) hears(*written);
+  return written;
+}
+
+void QuorumRecordStore::SetJobWriteHandler(std::function<void(const Json&)> handler) {
+  const sync::MutexLock lock(&mu_);
+  job_written_ = std::move(handler);
 }
 
 kube::Result<void> QuorumRecordStore::Found(const JobIdentity& job, Entry& entry,

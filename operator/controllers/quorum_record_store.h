@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,6 +53,10 @@ class QuorumRecordStore {
   kube::Result<std::string> Answer(const JobIdentity& job, const std::string& message);
   void Forget(const std::string& job_uid);
 
+  // Hears of each job whose status was written here, as the API server has it now: a cache of jobs
+  // may hear of it late. On the thread of the call that writes; null: nobody hears.
+  void SetJobWriteHandler(std::function<void(const kube::Json&)> handler);
+
  private:
   struct Entry {
     sync::Mutex mu;
@@ -85,6 +90,7 @@ class QuorumRecordStore {
   const Forgets forgets_;
   sync::Mutex mu_;
   std::map<std::string, std::shared_ptr<Entry>> entries_ GUARDED_BY(mu_);  // by job uid
+  std::function<void(const kube::Json&)> job_written_ GUARDED_BY(mu_);
 };
 
 std::string RecordName(const std::string& job);
