@@ -68,7 +68,7 @@ ELSEWHERE = [
     ("operations", "ringmaster logs JOB", CLI, "logs"),
     ("operations", "kubectl get pods -l training.kubeflow.org/job-name=JOB", TROUBLES, "list training.kubeflow.org/job-name"),
     ("operations", "kubectl logs POD", "tests/e2e/disruptions_test.py", "logs"),
-        ("operations", "TOKEN=$(printf", "tests/e2e/disruptions_test.py", "Ringmaster-Token"),
+    ("operations", "TOKEN=$(printf", "tests/e2e/disruptions_test.py", "Ringmaster-Token"),
     ("operations", "curl -H", "tests/e2e/disruptions_test.py", "Ringmaster-Token"),
     ("operations", "kubectl get hvdjob", "tests/e2e/operator_test.py", "get"),
     ("operations", "helm upgrade ringmaster charts/ringmaster", E2E, "upgrade --namespace --reuse-values --set"),
