@@ -37,7 +37,7 @@ class App final : public OperatorApp {
                                                   options_.metrics_namespace};
       controller.child_objects->ring_key = options_.ring_key;
       controller.pod.sidecar_resources = options_.sidecar_resources;
-      FindPodGroups(&*controller.child_objects);
+      FindPodGroups(&*controller.child_objects, stop);
     }
     std::optional<tls::Files> tls;
     if (!local && options_.tls) {
@@ -134,9 +134,9 @@ class App final : public OperatorApp {
   }
 
  private:
-  void FindPodGroups(controllers::ChildObjectOptions* objects) {
+  void FindPodGroups(controllers::ChildObjectOptions* objects, const std::stop_token& stop) {
     if (!options_.pod_groups) return;
-    objects->pod_groups = controllers::ServedPodGroups(*api_, options_.watch_namespaces);
+    objects->pod_groups = controllers::ServedPodGroups(*api_, options_.watch_namespaces, stop);
     spdlog::info("gangs are kept together by={}",
                  objects->pod_groups       ? "PodGroup of " + objects->pod_groups->ApiVersion()
                  : options_.gang_admission ? "our own admission"

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <sstream>
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
@@ -30,6 +32,16 @@ std::optional<int> FailedContainer(const Json& pod) {
       if (int code = NumberAt(status, "/state/terminated/exitCode", 0)) return code;
   }
   return std::nullopt;
+}
+
+// "train-worker-3" is 3 of the job "train": the operator names pods so.
+std::optional<int> IndexInName(std::string_view pod, const std::string& job) {
+  const std::string front = job + "-worker-";
+  if (!pod.starts_with(front)) return std::nullopt;
+  int index = 0;
+  const char* end = pod.data() + pod.size();
+  const auto read = std::from_chars(pod.data() + front.size(), end, index);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(index) : std::nullopt;
 }
 
 // When the first container of the pod ended, as the kubelet writes times; they compare as texts.
@@ -145,9 +157,9 @@ std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,
 }
 
 int JobRun::FirstNumberOf(const std::string& pod) const {
-  const auto index = indexes_.find(pod);
-  if (index == indexes_.end()) return 0;
-  return index->second * NumberAt(job_, "/spec/slotsPerWorker", 1);
+  const auto known = indexes_.find(pod);
+  const int index = known != indexes_.end() ? known->second : IndexInName(pod, name_).value_or(0);
+  return index * NumberAt(job_, "/spec/slotsPerWorker", 1);
 }
 
 // The launcher of a pod with one process adds nothing.
@@ -162,6 +174,10 @@ std::string JobRun::PodToBlame() const {
   // A pod whose worker was to be started again runs until the job fails, and may be gone by now.
   for (const auto& [name, index] : indexes_)
     if (why.find(" " + name + " ") != std::string::npos) return name;
+  // The job may have failed before anything of this pod was heard.
+  std::istringstream words(why);
+  for (std::string word; words >> word;)
+    if (IndexInName(word, name_)) return word;
   std::string failed, failed_at;
   for (const auto& [name, pod] : pods_) {
     if (!FailedContainer(pod)) continue;

@@ -120,6 +120,16 @@ TEST_F(JobRunTest, BlamesThePodThatTheConditionNames) {
   EXPECT_EQ(run_.PodToBlame(), "p10") << "also when it was deleted because the job has failed";
 }
 
+TEST_F(JobRunTest, BlamesAPodOfWhichNothingWasHeard) {
+  Json job = Job("Failed");
+  const std::string pod = run_.name() + "-worker-3";
+  job["status"]["conditions"][0]["message"] = "pod " + pod + " failed: its worker exited with 127";
+  job["spec"]["slotsPerWorker"] = 2;
+  run_.OnJob(job, false);
+  EXPECT_EQ(run_.PodToBlame(), pod);
+  EXPECT_EQ(run_.FirstNumberOf(pod), 6);
+}
+
 Json Numbered(const std::string& name, const char* index) {
   Json pod = Pod(name, "Running");
   pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] = index;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/logging/log.h"
+#include "common/sync/pause.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_identity.h"
 
@@ -21,19 +22,35 @@ const std::vector<kube::Resource>& PodGroupVersions() {
   return kVersions;
 }
 
-std::optional<kube::Resource> ServedPodGroups(kube::KubeApi& api,
-                                              const std::vector<std::string>& namespaces) {
-  const std::string ns = namespaces.empty() ? "" : namespaces.front();
+namespace {
+
+using Served = std::optional<kube::Resource>;
+
+kube::Result<Served> AskForPodGroups(kube::KubeApi& api, const std::string& ns) {
   for (const kube::Resource& version : PodGroupVersions()) {
     const auto listed =
         api.ListAll(version, ns, {.label_selector = "ringmaster.dev/none", .chunk = 1});
     if (listed) return version;
-    if (listed.error().code == kube::ErrorCode::kNotFound) continue;
-    spdlog::warn("PodGroups are served and not used version={} error={}", version.ApiVersion(),
-                 logging::Value(listed.error().message));
-    return std::nullopt;
+    if (listed.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(listed.error());
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+Served ServedPodGroups(kube::KubeApi& api, const std::vector<std::string>& namespaces,
+                       const std::stop_token& stop, std::chrono::milliseconds pause) {
+  const std::string ns = namespaces.empty() ? "" : namespaces.front();
+  for (int asking = 1;; ++asking) {
+    const kube::Result<Served> served = AskForPodGroups(api, ns);
+    if (served) return *served;
+    // What was refused may be granted in a moment, but for 403: these are our rights.
+    const bool last = asking >= kAskings || served.error().http_status == 403;
+    spdlog::warn("whether PodGroups are served is not known asking_again={} error={}", !last,
+                 logging::Value(served.error().message));
+    if (last || stop.stop_requested()) return std::nullopt;
+    sync::Pause(stop, pause);
+  }
 }
 
 std::string PodGroupName(const std::string& job) { return job + "-workers"; }

@@ -5,7 +5,9 @@
 // Pure, but for ServedPodGroups.
 #pragma once
 
+#include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,9 +20,12 @@ namespace ringmaster::controllers {
 // Those that are known here, the newest first.
 const std::vector<kube::Resource>& PodGroupVersions();
 // The newest version that is served and may be listed in these namespaces (empty: in all); nullopt:
-// none is.
-std::optional<kube::Resource> ServedPodGroups(kube::KubeApi& api,
-                                              const std::vector<std::string>& namespaces);
+// none is, or after `kAskings` the API server has still not said (it is busy, it does not answer,
+// it has refused the token). Between them is `pause`. Blocks.
+inline constexpr int kAskings = 10;
+std::optional<kube::Resource> ServedPodGroups(
+    kube::KubeApi& api, const std::vector<std::string>& namespaces, const std::stop_token& stop,
+    std::chrono::milliseconds pause = std::chrono::seconds(1));
 
 std::string PodGroupName(const std::string& job);
 kube::Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version);

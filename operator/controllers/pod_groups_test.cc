@@ -24,14 +24,16 @@ api::HorovodJob Job(const Json& spec = Json::object()) {
 class OneVersionApi : public runtime::ScriptedApi {
  public:
   std::string served;
-  kube::ErrorCode otherwise = kube::ErrorCode::kNotFound;
+  kube::Error otherwise = {.code = kube::ErrorCode::kNotFound, .http_status = 404};
+  std::vector<kube::Error> first;  // what is answered before
   std::vector<std::string> asked;
 
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions&) override {
     asked.push_back(resource.version + " " + ns);
+    if (asked.size() <= first.size()) return tl::unexpected(first[asked.size() - 1]);
     if (resource.version == served) return kube::List{};
-    return tl::unexpected(kube::Error{.code = otherwise, .message = "no"});
+    return tl::unexpected(otherwise);
   }
 };
 
@@ -39,19 +41,35 @@ TEST(ServedPodGroupsTest, TheNewestVersionThatIsServed) {
   for (const kube::Resource& version : PodGroupVersions()) {
     OneVersionApi api;
     api.served = version.version;
-    EXPECT_EQ(ServedPodGroups(api, {}), version);
+    EXPECT_EQ(ServedPodGroups(api, {}, {}), version);
   }
   OneVersionApi none;
-  EXPECT_EQ(ServedPodGroups(none, {"team"}), std::nullopt);
+  EXPECT_EQ(ServedPodGroups(none, {"team"}, {}), std::nullopt);
   EXPECT_EQ(none.asked.size(), PodGroupVersions().size());
   EXPECT_EQ(none.asked[0], "v1beta1 team");
 }
 
 TEST(ServedPodGroupsTest, OnesThatMayNotBeReadAreNotUsed) {
   OneVersionApi api;
-  api.otherwise = kube::ErrorCode::kForbidden;
-  EXPECT_EQ(ServedPodGroups(api, {}), std::nullopt);
+  api.otherwise = {.code = kube::ErrorCode::kForbidden, .http_status = 403};
+  EXPECT_EQ(ServedPodGroups(api, {}, {}), std::nullopt);
   EXPECT_EQ(api.asked.size(), 1u) << "served, but not to us: an older version would not be either";
+}
+
+TEST(ServedPodGroupsTest, AnApiServerThatFailsIsAskedAgain) {
+  OneVersionApi api;
+  api.served = PodGroupVersions().front().version;
+  api.first = {{.code = kube::ErrorCode::kForbidden, .http_status = 401, .message = "an old token"},
+               {.code = kube::ErrorCode::kUnavailable, .message = "no connection"}};
+  EXPECT_EQ(ServedPodGroups(api, {}, {}, std::chrono::milliseconds(1)), PodGroupVersions().front());
+  EXPECT_EQ(api.asked.size(), 3u);
+}
+
+TEST(ServedPodGroupsTest, AnApiServerThatGoesOnFailingIsNotAskedForEver) {
+  OneVersionApi api;
+  api.otherwise = {.code = kube::ErrorCode::kUnavailable, .message = "no connection"};
+  EXPECT_EQ(ServedPodGroups(api, {}, {}, std::chrono::milliseconds(1)), std::nullopt);
+  EXPECT_EQ(api.asked.size(), static_cast<std::size_t>(kAskings));
 }
 
 TEST(PodGroupTest, CountsToMinReplicasWithThePriorityOfThePods) {

@@ -64,6 +64,8 @@ void TrainingRecord::Add(SteadyTime now, int64_t unix_ms, std::size_t world_size
   samples_.push_back(sample);
 }
 
+nlohmann::json TrainingRecord::ToJson() const { return RowsOf(0, samples_.size()); }
+
 nlohmann::json TrainingRecord::RowsOf(std::size_t begin, std::size_t end) const {
   nlohmann::json rows = nlohmann::json::array();
   for (std::size_t at = begin; at < end; ++at) {

@@ -33,7 +33,7 @@ class TrainingRecord {
   // When it began, Unix time in ms; 0: not yet.
   int64_t since_unix_ms() const { return samples_.empty() ? 0 : samples_.front().unix_ms; }
   // GET /history (docs/contracts.md, section 5).
-  nlohmann::json ToJson() const { return RowsOf(0, samples_.size()); }
+  nlohmann::json ToJson() const;
 
   // The same, of the samples before that time the newest `most`.
   nlohmann::json Before(int64_t unix_ms, std::size_t most) const;

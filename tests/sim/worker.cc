@@ -44,8 +44,9 @@ void World::Exit(const WorkerPtr& worker, int code, int signal) {
   if (!std::exchange(worker->alive, false)) return;
   Trace([&] { return Name(*worker) + " exits with " + std::to_string(code); });
   // A restart from the checkpoint ends workers: a fence may have to pass before it is known that it
-  // is needed, and the operator waits for 5 s.
-  if (healed_at_ >= 0 && time_.now() > healed_at_ + 20 * kSecond && code != 0 &&
+  // is needed, and the operator waits for 5 s. Where the record is gone, an operator that has just
+  // started first gives the sidecars 20 s to tell of a view (planner::HeardAllBy).
+  if (healed_at_ >= 0 && time_.now() > healed_at_ + 25 * kSecond && code != 0 &&
       !pods_[worker->pod]->launcher.ending() && !finishing_) {
     Fail(Name(*worker) + " exits with " + std::to_string(code) + " long after the last fault");
   }
