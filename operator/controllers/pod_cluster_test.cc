@@ -29,7 +29,7 @@ Json Spec(const Json& pod_spec = Json::object(), PodOptions options = {}) {
   return BuildPod(Job(pod_spec), 2, options)["spec"];
 }
 
-Json Sidecar(const Json& spec) { return spec["initContainers"][1]; }
+const Json& Sidecar(const Json& spec) { return spec["initContainers"][1]; }
 
 std::string EnvOf(const Json& container, const std::string& name) {
   for (const Json& env : container["env"]) {

@@ -151,7 +151,8 @@ TEST_F(HistoryHandoverTest, WhatWasSeenWhileItWaitedToEnterGivesWayToWhatTheOthe
   Train(seconds(5));
   Enter({"a", "b", "c"}, 1);
   Train(seconds(10));
-  for (const json& row : Record("c")["samples"]) EXPECT_GE(row[1], 2) << row;
+  const json record = Record("c");
+  for (const json& row : record["samples"]) EXPECT_GE(row[1], 2) << row;
 }
 
 TEST_F(HistoryHandoverTest, OfALongJobTheRecordStaysSmallAndKeepsItsBeginning) {

@@ -195,11 +195,17 @@ class FakeCuda : public CudaApi {
     return kCudaSuccess;
   }
   CudaResult EventCreate(void** event) override {
-    *event = new FakeEvent;
+    std::lock_guard lock(cluster_->mu_);
+    *event = process_->events_.insert(std::make_unique<FakeEvent>()).first->get();
     return kCudaSuccess;
   }
   CudaResult EventDestroy(void* event) override {
-    delete static_cast<FakeEvent*>(event);
+    std::lock_guard lock(cluster_->mu_);
+    auto& events = process_->events_;
+    const auto found = std::find_if(events.begin(), events.end(),
+                                    [event](const auto& one) { return one.get() == event; });
+    if (found == events.end()) return kInvalidValue;
+    events.erase(found);
     return kCudaSuccess;
   }
   CudaResult EventRecord(void* event, void* stream) override {

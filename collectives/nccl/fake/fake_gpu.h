@@ -89,6 +89,7 @@ class FakeCluster {
   std::vector<std::unique_ptr<FakeComm>> comms_;            // also freed ones
 };
 
+struct FakeEvent;
 struct FakeStream;
 
 // One rank's GPU and libraries.
@@ -125,7 +126,8 @@ class FakeProcess {
   std::shared_ptr<NcclApi> nccl_;
   // All guarded by cluster_->mu_.
   bool ended_ = false;
-  int aborting_ = 0;  // calls of ncclCommAbort that have not returned
+  int aborting_ = 0;                             // calls of ncclCommAbort that have not returned
+  std::set<std::unique_ptr<FakeEvent>> events_;  // what is not destroyed ends with the process
   std::set<std::unique_ptr<FakeStream>> streams_;
   std::map<const std::byte*, size_t> memory_;
 };

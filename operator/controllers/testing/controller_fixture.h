@@ -40,6 +40,7 @@ class ControllerTest : public local::testing::OnEveryServer {
 
   // Knows nothing of what a former one knew.
   void StartController() {
+    controller_.reset();  // uses the two others to its end
     registry_ = std::make_unique<SidecarRegistry>();
     records_ = std::make_unique<QuorumRecordStore>(door_);
     controller_ = std::make_unique<JobController>(door_, registry_.get(), records_.get(), options_);
