@@ -271,6 +271,13 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
         {"spec.worker.replicas", fmt::format("{} is more than elasticPolicy.maxReplicas ({})",
                                              replicas, *elastic.max_replicas)});
   }
+  if (spec.collectives.contains("visibleGpus") && elastic.standby_per_pod > 0 &&
+      spec.slots_per_worker > 1) {
+    errors->push_back({path + "standbyPerPod",
+                       fmt::format("{} must be 0 where collectives.visibleGpus is Own: a standby "
+                                   "learns its slot, and so its GPU, when a worker has died",
+                                   elastic.standby_per_pod)});
+  }
   bool one_fits = none || elastic.allowed_sizes.empty();
   std::vector<int> outside;
   for (const int size : elastic.allowed_sizes) {

@@ -34,11 +34,13 @@ std::string NoAnswerAt(const SidecarAddress& sidecar) {
 }
 
 // On a cluster through the API server, as pods' addresses are mostly of the cluster alone; else, or
-// where the server does not reach them, straight. Once that was in vain it is not tried again where
-// the server is asked: half a second for each of a thousand pods is a long time.
+// where the server does not reach them, straight. Where the server is asked and that was in vain
+// for some pods in a row it is not tried again: half a second for each of a thousand pods is long.
 void AskAll(const Connection& to, const std::string& ns, const std::string& token,
             std::vector<Question>* questions) {
-  std::atomic<bool> by_server{to.run_dir.empty()}, in_vain{false};
+  constexpr int kInVain = 3;  // one pod may be dead where the others can be reached
+  std::atomic<bool> by_server{to.run_dir.empty()};
+  std::atomic<int> in_vain{0};
   InParallel(questions->size(), [&](size_t i) {
     Question& one = (*questions)[i];
     std::string by_proxy;
@@ -52,13 +54,13 @@ void AskAll(const Connection& to, const std::string& ns, const std::string& toke
       by_proxy = "through the API server: " + status.error().message;
       if (status.error().code == kube::ErrorCode::kForbidden) by_server = false;
     }
-    if (by_server && in_vain) {
+    if (by_server && in_vain >= kInVain) {
       one.why_not = by_proxy;
       return;
     }
     one.answer = FetchStatus(one.sidecar.address, token, kStatusPatience);
+    in_vain = one.answer ? 0 : in_vain + 1;
     if (one.answer) return;
-    in_vain = true;
     one.why_not = by_proxy + (by_proxy.empty() ? "" : "; straight: ") + NoAnswerAt(one.sidecar);
   });
 }

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <atomic>
+#include <thread>
 
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
@@ -85,6 +87,26 @@ TEST_F(InspectionTest, WhereThatIsForbiddenItIsNotTriedForEveryPod) {
   api_->forbidden = true;
   EXPECT_TRUE(Look().answers.empty());
   EXPECT_LT(api_->asked, 100);
+}
+
+// One dead pod says nothing of the way to the others.
+TEST_F(InspectionTest, WhereTheServerReachesNoneThoseThatCanBeReachedStraightAreHeard) {
+  api_->broken = true;
+  httplib::Server sidecar;
+  sidecar.Get("/status", [](const httplib::Request&, httplib::Response& response) {
+    response.set_content(R"({"pod": {"name": "a"}, "state": "Training", "epoch": 7})",
+                         "application/json");
+  });
+  const int port = sidecar.bind_to_any_port("127.0.0.1");
+  std::jthread serving([&] { sidecar.listen_after_bind(); });
+  auto reachable = std::make_shared<ClusterApi>();
+  reachable->broken = true;
+  std::swap(api_, reachable);
+  MakePod("dead", "127.0.0.1:1");
+  MakePod("there", "127.0.0.1:" + std::to_string(port));
+  MakePod("too", "127.0.0.1:" + std::to_string(port));
+  EXPECT_EQ(Look().answers.size(), 2u);
+  sidecar.stop();
 }
 
 TEST_F(InspectionTest, WhatFailedIsSaid) {

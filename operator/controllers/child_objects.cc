@@ -89,9 +89,17 @@ ChildObjects::Outcome ChildObjects::Keep(const api::HorovodJob& job, bool groupe
     Json group = BuildPodGroup(job, *options_.pod_groups);
     const auto live = pod_groups_->Get(job.ns, MetaField(group, "name"));
     if (live != nullptr) KeepWhatIsFixed(*live, &group);
-    note(KeepObject(job, *options_.pod_groups, pod_groups_.get(), group));
+    const auto kept = KeepObject(job, *options_.pod_groups, pod_groups_.get(), group);
+    note(kept);
+    if (!kept && !HasPodGroup(job)) outcome.no_pod_group = kept.error();
   }
   return outcome;
+}
+
+bool ChildObjects::HasPodGroup(const api::HorovodJob& job) const {
+  if (pod_groups_ == nullptr) return false;
+  const auto live = pod_groups_->Get(job.ns, PodGroupName(job.name, job.uid));
+  return live != nullptr && IsOwnedBy(*live, job.uid);
 }
 
 void ChildObjects::Forget(const std::string& job_uid) {

@@ -46,12 +46,15 @@ class ChildObjects {
   std::vector<runtime::Informer*> informers();
 
   struct Outcome {
-    std::vector<kube::Error> problems;  // empty: all is as it should be
+    std::vector<kube::Error> problems;        // empty: all is as it should be
+    std::optional<kube::Error> no_pod_group;  // one of them: why the job has no PodGroup
     std::optional<std::chrono::milliseconds> look_again;
   };
   // `grouped`: the job has a PodGroup.
   Outcome Keep(const api::HorovodJob& job, bool grouped = false);
   void Forget(const std::string& job_uid);
+  // The job's PodGroup is there.
+  bool HasPodGroup(const api::HorovodJob& job) const;
 
  private:
   kube::Result<void> KeepObject(const api::HorovodJob& job, const kube::Resource& resource,

@@ -23,6 +23,17 @@ bool IsManagedByOthers(const Json& job) {
   return !manager.empty() && manager != api::kOperatorName;
 }
 
+// Trying again is in vain: the API server serves this version no more, or refuses the object.
+bool WillNotBeMade(const kube::Error& error) {
+  return error.code == kube::ErrorCode::kNotFound || error.code == kube::ErrorCode::kInvalid ||
+         error.code == kube::ErrorCode::kAlreadyExists || error.http_status == 403;
+}
+
+bool NoPodLives(const planner::Snapshot& snapshot) {
+  return std::all_of(snapshot.pods.begin(), snapshot.pods.end(),
+                     [](const planner::PodFacts& pod) { return pod.ended(); });
+}
+
 }  // namespace
 
 JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
@@ -96,10 +107,11 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   JobQueue::Answer in_queue = job_queue_->Look(*snapshot);
   snapshot->queue = std::move(in_queue.standing);
   snapshot->grouped = pod_groups_ && MayUsePodGroup(*snapshot);
-  const bool kept = KeepChildObjects(*snapshot);
+  const bool kept = KeepChildObjects(&*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
   snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
+  if (GroupIsMissing(*snapshot)) decision.creates.clear();
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
   if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
     // What could not be made or let start leaves its room to others meanwhile. The next look asks
@@ -114,13 +126,22 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   return applied;
 }
 
-bool JobReconciler::KeepChildObjects(const planner::Snapshot& snapshot) {
-  const api::HorovodJob& job = snapshot.job;
+// Pods that name a group that is not there never start, so none is made before it.
+bool JobReconciler::GroupIsMissing(const planner::Snapshot& snapshot) const {
+  return snapshot.grouped && snapshot.job.status.completion_time.empty() &&
+         !child_objects_->HasPodGroup(snapshot.job);
+}
+
+bool JobReconciler::KeepChildObjects(planner::Snapshot* snapshot) {
+  const api::HorovodJob& job = snapshot->job;
   // Of a job that has ended they stay as they are until it is deleted.
   if (child_objects_ == nullptr || !job.status.completion_time.empty()) return true;
   if (backoff_.Waits(job, Needed::kObjects)) return true;
-  const ChildObjects::Outcome outcome = child_objects_->Keep(job, snapshot.grouped);
+  const ChildObjects::Outcome outcome = child_objects_->Keep(job, snapshot->grouped);
   if (outcome.look_again) queue_->AddAfter(job.Key(), *outcome.look_again);
+  if (outcome.no_pod_group && WillNotBeMade(*outcome.no_pod_group) && NoPodLives(*snapshot)) {
+    snapshot->grouped = false;  // our own admission keeps its pods together
+  }
   if (outcome.problems.empty()) {
     backoff_.Worked(job, Needed::kObjects);
     return true;

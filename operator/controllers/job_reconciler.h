@@ -57,7 +57,8 @@ class JobReconciler {
 
  private:
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
-  bool KeepChildObjects(const planner::Snapshot& snapshot);
+  bool KeepChildObjects(planner::Snapshot* snapshot);
+  bool GroupIsMissing(const planner::Snapshot& snapshot) const;
   void AfterStatus(const planner::Snapshot& snapshot, const planner::Decision& decision);
 
   SidecarRegistry* const registry_;

@@ -17,7 +17,7 @@ const std::vector<kube::Resource>& PodGroupVersions() {
   static const std::vector<kube::Resource> kVersions = {
       kube::PodGroups(),                                                 // Kubernetes 1.37
       {"scheduling.k8s.io", "v1alpha3", "podgroups", "PodGroup", true},  // 1.37
-      {"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true},  // 1.36
+      // Not v1alpha2 of 1.36: there minCount can't be changed, so it could not follow the spec.
   };
   return kVersions;
 }
@@ -26,23 +26,33 @@ namespace {
 
 using Served = std::optional<kube::Resource>;
 
-kube::Result<Served> AskForPodGroups(kube::KubeApi& api, const std::string& ns) {
-  for (const kube::Resource& version : PodGroupVersions()) {
+kube::Result<void> MayList(kube::KubeApi& api, const kube::Resource& version,
+                           const std::vector<std::string>& namespaces) {
+  for (const std::string& ns : namespaces) {
     const auto listed =
         api.ListAll(version, ns, {.label_selector = "ringmaster.dev/none", .chunk = 1});
-    if (listed) return version;
-    if (listed.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(listed.error());
+    if (!listed) return tl::unexpected(listed.error());
+  }
+  return {};
+}
+
+kube::Result<Served> AskForPodGroups(kube::KubeApi& api,
+                                     const std::vector<std::string>& namespaces) {
+  for (const kube::Resource& version : PodGroupVersions()) {
+    const auto may = MayList(api, version, namespaces);
+    if (may) return version;
+    if (may.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(may.error());
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-Served ServedPodGroups(kube::KubeApi& api, const std::vector<std::string>& namespaces,
+Served ServedPodGroups(kube::KubeApi& api, std::vector<std::string> namespaces,
                        const std::stop_token& stop, std::chrono::milliseconds pause) {
-  const std::string ns = namespaces.empty() ? "" : namespaces.front();
+  if (namespaces.empty()) namespaces.emplace_back();
   for (int asking = 1;; ++asking) {
-    const kube::Result<Served> served = AskForPodGroups(api, ns);
+    const kube::Result<Served> served = AskForPodGroups(api, namespaces);
     if (served) return *served;
     // What was refused may be granted in a moment, but for 403: these are our rights.
     const bool last = asking >= kAskings || served.error().http_status == 403;
@@ -53,7 +63,9 @@ Served ServedPodGroups(kube::KubeApi& api, const std::vector<std::string>& names
   }
 }
 
-std::string PodGroupName(const std::string& job) { return job + "-workers"; }
+std::string PodGroupName(const std::string& job, const std::string& uid) {
+  return job + "-" + uid.substr(0, 8);
+}
 
 Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version) {
   Json spec = {
@@ -66,7 +78,7 @@ Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version) {
   return {{"apiVersion", version.ApiVersion()},
           {"kind", version.kind},
           {"metadata",
-           {{"name", PodGroupName(job.name)},
+           {{"name", PodGroupName(job.name, job.uid)},
             {"namespace", job.ns},
             {"labels",
              {{api::kJobNameLabel, job.name},
@@ -83,8 +95,8 @@ void KeepWhatIsFixed(const Json& live, Json* wanted) {
   if (spec.contains(kFixed)) (*wanted)["spec"][kFixed] = spec[kFixed];
 }
 
-void JoinPodGroup(const std::string& job, Json* pod) {
-  (*pod)["spec"]["schedulingGroup"] = {{"podGroupName", PodGroupName(job)}};
+void JoinPodGroup(const api::HorovodJob& job, Json* pod) {
+  (*pod)["spec"]["schedulingGroup"] = {{"podGroupName", PodGroupName(job.name, job.uid)}};
 }
 
 bool SuitsPodGroup(const api::HorovodJob& job) {

@@ -24,15 +24,17 @@ const std::vector<kube::Resource>& PodGroupVersions();
 // it has refused the token). Between them is `pause`. Blocks.
 inline constexpr int kAskings = 10;
 std::optional<kube::Resource> ServedPodGroups(
-    kube::KubeApi& api, const std::vector<std::string>& namespaces, const std::stop_token& stop,
+    kube::KubeApi& api, std::vector<std::string> namespaces, const std::stop_token& stop,
     std::chrono::milliseconds pause = std::chrono::seconds(1));
 
-std::string PodGroupName(const std::string& job);
+// With the beginning of the job's uid: Kubernetes keeps a group as long as a pod names it, and so
+// the pods of a job that is made anew under its name would keep the group of the one before.
+std::string PodGroupName(const std::string& job, const std::string& uid);
 kube::Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version);
 // Of a group that is there: what the API server lets nobody change stays as it is.
 void KeepWhatIsFixed(const kube::Json& live, kube::Json* wanted);
-// Puts the pod into the job's group, which may be made later.
-void JoinPodGroup(const std::string& job, kube::Json* pod);
+// Puts the pod into the job's group, which has to be there: a pod whose group is not never starts.
+void JoinPodGroup(const api::HorovodJob& job, kube::Json* pod);
 
 // What the job asks for is the scheduler's to give. It is not where a queue decides, nor where it
 // asks for what only the operator's own admission has.

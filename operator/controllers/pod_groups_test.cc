@@ -47,6 +47,11 @@ TEST(ServedPodGroupsTest, TheNewestVersionThatIsServed) {
   EXPECT_EQ(ServedPodGroups(none, {"team"}, {}), std::nullopt);
   EXPECT_EQ(none.asked.size(), PodGroupVersions().size());
   EXPECT_EQ(none.asked[0], "v1beta1 team");
+  OneVersionApi two;
+  two.served = PodGroupVersions().front().version;
+  EXPECT_TRUE(ServedPodGroups(two, {"team", "other"}, {}));
+  EXPECT_THAT(two.asked, ::testing::ElementsAre("v1beta1 team", "v1beta1 other"))
+      << "it has to be allowed in all of them";
 }
 
 TEST(ServedPodGroupsTest, OnesThatMayNotBeReadAreNotUsed) {
@@ -76,7 +81,7 @@ TEST(PodGroupTest, CountsToMinReplicasWithThePriorityOfThePods) {
   const kube::Resource& version = PodGroupVersions().front();
   Json group = BuildPodGroup(Job(), version);
   EXPECT_EQ(group["apiVersion"], "scheduling.k8s.io/v1beta1");
-  EXPECT_EQ(group["metadata"]["name"], "digits-workers");
+  EXPECT_EQ(group["metadata"]["name"], "digits-u");
   EXPECT_EQ(group["metadata"]["ownerReferences"][0]["uid"], "u");
   EXPECT_EQ(group["spec"], Json::parse(R"({"schedulingPolicy":{"gang":{"minCount":3}}})"));
   const Json high = {{"runPolicy", {{"schedulingPolicy", {{"priorityClass", "high"}}}}}};
@@ -126,8 +131,8 @@ class PodGroupControllerTest : public JobControllerTest {
     ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
   }
   Json Group() {
-    const auto group = api_->Get(PodGroupVersions().front(), ns_, "digits-workers");
-    return group ? *group : Json();
+    const auto groups = api_->ListAll(PodGroupVersions().front(), ns_, {});
+    return groups && groups->items.size() == 1 ? groups->items.front() : Json();
   }
   int MinCount() { return Group().value("/spec/schedulingPolicy/gang/minCount"_json_pointer, 0); }
 };
@@ -139,7 +144,7 @@ TEST_P(PodGroupControllerTest, PodsAreMadeWithoutAGateAndNameTheGroup) {
   EXPECT_EQ(MinCount(), 2);
   for (const std::string& name : Names({0, 1, 2})) {
     const Json pod = PodObject(name);
-    EXPECT_EQ(pod["spec"]["schedulingGroup"]["podGroupName"], "digits-workers");
+    EXPECT_EQ(pod["spec"]["schedulingGroup"]["podGroupName"], Group()["metadata"]["name"]);
     EXPECT_THAT(pod["spec"].value("schedulingGates", Json::array()), IsEmpty());
   }
   // It follows the spec, and new pods are in it, too.
@@ -157,6 +162,33 @@ TEST_P(PodGroupControllerTest, AJobWithAllowedSizesStaysInOurLine) {
   EXPECT_FALSE(PodObject("digits-worker-0")["spec"].contains("schedulingGroup"));
   EXPECT_FALSE(PodObject("digits-worker-0")["spec"]["schedulingGates"].empty());
   EXPECT_TRUE(Group().is_null());
+}
+
+// A pod whose group is not there never starts.
+TEST_P(PodGroupControllerTest, NoPodIsMadeBeforeTheGroupIsThere) {
+  door_->Refuse(PodGroupVersions().front(),
+                kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "busy"});
+  Apply(2);
+  EXPECT_TRUE(Eventually([&] {
+    const api::Condition* degraded = Status().Find("Degraded");
+    return degraded != nullptr && degraded->message.find("busy") != std::string::npos;
+  }));
+  EXPECT_EQ(door_->pod_creates(), 0);
+  door_->Refuse(PodGroupVersions().front(), std::nullopt);
+  ASSERT_TRUE(TrainsAs({0, 1}));
+  EXPECT_EQ(PodObject("digits-worker-1")["spec"]["schedulingGroup"]["podGroupName"],
+            Group()["metadata"]["name"]);
+}
+
+TEST_P(PodGroupControllerTest, WhereNoneCanBeMadeTheJobStandsInOurLine) {
+  door_->Refuse(PodGroupVersions().front(),
+                kube::Error{.code = kube::ErrorCode::kNotFound,
+                            .http_status = 404,
+                            .message = "the API server serves this version no more"});
+  Apply(2);
+  ASSERT_TRUE(Eventually([&] { return Pods().size() == 2; }));
+  EXPECT_FALSE(PodObject("digits-worker-0")["spec"].contains("schedulingGroup"));
+  EXPECT_FALSE(PodObject("digits-worker-0")["spec"]["schedulingGates"].empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, PodGroupControllerTest,

@@ -42,10 +42,12 @@ std::uint64_t BegunLineage(const Json& job) {
   return membership::EpochLineage(fields::Unsigned(fields::Member(job, "status"), "epoch"));
 }
 
-// Nothing was written, and nothing will be.
-bool WasRefused(const kube::Error& error) {
+// Nothing was made, and nothing will be. What is created conflicts with nothing: kConflict is what
+// a quota answers while it is being counted.
+bool CreationWasRefused(const kube::Error& error) {
   return error.code == kube::ErrorCode::kInvalid || error.code == kube::ErrorCode::kForbidden ||
-         error.code == kube::ErrorCode::kTooManyRequests;
+         error.code == kube::ErrorCode::kTooManyRequests ||
+         error.code == kube::ErrorCode::kConflict;
 }
 
 std::string ResourceVersion(const Json& object) {
@@ -186,7 +188,7 @@ kube::Result<void> QuorumRecordStore::Found(const JobIdentity& job, Entry& entry
   auto claimed = WriteBegun(job, std::move(*object), state.lineage);
   if (!claimed) return tl::unexpected(claimed.error());
   auto written = Write(job, entry, state);
-  if (!written && WasRefused(written.error()) && begun == 0)
+  if (!written && CreationWasRefused(written.error()) && begun == 0)
     (void)WriteBegun(job, std::move(*claimed), 0);  // so that it can be tried again
   return written;
 }

@@ -221,9 +221,12 @@ TEST_F(QuorumRecordStoreTest, WhoWasOvertakenLearnsOfItAndWritesOverNothing) {
 
 // Nothing was made, so it may be tried again, by this operator or another one.
 TEST_F(QuorumRecordStoreTest, ARecordThatIsRefusedClaimsNothing) {
-  api_->refuses_creation = ErrorCode::kForbidden;
-  EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, ErrorCode::kForbidden);
-  EXPECT_EQ((*api_->Get(kube::HorovodJobs(), "default", "digits"))["status"]["epoch"], 0);
+  // kConflict: a quota that is being counted.
+  for (const ErrorCode code : {ErrorCode::kForbidden, ErrorCode::kConflict}) {
+    api_->refuses_creation = code;
+    EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, code);
+    EXPECT_EQ((*api_->Get(kube::HorovodJobs(), "default", "digits"))["status"]["epoch"], 0);
+  }
   api_->refuses_creation.reset();
   QuorumRecordStore another(api_);
   EXPECT_TRUE(another.Bootstrap(job_, View(1, 1)));

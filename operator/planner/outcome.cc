@@ -147,6 +147,8 @@ bool HasBegunAgain(const Snapshot& in) {
   const api::Status& known = in.job.status;
   const std::uint64_t lineage = membership::EpochLineage(in.view->epoch);
   if (lineage <= 1 || known.epoch >= membership::MakeEpoch(lineage, 1)) return false;
+  const bool founded_again = in.view->parent == 0 && known.world_size == 0;  // never trained before
+  if (founded_again) return false;
   if (in.view->reason == membership::Reason::kBootstrap) return true;
   const api::Condition* rebuilding = known.Find("Rebuilding");
   return in.view->reason != membership::Reason::kQuorumRecovered && rebuilding != nullptr &&
@@ -239,7 +241,7 @@ void EvaluateDeadlines(PlanContext& plan) {
 }
 
 void EvaluateInit(PlanContext& plan) {
-  if (plan.in.view != nullptr || plan.in.job.status.epoch != 0) return;
+  if (HasTrained(plan.in)) return;
   const auto timeout = std::chrono::seconds(plan.in.job.spec.init_timeout_seconds);
   std::vector<std::string> missing;
   for (const PodFacts* pod : plan.active) {

@@ -52,6 +52,11 @@ struct PlanContext {
   void AddEvent(bool warning, std::string reason, std::string message, std::string pod = "");
 };
 
+// There has been a view. The lineage alone is written before the first one is.
+inline bool HasTrained(const Snapshot& in) {
+  const api::Status& known = in.job.status;
+  return in.view != nullptr || known.world_size > 0 || membership::EpochNumber(known.epoch) > 0;
+}
 // Not before this does it mean anything that a sidecar has not said something.
 inline Time HeardAllBy(const Snapshot& in) { return in.taken_over + kSidecarsReturn; }
 const SidecarFacts* FindSidecar(const Snapshot& in, const std::string& pod_uid);

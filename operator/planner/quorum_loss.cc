@@ -161,10 +161,18 @@ bool SomebodyHasAView(const Snapshot& in) {
 void BeginWithoutRecord(PlanContext& plan) {
   const Snapshot& in = plan.in;
   plan.stall_reason = "RecordLost";
-  plan.stall_message = fmt::format(
-      "the job has been in epoch {}, but its record, ConfigMap {}-record, is gone, and no sidecar "
-      "has told of a view: no other is begun beside that one, as pods may train in it",
-      membership::EpochText(in.job.status.epoch), in.job.name);
+  plan.stall_message =
+      membership::EpochNumber(in.job.status.epoch) == 0
+          ? fmt::format(
+                "it is not known whether the job's record, ConfigMap {}-record, was ever "
+                "made, and no sidecar has told of a view: none is begun beside one in "
+                "which pods may train",
+                in.job.name)
+          : fmt::format(
+                "the job has been in epoch {}, but its record, ConfigMap {}-record, is "
+                "gone, and no sidecar has told of a view: no other is begun beside that "
+                "one, as pods may train in it",
+                membership::EpochText(in.job.status.epoch), in.job.name);
   std::vector<std::string> waits;
   for (const Voter& voter : MustReport(in)) {
     if (!voter.connected) waits.push_back(voter.text);
@@ -172,7 +180,7 @@ void BeginWithoutRecord(PlanContext& plan) {
   if (!waits.empty() && !MayFork(in)) {
     plan.stall_message += fmt::format(
         ". Goes on when it is known that none does; not heard and not proven dead: {}; {}",
-        fmt::join(waits, ", "), kHelp);
+        Names(waits), kHelp);
     return;
   }
   if (SomebodyHasAView(in)) return;
@@ -236,12 +244,14 @@ void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
     plan.out.first_view = nullptr;
     return;
   }
+  const bool begun = HasTrained(plan.in);
   plan.stall_reason = kStartingAgain;
   plan.stall_message = fmt::format(
-      "no living worker holds the job's state: it starts again from its checkpoint; ready pods "
-      "needed for that: {}",
+      "{}; ready pods needed for that: {}",
+      begun ? "no living worker holds the job's state: it starts again from its checkpoint"
+            : "the first view could not be recorded: it is founded again",
       plan.in.job.spec.elastic_policy.min_replicas);
-  if (plan.out.first_view == nullptr) return;
+  if (plan.out.first_view == nullptr || !begun) return;
   plan.AddEvent(
       true, "StartedAgain",
       "no living worker held the job's state: the job starts again from its checkpoint. What "

@@ -154,6 +154,7 @@ TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   Decision out = Plan(job.in);
   EXPECT_EQ(out.first_view, nullptr);
   EXPECT_EQ(out.recover, 2u);
+  EXPECT_THAT(out.status.Find("Running")->message, HasSubstr("was ever made"));
   job.Silent(1);
   out = Plan(job.in);
   EXPECT_EQ(out.recover, 0u) << "it may be in a view";

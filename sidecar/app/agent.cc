@@ -199,8 +199,8 @@ void Agent::Tick() {
   CheckStateLost();
   ReportHealth();
   ReportStalls();
-  if (orders_.connected())
-    reports_.StepAwaited(table_.orders().awaits_boundary(), outputs_.clock.now());
+  reports_.StepAwaited(table_.orders().awaits_boundary(), orders_.connected(),
+                       outputs_.clock.now());
   history_.Sample(table_.processes().all(), membership_.installed(), outputs_.clock.now(),
                   outputs_.clock.unix_ms());
   handover_.Tick(outputs_.clock.now(), membership_.member().changing());

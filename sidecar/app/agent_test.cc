@@ -128,6 +128,23 @@ TEST_F(AgentTest, APlannedChangeThatNoStepsEndLetsHappenIsReportedOnceThatLasts)
   EXPECT_EQ(awaited_[2], milliseconds(0));
 }
 
+TEST(OperatorReportsTest, AStepThatEndedUnheardIsNotCountedToTheNextOne) {
+  std::vector<milliseconds> told;
+  OperatorOutputs outputs;
+  outputs.report_step_awaited = [&](milliseconds awaited) { told.push_back(awaited); };
+  OperatorReports reports(outputs);
+  const SteadyTime begin{seconds(100)};
+  reports.StepAwaited(true, true, begin);
+  reports.StepAwaited(true, true, begin + seconds(3));
+  ASSERT_EQ(told.size(), 1U);
+  reports.StepAwaited(false, false, begin + seconds(10));
+  reports.StepAwaited(true, false, begin + seconds(20));
+  reports.ForgetHealth();
+  reports.StepAwaited(true, true, begin + seconds(23));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[1], seconds(3));
+}
+
 // What the survivors go on from is `resumed` steps after a lost pod's heartbeat had told of 12.
 struct StepsCase {
   uint64_t epoch_heard, resumed;

@@ -246,6 +246,13 @@ TEST_F(HistoryHandoverTest, ASampleOfAClockThatIsBehindIsLeftOut) {
   EXPECT_EQ(record.ToJson()["samples"], json::parse("[[5000, 1, 1], [6000, 1, 3]]"));
 }
 
+TEST_F(HistoryHandoverTest, AClockThatWasFarAheadDoesNotKeepOutWhatComes) {
+  TrainingRecord record;
+  record.Prepend(json::parse(R"({"samples": [[5000, 1, 1], [90000000, 1, 2]]})"), 99000000);
+  record.Add(now_, 6000, 1, 3, {});
+  EXPECT_EQ(record.ToJson()["samples"], json::parse("[[5000, 1, 1], [6000, 1, 3]]"));
+}
+
 TEST_F(HistoryHandoverTest, WhatIsNoSampleAndWhatIsOutOfOrderIsLeftOut) {
   TrainingRecord record;
   EXPECT_EQ(record.Prepend(json::parse(R"({"periodSeconds": 99999999999, "values": ["loss", 7],

@@ -47,14 +47,18 @@ void OperatorReports::Stalls(const std::vector<job::Stall>& stalls) {
   outputs_.report_stalls(stalls);
 }
 
-void OperatorReports::StepAwaited(bool awaited, SteadyTime now) {
+void OperatorReports::StepAwaited(bool awaited, bool connected, SteadyTime now) {
   if (!awaited) {
     awaited_since_.reset();
-    if (std::exchange(awaited_reported_, false)) outputs_.report_step_awaited(milliseconds(0));
+    if (connected && std::exchange(awaited_reported_, false))
+      outputs_.report_step_awaited(milliseconds(0));
     return;
   }
-  if (!awaited_since_) awaited_since_ = now;
-  if (awaited_reported_ || now - *awaited_since_ < kAwaitedLasts) return;
+  if (!awaited_since_) {
+    awaited_since_ = now;
+    awaited_reported_ = false;  // that was another one
+  }
+  if (!connected || awaited_reported_ || now - *awaited_since_ < kAwaitedLasts) return;
   awaited_reported_ = true;
   outputs_.report_step_awaited(std::chrono::duration_cast<milliseconds>(now - *awaited_since_));
 }

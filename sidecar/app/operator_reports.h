@@ -27,8 +27,9 @@ class OperatorReports {
   void Health(bool able, SteadyTime now);
   // Which ranks are waited for is reported when it changes, with how long by then.
   void Stalls(const std::vector<job::Stall>& stalls);
-  // Whether a planned change waits for the end of a step; reported when it lasts.
-  void StepAwaited(bool awaited, SteadyTime now);
+  // Whether a planned change waits for the end of a step; reported when it lasts. An operator that
+  // is not connected hears it later.
+  void StepAwaited(bool awaited, bool connected, SteadyTime now);
   // Another operator listens, which has heard none of it.
   void ForgetHealth() {
     able_.reset();

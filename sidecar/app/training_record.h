@@ -24,6 +24,8 @@ class TrainingRecord {
   static constexpr std::size_t kMostSamples = 2048;
   static constexpr std::size_t kMostValues = 8;  // of more names the first that came
   static constexpr std::chrono::seconds kFirstPeriod{1};
+  // By more than this a clock was wrong: what it wrote is left out, so that others can be written.
+  static constexpr std::chrono::milliseconds kMostAhead{60'000};
 
   // Whether a sample is due; else Add() would be too early.
   bool IsDue(SteadyTime now) const { return samples_.empty() || now - last_ >= period_; }

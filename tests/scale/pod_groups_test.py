@@ -54,8 +54,12 @@ def placed(cluster, name):
     return [each for each in pods(cluster, name) if each["spec"].get("nodeName")]
 
 
+def group_of(cluster, name):
+    return name + "-" + cluster.get("hvdjob", name)["metadata"]["uid"][:8]
+
+
 def min_count(cluster, name):
-    group = cluster.get("podgroups.scheduling.k8s.io", name + "-workers")
+    group = cluster.get("podgroups.scheduling.k8s.io", group_of(cluster, name))
     return group and group["spec"]["schedulingPolicy"]["gang"]["minCount"]
 
 
@@ -64,14 +68,14 @@ def test_a_gang_that_fits_starts_and_grows_and_one_that_does_not_waits_as_a_whol
     cluster.wait("first to start", lambda: len(placed(cluster, "first")) == 3)
     assert min_count(cluster, "first") == 2
     for each in pods(cluster, "first"):
-        assert each["spec"]["schedulingGroup"] == {"podGroupName": "first-workers"}
+        assert each["spec"]["schedulingGroup"] == {"podGroupName": group_of(cluster, "first")}
         assert not each["spec"].get("schedulingGates")
     # One GPU is free: a gang of two does not start with it, though each pod of it would fit alone.
     cluster.apply(job("second", 2, 2))
     cluster.wait("second to be made", lambda: len(pods(cluster, "second")) == 2)
 
     def unschedulable():
-        group = cluster.get("podgroups.scheduling.k8s.io", "second-workers")
+        group = cluster.get("podgroups.scheduling.k8s.io", group_of(cluster, "second"))
         return any(each["type"] == "PodGroupInitiallyScheduled" and each["status"] == "False"
                    for each in group.get("status", {}).get("conditions", []))
 

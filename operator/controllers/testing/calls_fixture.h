@@ -221,6 +221,7 @@ class JobControllerCallsTest : public ::testing::Test {
   void StartOperatorAlone(bool gang = false) {
     if (controller_ != nullptr) controller_->Stop();
     if (registry_ != nullptr) old_registries_.push_back(std::move(registry_));
+    controller_.reset();  // uses the two others to its end
     registry_ = std::make_unique<SidecarRegistry>();
     records_ = std::make_unique<QuorumRecordStore>(api_);
     JobControllerOptions options;
