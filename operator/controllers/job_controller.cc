@@ -42,8 +42,17 @@ Json WithoutManagedFields(Json object) {
   return object;
 }
 
+// It is about to be evicted or preempted.
+bool IsDisrupted(const Json& pod) {
+  const Json& conditions = fields::ListAt(pod, "/status/conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    return fields::Text(condition, "type") == "DisruptionTarget" &&
+           fields::Text(condition, "status") == "True";
+  });
+}
+
 bool IsLeaving(const Json& pod) {
-  return !MetaField(pod, "deletionTimestamp").empty() ||
+  return !MetaField(pod, "deletionTimestamp").empty() || IsDisrupted(pod) ||
          fields::ObjectAt(pod, "/metadata/annotations").contains(api::kDrainAnnotation);
 }
 

@@ -58,7 +58,7 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
   // What the first is refused for, the others would be too: it is tried alone.
   for (std::size_t batch = 1; failed == nullptr && done < creates.size();
        batch = std::min(2 * batch, options_.calls_at_once)) {
-    if (done >= kPodsInOneLook || !IsStillWanted(job)) break;
+    if (IsEnough(job, done) || !IsStillWanted(job)) break;
     batch = std::min(batch, creates.size() - done);
     std::vector<Attempt> attempts(batch);
     sync::InParallel(batch, [&](std::size_t i) { attempts[i] = Create(job, creates[done + i]); });
@@ -91,6 +91,11 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
     for (const planner::PodDelete& pod : useless) Delete(job, pod);
   }
   return waits;
+}
+
+// For one look. Something is done in each, whoever is in a hurry.
+bool PodWriter::IsEnough(const api::HorovodJob& job, std::size_t done) const {
+  return done >= kPodsInOneLook || (done > 0 && queue_->IsHurried(job.Key()));
 }
 
 bool PodWriter::IsStillWanted(const api::HorovodJob& job) const {
@@ -223,7 +228,7 @@ bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::
   if (backoff_->Waits(job, Needed::kGates)) return true;
   bool ok = true;
   std::size_t done = 0;
-  for (; done < pods.size() && done < kPodsInOneLook; done += options_.calls_at_once) {
+  for (; done < pods.size() && !IsEnough(job, done); done += options_.calls_at_once) {
     if (!IsStillWanted(job)) return ok;
     const std::size_t batch = std::min(options_.calls_at_once, pods.size() - done);
     std::vector<std::optional<kube::Error>> errors(batch);
@@ -295,7 +300,11 @@ bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, con
   const auto patched = api_->Patch(kube::Pods(), job.ns, pod, patch, {});
   if (patched) {
     pods_->Observe(*patched);
-    queue_->Add(job.Key());
+    if (annotations.contains(api::kDrainSinceAnnotation)) {
+      queue_->AddFirst(job.Key());  // the next look is the one that tells the sidecars
+    } else {
+      queue_->Add(job.Key());
+    }
     return true;
   }
   const ErrorCode code = patched.error().code;

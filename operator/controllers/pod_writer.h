@@ -47,8 +47,9 @@ class PodWriter {
   PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches, runtime::WorkQueue* queue,
             CreationBackoff* backoff, EventWriter* events, PodWriterOptions options);
 
-  // Stops where the job changes meanwhile, and after as many as one look may take: the job comes
-  // back for the rest, so that its drains, and other jobs, don't wait for that. With fewer than
+  // Stops where the job changes meanwhile, after as many as one look may take, and, with at least
+  // one made, where a pod of this job or of one that waits for a worker is about to leave: the job
+  // comes back for the rest, so that drains, and other jobs, don't wait for that. With fewer than
   // `least` of those that are granted the job can't train: where they are refused, what was made of
   // them would only hold what others need, and is deleted, and `useless_alone` with it.
   bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
@@ -58,8 +59,8 @@ class PodWriter {
   // False: not all of them can be found yet.
   bool RestoreLabels(const api::HorovodJob& job,
                      const std::vector<planner::SidecarFacts>& sidecars);
-  // Takes the scheduling gates off. Where that is refused it is asked for again after a while, like
-  // a pod that can't be made.
+  // Takes the scheduling gates off, and stops as above. Where that is refused it is asked for again
+  // after a while, like a pod that can't be made.
   bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
   // A null value removes the annotation.
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
@@ -82,6 +83,7 @@ class PodWriter {
   void TellNotAdmitted(const api::HorovodJob& job, const std::string& pod,
                        const kube::Error& error);
   bool IsStillWanted(const api::HorovodJob& job) const;
+  bool IsEnough(const api::HorovodJob& job, std::size_t done) const;
   void TellCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
                    const std::string& reason);
   Attempt NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,

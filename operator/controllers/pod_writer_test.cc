@@ -55,6 +55,32 @@ TEST_F(PodWriterTest, OneLookMakesSoManyAndComesBackForTheRest) {
   EXPECT_EQ(queue_.size(), 1u);
 }
 
+TEST_F(PodWriterTest, WhileSomebodyCountsTheSecondsALookMakesOneAndLetsFewStart) {
+  std::vector<planner::PodAdmit> admits;
+  std::vector<planner::PodCreate> creates(20);
+  for (int i = 0; i < 20; ++i) {
+    const Json pod = MakePod(i, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
+    admits.push_back({MetaField(pod, "name"), MetaField(pod, "uid")});
+    creates[i].index = 20 + i;
+  }
+  queue_.AddFirst("default/another");
+  EXPECT_TRUE(writer_.CreateAll(job_, creates));
+  EXPECT_TRUE(writer_.AdmitAll(job_, admits));
+  EXPECT_FALSE(Pod(20).is_null());
+  EXPECT_TRUE(Pod(21).is_null());
+  EXPECT_FALSE(Annotations(0).empty());
+  EXPECT_TRUE(Annotations(19).empty());
+  EXPECT_EQ(queue_.size(), 2u) << "the job comes back for the rest";
+}
+
+TEST_F(PodWriterTest, ADrainThatIsMarkedBringsTheJobBackBeforeAllOthers) {
+  const Json pod = MakePod(0);
+  queue_.Add("default/another");
+  EXPECT_TRUE(writer_.Annotate(job_, "digits-worker-0", MetaField(pod, "uid"),
+                               {{api::kDrainSinceAnnotation, "2026-01-01T00:00:00Z"}}));
+  EXPECT_EQ(queue_.Take({}), job_.Key());
+}
+
 TEST_F(PodWriterTest, NoMoreAreMadeWhenTheJobIsAnotherThanItWas) {
   object_["metadata"]["generation"] = job_.generation + 1;
   object_["metadata"]["resourceVersion"] = "1000000";

@@ -17,6 +17,13 @@ void WorkQueue::AddAfter(const std::string& key, std::chrono::milliseconds delay
   AddLocked(key, clock_.steady() + delay);
 }
 
+void WorkQueue::AddFirst(const std::string& key) {
+  const sync::MutexLock lock(&mu_);
+  ++adds_;
+  first_.insert(key);
+  AddLocked(key, clock_.steady() - std::chrono::hours(1));
+}
+
 void WorkQueue::AddBackoff(const std::string& key) {
   const sync::MutexLock lock(&mu_);
   ++adds_;
@@ -47,6 +54,7 @@ std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
     } else {
       std::string key = next->first;
       due_.erase(next);
+      first_.erase(key);
       busy_[key] = clock_.steady();
       return key;
     }
@@ -62,6 +70,15 @@ void WorkQueue::Done(const std::string& key) {
   const auto due = deferred->second;
   deferred_.erase(deferred);
   AddLocked(key, due);
+}
+
+bool WorkQueue::IsHurried(const std::string& key) const {
+  const sync::MutexLock lock(&mu_);
+  for (const std::string& first : first_) {
+    // One that another worker has is that worker's to hurry for.
+    if (first == key || busy_.count(first) == 0) return true;
+  }
+  return false;
 }
 
 std::size_t WorkQueue::size() const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -31,7 +32,7 @@ class WorkQueue {
 
   void Add(const std::string& key) { AddAfter(key, std::chrono::milliseconds(0)); }
   // Before all that waits: somebody counts the seconds.
-  void AddFirst(const std::string& key) { AddAfter(key, -std::chrono::hours(1)); }
+  void AddFirst(const std::string& key);
   // The earliest of all requested moments counts.
   void AddAfter(const std::string& key, std::chrono::milliseconds delay);
   // Again after a failure: first_backoff, doubled each time up to max_backoff, with some jitter.
@@ -42,6 +43,9 @@ class WorkQueue {
   // Blocks until a key is due, or `stop`. Done(key) has to follow.
   std::optional<std::string> Take(std::stop_token stop);
   void Done(const std::string& key);
+  // For who has `key` and much to do: it was added first meanwhile, or another was and no worker is
+  // free for it. What can wait is better left for the next look then.
+  bool IsHurried(const std::string& key) const;
 
   std::size_t size() const;
   // When the next key is due, which Take() gives without a wait then; nullopt: none waits.
@@ -69,6 +73,7 @@ class WorkQueue {
   std::map<std::string, TimePoint> due_ GUARDED_BY(mu_);
   std::map<std::string, TimePoint> deferred_ GUARDED_BY(mu_);  // of busy_ keys
   std::map<std::string, TimePoint> busy_ GUARDED_BY(mu_);      // since when
+  std::set<std::string> first_ GUARDED_BY(mu_);                // added first, and not taken yet
   std::map<std::string, int> failures_ GUARDED_BY(mu_);
   std::uint64_t adds_ GUARDED_BY(mu_) = 0;
   std::uint64_t retries_ GUARDED_BY(mu_) = 0;

@@ -169,5 +169,24 @@ TEST(WorkQueueTest, WhatCantWaitComesBeforeAllThatWaits) {
   EXPECT_EQ(queue.Take({}), "a");
 }
 
+TEST(WorkQueueTest, WhoWorksHearsThatHisKeyOrOneThatWaitsWasAddedFirst) {
+  WorkQueue queue;
+  queue.Add("a");
+  queue.Add("b");
+  ASSERT_EQ(queue.Take({}), "a");
+  ASSERT_EQ(queue.Take({}), "b");
+  queue.Add("a");
+  queue.Add("c");
+  EXPECT_FALSE(queue.IsHurried("a")) << "nobody counts the seconds";
+  queue.AddFirst("a");
+  EXPECT_TRUE(queue.IsHurried("a"));
+  EXPECT_FALSE(queue.IsHurried("b")) << "that is for who has a";
+  queue.Done("a");
+  EXPECT_TRUE(queue.IsHurried("b")) << "a waits for a worker";
+  ASSERT_EQ(queue.Take({}), "a");
+  EXPECT_FALSE(queue.IsHurried("a"));
+  EXPECT_FALSE(queue.IsHurried("b"));
+}
+
 }  // namespace
 }  // namespace ringmaster::runtime
