@@ -47,8 +47,7 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
       "schedulingPolicy": {"priorityClass": "high"}},
     "failurePolicy": {"rules": [{"onExitCodes": [137], "action": "RestartWorker"},
       {"onReasons": ["Evicted"], "action": "ReplacePod"}], "nodeCooldownSeconds": 10},
-    "collectives": {"backend": "Cpu", "encryption": "On", "fusionThresholdBytes": 1024, "timeline": "Off",
-      "visibleGpus": "Own"}})"));
+    "collectives": {"backend": "Cpu", "encryption": "On", "fusionThresholdBytes": 1024, "timeline": "Off"}})"));
   const auto job = ParseHorovodJob(json);
   ASSERT_TRUE(job) << ToString(job.error());
   EXPECT_EQ(job->WantedPods(), 4) << "5 is not an allowed size";
@@ -59,7 +58,18 @@ TEST(HorovodJobTest, EveryFieldOfTheDesignIsRead) {
   EXPECT_EQ(job->spec.failure_policy_json["rules"][0]["onExitCodes"], Json::parse("[137]"));
   EXPECT_EQ(job->spec.collectives["timeline"], "Off");
   EXPECT_EQ(job->spec.collectives["encryption"], "On");
-  EXPECT_EQ(job->spec.collectives["visibleGpus"], "Own");
+}
+
+TEST(HorovodJobTest, AGpuForEachSlotLeavesNoneToAStandby) {
+  Json json = Minimal();
+  json["spec"].merge_patch({{"slotsPerWorker", 2}, {"collectives", {{"visibleGpus", "Own"}}}});
+  ASSERT_TRUE(ParseHorovodJob(json));
+  EXPECT_EQ(ParseHorovodJob(json)->spec.collectives["visibleGpus"], "Own");
+  json["spec"]["elasticPolicy"]["standbyPerPod"] = 1;
+  const auto job = ParseHorovodJob(json);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error()[0].path, "spec.elasticPolicy.standbyPerPod");
+  EXPECT_THAT(job.error()[0].message, HasSubstr("must be 0 where collectives.visibleGpus is Own"));
 }
 
 struct BadCase {

@@ -212,7 +212,7 @@ TEST_P(QuorumRecordStoreServersTest, TheLargestJobsFitIntoARecordAndAMessage) {
 
 // Smaller ones stand there as ever: an operator of the version before can take over.
 TEST_P(QuorumRecordStoreServersTest, WhatAnOlderOperatorCouldWriteItCanRead) {
-  const auto first = Large(300, 8);
+  const auto first = Large(600, 8);
   ASSERT_TRUE(a_->Bootstrap(job_, first));
   const auto object = api_->Get(kube::ConfigMaps(), ns_, RecordName("digits"));
   ASSERT_TRUE(object);
