@@ -19,6 +19,13 @@ args = parser.parse_args()
 
 hvd.init()
 
+# Each worker has a GPU of its own.
+gpus = tf.config.list_physical_devices("GPU")
+for gpu in gpus:
+    tf.config.experimental.set_memory_growth(gpu, True)
+if gpus:
+    tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+
 # All workers have the same data; the sampler says who works on what, so that every sample of an
 # epoch counts once.
 images, labels = pictures(4000, seed=1)
@@ -52,6 +59,8 @@ def train(state):
             callbacks.insert(1, hvd.callbacks.LearningRateWarmupCallback(
                 args.lr, warmup_epochs=args.warmup_epochs, verbose=1,
                 steps_per_epoch=-(-len(images) // args.batch_size)))
+        else:  # also after an epoch of the warm-up that was entered again and had fewer batches
+            state.model.optimizer.learning_rate = args.lr
         state.model.fit(dataset, initial_epoch=epoch, epochs=epoch + 1, callbacks=callbacks,
                         verbose=2 if hvd.rank() == 0 else 0)
 

@@ -19,6 +19,13 @@ args = parser.parse_args()
 
 hvd.init()
 
+# Each worker has a GPU of its own.
+gpus = tf.config.list_physical_devices("GPU")
+for gpu in gpus:
+    tf.config.experimental.set_memory_growth(gpu, True)
+if gpus:
+    tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+
 # All workers have the same data; the sampler says who works on what.
 images, labels = pictures(4000, seed=1)
 sampler = hvd.elastic.ElasticSampler(len(images), seed=2)

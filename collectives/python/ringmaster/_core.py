@@ -107,10 +107,17 @@ def shutdown(timeout=DEFAULT_TIMEOUT):
     Process sets are gone, and operations that are under way fail. init() begins again, as often as
     one likes; a process that ends instead, with exit status 0, ends the job.
     """
-    global _view, _workers, _last_step
     if not is_initialized():
         return
-    call("rm_shutdown", float(timeout))
+    try:
+        call("rm_shutdown", float(timeout))
+    finally:
+        if not is_initialized():  # also where it is down though not all have agreed
+            _forget()
+
+
+def _forget():
+    global _view, _workers, _last_step
     _view, _workers, _last_step = None, (), None
     _name_counts.clear()
     for callback in list(_on_shutdown):

@@ -15,7 +15,7 @@ import warnings
 import weakref
 
 from ringmaster import _core
-from ringmaster._objects import allgather_object, broadcast_object
+from ringmaster._objects import allgather_object, broadcast_made, broadcast_object
 from ringmaster.errors import HostsUpdatedInterrupt, RootLostError, WorkerDroppedError
 from ringmaster.sampler import ElasticSampler
 
@@ -220,7 +220,8 @@ class State:
                             if all(other.get(name) == digest for other in everyone)]
         while True:
             try:
-                return self.install(broadcast_object(self.capture(), 0, "ringmaster.state.sync"))
+                captured, _ = broadcast_made(self.capture, 0, "ringmaster.state.sync")
+                return self.install(captured)
             except RootLostError:  # on all ranks: whoever has rank 0 now is as good
                 pass
 
@@ -289,7 +290,7 @@ class ObjectState(State):
             raise RuntimeError("restore(): the state keeps no copy, because keeps_copy is False")
         for name, value in copy.deepcopy(self._kept).items():
             setattr(self, name, value)
-        self._load_parts(copy.deepcopy(self._kept_parts))
+        self._load_parts(self.copied(self._kept_parts, None))
 
     def capture(self):
         return {"values": self.values(), "parts": self._part_states(),

@@ -13,7 +13,8 @@ import threading
 import optional
 import pytest
 
-from ringmaster.runner import (HorovodRunner, cluster, config_file, function, hosts,
+from ringmaster import _library
+from ringmaster.runner import (HorovodRunner, cluster, config_file, function, horovodrun, hosts,
                                messages, modules, options, plan, program, results)
 from ringmaster.runner.errors import FunctionError, LaunchError, ProgramMissing, RankError
 
@@ -112,6 +113,17 @@ def test_OptionsWithoutMeaningAreTakenAndSaidOnce():
             assert found.command == ["c", name]
             assert len(found.notes) == (1 if why else 0), name
             assert all(note.startswith(name + " has no meaning here: ") for note in found.notes)
+
+
+def test_CheckBuildSaysThatTheLibraryIsMissing(monkeypatch, capsys):
+    def missing():
+        raise ImportError("libringmaster.so: no such file")
+
+    monkeypatch.setattr(_library, "get", missing)
+    assert horovodrun.main(["--check-build"], "1.2") == 0
+    said = capsys.readouterr()
+    assert "1.2:" in said.out and "[ ] NCCL" in said.out and "[X] Gloo" in said.out
+    assert said.err == "horovodrun: libringmaster.so: no such file\n"
 
 
 def test_ThisMachineIsKnownByTheAddressesOfItsInterfaces():

@@ -53,7 +53,7 @@ def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
     passes("tensorflow_v1.py", 2, **options)
 
 
-def test_WhatWasAddedUpIsVoidWhenTheFunctionIsEnteredAgainAndAStateKeepsItsSampler(passes, options):
+def test_WhatAFunctionThatIsEnteredAgainFindsOfItsStateItsSamplerAndWhatWasAddedUp(passes, options):
     passes("tensorflow_state.py", 1, **options)
 
 
@@ -70,6 +70,11 @@ def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):
     entered = re.findall(r"enter (\d+) (\d)", survivor)
     assert [size for _, size in entered] == ["2", "1", "2"] and survivor.count("reset") == 2
     assert "enter %s 2" % entered[2][0] in joiner and "ended at 6 with 2" in joiner
+
+
+@pytest.mark.parametrize("options", VERSIONS[-1:], indirect=True)
+def test_AWarmUpThatWasEnteredAgainEndsWithTheRateThatWasAskedFor(passes, options):
+    passes("keras_warmup.py", 2, **options)
 
 
 @pytest.mark.parametrize("form, options", [("LOOP", VERSIONS[-1])] + [("FIT", version) for version in VERSIONS],

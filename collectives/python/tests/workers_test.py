@@ -227,6 +227,16 @@ def test_AWorkerThatDiesBetweenTwoRoundsIsReplacedInALaterOne(job, size):
     assert all("the end" in _log(one, *who) for who in codes)
 
 
+@pytest.mark.parametrize("way", ["each", "state", "one"])
+def test_AWorkerThatComesIntoALaterRoundFindsTheOthersOptimizers(job, way):
+    one = job("optimizers_of_rounds.py", 2, "2", "pod-0 1", way, spares=[1])
+    one.wait_world([0])  # while it rests
+    one.admit(1)
+    codes = one.wait()
+    assert codes.pop((1, 1)) == -signal.SIGKILL and set(codes.values()) == {0}, one.logs()
+    assert all("the end" in _log(one, *who) for who in codes), one.logs()
+
+
 def test_UnderASidecarOfAnEarlierVersionAShutdownIsTheEnd(job):
     one = job("inits_again.py", 2, rests=False)
     assert set(one.wait().values()) == {1}

@@ -45,6 +45,30 @@ def test_InitAndShutdownCanBeRepeated():
         assert not rm.is_initialized()
 
 
+def test_AShutdownThatFailsEndsWhatPythonKeepsWhereTheLibraryIsDown(monkeypatch):
+    rm.init()
+    one = rm.add_process_set([0])
+
+    def fail(name, *args):
+        raise rm.HorovodInternalError("the others have not come")
+
+    monkeypatch.setattr(_core, "call", fail)
+    with pytest.raises(rm.HorovodInternalError):
+        rm.shutdown()
+    assert rm.is_initialized() and one.process_set_id == 1 and rm.step_view().size == 1
+
+    def end_and_fail(name, *args):
+        errors.check(getattr(_core.library(), name)(*args), _core.library())
+        fail(name)
+
+    monkeypatch.setattr(_core, "call", end_and_fail)
+    with pytest.raises(rm.HorovodInternalError):
+        rm.shutdown()
+    assert not rm.is_initialized() and one.process_set_id is None
+    with pytest.raises(ValueError, match="init"):
+        rm.step_view()
+
+
 def test_AViewIsShownAsStatusAndLogsShowIt(world):
     assert rm.view() == rm.step_view() == (0, 1, rm.view().number)
     assert str(ringmaster._core.View(0, 4, (3 << 40) + 17)) == "3.17"
@@ -234,6 +258,34 @@ def test_CommitCopiesIntoTheMemoryOfTheLastCopy(world):
     state.model = torch.nn.Linear(3, 1)  # nothing fits any more
     state.commit()
     state.restore()
+
+
+def test_ASparseTensorOfAStateMayChangeItsNumberOfEntries(world):
+    class Part:
+        def state_dict(self):
+            return {"table": self.table}
+
+        def load_state_dict(self, state):
+            self.table = state["table"]
+
+    part = Part()
+    part.table = torch.eye(2).to_sparse_csr()
+    state = rm.elastic.TorchState(part=part)
+    for table in (torch.ones(2, 2).to_sparse_csr(), torch.ones(2, 2), torch.eye(2).to_sparse()):
+        part.table = table
+        state.commit()
+        part.table = None
+        state.restore()
+        assert part.table.layout == table.layout
+        assert torch.equal(part.table.to_dense(), table.to_dense())
+
+
+def test_JoinersLearnTheVersionsOfAModelsParts(world):
+    model = torch.nn.BatchNorm1d(2)
+    state = rm.elastic.TorchState(model=model)
+    captured = pickle.loads(pickle.dumps(state.capture()))["parts"]["model"]
+    assert captured._metadata == model.state_dict()._metadata
+    assert captured._metadata[""]["version"] == 2
 
 
 def test_AStateThatKeepsNoCopySaysSoWhenItIsToGoBack(world):

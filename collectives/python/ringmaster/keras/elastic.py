@@ -4,6 +4,7 @@ runs.
 
 import tensorflow as tf
 
+from ringmaster.keras.functions import run_without_xla
 from ringmaster.tensorflow.elastic import (ElasticSampler, HostsUpdatedInterrupt, ObjectState,
                                            State, TensorFlowKerasState, run, sharded_indices)
 
@@ -24,7 +25,8 @@ class CommitStateCallback(tf.keras.callbacks.Callback):
     that it commits what other callbacks have set.
 
     A commit ends the step; after a change of the world it raises HostsUpdatedInterrupt, through
-    fit(), and elastic.run enters the training function again.
+    fit(), and elastic.run enters the training function again. Where Keras would let XLA compile the
+    model it has it run without.
     """
 
     def __init__(self, state, batches_per_commit=1):
@@ -32,6 +34,10 @@ class CommitStateCallback(tf.keras.callbacks.Callback):
         self.state = state
         self.batches_per_commit = batches_per_commit
         self.batches_remaining = batches_per_commit
+
+    def set_model(self, model):
+        super().set_model(model)
+        run_without_xla(model)
 
     def on_train_begin(self, logs=None):
         # Survivors and joiners begin at the same number.

@@ -80,12 +80,20 @@ def _build(version):
         return importlib.util.find_spec(module) is not None
 
     from ringmaster import queries
+
+    def is_built(name):
+        try:
+            return getattr(queries, name + "_built")()
+        except ImportError as error:  # the library itself is not there
+            _say(str(error))
+            return False
+
     lines = ["%s:" % version, "", "Available Frameworks:"]
     for name, module in (("TensorFlow", "tensorflow"), ("PyTorch", "torch"), ("MXNet", None)):
         lines.append("    [%s] %s" % (mark(module and has(module)), name))
     lines += ["", "Available Controllers:", "    [ ] MPI", "    [X] Gloo (Ringmaster's own)", "",
               "Available Tensor Operations:"]
     for name in ("NCCL", "DDL", "CCL", "MPI"):
-        lines.append("    [%s] %s" % (mark(getattr(queries, name.lower() + "_built")()), name))
-    lines.append("    [%s] Gloo (Ringmaster's own)" % mark(queries.gloo_built()))
+        lines.append("    [%s] %s" % (mark(is_built(name.lower())), name))
+    lines.append("    [%s] Gloo (Ringmaster's own)" % mark(is_built("gloo")))
     return "\n".join(lines)

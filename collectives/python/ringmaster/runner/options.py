@@ -26,7 +26,8 @@ WITHOUT_MEANING = (
      "it"),
     (("--hierarchical-allreduce", "--no-hierarchical-allreduce"), None, _HIERARCHY),
     (("--hierarchical-allgather", "--no-hierarchical-allgather"), None, _HIERARCHY),
-    (("--torus-allreduce", "--no-torus-allreduce"), None, "NCCL is not used"),
+    (("--torus-allreduce", "--no-torus-allreduce"), None,
+     "NCCL chooses by itself how tensors on GPUs are reduced"),
     (("--autotune",), None, _NOTHING_TO_TUNE),
     (("--no-autotune",), None, None),
     (("--autotune-log-file",), str, _NOTHING_TO_TUNE),
@@ -41,7 +42,7 @@ WITHOUT_MEANING = (
     (("--mpi-threads-disable",), None, "there is no MPI"),
     (("--no-mpi-threads-disable",), None, None),
     (("--binding-args",), str, "workers are not bound to processors"),
-    (("--num-nccl-streams",), int, "NCCL is not used"),
+    (("--num-nccl-streams",), int, "NCCL runs on one stream of its own in each worker"),
     (("--thread-affinity",), int, "threads are not bound to processors"),
     (("--gloo-timeout-seconds",), int, "Gloo is not used; a rank that others wait for is reported, "
      "see --stall-check-warning-time-seconds"),

@@ -38,6 +38,9 @@ class Reduction:
         self._scale_local_gradients = scale_local_gradients
         self._samples = None
         if sampler is not None:
+            if not self.is_of_all_ranks():
+                raise ValueError("sampler: divides the samples between all ranks, so process_set "
+                                 "must be global_process_set")
             self._samples = SampleMean(sampler, choose_op(op), predivide)
             self._sparse_as_dense = True  # all in the one operation that says whose samples are in
         self._local = {}  # by identity: variables whose gradients stay this rank's own

@@ -39,6 +39,7 @@ def sharded_indices(sampler, global_batch):
         raise ValueError("global_batch: is %r, must be 1 or more" % (global_batch,))
 
     def shares():
+        sampler.give_back()  # what a step was to have that has ended with an error, on all ranks
         for own in sampler.batches(global_batch):
             yield own or [0]
 

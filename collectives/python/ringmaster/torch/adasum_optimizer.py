@@ -41,6 +41,7 @@ class AdasumSteps(GivesState):
         yield
 
     def zero_grad(self, *args, **kwargs):
+        self._give_state()
         _core.enter()  # a joiner of a plain script gets its parameters here, before it uses them
         return super().zero_grad(*args, **kwargs)
 
@@ -49,6 +50,7 @@ class AdasumSteps(GivesState):
 
         HorovodInternalError: the ranks' updates do not fit together; the parameters are as before.
         """
+        self._give_state()
         late = _core.is_joining()  # its gradients are of parameters from before the state came
         if late:
             _core.enter()

@@ -5,7 +5,7 @@ reads what the current stream has made, and writes where that stream has nothing
 says that an operation is done, the result stands in memory, and any stream may use it.
 """
 
-import collections
+import copy
 
 import torch
 
@@ -51,6 +51,9 @@ def to_host(value):
         return value.detach().cpu() if value.device.type == "cuda" else value
     if type(value) in (list, tuple):
         return type(value)(to_host(entry) for entry in value)
-    if type(value) in (dict, collections.OrderedDict):
-        return type(value)((key, to_host(entry)) for key, entry in value.items())
+    if isinstance(value, dict):
+        made = copy.copy(value)  # with what a module's state_dict() says of its versions
+        for key, entry in value.items():
+            made[key] = to_host(entry)
+        return made
     return value

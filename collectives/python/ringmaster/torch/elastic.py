@@ -67,7 +67,7 @@ class TorchState(ObjectState):
 
 
 def _fits(before, value):
-    return isinstance(before, torch.Tensor) and not value.is_sparse and \
+    return isinstance(before, torch.Tensor) and before.layout == value.layout == torch.strided and \
         (before.shape, before.dtype, before.device) == (value.shape, value.dtype, value.device)
 
 

@@ -7,6 +7,7 @@ from ringmaster._objects import (allgather_object, broadcast_made,
                                  broadcast_object as _broadcast_object)
 from ringmaster._requests import full_name
 from ringmaster.process_sets import global_process_set
+from ringmaster.torch.devices import to_host
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_broadcast
 
@@ -66,6 +67,7 @@ def broadcast_optimizer_state(optimizer, root_rank=0, model=None, process_set=gl
     if _core.is_joining():
         return
     name = full_name("optimizer", "state", process_set).decode()
-    state, is_root = broadcast_made(optimizer.state_dict, root_rank, name, process_set)
+    state, is_root = broadcast_made(lambda: to_host(optimizer.state_dict()), root_rank, name,
+                                    process_set)
     if not is_root:
         optimizer.load_state_dict(state)

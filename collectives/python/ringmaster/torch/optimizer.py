@@ -30,8 +30,10 @@ __all__ = ["DistributedOptimizer"]
 # backward. A model below it is one bucket.
 DEFAULT_BUCKET_BYTES = 16 << 20
 
-# Of optimizers, by process set: the same on all ranks of the set, which run the same script.
+# Of optimizers, by process set: the same on all ranks of the set, which run the same script. They
+# begin again after a shutdown(): a worker that comes into a later round has made none before it.
 _numbers = {}
+_core.on_shutdown(_numbers.clear)
 
 
 class _Distributed(GivesState):
@@ -222,6 +224,7 @@ class _Distributed(GivesState):
 
     def step(self, closure=None):
         """Waits for the gradients, updates, and ends the step (see docs/python.md)."""
+        self._give_state()
         loss = closure() if closure is not None else None
         if self._should_synchronize:
             if self._synchronized:
@@ -239,6 +242,7 @@ class _Distributed(GivesState):
         if any(missing == 0 for missing in self._delay.values()):
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but "
                                  "before optimizer.step() or optimizer.synchronize()")
+        self._give_state()
         _core.enter()  # a joiner of a plain script gets its parameters here, before it uses them
         return super().zero_grad(*args, **kwargs)
 
@@ -259,7 +263,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     Returns an object of the optimizer's class that shares its parameters and state. A wrong
     argument is a ValueError that names it.
 
-    optimizer: any torch.optim.Optimizer but LBFGS, its parameters on the CPU.
+    optimizer: any torch.optim.Optimizer but LBFGS, its parameters on the CPU or on one GPU.
     named_parameters: checked, if given: unique names for all of the optimizer's parameters.
     compression: what gradients travel as, see Compression.
     backward_passes_per_step: gradients of so many backward passes add up before they are reduced.

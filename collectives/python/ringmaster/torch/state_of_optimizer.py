@@ -3,11 +3,25 @@
 from ringmaster import _core
 from ringmaster.torch.devices import to_host
 
+_givers = {}  # optimizers, by the name of what they give
+
 
 class GivesState:
-    """A part of what joiners get. A TorchState that has the optimizer takes over."""
+    """A part of what joiners get. A TorchState that has the optimizer takes over.
+
+    A shutdown() ends that: a worker that comes into a later round has not made the optimizers of
+    the rounds before. One that lives on gives its state again when it is used.
+    """
 
     def _register_state(self):
+        self._is_in_a_state = False
+        self._state_name = _free_name("optimizer.%d")
+        self._give_state()
+
+    def _give_state(self):
+        """Under the name that it had. Nothing happens where it gives it already."""
+        if self._is_in_a_state or self._state_name in _givers:
+            return
         groups = self.param_groups
 
         def save():
@@ -19,18 +33,29 @@ class GivesState:
                 parameter.data.copy_(data)
             self.load_state_dict(saved[1])
 
-        self._state_name = _free_name("optimizer.%d")
+        _givers[self._state_name] = self
         _core.register_state(self._state_name, save, load, sufficient=False)
 
     def adopt(self, state, sampler):
         """A state that holds this optimizer gives its copy to joiners."""
         del sampler
-        if state is not None:
+        if state is None:
+            return
+        self._is_in_a_state = True
+        if _givers.get(self._state_name) is self:
+            del _givers[self._state_name]
             _core.unregister_state(self._state_name)
+
+
+@_core.on_shutdown
+def _forget_all():
+    for name in _givers:
+        _core.unregister_state(name)
+    _givers.clear()
 
 
 def _free_name(pattern):
     number = 0
-    while pattern % number in _core.registered_states():
+    while pattern % number in _givers:
         number += 1
     return pattern % number

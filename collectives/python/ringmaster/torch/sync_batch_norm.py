@@ -16,9 +16,9 @@ class SyncBatchNorm(_BatchNorm):
 
     Arguments, parameters and buffers are theirs: SyncBatchNorm(num_features, eps=1e-5,
     momentum=0.1, affine=True, track_running_stats=True). Input: (samples, num_features, ...) on the
-    CPU, at least two dimensions (ValueError). Ranks may have different numbers of samples, also
-    none; together they need more than one value for each feature (ValueError on all ranks). The
-    gradient flows through the statistics, too.
+    CPU or on a GPU, at least two dimensions (ValueError). Ranks may have different numbers of
+    samples, also none; together they need more than one value for each feature (ValueError on all
+    ranks). The gradient flows through the statistics, too.
     """
 
     def _check_input_dim(self, input):

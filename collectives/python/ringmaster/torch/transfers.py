@@ -2,7 +2,7 @@
 which call of the other. Any thread.
 
 Both ends count their transfers by sender, receiver, tag and `space`, from the first to the last of
-the two workers' lives. So calls belong together in their order, also where one of them is in a later
+the two workers' lives, or to their shutdown(). So calls belong together in their order, also where one of them is in a later
 step than the other.
 """
 
@@ -19,6 +19,14 @@ MANY = 1024
 _lock = threading.Lock()
 _counts = {}  # by (space, sender, receiver, tag)
 _newest = {}  # operations under way: by the same and the number of the name
+
+
+@_core.on_shutdown
+def _count_anew():
+    """Of what a shutdown() has made void one end may have called more than the other."""
+    with _lock:
+        _counts.clear()
+        _newest.clear()
 
 
 def worker_of(rank, field="rank"):

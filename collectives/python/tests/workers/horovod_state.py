@@ -63,13 +63,18 @@ except ValueError as error:
 
 
 class Derived(ObjectState):
+    captured = 0
 
     def __init__(self, **values):
         super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank, **values)
+
+    def capture(self):
+        self.captured += 1
+        return super().capture()
 
 
 values = Derived(batch=hvd.rank())
 assert values.values() == {"batch": hvd.rank()}
 values.sync()
-assert values.batch == 0
+assert values.batch == 0 and values.captured == (1 if hvd.rank() == 0 else 0)
 hvd.shutdown()

@@ -1,5 +1,6 @@
 """Collectives and a DistributedOptimizer on tensors that lie on the fake GPU (fake_cuda.py), and what they are beside the CPU's."""
 
+import collections
 import time
 
 import fake_cuda
@@ -115,10 +116,19 @@ def test_an_optimizer_does_what_it_does_on_the_cpu():
 
 def test_what_joiners_get_is_on_the_host():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-    optimizer.state["momentum"] = {"kept": [on_gpu([2.0])]}
+    optimizer.state["momentum"] = collections.defaultdict(list, kept=[on_gpu([2.0])])
     state = rm.elastic.TorchState(optimizer=optimizer)
     kept = state.capture()["parts"]["optimizer"]["state"]["momentum"]["kept"]
     assert type(kept[0]) is torch.Tensor and kept[0].tolist() == [2.0]
+
+
+def test_the_state_of_an_optimizer_travels_through_the_host():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0 + rank)
+    optimizer.state["momentum"] = {"kept": on_gpu([2.0 + rank])}
+    rm.broadcast_optimizer_state(optimizer, root_rank=1)
+    assert optimizer.param_groups[0]["lr"] == 2.0
+    kept = optimizer.state["momentum"]["kept"]
+    assert kept.tolist() == [3.0] and is_on_gpu(kept) == (rank == 1)
 
 
 for name, test in sorted(globals().items()):

@@ -1,12 +1,14 @@
-"""What a TensorFlow state and an optimizer that adds gradients up do as an elastic function is
-entered again.
+"""What a TensorFlow state, a sampler and an optimizer that adds gradients up do as an elastic function is
+entered again, or after an error.
 """
 
 import pickle
 
 import tensorflow as tf
 
+import ringmaster.keras as hk
 import ringmaster.tensorflow as hvd
+from ringmaster.tensorflow import gradients
 
 tf.get_logger().setLevel("ERROR")
 hvd.init()
@@ -49,6 +51,62 @@ def test_a_sampler_in_a_state_stays_the_same_object_and_is_committed():
     assert donor.sampler.processed_indices == set(stream[:4])
     joiner.install(pickle.loads(pickle.dumps(donor.capture())))
     assert joiner.sampler is sampler and sampler.processed_indices == set(stream[:4])
+
+
+def test_what_a_callback_commits_is_run_without_xla():
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
+    model.compile(hk.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)), "mse", jit_compile=True)
+    commits = hk.elastic.CommitStateCallback(hk.elastic.KerasState(model))
+    model.fit(tf.ones((8, 3)), tf.ones((8, 1)), verbose=0, callbacks=[commits])
+    assert not model.jit_compile
+
+
+def test_an_error_in_a_step_gives_its_samples_back():
+    sampler = hvd.elastic.ElasticSampler(10, seed=1)
+    weight, seen, failures = tf.Variable(1.0), [], []
+
+    def fails(*_):
+        failures.append(1)
+        raise hvd.HorovodInternalError("the shapes differ")
+
+    def steps():
+        for own in hvd.elastic.sharded_indices(sampler, 4):
+            with tf.GradientTape() as tape:
+                loss = weight * tf.reduce_mean(tf.cast(own, tf.float32))
+            hvd.DistributedGradientTape(tape, sampler=sampler).gradient(loss, [weight])
+            seen.extend(sampler.last_settled.counted)
+            if len(seen) == 4 and not failures:
+                gradients.allreduce = fails
+
+    works = gradients.allreduce
+    try:
+        steps()
+        raise AssertionError("nothing was raised")
+    except hvd.HorovodInternalError as error:
+        assert "the shapes differ" in str(error) and len(seen) == 4
+    gradients.allreduce = works
+    steps()
+    assert sorted(seen) == list(range(10)) and sampler.epoch == 1
+
+
+def test_nothing_reads_ahead():
+    try:
+        for _ in hvd.elastic.sharded_indices(hvd.elastic.ElasticSampler(20), 4).prefetch(2):
+            pass
+        raise AssertionError("nothing was raised")
+    except tf.errors.UnknownError as error:
+        assert "RuntimeError: a batch was asked for before the step of the last one" in str(error)
+
+
+def test_a_sampler_is_for_all_ranks():
+    some = hvd.add_process_set([0])
+    try:
+        hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), process_set=some,
+                                 sampler=hvd.elastic.ElasticSampler(20))
+        raise AssertionError("nothing was raised")
+    except ValueError as error:
+        assert "process_set must be global_process_set" in str(error)
+    hvd.remove_process_set(some)
 
 
 for name, function in list(globals().items()):
