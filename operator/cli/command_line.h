@@ -148,6 +148,7 @@ struct NodeCommandOptions {
   std::filesystem::path work_dir;    // empty: a new one, removed at the end
   int pods = 1000;                   // at a time
   std::chrono::seconds abandon_after{3600};
+  bool again = false;  // a process of the name has died: what it has left is taken over
   bool detach = false;
 };
 

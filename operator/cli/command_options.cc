@@ -286,6 +286,8 @@ class Builder {
            "end the pods when the API server has not answered for so long (default: 3600)", 1,
            31'622'400)
         ->type_name("SECONDS");
+    app->add_flag("--again", node.again,
+                  "take over from a process of the name that has died: its pods have ended");
     app->add_flag("--detach", node.detach, "go on in the background, and return when it runs");
   }
 

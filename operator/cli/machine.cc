@@ -72,6 +72,11 @@ std::string Words(std::string text, const std::string& otherwise) {
 
 tl::unexpected<Failure> Lacks(const std::string& why) { return Fail(ExitCode::kMachineLacks, why); }
 
+tl::unexpected<Failure> NodeLacks(const SshAnswer& answer) {
+  return Lacks(
+      Words(answer.error, fmt::format("`ringmaster node` ended with exit status {}", answer.code)));
+}
+
 std::string LookScript(const std::string& key, const fs::path& work_dir) {
   return fmt::format(
       "echo ringmaster-from \"$SSH_CONNECTION\"; echo ringmaster-machine \"$(uname -s)/$(uname "
@@ -241,21 +246,35 @@ Outcome<std::string> ChooseAddress(const std::string& wanted,
                   address));
 }
 
-Outcome<void> MachineSetup::StartNode(Machine* machine, const fs::path& kubeconfig) {
+Outcome<SshAnswer> MachineSetup::AskForNode(const Machine& machine, const std::string& more,
+                                            const fs::path& kubeconfig) {
   const fs::path program =
-      machine->here ? options_.bin_dir / "ringmaster" : machine->programs / "bin/ringmaster";
+      machine.here ? options_.bin_dir / "ringmaster" : machine.programs / "bin/ringmaster";
   const std::string script = fmt::format(
       "exec {} node --kubeconfig - --node-name {} --address {} --pods {} --abandon-after {} "
-      "--detach",
-      Quoted(program.string()), machine->node, Quoted(machine->address), machine->pods,
-      (machine->here ? options_.abandon_after_here : options_.abandon_after).count());
-  auto answer = Ask(*machine, script, kubeconfig, kStartTime);
+      "--detach{}",
+      Quoted(program.string()), machine.node, Quoted(machine.address), machine.pods,
+      (machine.here ? options_.abandon_after_here : options_.abandon_after).count(), more);
+  return Ask(machine, script, kubeconfig, kStartTime);
+}
+
+Outcome<void> MachineSetup::StartNode(Machine* machine, const fs::path& kubeconfig) {
+  auto answer = AskForNode(*machine, "", kubeconfig);
   if (!answer) return tl::unexpected(answer.error());
-  const std::string ready = After(answer->out, "ready");
-  machine->pid = std::atoi(ready.c_str());
+  machine->pid = std::atoi(After(answer->out, "ready").c_str());
   if (answer->code == 0 && machine->pid > 0) return {};
-  return Lacks(Words(answer->error,
-                     fmt::format("`ringmaster node` ended with exit status {}", answer->code)));
+  return NodeLacks(*answer);
+}
+
+Outcome<MachineSetup::Revival> MachineSetup::StartNodeAgain(Machine* machine,
+                                                            const fs::path& kubeconfig) {
+  auto answer = AskForNode(*machine, " --again", kubeconfig);
+  if (!answer) return tl::unexpected(answer.error());
+  const int started = std::atoi(After(answer->out, "ready").c_str());
+  const int ran = std::atoi(After(answer->out, "runs").c_str());
+  if (answer->code != 0 || (started == 0 && ran == 0)) return NodeLacks(*answer);
+  machine->pid = started > 0 ? started : ran;
+  return started > 0 ? Revival::kStarted : Revival::kRanAllTheTime;
 }
 
 std::string MachineSetup::EndByHand(const Machine& machine) const {

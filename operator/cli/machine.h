@@ -60,6 +60,9 @@ class MachineSetup {
   Outcome<void> Install(Machine* machine);
   // Starts `ringmaster node` there.
   Outcome<void> StartNode(Machine* machine, const std::filesystem::path& kubeconfig);
+  // Starts it once more where it has died: what it has left is taken over.
+  enum class Revival { kStarted, kRanAllTheTime };
+  Outcome<Revival> StartNodeAgain(Machine* machine, const std::filesystem::path& kubeconfig);
   // The command that ends its node by hand.
   std::string EndByHand(const Machine& machine) const;
 
@@ -74,6 +77,8 @@ class MachineSetup {
 
   Outcome<SshAnswer> Ask(const Machine& machine, const std::string& script,
                          const std::filesystem::path& input, std::chrono::milliseconds patience);
+  Outcome<SshAnswer> AskForNode(const Machine& machine, const std::string& more,
+                                const std::filesystem::path& kubeconfig);
   Outcome<std::string> Key();
   Outcome<std::filesystem::path> Archive();
 

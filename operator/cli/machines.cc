@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <utility>
 
 namespace ringmaster::cli {
 
 Machines::Machines(const MachineOptions& options, const std::vector<Host>& hosts,
-                   const std::vector<int>& pods, std::stop_token stop)
-    : wanted_address_(options.address), setup_(options, std::move(stop)) {
+                   const std::vector<int>& pods, const std::stop_token& stop)
+    : wanted_address_(options.address),
+      on_stop_(stop, [this] { stop_.request_stop(); }),
+      setup_(options, stop_.get_token()) {
   for (size_t i = 0; i < hosts.size(); ++i) {
     if (pods[i] > 0) machines_.push_back(MachineOf(hosts[i], pods[i], static_cast<int>(i)));
   }
@@ -52,6 +55,17 @@ Outcome<void> Machines::Prepare(const std::function<void(const std::string&)>& s
 
 Outcome<void> Machines::StartNodes(const std::filesystem::path& kubeconfig) {
   return OnEach([&](Machine* machine) { return setup_.StartNode(machine, kubeconfig); });
+}
+
+void Machines::Keep(std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig,
+                    std::function<void(const std::string&)> say) {
+  keeper_ =
+      std::make_unique<NodeKeeper>(&setup_, &machines_, std::move(api), kubeconfig, std::move(say));
+}
+
+void Machines::Stop() {
+  stop_.request_stop();
+  keeper_.reset();  // joins
 }
 
 std::string Machines::EndByHand(const std::string& node) const {

@@ -4,8 +4,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,36 @@ kube::Result<std::vector<std::string>> Environment(kube::KubeApi* api) {
   return environment;
 }
 
+// Whose node a process is: the file lies in its directory, for processes of the same node that are
+// started later.
+constexpr char kIdentityFile[] = "node.id";
+
+std::string IdentityOf(const kube::ClientConfig& config, const std::string& node) {
+  return fmt::format("{}:{} {}\n{}", config.host, config.port, node, config.ca_pem);
+}
+
+bool WriteIdentity(const fs::path& dir, const std::string& identity) {
+  std::ofstream file(dir / kIdentityFile);
+  file << getpid() << "\n" << identity;
+  file.close();
+  return file.good();
+}
+
+// The living process of this node, in a directory that was not named.
+Outcome<std::optional<pid_t>> FindLiving(const RunPaths& paths, const std::string& identity) {
+  const auto living = LivingRuns(paths);
+  if (!living) return tl::unexpected(living.error());
+  for (const fs::path& dir : *living) {
+    std::ifstream file(dir / kIdentityFile);
+    pid_t pid = 0;
+    std::string rest;
+    if (!(file >> pid) || file.get() != '\n') continue;
+    std::getline(file, rest, '\0');
+    if (rest == identity) return pid;
+  }
+  return std::nullopt;
+}
+
 const char* TextOf(local::NodeEnd end) {
   switch (end) {
     case local::NodeEnd::kReleased:
@@ -78,7 +110,8 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
                                          .run_dir = dir.path(),
                                          .bin_dir = bin_dir,
                                          .environment = std::move(*environment),
-                                         .abandon_after = options.abandon_after},
+                                         .abandon_after = options.abandon_after,
+                                         .again = options.again},
                                         api);
   if (!node) return tl::unexpected(FromKube(node.error()));
   const SignalThread signals([&node](int, int) { (*node)->RequestStop(); });
@@ -103,10 +136,23 @@ Outcome<void> RunNode(const NodeCommandOptions& options, const fs::path& bin_dir
   config->deadline = kDeadline;
   config->user_agent = "ringmaster-node";
   const RunPaths paths{.of_nodes = true};
+  const std::string identity = IdentityOf(*config, options.name);
+  if (options.again) {
+    const auto living = FindLiving(paths, identity);
+    if (!living) return tl::unexpected(living.error());
+    if (*living) {
+      std::printf("runs %d\n", **living);
+      return {};
+    }
+  }
   const auto run = [&](const SayReady& ready) -> Outcome<void> {
     auto dir = RunDirectory::Create(options.work_dir, paths, node_id);
     if (!dir) return tl::unexpected(dir.error());
     RunDirectory::RemoveOld(paths, kKeptNodes);
+    if (!WriteIdentity(dir->path(), identity)) {
+      return Fail(ExitCode::kMachineLacks,
+                  fmt::format("{} can't be written in", dir->path().string()));
+    }
     auto served = Serve(options, bin_dir, *dir, *config, ready);
     if (!served) RunDirectory::Clean(dir->path(), dir->ours(), false);
     return served;

@@ -259,7 +259,11 @@ class Elsewhere {
   // They become nodes of the cluster; of those that come and go, enough for the job, which is made
   // as large as they are.
   Outcome<void> Join(const Stack& stack, std::vector<Json>* jobs) {
-    if (machines_) return machines_->StartNodes(stack.cluster->kubeconfig());
+    if (machines_) {
+      auto started = machines_->StartNodes(stack.cluster->kubeconfig());
+      if (started) machines_->Keep(stack.api, stack.cluster->kubeconfig(), say_);
+      return started;
+    }
     if (!follower_) return {};
     follower_->Serve(stack.api, stack.cluster->kubeconfig());
     const auto workers = follower_->AwaitWorkers();
@@ -277,6 +281,7 @@ class Elsewhere {
 
   // The job is over: none of them comes or goes any more.
   void StopFollowing() {
+    if (machines_) machines_->Stop();
     if (follower_) follower_->Stop();
   }
 

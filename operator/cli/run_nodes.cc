@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "common/fields/fields.h"
@@ -14,9 +15,18 @@ namespace {
 
 using kube::Json;
 
+// As the run's API server marks it.
+bool IsSilent(const Json& node) {
+  const Json& taints = fields::ListAt(node, "/spec/taints");
+  return std::any_of(taints.begin(), taints.end(), [](const Json& taint) {
+    return fields::Text(taint, "key") == "node.kubernetes.io/unreachable";
+  });
+}
+
 NodeSeen ReadNode(const Json& node) {
   return {.cordoned = fields::Member(fields::At(node, "/spec"), "unschedulable") == Json(true),
           .deleting = fields::At(node, "/metadata").contains("deletionTimestamp"),
+          .silent = IsSilent(node),
           .pods = fields::TextAt(node, "/status/allocatable/pods")};
 }
 

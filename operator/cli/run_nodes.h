@@ -18,7 +18,8 @@ namespace ringmaster::cli {
 struct NodeSeen {
   bool cordoned = false;
   bool deleting = false;
-  std::string pods;  // allocatable, as the API server writes it
+  bool silent = false;  // nothing has been heard of its process for a while
+  std::string pods;     // allocatable, as the API server writes it
 };
 
 struct PodSeen {

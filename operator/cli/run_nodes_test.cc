@@ -49,13 +49,17 @@ class RunNodesTest : public ::testing::Test {
 TEST_F(RunNodesTest, BeforeTheJobIsMadeThereAreNodesAlone) {
   Make(kube::Nodes(), "",
        {{"metadata", {{"name", "a"}}},
-        {"spec", {{"unschedulable", true}}},
+        {"spec",
+         {{"unschedulable", true},
+          {"taints", {{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}}}}},
         {"status", {{"allocatable", {{"pods", "3"}}}}}});
   Make(kube::Nodes(), "", {{"metadata", {{"name", "b"}}}});
   const RunNodes seen = Observe("");
   EXPECT_TRUE(seen.nodes.at("a").cordoned);
+  EXPECT_TRUE(seen.nodes.at("a").silent);
   EXPECT_EQ(seen.nodes.at("a").pods, "3");
   EXPECT_FALSE(seen.nodes.at("b").cordoned);
+  EXPECT_FALSE(seen.nodes.at("b").silent);
   EXPECT_THAT(seen.pods, IsEmpty());
 }
 

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <iterator>
 
 #include "common/process/spawn.h"
 
@@ -135,6 +136,17 @@ std::string SshLine(const SshOptions& options, const std::string& host,
     line += (plain ? word : Quoted(word)) + " ";
   }
   return line + host + " " + command;
+}
+
+bool StaysSo(const std::string& said) {
+  constexpr const char* kCauses[] = {"Host key verification failed",
+                                     "REMOTE HOST IDENTIFICATION HAS CHANGED",
+                                     "Permission denied",
+                                     "Too many authentication failures",
+                                     "Name or service not known",
+                                     "No address associated with hostname"};
+  return std::any_of(std::begin(kCauses), std::end(kCauses),
+                     [&](const char* cause) { return said.find(cause) != std::string::npos; });
 }
 
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,

@@ -33,6 +33,10 @@ std::vector<std::string> SshWords(const SshOptions& options, const std::string& 
 // What a person types for `command` there: the same port and key.
 std::string SshLine(const SshOptions& options, const std::string& host, const std::string& command);
 
+// Whether what ssh has said stays so until a person does something: the host is not the one that is
+// known, lets nobody in, or doesn't exist.
+bool StaysSo(const std::string& said);
+
 // Runs it, with `input` as its standard input. The failure, where it can't be run, has not ended
 // after `patience` or when `stop` was requested, doesn't name the host.
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,

@@ -34,6 +34,15 @@ TEST(SshTest, AScriptHasItsInputOutputAndStatus) {
   EXPECT_EQ(answer->error, "no\n");
 }
 
+TEST(SshTest, WhatAPersonHasToMendIsToldFromWhatPasses) {
+  EXPECT_TRUE(StaysSo("b: Permission denied (publickey)."));
+  EXPECT_TRUE(StaysSo("No ED25519 host key is known for b\r\nHost key verification failed.\r\n"));
+  EXPECT_TRUE(StaysSo("ssh: Could not resolve hostname b: Name or service not known"));
+  EXPECT_FALSE(StaysSo("ssh: Could not resolve hostname b: Temporary failure in name resolution"));
+  EXPECT_FALSE(StaysSo("ssh: connect to host b port 22: Connection refused"));
+  EXPECT_FALSE(StaysSo("ssh: connect to host b port 22: No route to host"));
+}
+
 TEST(SshTest, QuotedIsOneWordWhateverIsInIt) {
   const std::string text = "a 'b' \"$HOME\" `id` \\ ; *\n";
   const auto answer = Do({"sh", "-c", "printf %s " + Quoted(text)}, "", kPatience);

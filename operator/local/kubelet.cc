@@ -65,7 +65,7 @@ void Kubelet::Stop(milliseconds grace) {
   if (!loop_.joinable()) return;
   tasks_.Post([this, grace] {
     stopping_ = true;
-    for (auto& [uid, runner] : runners_) runner->Terminate(grace, Clock::now());
+    for (auto& [uid, runner] : runners_) runner->ShutDown(grace, Clock::now());
   });
   loop_.join();
   pods_.Stop();

@@ -1,9 +1,12 @@
 #include "operator/local/node_process.h"
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "operator/kube/errors.h"
+#include "operator/local/lost_pods.h"
 #include "operator/local/node_object.h"
 #include "operator/local/timestamp.h"
 #include "operator/local/tls_material.h"
@@ -19,6 +22,15 @@ constexpr std::chrono::milliseconds kLongestBackoff{2000};
 constexpr std::chrono::milliseconds kLastWords{3000};
 // Without pods there is nothing to keep for a launching machine that may come back.
 constexpr std::chrono::seconds kAbandonWithoutPods{60};
+constexpr char kMachineId[] = "/status/nodeInfo/machineID";
+
+// The machine's own, whatever it is called; empty where it has none.
+std::string MachineId() {
+  std::ifstream file("/etc/machine-id");
+  std::string id;
+  file >> id;
+  return id;
+}
 
 }  // namespace
 
@@ -63,8 +75,28 @@ kube::Result<void> NodeProcess::Register() {
   kube::Json node =
       MakeNode({.name = options_.name, .address = options_.address, .pods = options_.pods});
   node["metadata"]["finalizers"] = {kNodeFinalizer};
+  if (const std::string id = MachineId(); !id.empty()) node["status"]["nodeInfo"]["machineID"] = id;
+  if (options_.again) return RegisterAgain(node);
   auto made = api_->Create(kube::Nodes(), "", node);
   if (!made) return tl::unexpected(made.error());
+  return {};
+}
+
+// What others have written of the node stays: that it is cordoned, its labels.
+kube::Result<void> NodeProcess::RegisterAgain(const kube::Json& node) {
+  const auto live = api_->Get(kube::Nodes(), "", options_.name);
+  if (!live && live.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(live.error());
+  if (live && fields::At(*live, "/metadata").contains("deletionTimestamp"))
+    return tl::unexpected(kube::Unavailable("node", "the run lets go of this node"));
+  // It would know nothing of what still runs on the first.
+  if (live && fields::TextAt(*live, kMachineId) != fields::TextAt(node, kMachineId))
+    return tl::unexpected(kube::Unavailable("node", "this is another machine than before"));
+  // Before the node is heard of again, so that no new pod is taken for one that was lost.
+  if (auto ended = EndLostPods(api_.get(), options_.name); !ended) return ended;
+  auto written = live ? api_->Patch(kube::Nodes(), "", options_.name, {{"status", node["status"]}},
+                                    {.subresource = "status"})
+                      : api_->Create(kube::Nodes(), "", node);
+  if (!written) return tl::unexpected(written.error());
   return {};
 }
 

@@ -30,6 +30,9 @@ struct NodeOptions {
   std::vector<std::string> environment;  // NAME=value, of its pods
   // So long without an API server, it ends its pods; without pods it ends sooner.
   std::chrono::seconds abandon_after{3600};
+  // A process of this name was on this machine before and has died: its Node object, if it is
+  // there, is taken over, and its pods have ended (lost_pods.h).
+  bool again = false;
 };
 
 enum class NodeEnd { kReleased, kSignal, kAbandoned };
@@ -54,6 +57,7 @@ class NodeProcess {
  private:
   NodeProcess(const NodeOptions& options, std::shared_ptr<kube::KubeApi> api);
   kube::Result<void> Register();
+  kube::Result<void> RegisterAgain(const kube::Json& node);
   void OnNode(const kube::Json& node, bool deleted);
   bool Beat();
   // Nobody has answered for so long that nobody will.

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <future>
 
 #include "operator/kube/resources.h"
+#include "operator/local/node_object.h"
 #include "operator/local/testing/absent_api.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/until.h"
@@ -24,24 +26,38 @@ class NodeProcessTest : public ::testing::Test {
     NodeOptions options{.name = "b-1", .address = "10.0.0.7", .run_dir = dir_.path()};
     options.environment = {"PATH=/usr/bin:/bin"};
     options.abandon_after = abandon_after;
+    options.again = again_;
     auto node = NodeProcess::Start(options, api_);
     ASSERT_TRUE(node) << node.error().message;
     node_ = std::move(*node);
-    ended_ = std::async(std::launch::async, [this] { return node_->Await(milliseconds(100)); });
+    ended_ = std::async(std::launch::async, [this] { return node_->Await(grace_); });
   }
-  void RunPod() {
-    ASSERT_TRUE(store_->Create(
-        kube::Pods(), "default",
-        {{"metadata", {{"name", "p"}}},
-         {"spec",
-          {{"nodeName", "b-1"},
-           {"containers",
-            {{{"name", "main"}, {"image", "any"}, {"command", {"sleep", "1000"}}}}}}}}));
+  static kube::Json SleepingPod(const std::string& name, const std::string& script = "sleep 1000") {
+    return {{"metadata", {{"name", name}}},
+            {"spec",
+             {{"nodeName", "b-1"},
+              {"containers",
+               {{{"name", "main"}, {"image", "any"}, {"command", {"sh", "-c", script}}}}}}}};
+  }
+  // The object that a node process has left.
+  static kube::Json Left() {
+    kube::Json node = MakeNode({.name = "b-1", .address = "10.0.0.6", .pods = 1});
+    node["metadata"]["finalizers"] = {kNodeFinalizer};
+    node["spec"]["unschedulable"] = true;
+    std::string machine;
+    std::ifstream("/etc/machine-id") >> machine;
+    if (!machine.empty()) node["status"]["nodeInfo"]["machineID"] = machine;
+    return node;
+  }
+  void RunPod(const std::string& script = "sleep 1000") {
+    ASSERT_TRUE(store_->Create(kube::Pods(), "default", SleepingPod("p", script)));
     ASSERT_TRUE(Until([&] {
       return (*store_->Get(kube::Pods(), "default", "p"))["status"].value("phase", "") == "Running";
     }));
   }
 
+  bool again_ = false;
+  milliseconds grace_{100};
   const support::TempDir dir_;
   const std::shared_ptr<Store> store_ = std::make_shared<Store>(StoreOptions{});
   const std::shared_ptr<testing::AbsentApi> api_ = std::make_shared<testing::AbsentApi>(store_);
@@ -63,6 +79,21 @@ TEST_F(NodeProcessTest, ASignalTakesTheNodeAway) {
   node_->RequestStop();
   EXPECT_EQ(ended_.get().end, NodeEnd::kSignal);
   EXPECT_FALSE(store_->Get(kube::Nodes(), "", "b-1"));
+}
+
+TEST_F(NodeProcessTest, APodThatEndsWellWithItsNodeHasFailed) {
+  grace_ = seconds(30);
+  Start(seconds(3600));
+  const std::string hears = dir_.path() / "hears";
+  RunPod("trap 'exit 0' TERM; touch " + hears + "; while :; do sleep 0.01; done");
+  ASSERT_TRUE(Until([&] { return std::filesystem::exists(hears); }));
+  node_->RequestStop();
+  ended_.get();
+  const kube::Json status = (*store_->Get(kube::Pods(), "default", "p"))["status"];
+  EXPECT_EQ(status["phase"], "Failed")
+      << "nobody is to take it for a worker that has done its work";
+  EXPECT_EQ(status["reason"], "Terminated");
+  EXPECT_EQ(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
 }
 
 TEST_F(NodeProcessTest, ItSaysWhetherTheServerHasTheLogs) {
@@ -92,6 +123,33 @@ TEST_F(NodeProcessTest, ANameThatIsTakenIsAnError) {
   EXPECT_EQ(second.error().code, kube::ErrorCode::kAlreadyExists);
   node_->RequestStop();
   ended_.get();
+}
+
+TEST_F(NodeProcessTest, WhoComesAgainTakesOverWhatTheDeadOneHasLeft) {
+  ASSERT_TRUE(store_->Create(kube::Nodes(), "", Left()));
+  ASSERT_TRUE(store_->Create(kube::Pods(), "default", SleepingPod("lost")));
+  again_ = true;
+  Start(seconds(3600));
+  EXPECT_EQ((*store_->Get(kube::Pods(), "default", "lost"))["status"]["phase"], "Failed");
+  const kube::Json node = *store_->Get(kube::Nodes(), "", "b-1");
+  EXPECT_EQ(node["spec"]["unschedulable"], true) << "what others have written stays";
+  EXPECT_EQ(node["status"]["addresses"][0]["address"], "10.0.0.7");
+  RunPod();
+  ASSERT_TRUE(store_->Delete(kube::Nodes(), "", "b-1", {}));
+  EXPECT_EQ(ended_.get().end, NodeEnd::kReleased);
+  EXPECT_FALSE(store_->Get(kube::Nodes(), "", "b-1"));
+}
+
+TEST_F(NodeProcessTest, AnotherMachineOfTheNameTakesNothingOver) {
+  kube::Json left = Left();
+  left["status"]["nodeInfo"]["machineID"] = "another";
+  ASSERT_TRUE(store_->Create(kube::Nodes(), "", left));
+  ASSERT_TRUE(store_->Create(kube::Pods(), "default", SleepingPod("lost")));
+  const auto node = NodeProcess::Start(
+      {.name = "b-1", .address = "10.0.0.7", .run_dir = dir_.path(), .again = true}, api_);
+  ASSERT_FALSE(node);
+  EXPECT_EQ((*store_->Get(kube::Pods(), "default", "lost"))["status"].value("phase", "Pending"),
+            "Pending");
 }
 
 }  // namespace

@@ -32,6 +32,15 @@ void PodRunner::Terminate(std::chrono::milliseconds grace, Clock::time_point now
   terminating_ = true;
 }
 
+void PodRunner::ShutDown(std::chrono::milliseconds grace, Clock::time_point now) {
+  if (!terminating_ && !killed_ && !MainsDone()) {
+    shut_down_ = true;
+    reason_ = "Terminated";
+    message_ = "the node of the pod has ended";
+  }
+  Terminate(grace, now);
+}
+
 void PodRunner::Kill(const std::string& reason, const std::string& message, Clock::time_point) {
   killed_ = true;
   reason_ = reason;
@@ -62,7 +71,7 @@ PodView PodRunner::View() const {
   view.terminating = terminating_;
   view.reason = reason_;
   view.message = message_;
-  view.failed = killed_;
+  view.failed = killed_ || shut_down_;
   for (const ContainerRunner& c : containers_) {
     const ContainerState& state = c.state();
     view.containers.push_back(state);

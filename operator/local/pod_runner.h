@@ -29,6 +29,8 @@ class PodRunner {
 
   // TERM now, KILL at the end of the grace period (the pod's own, or less).
   void Terminate(std::chrono::milliseconds grace, Clock::time_point now);
+  // The same because the node ends: that has failed the pod, whatever its containers make of it.
+  void ShutDown(std::chrono::milliseconds grace, Clock::time_point now);
   // SIGKILL to every process, no restart: as if the machine was lost.
   void Kill(const std::string& reason, const std::string& message, Clock::time_point now);
 
@@ -53,6 +55,7 @@ class PodRunner {
   bool terminating_ = false;  // by deletion or the kubelet's end
   bool finishing_ = false;    // mains are done: sidecars go
   bool killed_ = false;
+  bool shut_down_ = false;
   std::string reason_, message_;
   Clock::time_point kill_at_;
 };

@@ -212,6 +212,38 @@ def test_a_machine_that_is_cut_off_comes_back(hosts, write, tmp_path):
         check(tmp_path)
 
 
+def node_process(host):
+    """The pid of the newest node process of that machine."""
+    files = pathlib.Path("/tmp/ring-nodes-%d" % os.getuid()).glob("*/node.id")
+    pids = [int(pid) for pid, node, *_ in map(lambda file: file.read_text().split("\n"), files) if re.search(r" %s-\d+$" % host, node)]
+    alive = [pid for pid in pids if ssh_hosts.processes.alive(pid)]
+    assert len(alive) == 1, (host, pids)
+    return alive[0]
+
+
+def test_a_node_process_that_dies_is_started_again(hosts, write, tmp_path):
+    with Training(hosts, write, tmp_path) as job:
+        epoch = job.run.world("job", 4)
+        job.steps_on(job.run.alive)
+        dead = node_process("b")
+        os.kill(dead, signal.SIGKILL)
+        job.run.world("job", 2, epoch)
+        job.steps_on(job.run.alive)
+        job.run.line("host b: nothing is heard of its node process; it is looked for by ssh in 1 s")
+        job.run.line("host b: its node process was started again")
+        epoch = job.run.world("job", 4, epoch)
+        assert node_process("b") != dead
+        os.kill(node_process("a"), signal.SIGTERM)  # it ends its pods, and says so
+        job.run.line("host a: its node process has ended; it is started again in 1 s")
+        job.run.line("host a: its node process was started again")
+        job.run.world("job", 4, epoch)
+        job.steps_on(job.run.alive)
+        job.finish()
+        assert job.run.wait() == 0, job.run.text()
+        check(tmp_path)
+        assert "has not said that it ended" not in job.run.text(), job.run.text()
+
+
 def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):
     with Training(hosts, write, tmp_path) as job:
         job.run.world("job", 4)

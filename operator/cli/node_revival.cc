@@ -1,0 +1,91 @@
+#include "operator/cli/node_revival.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ringmaster::cli {
+namespace {
+
+constexpr std::chrono::seconds kShortestPause{1}, kLongestPause{30};
+constexpr int kMostDoublings = 5;
+// A node process that has stood for so long begins anew.
+constexpr std::chrono::seconds kProven{60};
+// What the API server knows of a node may be so much older than its process.
+constexpr std::chrono::seconds kOldSight{5};
+// Attempts that fail for what only a person can mend.
+constexpr int kMostInVain = 10;
+
+std::chrono::seconds PauseBefore(int attempt) {
+  return std::min(kLongestPause, kShortestPause * (1 << std::min(attempt, kMostDoublings)));
+}
+
+std::string OneLine(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\r') continue;
+    line += c == '\n' ? "; " : std::string(1, c);
+  }
+  return line;
+}
+
+}  // namespace
+
+bool NodeRevival::Look(Sight sight, Time now) {
+  if (stage_ == Stage::kTries) return false;
+  if (stage_ == Stage::kStands) {
+    if (now - standing_since_ >= kProven) attempts_ = 0;
+    if (sight == Sight::kHeard || now - standing_since_ < kOldSight) return false;
+    if (sight == Sight::kGone)
+      Wait(now, "its node process has ended", "it is started again");
+    else
+      Wait(now, "nothing is heard of its node process", "it is looked for by ssh");
+    return false;
+  }
+  if (sight == Sight::kHeard) {
+    Say("its node process is heard again");
+    stage_ = Stage::kStands;
+    standing_since_ = now;
+    in_vain_ = 0;
+    return false;
+  }
+  if (stage_ == Stage::kGivenUp || now < next_) return false;
+  stage_ = Stage::kTries;
+  return true;
+}
+
+void NodeRevival::Finish(const Attempt& attempt, Time now) {
+  const bool in_vain = attempt.end == Attempt::End::kFailed && attempt.stays_so;
+  in_vain_ = in_vain ? in_vain_ + 1 : 0;
+  if (attempt.end == Attempt::End::kStarted) {
+    Say("its node process was started again");
+    stage_ = Stage::kStands;
+    standing_since_ = now;
+  } else if (in_vain_ == kMostInVain) {
+    Say(fmt::format("{}; that was so {} times: it is not tried again", OneLine(attempt.why),
+                    in_vain_));
+    stage_ = Stage::kGivenUp;
+  } else if (attempt.end == Attempt::End::kRanAllTheTime) {
+    Wait(now, "its node process runs there, but nothing is heard of it", "it is looked for again");
+  } else {
+    Wait(now, OneLine(attempt.why), "tried again");
+  }
+}
+
+void NodeRevival::Wait(Time now, const std::string& why, const std::string& what) {
+  const std::chrono::seconds pause = PauseBefore(attempts_++);
+  next_ = now + pause;
+  stage_ = Stage::kWaits;
+  Say(fmt::format("{}; {} in {} s", why, what, pause.count()));
+}
+
+// Once where it would be the same as before.
+void NodeRevival::Say(const std::string& what) {
+  if (what != said_) messages_.push_back(fmt::format("host {}: {}", host_, what));
+  said_ = what;
+}
+
+std::vector<std::string> NodeRevival::TakeMessages() { return std::exchange(messages_, {}); }
+
+}  // namespace ringmaster::cli
