@@ -37,8 +37,12 @@ std::string MessageOf(const Json& job, const char* type) {
 
 std::optional<std::string> DrainText(const std::string& name, const Json& pod, const Json& job) {
   const Json& annotations = fields::At(pod, "/metadata/annotations");
-  const bool goes = pod.is_null() || !fields::TextAt(pod, "/metadata/deletionTimestamp").empty();
-  if (goes || !fields::Text(annotations, api::kDrainSinceAnnotation).empty()) {
+  const bool marked = !fields::Text(annotations, api::kDrainSinceAnnotation).empty();
+  const std::string phase = fields::TextAt(pod, "/status/phase");
+  const bool ended = phase == "Failed" || phase == "Succeeded";
+  if (pod.is_null() || (ended && !marked)) return name + " is not there any more";
+  const bool goes = !fields::TextAt(pod, "/metadata/deletionTimestamp").empty();
+  if (goes || marked) {
     const std::string waits = MessageOf(job, "NoStepEnds");
     return name + " leaves after its step" + (goes || waits.empty() ? "" : "; " + waits);
   }

@@ -25,7 +25,18 @@ TEST(DrainTextTest, APodThatIsMarkedLeaves) {
   EXPECT_EQ(DrainText("p-1", marked, nullptr), "p-1 leaves after its step");
   EXPECT_EQ(DrainText("p-1", marked, JobWith("NoStepEnds", "no step has ended since noon")),
             "p-1 leaves after its step; no step has ended since noon");
-  EXPECT_EQ(DrainText("p-1", nullptr, nullptr), "p-1 leaves after its step") << "it has left";
+}
+
+TEST(DrainTextTest, APodThatHasEndedOrIsGoneTakesNoStepAnyMore) {
+  EXPECT_EQ(DrainText("p-1", nullptr, nullptr), "p-1 is not there any more");
+  Json dead = PodWith(api::kDrainAnnotation);
+  dead["status"]["phase"] = "Failed";
+  EXPECT_EQ(DrainText("p-1", dead, nullptr), "p-1 is not there any more");
+  dead["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:05Z";
+  EXPECT_EQ(DrainText("p-1", dead, nullptr), "p-1 is not there any more");
+  Json left = PodWith(api::kDrainSinceAnnotation);
+  left["status"]["phase"] = "Succeeded";
+  EXPECT_EQ(DrainText("p-1", left, nullptr), "p-1 leaves after its step") << "as it was asked to";
 }
 
 TEST(DrainTextTest, APodThatIsHeldStaysAndItIsSaidWhy) {

@@ -10,7 +10,7 @@
 namespace ringmaster::cli {
 
 // One look: the state, what holds the job up or why it failed, the pods that are not well, the
-// newest warnings. `failure`: of a failed job, which rank and which exception; else empty.
+// newest warnings. `failure`: of a failed job, which worker and which exception; else empty.
 // `earlier`: a look some `seconds` before, which tells whether training goes on; null: none.
 std::string WhyText(const Inspection& found, const Inspection* earlier, double seconds,
                     const std::vector<std::string>& failure, api::Time now);

@@ -55,21 +55,39 @@ std::string LaunchersError(const std::deque<std::string>& log) {
   return "";
 }
 
+// "train failed: worker [3] ended with exit code 1"
+std::string WhoEnded(const std::string& job, int number, int exit_code) {
+  return fmt::format("{} failed: worker [{}] ended with exit code {}", job, number, exit_code);
+}
+
+// A worker that ended with 0 too early. The condition has the pod's exit code, which the launcher
+// has chosen: said as the worker's it would contradict.
+Lines ReportOfEarlyEnd(const std::string& job, std::string why, const FailedPod& pod, int slot) {
+  constexpr std::string_view kWorkers = "its worker exited with";
+  if (const size_t at = why.find(kWorkers); at != std::string::npos)
+    why.replace(at, kWorkers.size(), "its launcher exited with");
+  const std::string who = WhoEnded(job, pod.first_number + slot, 0);
+  if (!pod.had_view)
+    return {who + " without calling init()",
+            "  a script calls init() first, and ends with shutdown() or by leaving the interpreter",
+            "  " + why};
+  return {who + " before the others",
+          "  a script ends with shutdown() on all ranks, or by leaving the interpreter on all of "
+          "them",
+          "  " + why};
+}
+
 Lines ReportOfError(const std::string& job, const std::string& why, const FailedPod& pod,
                     const std::string& error) {
   const auto slot = NumberAfter(error, " slot=");
   if (slot && error.starts_with("worker ended before the job did"))
-    return {fmt::format("{} failed: rank {} ended with exit code 0 before the others", job,
-                        pod.first_rank + *slot),
-            "  a script ends with shutdown() on all ranks, or by leaving the interpreter on all of "
-            "them",
-            "  " + why};
+    return ReportOfEarlyEnd(job, why, pod, *slot);
   return {fmt::format("{} failed: {}", job, error.substr(0, error.rfind(" slot="))), "  " + why};
 }
 
 // What this worker has printed, without the number in front.
-Lines LinesOf(int rank, bool labelled, const std::deque<std::string>& log) {
-  const std::string label = labelled ? fmt::format("[{}] ", rank) : "";
+Lines LinesOf(int number, bool labelled, const std::deque<std::string>& log) {
+  const std::string label = labelled ? fmt::format("[{}] ", number) : "";
   Lines own;
   for (const std::string& line : log)
     if (line.starts_with(label) && !line.starts_with(kLauncher))
@@ -141,18 +159,16 @@ Lines FailureReport(const std::string& job, const std::string& why, const Failed
     AddLast(said, said.size() - std::min(said.size(), kMostLines / 2), "  | ", &report);
     return report;
   }
-  const int rank = pod.first_rank + end->slot;
-  const Lines own = LinesOf(rank, pod.labelled, log);
+  const int number = pod.first_number + end->slot;
+  const Lines own = LinesOf(number, pod.labelled, log);
   const size_t traceback = FindTraceback(own);
   const std::string what = What(own, traceback, end->exit_code);
-  Lines report = {
-      fmt::format("{} failed: rank {} ended with exit code {}", job, rank, end->exit_code),
-      "  " + what};
+  Lines report = {WhoEnded(job, number, end->exit_code), "  " + what};
   if (!pod.shown) {
     const size_t from = traceback < own.size()
                             ? traceback
                             : own.size() - std::min<size_t>(own.size(), kMostLines / 2);
-    AddLast(own, from, fmt::format("  [{}] ", rank), &report);
+    AddLast(own, from, fmt::format("  [{}] ", number), &report);
   }
   report.push_back("  " + Without(why, what));
   return report;

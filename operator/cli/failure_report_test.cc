@@ -26,9 +26,9 @@ const Log kTwoWorkers = {
     "[4] KeyboardInterrupt",
 };
 
-TEST(FailureReportTest, TheRankAndTheExceptionComeFirstThenTheRestOnce) {
+TEST(FailureReportTest, TheWorkerAndTheExceptionComeFirstThenTheRestOnce) {
   EXPECT_THAT(FailureReport("train", kWhy, {"p", 4, true, false}, kTwoWorkers),
-              ElementsAre("train failed: rank 5 ended with exit code 1", "  ValueError: no",
+              ElementsAre("train failed: worker [5] ended with exit code 1", "  ValueError: no",
                           "  [5] Traceback (most recent call last):",
                           "  [5]   File \"train.py\", line 3, in <module>", "  [5] ValueError: no",
                           "  [5] of two lines",
@@ -36,8 +36,9 @@ TEST(FailureReportTest, TheRankAndTheExceptionComeFirstThenTheRestOnce) {
 }
 
 TEST(FailureReportTest, WhatHasBeenShownAlreadyIsNotRepeated) {
-  EXPECT_THAT(FailureReport("train", kWhy, {"p", 4, true, true}, kTwoWorkers),
-              ElementsAre(HasSubstr("rank 5"), "  ValueError: no", Not(HasSubstr("ValueError"))));
+  EXPECT_THAT(
+      FailureReport("train", kWhy, {"p", 4, true, true}, kTwoWorkers),
+      ElementsAre(HasSubstr("worker [5]"), "  ValueError: no", Not(HasSubstr("ValueError"))));
 }
 
 TEST(FailureReportTest, OfAPodWithOneWorkerTheLinesHaveNoNumber) {
@@ -55,7 +56,7 @@ TEST(FailureReportTest, OfAPodWithOneWorkerTheLinesHaveNoNumber) {
       "ringmaster-launcher: worker exited slot=0 incarnation=1 exit_code=1 action=FailJob",
       "ringmaster-launcher: stopping all workers"};
   const auto report = FailureReport("train", "why", {"p", 2, false, true}, log);
-  EXPECT_EQ(report[0], "train failed: rank 2 ended with exit code 1");
+  EXPECT_EQ(report[0], "train failed: worker [2] ended with exit code 1");
   EXPECT_EQ(report[1], "  RuntimeError: second");
 }
 
@@ -74,7 +75,7 @@ TEST(FailureReportTest, ASignalIsSaidInWords) {
       "[0] step 5",
       "ringmaster-launcher: worker exited slot=0 incarnation=2 exit_code=134 action=RestartWorker"};
   const auto report = FailureReport("train", "too often", {"p", 0, true, true}, log);
-  EXPECT_THAT(report, ElementsAre("train failed: rank 0 ended with exit code 134",
+  EXPECT_THAT(report, ElementsAre("train failed: worker [0] ended with exit code 134",
                                   "  killed by SIGABRT (signal 6, aborted)", "  too often"));
   EXPECT_EQ(SignalText(9), "SIGKILL (signal 9, killed)");
   EXPECT_EQ(SignalText(1000), "signal 1000");
@@ -95,14 +96,33 @@ TEST(FailureReportTest, AProgramThatCannotBeStartedIsNamedFirst) {
               ElementsAre("train failed: cannot start 'x': No such file or directory", "  why"));
 }
 
-TEST(FailureReportTest, ARankThatEndsTooEarlyIsNamed) {
+TEST(FailureReportTest, AWorkerThatEndsTooEarlyIsNamed) {
   const Log log = {
       "[4] step 1",
       "ringmaster-launcher: error: worker ended before the job did: exit code 0 without shutdown() "
       "agreed by all ranks slot=1"};
   EXPECT_THAT(FailureReport("train", "why", {"p", 4, true}, log),
-              ElementsAre("train failed: rank 5 ended with exit code 0 before the others",
+              ElementsAre("train failed: worker [5] ended with exit code 0 before the others",
                           HasSubstr("shutdown() on all ranks"), "  why"));
+}
+
+// The launcher has made another exit code of it, which isn't said to be the worker's.
+TEST(FailureReportTest, AWorkerThatEndsWithoutInitIsToldSoAndItsExitCodeOnce) {
+  const Log log = {
+      "ringmaster-launcher: error: worker ended before the job did: exit code 0 without shutdown() "
+      "agreed by all ranks slot=0"};
+  const std::string why = "pod p failed: its worker exited with 1; no rule names it";
+  FailedPod pod{"p", 1};
+  pod.had_view = false;
+  EXPECT_THAT(FailureReport("train", why, pod, log),
+              ElementsAre("train failed: worker [1] ended with exit code 0 without calling init()",
+                          HasSubstr("a script calls init() first"),
+                          "  pod p failed: its launcher exited with 1; no rule names it"));
+  pod.had_view = true;
+  EXPECT_THAT(FailureReport("train", why, pod, log),
+              ElementsAre("train failed: worker [1] ended with exit code 0 before the others",
+                          HasSubstr("shutdown() on all ranks"),
+                          "  pod p failed: its launcher exited with 1; no rule names it"));
 }
 
 TEST(FailureReportTest, TheLaunchersAccountOfItsOwnDoingIsNoLastWord) {

@@ -34,16 +34,6 @@ std::optional<int> FailedContainer(const Json& pod) {
   return std::nullopt;
 }
 
-// "train-worker-3" is 3 of the job "train": the operator names pods so.
-std::optional<int> IndexInName(std::string_view pod, const std::string& job) {
-  const std::string front = job + "-worker-";
-  if (!pod.starts_with(front)) return std::nullopt;
-  int index = 0;
-  const char* end = pod.data() + pod.size();
-  const auto read = std::from_chars(pod.data() + front.size(), end, index);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(index) : std::nullopt;
-}
-
 // When the first container of the pod ended, as the kubelet writes times; they compare as texts.
 std::string EndedAt(const Json& pod) {
   std::string first;
@@ -65,6 +55,15 @@ const Json* TrueCondition(const Json& object, const std::string& type) {
       return &condition;
   }
   return nullptr;
+}
+
+std::optional<int> IndexInName(std::string_view pod, const std::string& job) {
+  const std::string front = job + "-worker-";
+  if (!pod.starts_with(front)) return std::nullopt;
+  int index = 0;
+  const char* end = pod.data() + pod.size();
+  const auto read = std::from_chars(pod.data() + front.size(), end, index);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(index) : std::nullopt;
 }
 
 bool IsLaunchersAccount(std::string_view line) {
@@ -139,6 +138,10 @@ std::map<std::string, std::string> JobRun::SidecarAddresses() const {
   return addresses;
 }
 
+bool JobRun::HadView() const {
+  return progress_.epoch() > 0 || NumberAt<uint64_t>(job_, "/status/epoch", 0) > 0;
+}
+
 std::string JobRun::FirstPod() const {
   const auto first =
       std::min_element(indexes_.begin(), indexes_.end(),
@@ -148,7 +151,11 @@ std::string JobRun::FirstPod() const {
 
 std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,
                                                     const std::string& line) const {
-  const RankStatus worker = RankZero().value_or(RankStatus{FirstPod(), 0, 0});
+  return OutputOf(RankZero().value_or(RankStatus{FirstPod(), 0, 0}), pod, line);
+}
+
+std::optional<std::string> JobRun::OutputOf(const RankStatus& worker, const std::string& pod,
+                                            const std::string& line) const {
   if (worker.pod != pod || !HadPod(pod)) return std::nullopt;
   const std::string label = fmt::format("[{}] ", FirstNumberOf(pod) + worker.slot);
   if (IsLaunchersAccount(line)) return std::nullopt;

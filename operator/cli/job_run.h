@@ -25,6 +25,9 @@ struct JobEnd {
 // status.conditions[type] is True; null otherwise.
 const nlohmann::json* TrueCondition(const nlohmann::json& object, const std::string& type);
 
+// "train-worker-3" is 3 of the job "train": the operator names pods so. nullopt: no pod of it.
+std::optional<int> IndexInName(std::string_view pod, const std::string& job);
+
 // A line that the launcher has written of its own doing: for who looks into a log, not for who
 // looks at what workers print. Its errors are for both.
 bool IsLaunchersAccount(std::string_view line);
@@ -56,10 +59,16 @@ class JobRun {
   bool HadPod(const std::string& pod) const { return indexes_.count(pod) > 0; }
   // The pod with the lowest number that there has been; empty: none.
   std::string FirstPod() const;
+  // Whether the workers have met, by what the sidecars or the job's status say.
+  bool HadView() const;
   // The worker that has rank 0 in the newest view.
   std::optional<RankStatus> RankZero() const { return progress_.RankZero(); }
-  // A line of a pod's log as it is shown if the worker with rank 0 printed it, with that worker's
-  // number in front (HOROVOD_RANK, which it keeps).
+  // A line of a pod's log as it is shown if this worker printed it, with its number in front
+  // (HOROVOD_RANK, which it keeps).
+  std::optional<std::string> OutputOf(const RankStatus& worker, const std::string& pod,
+                                      const std::string& line) const;
+  // The same of the worker that has rank 0; as long as there was no view, of the first one of the
+  // first pod, so that a job that hangs before init() is not silent.
   std::optional<std::string> OutputOfRankZero(const std::string& pod,
                                               const std::string& line) const;
   // The pod whose log says why the job failed: the one that the condition names, else the first

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -59,7 +60,8 @@ struct Wanted {
     return std::atoi(
         fields::Text(fields::At(pod, "/metadata/labels"), api::kReplicaIndexLabel).c_str());
   }
-  bool Has(const Json& pod) const { return !rank || IndexOf(pod) == *rank / slots; }
+  bool Has(int index) const { return !rank || index == *rank / slots; }
+  bool Has(const Json& pod) const { return Has(IndexOf(pod)); }
   // Empty: the line has its own.
   std::string PrefixOf(const Json& pod) const {
     if (container != api::kWorkerContainer) return fields::TextAt(pod, "/metadata/name") + ": ";
@@ -258,6 +260,37 @@ class JobFollower {
   std::map<std::string, std::jthread> readers_;  // by the pod's uid; last: they use the others
 };
 
+// The log that a run on this machine keeps of a pod that may have left; empty: there is none.
+std::filesystem::path KeptLog(const Connection& to, const std::string& pod,
+                              const std::string& container) {
+  if (to.run_dir.empty()) return "";
+  const std::filesystem::path file = to.run_dir / "logs" / pod / (container + ".log");
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error) ? file : "";
+}
+
+std::string LeftText(const std::string& pod, const std::filesystem::path& log) {
+  return fmt::format("{} has left; what it printed is in {}", pod, log.string());
+}
+
+// Of the pods of the job that are wanted and not among `there`, by their number.
+std::vector<std::string> LeftTexts(const Connection& to, const std::string& job,
+                                   const Wanted& wanted, const std::vector<Json>& there) {
+  std::map<int, std::string> left;
+  std::error_code error;
+  if (to.run_dir.empty()) return {};
+  for (const auto& entry : std::filesystem::directory_iterator(to.run_dir / "logs", error)) {
+    const std::string name = entry.path().filename().string();
+    const auto index = IndexInName(name, job);
+    const auto log = KeptLog(to, name, wanted.container);
+    if (index && wanted.Has(*index) && !log.empty()) left[*index] = LeftText(name, log);
+  }
+  for (const Json& pod : there) left.erase(Wanted::IndexOf(pod));
+  std::vector<std::string> texts;
+  for (auto& [index, text] : left) texts.push_back(std::move(text));
+  return texts;
+}
+
 Outcome<void> PrintJob(const Connection& to, const Json& job, const LogsOptions& options,
                        Printer* printer) {
   const Wanted wanted = Wanted::Of(job, options);
@@ -265,17 +298,22 @@ Outcome<void> PrintJob(const Connection& to, const Json& job, const LogsOptions&
   auto pods = ReadPods(to, to.ns, options.name);
   if (!pods) return tl::unexpected(pods.error());
   std::erase_if(*pods, [&](const Json& pod) { return !wanted.Has(pod); });
-  if (pods->empty())
-    return Fail(ExitCode::kUsage,
-                wanted.rank ? fmt::format("--rank {}: job \"{}\" has no pod of that worker now",
-                                          *wanted.rank, options.name)
-                            : fmt::format("job \"{}\" has no pods", options.name));
+  const std::vector<std::string> left = LeftTexts(to, options.name, wanted, *pods);
+  if (pods->empty()) {
+    std::string text = wanted.rank
+                           ? fmt::format("--rank {}: job \"{}\" has no pod of that worker now",
+                                         *wanted.rank, options.name)
+                           : fmt::format("job \"{}\" has no pods", options.name);
+    for (const std::string& one : left) text += "\n" + one;
+    return Fail(ExitCode::kUsage, text);
+  }
   Outcome<void> all;
   for (const Json& pod : *pods) {
     auto one = PrintPod(to, fields::TextAt(pod, "/metadata/name"), wanted, wanted.PrefixOf(pod),
                         false, printer);
     if (!one && all) all = std::move(one);
   }
+  for (const std::string& one : left) std::fprintf(stderr, "ringmaster: %s\n", one.c_str());
   return all;
 }
 
@@ -292,6 +330,8 @@ Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::F
   auto job = to.api->Get(kube::HorovodJobs(), to.ns, options.name);
   if (job) return PrintJob(to, *job, options, &printer);
   if (job.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(job.error()));
+  if (const auto kept = KeptLog(to, options.name, Wanted::Of({}, options).container); !kept.empty())
+    return Fail(ExitCode::kUsage, LeftText(options.name, kept));
   return Fail(ExitCode::kUsage, fmt::format("\"{}\" is neither a pod nor a job in namespace \"{}\"",
                                             options.name, to.ns));
 }

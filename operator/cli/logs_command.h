@@ -11,7 +11,8 @@ namespace ringmaster::cli {
 // ended.
 Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
 
-// The same over any KubeApi; lines go to `out`.
+// The same over any KubeApi; lines go to `out`. Of pods that have left, the API server has no log:
+// where a run on this machine has kept it, its path is said.
 Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out);
 
 }  // namespace ringmaster::cli

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
+#include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -89,13 +92,24 @@ class LogsCommandTest : public testing::Test {
     char* text = nullptr;
     size_t size = 0;
     std::FILE* out = open_memstream(&text, &size);
-    const auto done = PrintLogs({api_, "", "default"}, options, out);
+    const auto done = PrintLogs({api_, run_dir_, "default"}, options, out);
     std::fclose(out);
     const std::string printed(text, size);
     free(text);
     return done ? printed : done.error().message;
   }
 
+  // As a run on this machine keeps it.
+  std::string KeepLog(const std::string& pod) {
+    const auto dir = temporary_.path() / "logs" / pod;
+    std::filesystem::create_directories(dir);
+    std::ofstream(dir / "worker.log") << "its last line\n";
+    run_dir_ = temporary_.path();
+    return (dir / "worker.log").string();
+  }
+
+  const support::TempDir temporary_;
+  std::filesystem::path run_dir_;
   std::shared_ptr<ApiWithLogs> api_ = std::make_shared<ApiWithLogs>();
 };
 
@@ -181,6 +195,25 @@ TEST_F(LogsCommandTest, APodThatHasNoNodeYetHasPrintedNothing) {
   MakePod(0);
   api_->no_content = true;
   EXPECT_EQ(Print({}), "");
+}
+
+TEST_F(LogsCommandTest, OfPodsThatHaveLeftItIsSaidWhereTheirLogsAre) {
+  MakeJob(2);
+  const std::string first = KeepLog("digits-worker-0"), other = KeepLog("digits-worker-1");
+  EXPECT_EQ(Print({.rank = 3}),
+            "--rank 3: job \"digits\" has no pod of that worker now\n"
+            "digits-worker-1 has left; what it printed is in " +
+                other);
+  EXPECT_EQ(Print({}),
+            "job \"digits\" has no pods\ndigits-worker-0 has left; what it printed is in " + first +
+                "\ndigits-worker-1 has left; what it printed is in " + other);
+  EXPECT_EQ(Print({}, "digits-worker-0"),
+            "digits-worker-0 has left; what it printed is in " + first);
+  MakePod(1);
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(Print({}), HasSubstr("[2] a\n"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringmaster: digits-worker-0 has left; what it printed is in " + first + "\n");
 }
 
 TEST_F(LogsCommandTest, WhatIsNeitherPodNorJobIsNamed) {

@@ -62,9 +62,10 @@ std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
     log = LastLinesOfFile(logs / pod / (std::string(api::kWorkerContainer) + ".log"));
   return FailureReport(job.name(), why,
                        {.name = pod,
-                        .first_rank = job.FirstNumberOf(pod),
+                        .first_number = job.FirstNumberOf(pod),
                         .labelled = job.LabelsLines(),
-                        .shown = shown},
+                        .shown = shown,
+                        .had_view = job.HadView()},
                        log);
 }
 

@@ -14,20 +14,20 @@ PodOutputs::PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line)
 
 PodOutputs::~PodOutputs() { PodOutputs::Finish({}, {}); }
 
-void PodOutputs::Follow(const std::string& ns, const std::string& pod, const std::string& uid,
-                        bool from_now) {
+bool PodOutputs::Follow(const std::string& ns, const std::string& pod, const std::string& uid) {
   const std::string key = ns + "/" + pod + "/" + uid;
-  if (readers_.count(key)) return;
+  if (readers_.count(key)) return false;
   {
     const sync::MutexLock lock(&mu_);
     ++reading_;
   }
-  readers_[key] = std::jthread([this, ns, pod, from_now](std::stop_token stop) {
-    Read(stop, ns, pod, from_now);
+  readers_[key] = std::jthread([this, ns, pod](std::stop_token stop) {
+    Read(stop, ns, pod);
     const sync::MutexLock lock(&mu_);
     --reading_;
     ended_.NotifyAll();
   });
+  return true;
 }
 
 void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most) {
@@ -43,29 +43,14 @@ void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::millisecon
   readers_.clear();  // asks them to stop, and waits
 }
 
-// How many bytes of its log there are now.
-size_t PodOutputs::Printed(const std::string& ns, const std::string& pod, std::stop_token stop) {
-  size_t bytes = 0;
-  auto count = [&](std::string_view text) {
-    bytes += text.size();
-    return true;
-  };
-  (void)api_->PodLog(ns, pod, api::kWorkerContainer, false, count, stop);
-  return bytes;
-}
-
-void PodOutputs::Read(std::stop_token stop, const std::string& ns, const std::string& pod,
-                      bool from_now) {
-  size_t skip = from_now ? Printed(ns, pod, stop) : 0;
+void PodOutputs::Read(std::stop_token stop, const std::string& ns, const std::string& pod) {
   lines::LineSplitter lines([&](std::string_view line) { on_line_(ns, pod, std::string(line)); });
   auto on_text = [&](std::string_view text) {
     {
       const sync::MutexLock lock(&mu_);
       last_text_ = Clock::now();
     }
-    const size_t old = std::min(skip, text.size());
-    skip -= old;
-    lines.Feed(text.substr(old), std::chrono::steady_clock::now());
+    lines.Feed(text, std::chrono::steady_clock::now());
     return true;
   };
   (void)api_->PodLog(ns, pod, api::kWorkerContainer, true, on_text, stop);

@@ -23,16 +23,15 @@ class PodOutputs {
   PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line);
   ~PodOutputs();
 
-  // From its beginning, or only what comes from now on. Again is a no-op; a pod of another `uid`
-  // that has got the name is followed, too.
-  void Follow(const std::string& ns, const std::string& pod, const std::string& uid, bool from_now);
+  // From its beginning. Again is a no-op, and false; a pod of another `uid` that has got the name
+  // is followed, too.
+  bool Follow(const std::string& ns, const std::string& pod, const std::string& uid);
   // Until all of these containers have ended and been read, or for `quiet` since the last text, or
   // for `most`: then no line is told any more.
   void Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most);
 
  private:
-  void Read(std::stop_token stop, const std::string& ns, const std::string& pod, bool from_now);
-  size_t Printed(const std::string& ns, const std::string& pod, std::stop_token stop);
+  void Read(std::stop_token stop, const std::string& ns, const std::string& pod);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const OnLine on_line_;

@@ -60,27 +60,21 @@ class PodOutputsTest : public testing::Test {
 };
 
 TEST_F(PodOutputsTest, TellsWholeLinesFromTheBeginningToTheEnd) {
-  outputs_.Follow("ns", "p", "uid", false);
-  outputs_.Follow("ns", "p", "uid", false);
+  EXPECT_TRUE(outputs_.Follow("ns", "p", "uid"));
+  EXPECT_FALSE(outputs_.Follow("ns", "p", "uid"));
   outputs_.Finish(kPatience, kPatience);
   EXPECT_THAT(Lines(), ElementsAre("ns/p: old 1", "ns/p: old 2", "ns/p: new", "ns/p: last"));
 }
 
-TEST_F(PodOutputsTest, LeavesOutWhatWasPrintedBefore) {
-  outputs_.Follow("ns", "p", "uid", true);
-  outputs_.Finish(kPatience, kPatience);
-  EXPECT_THAT(Lines(), ElementsAre("ns/p:  2", "ns/p: new", "ns/p: last"));
-}
-
 TEST_F(PodOutputsTest, DoesNotWaitForALogThatGoesOn) {
-  outputs_.Follow("ns", "endless", "uid", false);
+  outputs_.Follow("ns", "endless", "uid");
   EXPECT_THAT(Lines(), IsEmpty());
   outputs_.Finish({}, {});
   EXPECT_THAT(Lines(), ElementsAre("ns/endless: half"));
 }
 
 TEST_F(PodOutputsTest, WaitsForALogWhileItGrows) {
-  outputs_.Follow("ns", "slow", "uid", false);
+  outputs_.Follow("ns", "slow", "uid");
   outputs_.Finish(kBetween * 20, kPatience);
   EXPECT_THAT(Lines(), testing::SizeIs(30));
 }

@@ -55,6 +55,14 @@ void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
   samples_per_second_ = sum;
 }
 
+bool JobProgress::HasRank(const RankStatus& place) const {
+  return !ranks_.empty() &&
+         std::any_of(ranks_.rbegin()->second.begin(), ranks_.rbegin()->second.end(),
+                     [&](const RankStatus& worker) {
+                       return worker.pod == place.pod && worker.slot == place.slot;
+                     });
+}
+
 void JobProgress::ObserveStep(const SidecarStatus& status) {
   const uint64_t lineage = LineageOf(status.epoch);
   if (lineage < lineage_) return;

@@ -54,6 +54,8 @@ class JobProgress {
   std::optional<RankStatus> RankZero() const {
     return ranks_.empty() ? std::nullopt : std::optional(ranks_.rbegin()->second.front());
   }
+  // Whether a worker in this one's place has a rank in that view.
+  bool HasRank(const RankStatus& place) const;
   const std::map<std::string, SidecarStatus>& sidecars() const { return sidecars_; }
 
  private:

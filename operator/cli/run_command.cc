@@ -30,6 +30,7 @@
 #include "operator/kube/base64.h"
 #include "operator/kube/file.h"
 #include "operator/local/local_cluster.h"
+#include "operator/local/parent_death_watchdog.h"
 
 extern char** environ;
 
@@ -42,7 +43,7 @@ constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
 constexpr std::chrono::milliseconds kPagePeriod{1000};
 constexpr int kPatienceForSlots = 600;  // seconds, as a job has to start
-constexpr size_t kKeptRuns = 10;        // failed ones, whose logs somebody may want yet
+constexpr size_t kKeptRuns = 10;        // that did not succeed: somebody may want their logs yet
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
   if (options.np == 0) return LoadManifests(options.manifests);
@@ -74,13 +75,24 @@ Outcome<void> CheckBinaries(const fs::path& bin_dir) {
   return {};
 }
 
+std::string AllLogs(const fs::path& run_dir) { return "All logs: " + (run_dir / "logs").string(); }
+
+// On the signal thread, while other threads do anything: not through a stream that they may hold.
+[[noreturn]] void EndAtOnce(const fs::path& run_dir) {
+  local::ParentDeathWatchdog::LeaveLogs(run_dir);
+  dprintf(STDERR_FILENO, "%sringmaster: interrupted again: ended at once\n%s\n",
+          isatty(STDERR_FILENO) ? "\n" : "", AllLogs(run_dir).c_str());
+  _exit(static_cast<int>(ExitCode::kInterrupted));
+}
+
 // The second Ctrl-C comes on the signal thread while the first is still being obeyed: the process
-// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL.
+// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL, but for the
+// logs.
 class Interrupts {
  public:
-  Interrupts()
-      : thread_([this](int signal, int count) {
-          if (count > 1) _exit(static_cast<int>(ExitCode::kInterrupted));
+  explicit Interrupts(const fs::path& run_dir)
+      : thread_([this, run_dir](int signal, int count) {
+          if (count > 1) EndAtOnce(run_dir);
           stop_.request_stop();
           const sync::MutexLock lock(&mu_);
           signal_ = signal;
@@ -404,16 +416,18 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
 
   Outcome<void> outcome;
   {
-    Interrupts interrupts;
+    Interrupts interrupts(run_dir->path());
     LogToFile(run_dir->path(), "operator");
     outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path());
   }
   RunDirectory::RemoveOld(paths, kKeptRuns);
-  const bool failed = !outcome && outcome.error().code == ExitCode::kJobFailed;
-  RunDirectory::Clean(run_dir->path(), run_dir->ours(), options.keep || failed);
-  if (failed && !options.output_dir.empty())
+  // Who interrupts a job that hangs, or whose time is up, wants to know where it stood.
+  const bool told = !outcome && (outcome.error().code == ExitCode::kJobFailed ||
+                                 outcome.error().code == ExitCode::kInterrupted);
+  RunDirectory::Clean(run_dir->path(), run_dir->ours(), options.keep || told);
+  if (told && !options.output_dir.empty())
     outcome.error().message += "\nOutput of each rank: " + options.output_dir.string();
-  if (failed) outcome.error().message += "\nAll logs: " + (run_dir->path() / "logs").string();
+  if (told) outcome.error().message += "\n" + AllLogs(run_dir->path());
   return outcome;
 }
 

@@ -20,8 +20,8 @@ namespace {
 
 constexpr char kLock[] = "run.lock";
 // What a run makes and takes away again, besides its logs and its lock.
-constexpr const char* kOwnFiles[] = {"kubeconfig", "operator.sock", "ring.key",
-                                     "pods",       "nodes",         "node.id"};
+constexpr const char* kOwnFiles[] = {"kubeconfig", "operator.sock", "ring.key", "pods",
+                                     "nodes",      "node.id",       "keep-logs"};
 // The longest path of a unix socket, and what is below the run directory of the longest of ours.
 constexpr std::size_t kLongestSocket = 107;
 constexpr std::string_view kSocketBelow =

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -30,6 +29,12 @@ constexpr std::chrono::milliseconds kLastWords{1000};
 constexpr std::chrono::milliseconds kSilentMachine{10'000};
 constexpr std::chrono::milliseconds kLongestLastWords{600'000};
 
+// Also one that has ended before anybody saw it run.
+bool HasBegun(const Json& pod) {
+  const std::string phase = fields::TextAt(pod, "/status/phase");
+  return phase == "Running" || phase == "Succeeded" || phase == "Failed";
+}
+
 std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by) {
   return fmt::format("not done after {} s (--timeout){}{}", timeout.count(),
                      held_by.empty() ? "" : ": ", held_by);
@@ -39,15 +44,9 @@ std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by
 
 struct RunSession::Watchers {
   std::unique_ptr<StatusPoller> poller;
-  std::map<std::string, Json> pods;
+  std::map<std::string, std::string> uids;  // of the pods that there are, by name
   std::unique_ptr<PodOutputs> outputs;
-  std::set<std::string> had_rank_zero;  // jobs of which some worker's output is or was followed
   std::vector<std::unique_ptr<Observer>> observers;
-
-  std::string UidOf(const std::string& pod) const {
-    const auto found = pods.find(pod);
-    return found == pods.end() ? "" : fields::TextAt(found->second, "/metadata/uid");
-  }
 };
 
 RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
@@ -85,11 +84,13 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   if (!job) return;
   job->OnPod(pod, gone);
   std::string name = fields::TextAt(pod, "/metadata/name");
-  if (options_.output == SessionOptions::Output::kAll && !gone && watchers_->outputs &&
-      fields::TextAt(pod, "/status/phase") == "Running")
-    watchers_->outputs->Follow(job->ns(), name, fields::TextAt(pod, "/metadata/uid"), false);
-  watchers_->pods[name] = pod;
-  if (gone) watchers_->pods.erase(name);
+  const std::string uid = fields::TextAt(pod, "/metadata/uid");
+  // All of them, also where rank 0 alone is shown: any may have it next.
+  if (!gone && HasBegun(pod) && watchers_->outputs &&
+      watchers_->outputs->Follow(job->ns(), name, uid))
+    rank_zero_[job].OnNewPod(name);
+  watchers_->uids[name] = uid;
+  if (gone) watchers_->uids.erase(name);
 
   std::map<std::string, StatusPoller::Pod> polled;
   for (const auto& one : jobs_) {
@@ -100,13 +101,11 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   if (watchers_->poller) watchers_->poller->SetPods(std::move(polled));
 }
 
-// The worker that has rank 0 now; who gets it later is shown from then on.
-void RunSession::FollowRankZero(const JobRun& job) {
-  const auto worker = job.RankZero();
-  const std::string uid = worker ? watchers_->UidOf(worker->pod) : "";
-  if (!watchers_->outputs || uid.empty()) return;
-  const bool later = !watchers_->had_rank_zero.insert(job.ns() + "/" + job.name()).second;
-  watchers_->outputs->Follow(job.ns(), worker->pod, uid, later);
+void RunSession::OnStatus(JobRun* job, const SidecarStatus& status) {
+  job->OnStatus(status, std::chrono::steady_clock::now());
+  if (options_.output != SessionOptions::Output::kRankZero) return;
+  for (const std::string& line : rank_zero_[job].OnStatus(*job, status.pod))
+    display_->Line(Prefix(*job) + line);
 }
 
 void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
@@ -120,16 +119,17 @@ void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
                                           : fmt::format("[{}] {}", job->FirstNumberOf(pod), line));
       return;
     }
-    if (const auto text = job->OutputOfRankZero(pod, line)) display_->Line(Prefix(*job) + *text);
+    for (const std::string& shown : rank_zero_[job.get()].OnLine(*job, pod, line))
+      display_->Line(Prefix(*job) + shown);
   }
 }
 
-// Of a job that was over before anybody had asked its sidecars the first pod is as good as any.
+// Of a job that was over before anybody saw its pods begin the first pod is as good as any.
 void RunSession::FinishOutput() {
   for (const auto& job : jobs_) {
-    const std::string first = job->FirstPod();
-    if (!first.empty() && !job->RankZero())
-      watchers_->outputs->Follow(job->ns(), first, watchers_->UidOf(first), false);
+    const auto first = watchers_->uids.find(job->FirstPod());
+    if (first != watchers_->uids.end() && !job->RankZero())
+      watchers_->outputs->Follow(job->ns(), first->first, first->second);
   }
   if (options_.other_machines) {
     watchers_->outputs->Finish(kSilentMachine, kLongestLastWords);
@@ -149,9 +149,7 @@ SessionEnd RunSession::Follow() {
         inbox_.Post([this, key, status] {
           auto slash = key.find('/');
           JobRun* job = Find(key.substr(0, slash), key.substr(slash + 1));
-          if (!job) return;
-          job->OnStatus(status, std::chrono::steady_clock::now());
-          if (options_.output == SessionOptions::Output::kRankZero) FollowRankZero(*job);
+          if (job) OnStatus(job, status);
         });
       });
   watchers_->observers.push_back(std::make_unique<Observer>(

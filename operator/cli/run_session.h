@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "operator/cli/job_run.h"
 #include "operator/cli/outcome.h"
 #include "operator/cli/poller.h"
+#include "operator/cli/rank_zero_output.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::cli {
@@ -53,7 +55,7 @@ class RunSession {
   JobRun* Find(const std::string& ns, const std::string& name);
   void OnPod(const kube::Json& pod, bool gone);
   void Show(TimePoint now, bool last);
-  void FollowRankZero(const JobRun& job);
+  void OnStatus(JobRun* job, const SidecarStatus& status);
   void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);
   void FinishOutput();
   std::string Prefix(const JobRun& job) const;
@@ -68,6 +70,7 @@ class RunSession {
   Inbox inbox_;
   // Loop thread only:
   std::vector<std::unique_ptr<JobRun>> jobs_;
+  std::map<const JobRun*, RankZeroOutput> rank_zero_;  // where that is what is shown
   std::unique_ptr<Watchers> watchers_;
 };
 

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -74,10 +76,11 @@ class FakeSidecar {
     server_.stop();
     thread_.join();
   }
-  void ReportView(uint64_t epoch, const char* reason, int ranks) {
+  // `first`: the number of the pod with rank 0.
+  void ReportView(uint64_t epoch, const char* reason, int ranks, int first = 0) {
     Json pods = Json::array(), workers = Json::array();
     for (int i = 0; i < ranks; ++i) {
-      pods.push_back({{"name", "digits-worker-" + std::to_string(i)}});
+      pods.push_back({{"name", "digits-worker-" + std::to_string(first + i)}});
       workers.push_back({{"pod", i}, {"slot", 0}, {"incarnation", 1}});
     }
     std::lock_guard lock(mu_);
@@ -106,22 +109,64 @@ Json Job() {
           {"spec", {{"worker", {{"replicas", 2}}}}}};
 }
 
+// Each pod's log is what a test has printed so far, and goes on until the test ends it.
+class ApiWithPrints : public local::InMemoryApi {
+ public:
+  ApiWithPrints() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
+
+  void Print(const std::string& pod, const std::string& line) {
+    const std::lock_guard lock(mu_);
+    logs_[pod] += line + "\n";
+    changed_.notify_all();
+  }
+  void EndLogs() {
+    const std::lock_guard lock(mu_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  kube::Result<void> PodLog(const std::string&, const std::string& pod, const std::string&,
+                            bool follow, const std::function<bool(std::string_view)>& on_text,
+                            std::stop_token stop) override {
+    std::unique_lock lock(mu_);
+    for (size_t at = 0;;) {
+      on_text(std::string_view(logs_[pod]).substr(at));
+      at = logs_[pod].size();
+      if (!follow) return {};
+      changed_.wait(lock, stop, [&] { return ended_ || logs_[pod].size() > at; });
+      if (stop.stop_requested() || (ended_ && logs_[pod].size() == at)) return {};
+    }
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable_any changed_;
+  std::map<std::string, std::string> logs_;
+  bool ended_ = false;
+};
+
 class RunSessionTest : public testing::Test {
  protected:
   RunSessionTest() { sidecar_.ReportView(kFirst, "Bootstrap", 2); }
 
   // What operator and kubelet would do for a running pod.
-  void MakePod() {
+  void MakePod(int index = 0) {
+    const std::string name = "digits-worker-" + std::to_string(index);
     Json pod = {{"apiVersion", "v1"},
                 {"kind", "Pod"},
                 {"metadata",
-                 {{"name", "digits-worker-0"},
+                 {{"name", name},
                   {"namespace", "default"},
-                  {"labels", {{"training.kubeflow.org/job-name", "digits"}}},
+                  {"labels",
+                   {{"training.kubeflow.org/job-name", "digits"},
+                    {"training.kubeflow.org/replica-index", std::to_string(index)}}},
                   {"annotations", {{"ringmaster.dev/http", sidecar_.address()}}}}},
                 {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
     auto made = api_->Create(kube::Pods(), "default", pod);
     ASSERT_TRUE(made.has_value()) << made.error().message;
+    const Json running = {{"status", {{"phase", "Running"}}}};
+    auto runs = api_->Patch(kube::Pods(), "default", name, running, {.subresource = "status"});
+    ASSERT_TRUE(runs.has_value()) << runs.error().message;
   }
   void EndJob(const char* type) {
     Json status = {
@@ -131,6 +176,7 @@ class RunSessionTest : public testing::Test {
     auto done =
         api_->Patch(kube::HorovodJobs(), "default", "digits", status, {.subresource = "status"});
     ASSERT_TRUE(done.has_value()) << done.error().message;
+    api_->EndLogs();
   }
   SessionEnd Run(SessionOptions options = {}) {
     options.poll_period = std::chrono::milliseconds(5);
@@ -141,8 +187,7 @@ class RunSessionTest : public testing::Test {
     return session_->Follow();
   }
 
-  std::shared_ptr<kube::KubeApi> api_ =
-      std::make_shared<local::InMemoryApi>(std::make_shared<local::Store>(local::StoreOptions{}));
+  std::shared_ptr<ApiWithPrints> api_ = std::make_shared<ApiWithPrints>();
   FakeSidecar sidecar_;
   RecordingDisplay display_;
   std::unique_ptr<RunSession> session_;
@@ -160,6 +205,33 @@ TEST_F(RunSessionTest, ShowsEachViewAndEndsWithTheJob) {
   EXPECT_EQ(summary["steps"], 12);
 }
 
+TEST_F(RunSessionTest, NothingThatRankZeroPrintsIsLostWhenAnotherWorkerGetsIt) {
+  display_.On("starting", [this] {
+    MakePod(0);
+    MakePod(1);
+  });
+  display_.On("view 1.1: 2 workers", [this] { api_->Print("digits-worker-0", "step 1"); });
+  display_.On("[0] step 1", [this] {
+    api_->Print("digits-worker-1", "step 2");  // before anybody hears that it has rank 0
+    sidecar_.ReportView(kFirst + 1, "PodLost", 1, 1);
+  });
+  display_.On("[1] step 2", [this] { api_->Print("digits-worker-1", "step 3"); });
+  display_.On("[1] step 3", [this] { EndJob("Succeeded"); });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
+  std::erase_if(display_.lines, [](const std::string& line) { return !line.starts_with("["); });
+  EXPECT_THAT(display_.lines, testing::ElementsAre("[0] step 1", "[1] step 2", "[1] step 3"));
+}
+
+TEST_F(RunSessionTest, BeforeInitTheFirstPodIsShown) {
+  sidecar_.ReportView(0, "", 0);
+  api_->Print("digits-worker-0", "loads the data");
+  display_.On("starting", [this] { MakePod(0); });
+  display_.On("[0] loads the data", [this] { sidecar_.ReportView(kFirst, "Bootstrap", 1); });
+  display_.On("view 1.1: 1 worker", [this] { EndJob("Succeeded"); });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
+  EXPECT_EQ(std::count(display_.lines.begin(), display_.lines.end(), "[0] loads the data"), 1);
+}
+
 TEST_F(RunSessionTest, FailedJobSaysWhy) {
   display_.On("starting", [this] { EndJob("Failed"); });
   EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kFailed);
@@ -168,7 +240,7 @@ TEST_F(RunSessionTest, FailedJobSaysWhy) {
 }
 
 // A job that fails because of a worker that was to be started again takes its pod away.
-TEST_F(RunSessionTest, TheLogOfAPodThatIsGoneStillSaysWhichRankFailed) {
+TEST_F(RunSessionTest, TheLogOfAPodThatIsGoneStillSaysWhichWorkerFailed) {
   const support::TempDir logs;
   std::filesystem::create_directories(logs.path() / "p1");
   std::ofstream(logs.path() / "p1/worker.log")
@@ -186,7 +258,7 @@ TEST_F(RunSessionTest, TheLogOfAPodThatIsGoneStillSaysWhichRankFailed) {
             false);
   job.OnPod(pod, true);
   EXPECT_THAT(FailureLinesOf(api_.get(), job, "why", false, logs.path()),
-              testing::ElementsAre("digits failed: rank 1 ended with exit code 134",
+              testing::ElementsAre("digits failed: worker [1] ended with exit code 134",
                                    "  killed by SIGABRT (signal 6, aborted)", HasSubstr("why")));
 }
 

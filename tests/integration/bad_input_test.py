@@ -128,8 +128,9 @@ def test_script_that_exits_1_at_once_fails_the_job_and_shows_its_last_words(writ
 def test_script_that_ends_with_0_without_init_is_a_fault(write):
     with Run(write(manifest(command=["true"]))) as run:
         assert run.wait() == 1, run.text()
-        assert re.search(r"^ringmaster: job failed: rank [01] ended with exit code 0 before the others\n"
-                         r"  a script ends with shutdown\(\) on all ranks, or by leaving the interpreter on all of them$", run.text(), re.M), run.text()
+        assert re.search(r"^ringmaster: job failed: worker \[[01]\] ended with exit code 0 without calling init\(\)\n"
+                         r"  a script calls init\(\) first, and ends with shutdown\(\) or by leaving the interpreter$", run.text(), re.M), run.text()
+        assert "worker exited with 1" not in run.text(), "that is its launcher's exit code\n" + run.text()
 
 
 def test_worker_that_never_calls_init_is_named(write):
@@ -144,6 +145,7 @@ def test_timeout_ends_a_job_that_hangs(write):
     with Run("--timeout", 2, write(manifest(command=["sleep", "600"]))) as run:
         assert run.wait() == 1
         assert "not done after 2 s" in run.text()
+        assert run.lines[-1] == "All logs: %s/logs" % run.dir
         assert run.summary()["exitReason"] == "Timeout"
 
 

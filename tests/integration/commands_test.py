@@ -273,6 +273,20 @@ def test_fish_completes_commands_options_and_files(tmp_path):
     assert fish(tmp_path, "ringmaster logs %s/jo" % tmp_path) == [], "it takes no files"
 
 
+def test_where_the_log_of_a_pod_that_has_left_is_can_be_asked(write, tmp_path):
+    with Run(write(manifest(command=[harness.WORKER, tmp_path]))) as run:
+        epoch = run.world("job", 2)
+        run.do("scale", "job", "--replicas", 1)
+        run.world("job", 1, epoch)
+        said = wait_for("the pod to go", lambda: re.search(r"^job-worker-1 has left; what it printed is in (\S+)$",
+                                                          run.command("logs", "job", "--rank", 1).stderr, re.M), alive=run.alive)
+        assert pathlib.Path(said[1]) == run.dir / "logs/job-worker-1/worker.log" and pathlib.Path(said[1]).is_file()
+        assert said[0] in run.command("logs", "job").stderr
+        assert said[0] in run.command("logs", "job-worker-1").stderr
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+
+
 def test_a_script_without_its_interpreter_is_understood(write, tmp_path):
     write("print('hello')", "train.py")
     for words in (("run", "-np", 2, "train.py"), ("run", "train.py")):

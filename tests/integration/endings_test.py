@@ -1,4 +1,4 @@
-"""However a run ends, nothing of it stays: conftest.py compares processes, sockets, /dev/shm and /tmp around each test."""
+"""However a run ends, nothing of it stays but logs that are named: conftest.py compares processes, sockets, /dev/shm and /tmp around each test."""
 
 import os
 import signal
@@ -178,6 +178,12 @@ def test_tests_that_init_and_shut_down_each(write):
         assert run.text().count("4 passed") == 4, run.text()
 
 
+def assert_logs_stay(run):
+    assert run.lines[-1] == "All logs: %s/logs" % run.dir, run.text()
+    assert (run.dir / "logs/job-worker-1/worker.log").is_file()
+    assert not list(run.dir.glob("pods")) and not (run.dir / "kubeconfig").exists()
+
+
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_in_order(write, tmp_path, sig):
     with start(write, tmp_path) as run:
@@ -185,6 +191,7 @@ def test_a_signal_ends_the_run_in_order(write, tmp_path, sig):
         harness.send(run, sig)
         assert run.wait() == 130, run.text()
         assert run.summary()["exitReason"] == "Interrupted"
+        assert_logs_stay(run)
 
 
 def test_a_signal_before_anything_runs(write, tmp_path):
@@ -200,6 +207,8 @@ def test_a_second_signal_ends_at_once_though_the_workers_ignore_the_first(write,
         harness.send(run)
         harness.send(run)
         assert run.wait(20) == 130
+        wait_for("the rest of the run to go", lambda: [path.name for path in run.dir.iterdir()] == ["logs"], 20)
+        assert_logs_stay(run)
 
 
 def test_sigkill_of_the_command(write, tmp_path):

@@ -137,7 +137,7 @@ def test_an_exit_code_fails_the_job_and_names_the_rank_that_failed_first(tmp_pat
                       "if dist.get_rank() == 1: raise SystemExit('no such data set')\ndist.all_reduce(torch.ones(1))\n")
     with harness.Run("-np", 2, "--backend", "none", PYTHON, script, cwd=tmp_path) as run:
         assert run.wait() == 1
-        assert "rank 1 ended with exit code 1" in run.text() and "no such data set" in run.text(), run.text()
+        assert "worker [1] ended with exit code 1" in run.text() and "no such data set" in run.text(), run.text()
 
 
 # In the first view rank 1 exits with the code that it is given, and the others a little later with 1, as after a broken connection.

@@ -77,7 +77,7 @@ def test_a_command_line_of_horovods_starts_its_workers(script):
 def test_the_exit_status_is_handed_on(script):
     done = horovodrun("-np", 2, PYTHON, "train.py", cwd=script, EXIT="3")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "rank 1 ended with exit code 3" in done.stderr
+    assert "worker [1] ended with exit code 3" in done.stderr
 
 
 def test_a_config_file_says_the_same_and_the_command_line_wins(script):

@@ -1,8 +1,9 @@
-"""What workers print is not lost: files of each rank, and a failure that says first which rank and which exception."""
+"""What workers print is not lost: rank 0's lines wherever it is, files of each rank, and a failure that says first which worker and which exception."""
 
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -52,13 +53,13 @@ def failure(run):
     return lines[next(i for i, line in enumerate(lines) if line.startswith("ringmaster: ")):]
 
 
-def test_a_command_that_fails_says_which_rank_and_which_exception_first(script, tmp_path):
+def test_a_command_that_fails_says_which_worker_and_which_exception_first(script, tmp_path):
     out = tmp_path / "out"
     with Run("--output-filename", out, "-np", 2, PYTHON, "train.py", cwd=tmp_path) as run:
         assert run.wait() == 1, run.text()
         check_files(out, 2)
         lines = failure(run)
-        assert lines[0] == "ringmaster: train failed: rank 1 ended with exit code 1", run.text()
+        assert lines[0] == "ringmaster: train failed: worker [1] ended with exit code 1", run.text()
         assert lines[1] == "  ValueError: no such data set"
         assert lines[-2:] == ["Output of each rank: %s" % out, "All logs: %s/logs" % run.dir]
         assert run.text().count("[1] Traceback") == 1, "it was shown while it came\n" + run.text()
@@ -66,7 +67,7 @@ def test_a_command_that_fails_says_which_rank_and_which_exception_first(script, 
         assert "[1] ValueError: no such data set" in logs.read_text()
 
 
-def test_a_manifest_that_fails_shows_the_traceback_of_the_rank_that_failed(script, tmp_path):
+def test_a_manifest_that_fails_shows_the_traceback_of_the_worker_that_failed(script, tmp_path):
     out = tmp_path / "out"
     (out / "rank.7").mkdir(parents=True)
     (out / "rank.7/stdout").write_text("of an earlier run")
@@ -76,7 +77,7 @@ def test_a_manifest_that_fails_shows_the_traceback_of_the_rank_that_failed(scrip
         check_files(out, 2)
         assert not (out / "rank.7").exists()
         lines = failure(run)
-        assert lines[0] == "ringmaster: job failed: rank 1 ended with exit code 1", run.text()
+        assert lines[0] == "ringmaster: job failed: worker [1] ended with exit code 1", run.text()
         assert lines[1] == "  ValueError: no such data set"
         assert lines[2] == "  [1] Traceback (most recent call last):"
         assert sum("ValueError" in line for line in lines) == 3, "its line, the script's line and the traceback's\n" + run.text()
@@ -88,8 +89,59 @@ def test_a_signal_is_named(tmp_path):
     (tmp_path / "job.yaml").write_text(text)
     with Run(tmp_path / "job.yaml") as run:
         assert run.wait() == 1, run.text()
-        assert failure(run)[:2] == ["ringmaster: job failed: rank 0 ended with exit code 134",
+        assert failure(run)[:2] == ["ringmaster: job failed: worker [0] ended with exit code 134",
                                     "  killed by SIGABRT (signal 6, aborted)"], run.text()
+
+
+# The worker with rank 0 says each step, and there are several between two looks of a run at who that is.
+STEPS = """
+import time
+import ringmaster as rm
+state = {"step": 0}
+rm.register_state("state", lambda: state, state.update)
+rm.init()
+rm.enter()
+while True:
+    state["step"] += 1
+    rm.end_step()
+    if rm.rank() == 0:
+        print("step", state["step"], flush=True)
+    time.sleep(0.02)
+"""
+
+
+def shown_steps(run):
+    """(number of the worker, step) of each line that says one."""
+    found = (re.fullmatch(r"\[(\d+)\] step (\d+)", line) for line in list(run.lines))
+    return [(int(match[1]), int(match[2])) for match in found if match]
+
+
+@pytest.mark.parametrize("leaves", ["drain", "kill"])
+def test_no_line_of_rank_0_is_lost_when_another_worker_gets_it(write, leaves):
+    write(STEPS, "train.py")
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+        run.world("job", 3)
+        first = wait_for("a step", lambda: shown_steps(run), alive=run.alive)[0][0]
+        run.do(leaves, "job-worker-%d" % first)
+        wait_for("steps of another", lambda: len([n for n, _ in shown_steps(run) if n != first]) > 20, alive=run.alive)
+        harness.send(run)
+        run.wait()
+        of_first = [step for number, step in shown_steps(run) if number == first]
+        of_next = [step for number, step in shown_steps(run) if number != first]
+        assert of_next == list(range(of_next[0], of_next[0] + len(of_next))), "none is missing, none comes twice\n" + run.text()
+        # A worker that is killed may have completed a step and not have said so.
+        assert of_next[0] - of_first[-1] <= (1 if leaves == "drain" else 2), run.text()
+
+
+def test_what_is_printed_before_init_is_shown_once(write, tmp_path):
+    (tmp_path / "train.py").write_text("import os, time\nprint('loads the data', flush=True)\n"
+                                       "while not os.path.exists('go'):\n    time.sleep(0.02)\n"
+                                       "import ringmaster as rm\nrm.init()\nrm.shutdown()\n")
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=2))) as run:
+        run.line(r"^\[0\] loads the data$")
+        (tmp_path / "go").touch()
+        assert run.wait() == 0, run.text()
+        assert [line for line in run.lines if "loads" in line] == ["[0] loads the data"], run.text()
 
 
 class Screen:

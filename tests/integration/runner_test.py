@@ -94,7 +94,7 @@ try:
 except LaunchError as error:
     print("said:", error)
 """)
-    assert "said: dies failed: rank 1 ended with exit code 7" in said, said
+    assert "said: dies failed: worker [1] ended with exit code 7" in said, said
 
 
 def test_a_rank_that_died_is_replaced_and_every_rank_returns_its_value(call):
