@@ -53,7 +53,8 @@ Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
   may_rest_ = frame.value("rests", false);
   // A sidecar of an earlier version has come in the place of one that knew.
   if (resting_ != 0 && !may_rest_ && finished_ == 0) finished_ = resting_;
-  repeat.resting_epoch = finished_ == 0 ? resting_ : 0;
+  // Also of one that is through: its sidecar may know a newer view, which has ended with it.
+  repeat.resting_epoch = may_rest_ ? resting_ : 0;
   repeat.finished_epoch = finished_;
   changed_.NotifyAll();
   return repeat;

@@ -66,7 +66,7 @@ TEST(RegistrationTest, ASidecarThatStartsAgainHearsThatTheWorkerRests) {
   registration.Rests(6);
   registration.Finished(7);
   const Registration::Repeat through = registration.Welcomed(welcome);
-  EXPECT_EQ(through.resting_epoch, 0u);
+  EXPECT_EQ(through.resting_epoch, 6u);
   EXPECT_EQ(through.finished_epoch, 7u);
   EXPECT_FALSE(registration.may_rest()) << "it has said that it is through";
 }

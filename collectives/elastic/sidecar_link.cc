@@ -57,9 +57,10 @@ void SidecarLink::Finish() {
 // The sidecar may just be starting again.
 void SidecarLink::AwaitHeard(Clock::time_point deadline) {
   if (!client_ || client_->AwaitHeard(std::min(deadline, Clock::now() + kHearingPatience))) return;
-  std::fprintf(stderr,
-               "ringmaster: the job is over, and the sidecar of this pod does not answer: it may "
-               "take this end for a failure\n");
+  std::fprintf(
+      stderr,
+      "ringmaster: the sidecar of this pod does not answer: it may not know that all ranks "
+      "have shut down, or begun again\n");
 }
 
 }  // namespace ringmaster::elastic

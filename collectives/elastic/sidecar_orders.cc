@@ -86,7 +86,11 @@ void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
 void SidecarOrders::SayAgain(const Registration::Repeat& repeat) {
   if (repeat.enter) entry_->AskAgain();
   for (const auto& trouble : repeat.troubles) frames_->Trouble(trouble);
-  if (repeat.resting_epoch != 0) frames_->Resting(repeat.resting_epoch);
+  if (repeat.resting_epoch != 0) {
+    frames_->Resting(repeat.resting_epoch);
+    // The script may have begun again meanwhile, and that may have been said before.
+    if (registration_->resting() == 0) frames_->Woken();
+  }
   if (repeat.finished_epoch != 0) frames_->Finished(repeat.finished_epoch);
   if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->info().step)
     frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);

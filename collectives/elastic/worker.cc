@@ -196,7 +196,9 @@ Status Worker::Wake(Clock::time_point deadline) {
   // From here on the end of this process is none that was agreed.
   sidecar_.Wakes();
   Status status = engine_->Wake(deadline);
-  if (status.code() == RM_ERR_LEFT || status.code() == RM_ERR_SHUTDOWN) {
+  // Without a sidecar nobody tells a worker how the others have ended: it only sees them go.
+  const bool gone = options_.socket.empty() && status.code() == RM_ERR_INTERNAL;
+  if (gone || status.code() == RM_ERR_LEFT || status.code() == RM_ERR_SHUTDOWN) {
     return {RM_ERR_SHUTDOWN,
             "rm_init: after the shutdown that all ranks have agreed on, others have ended their "
             "processes instead of beginning again, so the job is over (" +

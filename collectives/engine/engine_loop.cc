@@ -137,8 +137,13 @@ void EngineLoop::Round() {
   } else {
     rounds_.Fruitful();
   }
+  bool stands = false;  // at the boundary, where this round has brought all ranks
   for (Response& response : result.responses) {
     const bool shuts = response.error == RM_OK && response.kind() == Kind::kShutdown;
+    // Who rested would never be let go from there. It stays pending on all ranks, and is agreed on
+    // anew when the gate has opened.
+    if (shuts && stands) continue;
+    stands = stands || (response.error == RM_OK && response.armed);
     if (Status s = Execute(std::move(response)); !s.ok()) return Break(s);
     if (shuts) return;  // what was agreed on in the same round is void, for all alike
   }
@@ -172,8 +177,10 @@ Status EngineLoop::Execute(Response response) {
 // The second half of an operation, whether it was executed here or handed over.
 void EngineLoop::Finish(const Retained& result, bool handed_over) {
   const Response& response = result.response;
-  if (response.error == RM_OK && response.kind() == Kind::kShutdown)
-    return FinishShutdown(handed_over);
+  if (response.error == RM_OK && response.kind() == Kind::kShutdown) {
+    FinishShutdown(handed_over);
+    return rebuild_.Rest(Clock::now());
+  }
   asked_.FreeNames(response);
   Publish(result);
   if (response.error == RM_OK && response.kind() == Kind::kStepEnd) EndStep(response.armed);
@@ -303,6 +310,7 @@ void EngineLoop::Enter(const RecoveryPlan& plan) {
   connection_.Activate();
   standing_.TakeBack();
   inbox_->Resume();
+  if (inbox_->rests()) rebuild_.Rest(Clock::now());
   // Below minReplicas: everybody stands at a boundary already and stays there.
   if (!connection_.view().train && plan.all_at_boundary) return gate_.Tell();
   standing_.Enter();

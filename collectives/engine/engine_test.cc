@@ -9,6 +9,7 @@ namespace ringmaster::engine {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(EngineTest, SumsAndAveragesOverAllRanks) {
@@ -207,6 +208,18 @@ TEST(EngineTest, OfWhatIsReadyTogetherTheMostUrgentIsFirstOnTheWire) {
       {"last", 50'000, {2, 2}}, {"second", 50'001, {1, 1}}, {"first", 50'002, {-1, -1}}};
   for (int pass = 0; pass < 3; ++pass)
     EXPECT_EQ(OnWire(&world, tensors), (std::vector<size_t>{50'002, 50'001, 50'000})) << pass;
+}
+
+TEST(EngineTest, WhatOneRankDoesNotWantFusedIsFusedOnNoRank) {
+  const std::vector<Prioritised> tensors = {{"a", 20, {}}, {"b", 10, {}}};
+  const auto wire = [&](std::map<int, size_t> fusion_bytes) {
+    TestWorld world(2, /*shm=*/true, {}, {}, std::move(fusion_bytes));
+    world.Install({0, 1});
+    world.Enter({0, 1});
+    return OnWire(&world, tensors);
+  };
+  EXPECT_THAT(wire({}), ElementsAre(30));
+  EXPECT_THAT(wire({{1, 0}}), ElementsAre(20, 10));
 }
 
 TEST(EngineTest, RanksThatDifferInPrioritiesRunInOneOrderAndSayThemOnlyOnce) {

@@ -14,6 +14,7 @@ struct RebuildTimes {
   uint64_t epoch = 0;  // 0: none yet
   std::string reason;
   double stop = 0, connect = 0, redo = 0, resume = 0;  // seconds
+  std::chrono::steady_clock::time_point end;           // of the last of them
 };
 
 class RebuildTimer {
@@ -36,13 +37,18 @@ class RebuildTimer {
   void Redone(Clock::time_point now, Clock::duration took, bool first_view) {
     times_.redo = Seconds(took);
     redone_at_ = now;
+    rest_at_.reset();
     pending_ = !first_view;
   }
+  // All ranks have shut down: from now on nobody waits for an operation. The first one after they
+  // have begun again reports the rebuild, and the rest is no part of it.
+  void Rest(Clock::time_point now) { rest_at_ = now; }
   bool pending() const { return pending_; }
   // An operation has completed in the new view: that ends the rebuild.
   const RebuildTimes& Resumed(Clock::time_point now) {
     pending_ = false;
-    times_.resume = Seconds(now - redone_at_);
+    times_.end = rest_at_.value_or(now);
+    times_.resume = Seconds(times_.end - redone_at_);
     return times_;
   }
   double connect_seconds() const { return times_.connect; }
@@ -53,6 +59,7 @@ class RebuildTimer {
   RebuildTimes times_;
   bool pending_ = false;
   Clock::time_point redone_at_;
+  std::optional<Clock::time_point> rest_at_;
 };
 
 }  // namespace ringmaster::engine

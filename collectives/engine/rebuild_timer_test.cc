@@ -25,6 +25,19 @@ TEST(RebuildTimerTest, AddsUpTheStagesOfOneRebuild) {
   EXPECT_EQ(times.resume, 4);
 }
 
+TEST(RebuildTimerTest, WhatIsRebuiltBeforeARestEndsWhereTheRestBegins) {
+  RebuildTimer timer;
+  const auto now = RebuildTimer::Clock::now();
+  timer.Redone(now, seconds(3), false);
+  timer.Rest(now + seconds(1));
+  ASSERT_TRUE(timer.pending());
+  const RebuildTimes& times = timer.Resumed(now + seconds(60));
+  EXPECT_EQ(times.resume, 1);
+  EXPECT_EQ(times.end, now + seconds(1));
+  timer.Redone(now + seconds(70), seconds(3), false);
+  EXPECT_EQ(timer.Resumed(now + seconds(72)).resume, 2) << "that rest is over";
+}
+
 TEST(RebuildTimerTest, TheFirstViewOfAWorkerRebuildsNothing) {
   RebuildTimer timer;
   timer.Connected(1, "Bootstrap", seconds(1));

@@ -93,6 +93,80 @@ TEST(RestTest, WhoIsDroppedWhileAllRestHearsItAsItBeginsAgain) {
   EXPECT_EQ(dropped.Wake(Soon()).code(), RM_ERR_DROPPED);
 }
 
+// Both calls are agreed on in one round: two threads of each rank have asked for them. Who stands
+// at the boundary has to be let go before anybody rests.
+TEST(RestTest, AShutdownThatIsAgreedOnWithAPlannedBoundaryComesAfterIt) {
+  for (const bool moves : {true, false}) {
+    SCOPED_TRACE(moves ? "the view changes" : "the change is called off");
+    TestWorld world(2);
+    const uint64_t epoch = world.Install({0, 1});
+    world.Enter({0, 1});
+    world.HoldRounds();
+    std::vector<std::vector<float>> data(2, std::vector<float>(1, 1.0f));
+    std::vector<std::shared_ptr<Operation>> held, step, shutdown;
+    for (int id : {0, 1}) held.push_back(AskIn(*world.workers[id], 0, "held", &data[id]));
+    world.Await([&] { return world.held == 2; });
+    for (int id : {0, 1}) {
+      world.workers[id]->engine->PostArmed(epoch, true);
+      step.push_back(world.workers[id]->Ask({kStepEndName, Kind::kStepEnd}, nullptr, nullptr));
+      shutdown.push_back(
+          world.workers[id]->Ask({kShutdownName, Kind::kShutdown}, nullptr, nullptr));
+    }
+    world.ReleaseRounds();
+    world.Await(
+        [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
+    world.StopNothing({0, 1});  // so the round has ended
+    for (int id : {0, 1}) {
+      EXPECT_TRUE(held[id]->done());
+      EXPECT_FALSE(step[id]->done());
+      ASSERT_FALSE(shutdown[id]->done()) << "it stands at the boundary and would rest there";
+    }
+    if (moves) {
+      world.Stop({0, 1});
+      world.Install({0, 1}, "PodJoined");
+    } else {
+      for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, false);
+    }
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      EXPECT_TRUE(Await(step[w.id]).ok());
+      EXPECT_TRUE(Await(shutdown[w.id]).ok());
+      EXPECT_TRUE(w.engine->Wake(Soon()).ok());
+      ExpectSum(w, 3);
+    });
+  }
+}
+
+// The view changes before all rest and nothing runs in it but the shutdown, or while they do.
+TEST(RestTest, ARestIsNoPartOfTheRebuildBeforeIt) {
+  for (const bool before : {true, false}) {
+    SCOPED_TRACE(before ? "before" : "meanwhile");
+    TestWorld world(3);
+    world.Install({0, 1, 2});
+    world.Enter({0, 1, 2});
+    const auto shut_down = [](TestWorker& w) { EXPECT_TRUE(w.engine->Shutdown(Soon()).ok()); };
+    if (!before) OnEach(&world, {0, 1, 2}, shut_down);
+    const auto from = Engine::Clock::now();
+    world.workers[1]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
+    world.Stop({0, 2});
+    const uint64_t epoch = world.Install({0, 2}, "WorkerLost");
+    world.Await([&] {
+      return world.workers[0]->installed_views.back() == epoch &&
+             world.workers[2]->installed_views.back() == epoch;
+    });
+    if (before) OnEach(&world, {0, 2}, shut_down);
+    world.StopNothing({0, 2});  // so the view has been entered
+    const auto rebuilt = Engine::Clock::now();
+    while (Engine::Clock::now() - rebuilt < rebuilt - from) std::this_thread::yield();
+    OnEach(&world, {0, 2}, [&](TestWorker& w) {
+      EXPECT_TRUE(w.engine->Wake(Soon()).ok());
+      ExpectSum(w, 5);
+      const RebuildTimes times = w.engine->info().last_rebuild();
+      EXPECT_EQ(times.epoch, epoch);
+      EXPECT_LE(times.resume, std::chrono::duration<double>(rebuilt - from).count());
+    });
+  }
+}
+
 // At every call that the agreement makes, and whoever has completed it.
 TEST(RestTest, WhoDiesInTheShutdownIsMissedByNobody) {
   int points = 0;

@@ -113,6 +113,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
 
   // guarded by world->mu
   uint64_t stopped = 0;
+  int stops = 0;                     // that it has answered
   std::function<void()> on_stopped;  // called by the engine's thread, without the lock
   uint64_t boundary = 0;
   std::vector<uint64_t> installed_views;
@@ -137,10 +138,14 @@ class TestWorld {
  public:
   using MakeBackend = std::function<std::unique_ptr<Backend>(TestWorker*)>;
 
-  // `make_backend`: of each worker's engine; empty: CpuBackend.
+  // `make_backend`: of each worker's engine; empty: CpuBackend. `fusion_bytes`: by id, 1 MiB for
+  // those that are not in it.
   explicit TestWorld(int workers, bool shm = true, StallLimits stall = {},
-                     MakeBackend make_backend = {})
-      : shm(shm), stall(stall), make_backend(std::move(make_backend)) {
+                     MakeBackend make_backend = {}, std::map<int, size_t> fusion_bytes = {})
+      : shm(shm),
+        stall(stall),
+        make_backend(std::move(make_backend)),
+        fusion_bytes(std::move(fusion_bytes)) {
     for (int id = 0; id < workers; ++id) AddWorker(true);
   }
   TestWorker& AddWorker(bool has_state) {
@@ -166,6 +171,19 @@ class TestWorld {
       return true;
     });
     return epoch;
+  }
+  // A stop that is no news to anybody: once it is answered each of `ids` has done what its engine
+  // had begun.
+  void StopNothing(const std::vector<int>& ids) {
+    for (int id : ids) {
+      TestWorker& worker = *workers[id];
+      const int before = [&] {
+        std::lock_guard lock(mu);
+        return worker.stops;
+      }();
+      worker.engine->PostStop(0);
+      Await([&] { return worker.stops > before; });
+    }
   }
   uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Bootstrap",
                    bool train = true, bool planned = false) {
@@ -220,6 +238,7 @@ class TestWorld {
   const bool shm;
   const StallLimits stall;
   const MakeBackend make_backend;
+  const std::map<int, size_t> fusion_bytes;
   std::mutex mu;
   std::condition_variable changed;
   uint64_t next_epoch = (uint64_t{1} << 40) + 1;
@@ -283,7 +302,9 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   options.shared_memory = world->shm;
   const Status status = Endpoint::Create(options, &endpoint);
   EXPECT_TRUE(status.ok()) << status.message();
-  Engine::Options engine_options{this, this, &state, has_state, size_t{1} << 20, {}, world->stall};
+  const auto own = world->fusion_bytes.find(id);
+  const size_t fusion = own == world->fusion_bytes.end() ? size_t{1} << 20 : own->second;
+  Engine::Options engine_options{this, this, &state, has_state, fusion, {}, world->stall};
   engine_options.on_point = [this](FaultPoint point, uint64_t) {
     if (point == FaultPoint::kBeforeNegotiation) this->world->HoldHere();
   };
@@ -298,6 +319,7 @@ inline void TestWorker::OnStopped(uint64_t epoch) {
   {
     std::lock_guard lock(world->mu);
     stopped = std::max(stopped, epoch);
+    ++stops;
     then = on_stopped;
     world->changed.notify_all();
   }

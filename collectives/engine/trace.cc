@@ -174,8 +174,7 @@ void Trace::RecordView() {
 
 void Trace::Rebuilt(const RebuildTimes& times) {
   if (!on()) return;
-  // One after the other; the last has ended just now.
-  auto end = Clock::now();
+  auto end = times.end;  // one after the other
   const struct {
     const char* what;
     double seconds;

@@ -98,7 +98,9 @@ void NcclBackend::EndWhatRuns() {
 
 void NcclBackend::ForgetSet(int32_t process_set) {
   const Status gone = ranks_.Forget(process_set);
-  if (broken_.empty()) broken_ = gone.message();
+  if (gone.ok() || !broken_.empty()) return;
+  broken_ = gone.message();
+  buffers_.Abandon();
 }
 
 // ---- Executing
@@ -303,6 +305,7 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
   bool all_found = true;
   Status status = CheckDevice();
   if (status.ok()) status = stream_.Use(device_);
+  const bool usable = status.ok();
   std::vector<std::shared_ptr<Operation>> done;
   std::vector<std::pair<const Part*, std::shared_ptr<Buffer>>> gathered;
   Batch rest = result.response.requests;
@@ -324,7 +327,9 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
     }
     rest = rest.subspan(result.response.batches[i]);
   }
-  if (status.ok()) status = stream_.Mark();
+  // Also what was enqueued before a failure: who asked for it may use the memory once it is done.
+  const Status marked = usable ? stream_.Mark() : Status();
+  if (status.ok()) status = marked;
   // Also when the view is over: the result counts, and copies wait for nobody.
   const Status ended =
       Patience(limits_.quiet, {}).Await("copying results", [&] { return stream_.Ended(); });

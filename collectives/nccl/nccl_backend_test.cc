@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collectives/engine/cpu_backend.h"
 #include "collectives/engine/fake_communicator.h"
 #include "collectives/engine/test_requests.h"
 #include "collectives/nccl/gpu_test_world.h"
@@ -249,6 +250,67 @@ TEST(NcclBackendTest, TensorsInDifferentMemoriesAreTheSameErrorOnEveryRank) {
     ExpectOk(Ask(w, request, data, data));  // the job goes on, with either memory
     EXPECT_TRUE(w.Allreduce("y", &on_host).ok());
   });
+}
+
+// Two results are given out: one is copied to its output, once the caller's stream has come so far;
+// for the other one, which came through the host's memory, the device has no memory.
+TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOperationsComplete) {
+  FakeCluster cluster;
+  {
+    FakeProcess process(&cluster);
+    const Gpu gpu = process.gpu();
+    engine::FakeCommunicator host(0, 1);
+    engine::CpuBackend on_host;
+    on_host.Install(&host, {"a"});
+    NcclBackend backend(gpu, &on_host, 0, {});
+    backend.Install(&host, {"a"});
+    void *in = nullptr, *out = nullptr, *rows = nullptr, *stream = nullptr, *ready = nullptr;
+    for (void** data : {&in, &out, &rows}) ASSERT_EQ(gpu.cuda->Malloc(data, 64), kCudaSuccess);
+    ASSERT_EQ(gpu.cuda->StreamCreate(&stream), kCudaSuccess);
+    ASSERT_EQ(gpu.cuda->EventCreate(&ready), kCudaSuccess);
+    auto* const result_at = static_cast<float*>(out);
+    *static_cast<float*>(in) = 7;
+    *result_at = -1;
+
+    Request reduce{"reduce", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+    Request scatter{"scatter", Kind::kReducescatter, RM_INT16, RM_SUM, "", 8, 1, 1};
+    reduce.on_gpu = scatter.on_gpu = true;
+    const auto reduced =
+        std::make_shared<Operation>(reduce, in, out, 0, Operation::Splits(),
+                                    Operation::OnDevice{.device = 0, .ready_event = ready});
+    const auto scattered = std::make_shared<Operation>(scatter, rows, nullptr, 0,
+                                                       Operation::Splits(), Operation::OnDevice{});
+    engine::PendingTable pending;
+    pending.Add(reduced);
+    pending.Add(scattered);
+    engine::Response response;
+    response.requests = {reduce, scatter};
+    response.batches = {1, 1};
+    response.roots = {0, 0};
+    engine::Retained result;
+    const Status ran = backend.Execute(response, pending, &result);
+    ASSERT_TRUE(ran.ok()) << ran.message();
+
+    // The caller's stream goes on as soon as somebody waits for what is behind it.
+    std::atomic<bool> go{false};
+    process.Enqueue(stream, [&] { return go.load(); });
+    ASSERT_EQ(gpu.cuda->EventRecord(ready, stream), kCudaSuccess);
+    const auto proceed = [&] {
+      go = true;
+      process.Notify();
+    };
+    process.on_not_ready = proceed;
+    process.RunOutOfMemory();
+    EXPECT_TRUE(backend.Publish(result, &pending));
+    EXPECT_EQ(*result_at, 7) << "a copy was still under way";
+    for (const auto& operation : {reduced, scattered}) {
+      ASSERT_TRUE(operation->done());
+      EXPECT_EQ(operation->status().code(), RM_ERR_OUT_OF_MEMORY) << "the first failure";
+    }
+    proceed();
+    on_host.Uninstall();
+  }
+  EXPECT_TRUE(cluster.misuse().empty()) << testing::PrintToString(cluster.misuse());
 }
 
 const Gpu& NoGpu() {

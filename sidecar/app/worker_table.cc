@@ -89,6 +89,7 @@ void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer
   worker->welcomed = false;
   worker->closed_at.reset();
   worker->unheard = false;
+  worker->resting = false;  // one that rests says so again, after the welcome
   worker->keeps_timeline = fields::Flag(hello, "timeline");
   worker->heard = now;
   worker->own_pid = name.pid;

@@ -490,6 +490,23 @@ TEST_F(WorkerTableTest, AWorkerThatRestsEndsTheJobAsItsProcessEndsWell) {
   EXPECT_TRUE(ends({{"exitCode", 137}, {"signal", 9}}, {"resting"}).empty());
 }
 
+// What it said meanwhile may be lost with the connection.
+TEST_F(WorkerTableTest, WhoConnectsAgainRestsOnlyIfItSaysSoAgain) {
+  for (const bool rests : {false, true}) {
+    Make(1);
+    finished_.clear();
+    Launcher(json::array({{{"slot", 0}, {"incarnation", 1}, {"pid", 4}}}));
+    Worker(2, 0, 1);
+    table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
+    Frame(2, {{"t", "resting"}, {"epoch", kFirst}});
+    table_->OnClosed(2, now_);
+    Worker(3, 0, 1, kFirst);
+    if (rests) Frame(3, {{"t", "resting"}, {"epoch", kFirst}});
+    Frame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}});
+    EXPECT_EQ(finished_, rests ? std::vector<Epoch>{kFirst} : std::vector<Epoch>{});
+  }
+}
+
 TEST_F(WorkerTableTest, AWorkerThatRestsAndSaysThatItIsThroughIsSoInTheNewestView) {
   Make(1);
   Worker(2, 0, 1);

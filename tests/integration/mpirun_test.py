@@ -44,6 +44,20 @@ for again in range(2):
     assert hvd.allreduce(torch.ones(3), op=hvd.Sum, name="total").tolist() == [size] * 3
 hvd.shutdown()
 """
+ENDS = """
+import os
+import horovod.torch as hvd
+from horovod.common.exceptions import HorovodInternalError
+hvd.init()
+rank = hvd.rank()
+hvd.shutdown()
+if rank == 0:
+    try:
+        hvd.init()
+        os.write(1, b"it has begun again\\n")
+    except HorovodInternalError as error:
+        os.write(1, b"init: %s\\n" % str(error).encode())
+"""
 ELASTIC = """
 import os
 import torch
@@ -122,6 +136,12 @@ def test_a_death_ends_the_job_and_nobody_hangs(launcher, tmp_path):
     done = start([*launcher, "3"], TRAIN, tmp_path, DIES="1")
     assert done.returncode != 0, done.stdout + done.stderr
     assert "rank 1 of 3" in done.stdout, done.stdout + done.stderr
+
+
+def test_where_others_end_instead_of_beginning_again_init_says_so(launcher, tmp_path):
+    done = start([*launcher, "2"], ENDS, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"init: rm_init: after the shutdown .* others have ended their processes .*RM_ERR_SHUTDOWN", done.stdout), done.stdout + done.stderr
 
 
 def test_an_elastic_script_runs_with_the_ranks_that_there_are(launcher, tmp_path):

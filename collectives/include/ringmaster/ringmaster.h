@@ -62,7 +62,8 @@ RM_API int rm_is_joining(void);
  * operations answer RM_ERR_DROPPED until this call has returned, so no result that isn't the job's
  * ever reaches it, and what it was in the middle of is to be begun again with the loaded state. A
  * process that can't do that exits with RM_EXIT_DROPPED: it is started again, and no failure is
- * counted. */
+ * counted. For a worker that was dropped between rm_shutdown and the next rm_init that is the only
+ * way: its rm_init answers RM_ERR_DROPPED, and this call is not for one that has shut down. */
 #define RM_EXIT_DROPPED 79
 RM_API rm_status rm_enter(double timeout_seconds);
 

@@ -27,7 +27,8 @@ typedef enum rm_status {
      that takes part gets this; the job goes on */
   RM_ERR_ROOT_LOST = 10,
   /* the others go on without this worker, so what it holds counts for nothing: rm_enter, which
-     waits until it is let in again and loads their state, or exit with RM_EXIT_DROPPED */
+     waits until it is let in again and loads their state, or exit with RM_EXIT_DROPPED. Where
+     rm_init after rm_shutdown answers it only the exit is left */
   RM_ERR_DROPPED = 11,
   RM_ERR_OUT_OF_MEMORY = 12,
   RM_ERR_FORKED = 13 /* called in a process that was forked from a worker */

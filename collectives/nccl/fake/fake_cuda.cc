@@ -129,6 +129,11 @@ size_t FakeProcess::bytes_allocated() {
   return sum;
 }
 
+void FakeProcess::RunOutOfMemory() {
+  std::lock_guard lock(cluster_->mu_);
+  out_of_memory_ = true;
+}
+
 bool FakeProcess::IsDevice(const void* at) const {
   const auto* address = static_cast<const std::byte*>(at);
   auto block = memory_.upper_bound(address);
@@ -154,6 +159,7 @@ class FakeCuda : public CudaApi {
   CudaResult SetDevice(int) override { return kCudaSuccess; }
   CudaResult Malloc(void** data, size_t bytes) override {
     std::lock_guard lock(cluster_->mu_);
+    if (process_->out_of_memory_) return kCudaMemoryAllocation;
     auto* made = new std::byte[bytes];
     process_->memory_[made] = bytes;
     *data = made;
@@ -216,9 +222,13 @@ class FakeCuda : public CudaApi {
     return kCudaSuccess;
   }
   CudaResult EventQuery(void* event) override {
-    std::lock_guard lock(cluster_->mu_);
-    const auto* of = static_cast<FakeEvent*>(event);
-    return of->reached == of->recorded ? kCudaSuccess : kCudaNotReady;
+    {
+      std::lock_guard lock(cluster_->mu_);
+      const auto* of = static_cast<FakeEvent*>(event);
+      if (of->reached == of->recorded) return kCudaSuccess;
+    }
+    if (process_->on_not_ready) process_->on_not_ready();
+    return kCudaNotReady;
   }
   CudaResult StreamWaitEvent(void* stream, void* event) override {
     std::lock_guard lock(cluster_->mu_);

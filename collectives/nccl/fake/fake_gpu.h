@@ -106,12 +106,16 @@ class FakeProcess {
   std::function<Fate()> next_fate;
   // Asked when a communicator is made: false: this rank never comes to it.
   std::function<bool()> comes_to_connect;
+  // Called on the asking thread when an event that is asked for has not come yet.
+  std::function<void()> on_not_ready;
 
   // A "kernel" of the user on a stream of CUDA's: runs until `done` says so.
   void Enqueue(void* stream, std::function<bool()> done);
   // To be called when what such a `done` reads has changed.
   void Notify();
   size_t bytes_allocated();
+  // No more memory is given from now on.
+  void RunOutOfMemory();
 
  private:
   friend class FakeCuda;
@@ -126,6 +130,7 @@ class FakeProcess {
   std::shared_ptr<NcclApi> nccl_;
   // All guarded by cluster_->mu_.
   bool ended_ = false;
+  bool out_of_memory_ = false;
   int aborting_ = 0;                             // calls of ncclCommAbort that have not returned
   std::set<std::unique_ptr<FakeEvent>> events_;  // what is not destroyed ends with the process
   std::set<std::unique_ptr<FakeStream>> streams_;
