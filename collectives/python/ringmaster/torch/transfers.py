@@ -2,8 +2,8 @@
 which call of the other. Any thread.
 
 Both ends count their transfers by sender, receiver, tag and `space`, from the first to the last of
-the two workers' lives, or to their shutdown(). So calls belong together in their order, also where one of them is in a later
-step than the other.
+the two workers' lives, or to their shutdown(). So calls belong together in their order, also where
+one of them is in a later step than the other.
 """
 
 import threading
