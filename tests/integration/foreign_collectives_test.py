@@ -133,8 +133,10 @@ def test_the_first_process_that_exits_with_zero_ends_the_job_and_the_others_are_
 
 def test_an_exit_code_fails_the_job_and_names_the_rank_that_failed_first(tmp_path):
     script = tmp_path / "fails.py"
-    script.write_text("import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
-                      "if dist.get_rank() == 1: raise SystemExit('no such data set')\ndist.all_reduce(torch.ones(1))\n")
+    # _exit: an interpreter that ends by itself closes its connections first, and the other rank may have ended before it.
+    script.write_text("import os, torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+                      "if dist.get_rank() == 1:\n    print('no such data set', flush=True)\n    os._exit(1)\n"
+                      "dist.all_reduce(torch.ones(1))\n")
     with harness.Run("-np", 2, "--backend", "none", PYTHON, script, cwd=tmp_path) as run:
         assert run.wait() == 1
         assert "worker [1] ended with exit code 1" in run.text() and "no such data set" in run.text(), run.text()
