@@ -11,6 +11,11 @@ from harness import Run, manifest, wait_for
 from commands_test import Reader
 
 
+def click(page, selector):
+    """In one go: the page may draw the element anew between two commands of the driver."""
+    page.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+
 def text(page, css):
     return page.find_element(By.CSS_SELECTOR, css).text
 
@@ -58,7 +63,7 @@ def test_the_page_shows_a_job_that_loses_a_worker(write, tmp_path):
                 assert lost[2] == "WorkerLost: job-worker-1 lost" and lost[3] == "2"
                 wait_for("its pause", lambda: any("WorkerLost" in row[2] and re.search(r"\d m?s$", row[4]) for row in rows(page, "changes")))
 
-                page.find_element(By.CSS_SELECTOR, "#ranks tbody button").click()
+                click(page, "#ranks tbody button")
                 wait_for("a log", lambda: "..." != text(page, "#log-text"))
                 assert text(page, "#log-of").startswith("job-worker-")
 
@@ -136,7 +141,7 @@ def test_the_page_of_a_run_shows_the_line_and_is_dark_and_narrow_where_that_is_w
             wait_for("the rows of " + shows, lambda: drawn(page) > 20)
         assert re.match(r"0 to [\d.]+ m?s$", text(page, "#heat-scale"))
 
-        page.find_element(By.CSS_SELECTOR, "#waiting button").click()  # the first in the line is shown
+        click(page, "#waiting button")  # the first in the line is shown
         wait_for("the job that was chosen", lambda: text(page, "#state") == "Pending")
         wait_for("why it waits", lambda: "didn't match" in text(page, "#troubles"))
         for name in ("first", "second", "important"):
