@@ -59,8 +59,11 @@ void AskAll(const Connection& to, const std::string& ns, const std::string& toke
       return;
     }
     one.answer = FetchStatus(one.sidecar.address, token, kStatusPatience);
-    in_vain = one.answer ? 0 : in_vain + 1;
-    if (one.answer) return;
+    if (one.answer) {
+      in_vain = 0;
+      return;
+    }
+    ++in_vain;
     one.why_not = by_proxy + (by_proxy.empty() ? "" : "; straight: ") + NoAnswerAt(one.sidecar);
   });
 }

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
 
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
 #include <atomic>
 #include <thread>
 
+#include "common/http/server.h"
 #include "operator/local/in_memory_api.h"
 #include "operator/local/store.h"
 
@@ -91,22 +93,21 @@ TEST_F(InspectionTest, WhereThatIsForbiddenItIsNotTriedForEveryPod) {
 
 // One dead pod says nothing of the way to the others.
 TEST_F(InspectionTest, WhereTheServerReachesNoneThoseThatCanBeReachedStraightAreHeard) {
-  api_->broken = true;
-  httplib::Server sidecar;
-  sidecar.Get("/status", [](const httplib::Request&, httplib::Response& response) {
-    response.set_content(R"({"pod": {"name": "a"}, "state": "Training", "epoch": 7})",
-                         "application/json");
-  });
-  const int port = sidecar.bind_to_any_port("127.0.0.1");
-  std::jthread serving([&] { sidecar.listen_after_bind(); });
+  asio::io_context loop{1};
+  const auto sidecar =
+      http::Server::Start({loop, {asio::ip::address_v4::loopback(), 0}}, [](const http::Request&) {
+        return http::Response{.body = R"({"pod": {"name": "a"}, "state": "Training", "epoch": 7})"};
+      });
+  std::jthread serving([&] { loop.run(); });
   auto reachable = std::make_shared<ClusterApi>();
   reachable->broken = true;
   std::swap(api_, reachable);
   MakePod("dead", "127.0.0.1:1");
-  MakePod("there", "127.0.0.1:" + std::to_string(port));
-  MakePod("too", "127.0.0.1:" + std::to_string(port));
-  EXPECT_EQ(Look().answers.size(), 2u);
-  sidecar.stop();
+  // More than are asked at a time: the others are asked when the dead one has not answered.
+  for (int i = 0; i < 100; ++i)
+    MakePod("there-" + std::to_string(i), "127.0.0.1:" + std::to_string(sidecar->port()));
+  EXPECT_EQ(Look().answers.size(), 100u);
+  asio::post(loop, [&] { sidecar->Stop(); });
 }
 
 TEST_F(InspectionTest, WhatFailedIsSaid) {

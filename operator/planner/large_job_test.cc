@@ -103,5 +103,18 @@ TEST(LargeJobTest, ConditionsNameAFewPodsAndCountTheOthers) {
   EXPECT_LT(status.Find("Rebuilding")->message.size(), 200u);
 }
 
+TEST(LargeJobTest, WhereTheRecordIsLostAFewOfThoseThatAreSilentAreNamed) {
+  World world = Training(5000);
+  world.in.view = nullptr;
+  world.in.lineage = 0;
+  world.in.job.status.epoch = membership::MakeEpoch(1, 5);
+  for (SidecarFacts& sidecar : world.in.sidecars) sidecar.connected = sidecar.able = false;
+  const api::Status status = Plan(world.in).status;
+  ASSERT_NE(status.Find("Running"), nullptr);
+  EXPECT_EQ(status.Find("Running")->reason, "RecordLost");
+  EXPECT_LT(api::StatusToJson(status).dump().size(), kMostStatus);
+  EXPECT_LT(status.Find("Running")->message.size(), 2000u);
+}
+
 }  // namespace
 }  // namespace ringmaster::planner

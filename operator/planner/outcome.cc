@@ -147,7 +147,7 @@ bool HasBegunAgain(const Snapshot& in) {
   const api::Status& known = in.job.status;
   const std::uint64_t lineage = membership::EpochLineage(in.view->epoch);
   if (lineage <= 1 || known.epoch >= membership::MakeEpoch(lineage, 1)) return false;
-  const bool founded_again = in.view->parent == 0 && known.world_size == 0;  // never trained before
+  const bool founded_again = in.view->parent == 0 && known.world_size == 0;  // there was no view
   if (founded_again) return false;
   if (in.view->reason == membership::Reason::kBootstrap) return true;
   const api::Condition* rebuilding = known.Find("Rebuilding");
@@ -241,7 +241,7 @@ void EvaluateDeadlines(PlanContext& plan) {
 }
 
 void EvaluateInit(PlanContext& plan) {
-  if (HasTrained(plan.in)) return;
+  if (HasHadView(plan.in)) return;
   const auto timeout = std::chrono::seconds(plan.in.job.spec.init_timeout_seconds);
   std::vector<std::string> missing;
   for (const PodFacts* pod : plan.active) {

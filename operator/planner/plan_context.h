@@ -53,7 +53,7 @@ struct PlanContext {
 };
 
 // There has been a view. The lineage alone is written before the first one is.
-inline bool HasTrained(const Snapshot& in) {
+inline bool HasHadView(const Snapshot& in) {
   const api::Status& known = in.job.status;
   return in.view != nullptr || known.world_size > 0 || membership::EpochNumber(known.epoch) > 0;
 }

@@ -244,7 +244,7 @@ void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
     plan.out.first_view = nullptr;
     return;
   }
-  const bool begun = HasTrained(plan.in);
+  const bool begun = HasHadView(plan.in);
   plan.stall_reason = kStartingAgain;
   plan.stall_message = fmt::format(
       "{}; ready pods needed for that: {}",

@@ -178,6 +178,12 @@ TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   EXPECT_EQ(out.first_view->epoch, membership::MakeEpoch(2, 1));
   EXPECT_EQ(out.first_view->reason, membership::Reason::kBootstrap);
   EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-0", "digits-worker-1"));
+  // It has never trained, so nothing is lost and nothing begins again.
+  EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("StartedAgain")));
+  EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("founded again"));
+  job.in.job.status = out.status;
+  job.in.view = out.first_view;
+  EXPECT_EQ(Plan(job.in).status.restarts_from_checkpoint, 0);
 }
 
 TEST(QuorumLossPlanTest, AViewThatIsOnlyReportedWhenAskedGoesOn) {
