@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 // Above that of the plain form, which refuses it.
-constexpr std::uint64_t kFormat = 2;
+constexpr std::uint64_t kCompactFormat = 2;
 // A run of a few bytes stands for many entries: no text may ask for more than this.
 constexpr std::size_t kMostEntries = 1u << 18;
 
@@ -242,7 +242,7 @@ bool ExpandView(json* view, const json& base) {
 }  // namespace
 
 std::string EncodeCompactRecord(const QuorumRecord& state) {
-  json out = {{"format", kFormat}, {"lineage", state.lineage}};
+  json out = {{"format", kCompactFormat}, {"lineage", state.lineage}};
   if (!state.promised.none()) out["promised"] = BallotJson(state.promised);
   if (!state.accepted.none()) out["accepted"] = BallotJson(state.accepted);
   out["view"] = CompactView(*state.view, nullptr);
@@ -253,7 +253,7 @@ std::string EncodeCompactRecord(const QuorumRecord& state) {
 tl::expected<QuorumRecord, std::string> DecodeCompactRecord(std::string_view text) {
   tl::expected<json, std::string> record = fields::Parse(text, "record");
   if (!record) return tl::make_unexpected(record.error());
-  if (!record->is_object() || record->value("format", json()) != json(kFormat)) {
+  if (!record->is_object() || record->value("format", json()) != json(kCompactFormat)) {
     return tl::make_unexpected(std::string("record.format: only 2 is a compact record"));
   }
   (*record)["format"] = 1;

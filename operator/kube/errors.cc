@@ -77,6 +77,10 @@ Error Internal(const std::string& asked, const std::string& why) {
   return Error{ErrorCode::kInternal, 0, "", asked + ": " + why};
 }
 
+tl::unexpected<Error> Fail(ErrorCode code, const std::string& message) {
+  return tl::unexpected(Error{code, 0, "", message});
+}
+
 std::string_view CodeName(ErrorCode code) {
   switch (code) {
     case ErrorCode::kNotFound:

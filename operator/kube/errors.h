@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tl/expected.hpp>
 
 #include "operator/kube/kube_api.h"
 
@@ -17,6 +18,9 @@ Error ErrorFromStatus(const std::string& asked, int http_status, const Json& sta
 
 Error Unavailable(const std::string& asked, const std::string& why);
 Error Internal(const std::string& asked, const std::string& why);
+
+// A failure that no answer of the server told.
+tl::unexpected<Error> Fail(ErrorCode code, const std::string& message);
 
 std::string_view CodeName(ErrorCode code);
 

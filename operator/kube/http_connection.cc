@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "operator/kube/errors.h"
 #include "operator/kube/file.h"
 #include "operator/kube/tls.h"
 
@@ -21,10 +22,6 @@ constexpr std::chrono::seconds kKeepIdle{45};
 constexpr std::chrono::seconds kLongestRetryAfter{86'400};
 constexpr size_t kLongestAnswer = 256u << 20;
 constexpr size_t kLongestErrorBody = 1u << 20;
-
-tl::unexpected<Error> Fail(ErrorCode code, const std::string& message) {
-  return tl::unexpected(Error{code, 0, "", message});
-}
 
 std::string Seconds(milliseconds time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+#include "operator/kube/errors.h"
+
 namespace ringmaster::kube {
 namespace {
 
@@ -38,10 +40,6 @@ Owned<EVP_PKEY> ReadKey(const std::string& pem) {
   auto no_passphrase = [](char*, int, int, void*) { return -1; };
   return Owned<EVP_PKEY>(
       PEM_read_bio_PrivateKey(Memory(pem).get(), nullptr, no_passphrase, nullptr));
-}
-
-tl::unexpected<Error> Fail(ErrorCode code, const std::string& message) {
-  return tl::unexpected(Error{code, 0, "", message});
 }
 
 // The name that the certificate must be for.

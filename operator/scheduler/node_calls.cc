@@ -7,7 +7,7 @@
 namespace ringmaster::scheduler {
 namespace {
 
-constexpr int kMostTried = 16;  // in one pass: each costs a look at all nodes
+constexpr int kMostCallersTried = 16;  // in one pass: each costs a look at all nodes
 
 }  // namespace
 
@@ -82,7 +82,7 @@ bool NodeCalls::KnowsWhere(const WaitingJob& waiting) {
 }
 
 bool NodeCalls::MayCall(const WaitingJob& waiting, Moment now) {
-  if (tried_++ >= kMostTried) return false;
+  if (tried_++ >= kMostCallersTried) return false;
   return !Fits(waiting, now);
 }
 

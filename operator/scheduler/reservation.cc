@@ -4,14 +4,14 @@ namespace ringmaster::scheduler {
 namespace {
 
 // In one pass: each costs a look at all nodes and pods.
-constexpr int kMostTried = 16;
+constexpr int kMostReservationsTried = 16;
 
 }  // namespace
 
 void Reservation::MakeFor(const WaitingJob& waiting) {
   if (job_ != nullptr) return;
   if (grants_.BoundOf(waiting.shapes.front()) == 0) return;  // there is nothing to keep
-  if (tried_++ >= kMostTried) return;
+  if (tried_++ >= kMostReservationsTried) return;
   auto prospect = std::make_shared<const Prospect>(capacity_, waiting.shapes.front());
   if (prospect->Beside(waiting.request.job) < waiting.request.Least()) return;
   job_ = &waiting;

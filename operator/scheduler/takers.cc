@@ -8,7 +8,7 @@
 namespace ringmaster::scheduler {
 namespace {
 
-constexpr std::size_t kMostTried = 16;  // in one pass: each costs a look at all nodes and pods
+constexpr std::size_t kMostTakersTried = 16;  // in one pass: each costs a look at all nodes and pods
 // So many passes may follow from what jobs that take pods from others decide about each other.
 constexpr int kMostRepeats = 8;
 
@@ -20,7 +20,7 @@ void Turns::BeginPass(bool changed) {
 }
 
 bool Turns::Next() {
-  if (seen_++ < begin_ || tried_ >= kMostTried) return false;
+  if (seen_++ < begin_ || tried_ >= kMostTakersTried) return false;
   ++tried_;
   return true;
 }

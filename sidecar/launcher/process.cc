@@ -39,11 +39,11 @@ pid_t ParentOf(pid_t pid, char* state) {
   return std::atoi(stat.c_str() + end + 4);
 }
 
-using Children = std::multimap<pid_t, pid_t>;
+using ChildrenByParent = std::multimap<pid_t, pid_t>;
 
 // The children of each process, of all living processes that can be seen.
-Children ReadChildren() {
-  Children children;
+ChildrenByParent ReadChildren() {
+  ChildrenByParent children;
   DIR* proc = opendir("/proc");
   if (proc == nullptr) return children;
   while (dirent* entry = readdir(proc)) {
@@ -57,7 +57,7 @@ Children ReadChildren() {
 }
 
 // SIGKILLs a process and all below it, parents first so that none starts another.
-int KillTree(const Children& children, pid_t root) {
+int KillTree(const ChildrenByParent& children, pid_t root) {
   std::vector<pid_t> found = {root};
   for (size_t i = 0; i < found.size(); ++i) {
     kill(found[i], SIGKILL);
@@ -120,7 +120,7 @@ char StateOfProcess(pid_t pid) {
 
 int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families) {
   int killed = 0;
-  Children children = ReadChildren();
+  ChildrenByParent children = ReadChildren();
   auto [first, last] = children.equal_range(getpid());
   for (auto it = first; it != last; ++it) {
     if (workers.count(it->second) > 0 || families.count(FamilyOf(it->second)) > 0) continue;
