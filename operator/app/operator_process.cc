@@ -372,7 +372,7 @@ std::vector<std::string> OperatorProcess::NotReady() const {
   for (std::string& what : app_->NotReady()) missing.push_back(std::move(what));
   // Sidecars find the leader by its label.
   if (missing.empty() && label_ != nullptr && !label_->error().empty()) {
-    missing.push_back("this pod is not marked as the leader's: " + label_->error());
+    missing.push_back("this pod lacks the leader's label: " + label_->error());
   }
   return missing;
 }
