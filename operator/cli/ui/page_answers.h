@@ -23,8 +23,8 @@ namespace ringmaster::ui {
 
 struct Admission {
   std::optional<http::Response> instead;  // the answer of a refused request
-  std::vector<std::pair<std::string, std::string>> headers =
-      {};  // for the answer of an allowed one
+  // For the answer of an allowed request.
+  std::vector<std::pair<std::string, std::string>> headers = {};
   // Whether a stream in progress is still allowed; none: it always is.
   std::function<bool()> holds = nullptr;
   // Returns a refusal if the client may not read the logs of a namespace's pods; none: it may.
